@@ -1,0 +1,72 @@
+"""Configuration of Sphinx. The build needs no network."""
+
+import os
+
+from docutils import nodes
+from latex2mathml.converter import convert
+
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
+from skdp import __version__ as release
+
+project = "skdp"
+author = "The skdp developers"
+copyright = "2026, The skdp developers"
+version = release
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "_templates"]
+toc_object_entries_show_parents = "hide"
+default_role = "autolink"  # a link where the name exists, else emphasis
+nitpicky = False
+
+autosummary_generate = True
+# The templates say what to show: scikit-learn's own methods are documented by scikit-learn.
+numpydoc_show_class_members = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    # Files plot_*.py are run and shown. The quick start of README prints and writes a file.
+    "filename_pattern": r"plot_",
+    "capture_repr": (),
+    "ignore_pattern": r"(__init__|quickstart)\.py",
+    "backreferences_dir": "api/backreferences",
+    "doc_module": ("skdp",),
+    "reference_url": {"skdp": None},
+    "download_all_examples": False,
+    "write_computation_times": False,
+    "show_signature": False,
+    "plot_gallery": True,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_math_renderer = "mathml"
+html_title = f"skdp {release}"
+html_static_path = ["_static"]
+html_css_files = ["style.css"]
+html_theme_options = {
+    "header_links_before_dropdown": 7,
+    "navbar_align": "left",
+    "secondary_sidebar_items": ["page-toc"],
+    "show_prev_next": False,
+}
+html_sidebars = {"*": []}  # pages of the top level stand alone
+html_show_sourcelink = False
+
+
+def visit_math(translator, node):
+    """Write a formula as MathML, which browsers show without scripts and without a network."""
+    is_block = isinstance(node, nodes.math_block)
+    translator.body.append(convert(node.astext(), display="block" if is_block else "inline"))
+    raise nodes.SkipNode
+
+
+def setup(app):
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_math, None))

@@ -1,0 +1,45 @@
+"""Named checks of parameters: the message gives the name, the rule and the value."""
+
+import math
+from numbers import Real
+
+__all__ = ["finite", "non_negative", "one_of", "positive", "probability"]
+
+
+def _check(rule, holds, named):
+    for name, value in named.items():
+        real = isinstance(value, Real) and not isinstance(value, bool)
+        try:
+            valid = real and holds(float(value))
+        except OverflowError:
+            valid = False
+        if not valid:
+            raise ValueError(f"{name} must be {rule}; got {value!r}.")
+
+
+def finite(**named):
+    """Check that each value is a finite number."""
+    _check("a finite number", math.isfinite, named)
+
+
+def positive(**named):
+    """Check that each value is a positive, finite number."""
+    _check("a positive, finite number", lambda v: 0.0 < v < math.inf, named)
+
+
+def non_negative(**named):
+    """Check that each value is a non-negative, finite number."""
+    _check("a non-negative, finite number", lambda v: 0.0 <= v < math.inf, named)
+
+
+def probability(**named):
+    """Check that each value lies in [0, 1)."""
+    _check("at least 0 and less than 1", lambda v: 0.0 <= v < 1.0, named)
+
+
+def one_of(options, **named):
+    """Check that each value is one of ``options``."""
+    for name, value in named.items():
+        if not isinstance(value, str) or value not in options:
+            listed = ", ".join(repr(option) for option in options)
+            raise ValueError(f"{name} must be one of {listed}; got {value!r}.")

@@ -1,0 +1,23 @@
+"""Errors and warnings of skdp."""
+
+__all__ = ["BudgetExceededError", "NoConversionError", "PrivacyWarning", "SolverError"]
+
+
+class BudgetExceededError(ValueError):
+    """A charge would exceed the budget of a ledger or of a fitted model; nothing was charged."""
+
+
+class NoConversionError(ValueError):
+    """The asked conversion between privacy guarantees does not exist."""
+
+
+class SolverError(RuntimeError):
+    """The solver could not certify its solution, so nothing was released.
+
+    Whether this happens depends on the data. It lies outside the guarantee and is not
+    expected on bounded input: the objectives are smooth and strongly convex.
+    """
+
+
+class PrivacyWarning(UserWarning):
+    """The call is allowed, and weakens or voids the guarantee."""

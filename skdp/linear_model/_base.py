@@ -1,0 +1,275 @@
+"""What the private linear classifiers share: check, charge, solve, store."""
+
+import warnings
+from abc import ABC, abstractmethod
+from dataclasses import replace
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdp._random import noise_source
+from skdp._validation import one_of, positive, probability
+from skdp.exceptions import PrivacyWarning
+from skdp.mechanisms import additive_law, noise_level
+from skdp.privacy import ADJACENCIES, ApproxDP, BudgetLedger, GaussianDP, compose, gaussian_mu
+from skdp.solvers.erm import (
+    RowBlocks,
+    gradient_descent,
+    objective_perturbation,
+    output_perturbation,
+)
+from skdp.theory.objective_perturbation import CALIBRATIONS, calibrate
+
+MECHANISMS = ("auto", "objective", "output", "gradient")
+
+# Share of epsilon for masking the solver's error. At the solver's tolerance the noise it
+# buys is lost beside that of the objective.
+_SOLVER_SHARE = 0.002
+
+
+class BaseDPLinearClassifier(ClassifierMixin, BaseEstimator, ABC):
+    """Private linear classifier; a subclass chooses the loss."""
+
+    _doc_link_module = "skdp"
+    _doc_link_template = (
+        "https://skdp.readthedocs.io/en/latest/api/generated/"
+        "{estimator_module}.{estimator_name}.html"
+    )
+
+    @abstractmethod
+    def _loss(self, n_classes):
+        """Loss for the number of classes; checks the subclass's own parameters."""
+
+    def _clip_norm(self, loss):
+        """Norm to which the gradient mechanism clips residuals."""
+        return loss.lipschitz
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.poor_score = True  # noise is a promise and accuracy is not
+        return tags
+
+    def fit(self, X, y):
+        """Fit the model under ``(epsilon, delta)``-differential privacy.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows longer than ``x_norm`` are scaled back onto the ball.
+
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the input is invalid.
+        BudgetExceededError
+            If the ledger cannot pay; the old model stays.
+        SolverError
+            If the solution could not be certified; the ledger stays charged.
+        """
+        self._check_parameters()
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        classes, codes = _encode_labels(y, self.classes)
+        constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        guarantee, solve = self._plan(len(classes), X.shape[1] + (constant != 0.0), constant)
+        _charge(self, guarantee)
+
+        data = RowBlocks(X, codes, x_norm=self.x_norm, constant=constant)
+        weights = solve(data, noise_source(self.random_state))
+        if constant:
+            coef, intercept = weights[:, :-1].copy(), constant * weights[:, -1]
+        else:
+            coef, intercept = weights, np.zeros(len(weights))
+        self.classes_ = classes
+        self.coef_, self.intercept_ = coef, intercept
+        self.guarantee_ = guarantee
+        return self
+
+    def decision_function(self, X):
+        """Score of each sample: of the second class, or of every class if there are more.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        scores = np.asarray(X @ self.coef_.T) + self.intercept_
+        return scores[:, 0] if len(self.intercept_) == 1 else scores
+
+    def predict(self, X):
+        """Predict the class of each sample; costs no privacy.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[codes]
+
+    def _check_parameters(self):
+        positive(epsilon=self.epsilon, x_norm=self.x_norm)
+        probability(delta=self.delta)
+        one_of(ADJACENCIES, adjacency=self.adjacency)
+        one_of(MECHANISMS, mechanism=self.mechanism)
+        one_of(CALIBRATIONS, calibration=self.calibration)
+        if self.ledger is not None and not isinstance(self.ledger, BudgetLedger):
+            raise ValueError(f"ledger must be None or a BudgetLedger; got {self.ledger!r}.")
+        if self.fit_intercept:
+            positive(intercept_scaling=self.intercept_scaling)
+        if self.C != "auto":
+            if isinstance(self.C, str):
+                raise ValueError(f"C must be 'auto' or a positive number; got {self.C!r}.")
+            positive(C=self.C)
+
+    def _plan(self, n_classes, n_features, constant):
+        """Turn public numbers into a guarantee and a function of the data that meets it."""
+        target = ApproxDP(float(self.epsilon), float(self.delta), adjacency=self.adjacency)
+        row_norm = RowBlocks.norm_bound(self.x_norm, constant, n_features)
+        mechanism = self._resolved_mechanism()
+        loss = self._loss(n_classes)
+        size = loss.n_outputs * n_features
+        if mechanism == "gradient":
+            return self._plan_gradient(target, loss)
+        penalty = self._penalty(mechanism, loss, row_norm, size)
+        if mechanism == "output":
+            return self._plan_output(target, loss, penalty, size)
+
+        solver = replace(target, epsilon=_SOLVER_SHARE * target.epsilon, delta=0.0)
+        share = replace(target, epsilon=target.epsilon - solver.epsilon)
+        law = calibrate(
+            loss,
+            x_norm=row_norm,
+            penalty=penalty,
+            guarantee=share,
+            calibration=self.calibration,
+        )
+        refined = None if target.delta == 0.0 else compose([law.guarantee, solver])
+        guarantee = replace(law.guarantee, epsilon=target.epsilon, refined=refined)
+
+        def solve(data, noise):
+            return objective_perturbation(
+                loss, data, law=law, solver_guarantee=solver, noise=noise
+            )
+
+        return guarantee, solve
+
+    def _plan_output(self, target, loss, penalty, size):
+        guarantee = replace(
+            target,
+            refined=_additive_refinement(target, size),
+            mechanism="output perturbation",
+            source="Chaudhuri, Monteleoni and Sarwate, JMLR 2011, theorem 6",
+        )
+
+        def solve(data, noise):
+            return output_perturbation(
+                loss, data, penalty=penalty, guarantee=guarantee, noise=noise
+            )
+
+        return guarantee, solve
+
+    def _plan_gradient(self, target, loss):
+        budget = target
+        if target.delta > 0.0:
+            mu = gaussian_mu(epsilon=target.epsilon, delta=target.delta)
+            budget = GaussianDP(mu, adjacency=target.adjacency)
+        guarantee = replace(
+            target,
+            refined=budget if target.delta > 0.0 else None,
+            mechanism="noisy gradient descent",
+            source="Bassily, Smith and Thakurta, FOCS 2014, composed by Dong, Roth and Su, "
+            "JRSS-B 2022, corollary 2",
+        )
+
+        def solve(data, noise):
+            clip_norm = self._clip_norm(loss)
+            return gradient_descent(loss, data, clip_norm=clip_norm, guarantee=budget, noise=noise)
+
+        return guarantee, solve
+
+    def _penalty(self, mechanism, loss, row_norm, size):
+        """Strength of the penalty: 1/C, or a rule of public numbers found by experiment."""
+        if self.C != "auto":
+            return 1.0 / self.C
+        records = 2.0 if self.adjacency == "replace-one" else 1.0
+        if mechanism == "output":
+            # The noise moves the score of a row by a standard deviation of about 1/3.
+            target = ApproxDP(self.epsilon, self.delta)
+            return 3.0 * row_norm**2 * records * loss.lipschitz * noise_level(size, target)
+        if loss.n_outputs > 1:
+            return 6.0 * (1.0 - 1.0 / loss.n_outputs) * row_norm**2 / self.epsilon
+        factor = 2.0 if self.delta == 0.0 else records
+        return factor * row_norm**2 / self.epsilon
+
+    def _resolved_mechanism(self):
+        published = self.calibration != "tight"
+        if self.mechanism == "auto":
+            return "objective" if published or self.delta == 0.0 else "gradient"
+        if published and self.mechanism != "objective":
+            raise ValueError(
+                f"calibration must be 'tight' with mechanism={self.mechanism!r}: the others "
+                f"calibrate objective perturbation; got {self.calibration!r}."
+            )
+        return self.mechanism
+
+
+def _encode_labels(y, classes):
+    check_classification_targets(y)
+    present, codes = np.unique(y, return_inverse=True)
+    if classes is None:
+        classes = present
+    else:
+        n_given, classes = len(classes), np.unique(np.asarray(classes))
+        if len(classes) != n_given:
+            raise ValueError(f"classes must hold distinct labels; got {list(classes)!r}.")
+        codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+        if (classes[codes] != y).any():
+            raise ValueError(f"classes must list every label of y; got {list(classes)!r}.")
+    if len(classes) < 2:
+        raise ValueError(
+            "classes must hold at least 2 classes, or y if classes is None; got 1 class."
+        )
+    return classes, codes
+
+
+def _additive_refinement(target, size):
+    """What stands behind a release by the quieter of K-norm and Gaussian noise."""
+    if target.delta == 0.0:
+        return None
+    if additive_law(size, target) == "k_norm":
+        return replace(target, delta=0.0)
+    mu = gaussian_mu(epsilon=target.epsilon, delta=target.delta)
+    return GaussianDP(mu, adjacency=target.adjacency)
+
+
+def _charge(estimator, guarantee):
+    """Charge the ledger, if there is one, before the data are used."""
+    if estimator.ledger is None:
+        return
+    if estimator.random_state is not None:
+        warnings.warn(
+            "random_state is set, so that the noise of this fit can be recomputed; the charge "
+            "to the ledger then buys no privacy. Leave random_state=None on real data.",
+            PrivacyWarning,
+            stacklevel=3,
+        )
+    estimator.ledger.charge(guarantee, label=type(estimator).__name__)

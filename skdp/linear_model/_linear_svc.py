@@ -1,0 +1,156 @@
+"""Private linear support vector classification."""
+
+from skdp._validation import positive
+from skdp.linear_model._base import BaseDPLinearClassifier
+from skdp.losses import HuberHingeLoss, SoftmaxLoss
+
+__all__ = ["DPLinearSVC"]
+
+
+class DPLinearSVC(BaseDPLinearClassifier):
+    """Linear support vector classification with differential privacy.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget of one fit.
+
+    delta : float, default=0.0
+        0 is pure differential privacy; a positive number, well below one over the number of
+        rows, allows Gaussian noise.
+
+    C : float or "auto", default="auto"
+        Inverse strength of the penalty as in :class:`~sklearn.svm.LinearSVC` with the hinge
+        loss (sum of losses). "auto" is a rule of public numbers. The objective mechanism
+        may use a stronger penalty than asked for, where the budget would not pay for the
+        curvature.
+
+    mechanism : {"auto", "objective", "output", "gradient"}, default="auto"
+        "objective" adds a random linear term to the objective, "output" adds noise to the
+        minimiser, "gradient" descends along noisy gradients. "auto" is "objective" for
+        ``delta=0`` and "gradient" otherwise.
+
+    calibration : {"tight", "jmlr2011", "kst2012", "redberg2023"}, default="tight"
+        Noise of the objective mechanism: ours, or that of a paper (binary only).
+
+    huber_width : float, default=0.5
+        The kink of the hinge is rounded over ``1 - huber_width`` to ``1 + huber_width`` in
+        the margin. Objective perturbation needs the rounding, and pays for a narrow one. For
+        more than two classes it is the temperature of a softmax that stands for the
+        maximum.
+
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+        Which data sets are neighbours. Under "replace-one" the number of rows is public.
+
+    x_norm : float, default=1.0
+        Public bound on the Euclidean norm of a row. Longer rows are scaled back in `fit`.
+
+    classes : array-like, default=None
+        Public list of labels. None takes the labels present in ``y`` and treats them as
+        public.
+
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, as the coefficient of a constant feature. It is
+        penalised, and the constant enters the norm bound: without a penalty no finite noise
+        would do.
+
+    intercept_scaling : float, default=1.0
+        Value of the constant feature; public.
+
+    random_state : None, int, RandomState or Generator, default=None
+        None draws the noise from the operating system. Anything else makes it reproducible
+        and void of privacy, for tests and figures.
+
+    ledger : BudgetLedger, default=None
+        Budget that each fit is charged to before it uses the data.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, `n_features_in_`) or (n_classes, `n_features_in_`)
+        Coefficients. Released under ``guarantee_``.
+
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts. Released under ``guarantee_``.
+
+    classes_ : ndarray of shape (n_classes,)
+        Labels. Public.
+
+    guarantee_ : ApproxDP
+        What the fit promises, with its privacy profile. Public.
+
+    n_features_in_ : int
+        Number of features. Public.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if ``X`` has them. Public.
+
+    See Also
+    --------
+    DPLogisticRegression : Has probabilities.
+
+    Notes
+    -----
+    **Privacy.** Everything that `fit` stores is public or a function of one release that
+    satisfies ``guarantee_``, whatever the data are. Rows are clipped to ``x_norm``; the floats
+    that leave lie on a public lattice. Predictions are post-processing and free. What the
+    guarantee does not cover: the time `fit` takes, errors about malformed input, and
+    other uses of the same data, such as cross-validation without a ledger.
+
+    Rows are treated with equal weight: a ``sample_weight`` of k would multiply the
+    sensitivity by k, and ``class_weight="balanced"`` would read the labels.
+
+    With more than two classes the loss is a smooth version of the joint hinge of Crammer and
+    Singer, released at once for all classes.
+
+    References
+    ----------
+    Chaudhuri, Monteleoni and Sarwate, "Differentially private empirical risk minimization",
+    JMLR 2011, section 3.4.2. Crammer and Singer, "On the algorithmic implementation of
+    multiclass kernel-based vector machines", JMLR 2001.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from skdp.linear_model import DPLinearSVC
+    >>> X, y = make_classification(n_samples=2000, random_state=0)
+    >>> model = DPLinearSVC(epsilon=1.0, delta=1e-6, x_norm=5.0).fit(X, y)
+    >>> print(model.guarantee_.adjacency)
+    replace-one
+    """
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        delta=0.0,
+        *,
+        C="auto",
+        mechanism="auto",
+        calibration="tight",
+        huber_width=0.5,
+        adjacency="replace-one",
+        x_norm=1.0,
+        classes=None,
+        fit_intercept=True,
+        intercept_scaling=1.0,
+        random_state=None,
+        ledger=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.C = C
+        self.mechanism = mechanism
+        self.calibration = calibration
+        self.huber_width = huber_width
+        self.adjacency = adjacency
+        self.x_norm = x_norm
+        self.classes = classes
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.random_state = random_state
+        self.ledger = ledger
+
+    def _loss(self, n_classes):
+        positive(huber_width=self.huber_width)
+        if n_classes == 2:
+            return HuberHingeLoss(self.huber_width)
+        return SoftmaxLoss(n_classes, margin=1.0, temperature=self.huber_width)

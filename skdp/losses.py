@@ -1,0 +1,288 @@
+"""Losses of linear models, with the constants that sensitivities and solvers need.
+
+A loss sees scores ``Z = X W^T`` of shape (n_samples, n_outputs) and label codes. Its *residual*
+is the derivative with respect to the scores; a record's gradient is the outer product of
+its residual and its row, with norm at most ``lipschitz`` times the norm of the row.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from skdp._validation import positive
+
+__all__ = ["HuberHingeLoss", "LogisticLoss", "SoftmaxLoss"]
+
+
+class _MarginLoss(ABC):
+    """Convex, non-increasing function of the margin ``(2 code - 1) * score``."""
+
+    n_outputs = 1
+
+    @property
+    @abstractmethod
+    def lipschitz(self) -> float:
+        """Largest slope."""
+
+    @property
+    @abstractmethod
+    def curvature(self) -> float:
+        """Largest second derivative."""
+
+    @abstractmethod
+    def value(self, margin):
+        """Loss at ``margin``."""
+
+    @abstractmethod
+    def slope(self, margin):
+        """Minus the derivative."""
+
+    @abstractmethod
+    def second(self, margin):
+        """Second derivative."""
+
+    def residuals(self, scores, codes):
+        """Derivative with respect to the scores.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_samples, 1)
+
+        codes : ndarray of shape (n_samples,)
+            0 or 1.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 1)
+        """
+        sign = (2.0 * codes - 1.0)[:, np.newaxis]
+        return -sign * self.slope(sign * scores)
+
+    def total(self, scores, codes):
+        """Sum of the losses; arguments as for `residuals`."""
+        return float(self.value((2.0 * codes - 1.0) * scores[:, 0]).sum())
+
+    def hessian_weights(self, scores, codes):
+        """Second derivatives, of the shape (n_samples,)."""
+        return self.second((2.0 * codes - 1.0) * scores[:, 0])
+
+    def log_determinant(self, ratio):
+        """Bound on the log change of the Hessian's determinant by one record.
+
+        Parameters
+        ----------
+        ratio : float
+            Squared norm bound of a row over the penalty.
+        """
+        return math.log1p(self.curvature * ratio)
+
+    def gradient_corners(self):
+        """Ways in which a record's gradient can be extreme: (norm, count) beside zero."""
+        return ((self.lipschitz, 1.0),)
+
+
+@dataclass(frozen=True)
+class LogisticLoss(_MarginLoss):
+    """Logistic loss ``log(1 + exp(-margin))``, its slope optionally capped.
+
+    Where the slope would be steeper than ``slope_cap`` the loss goes on as a straight line.
+    It stays convex with a Lipschitz derivative, and the noise shrinks with the cap.
+
+    Parameters
+    ----------
+    slope_cap : float in (0, 1], default=1.0
+        Largest slope; 1 is the logistic loss itself.
+    """
+
+    slope_cap: float = 1.0
+
+    def __post_init__(self):
+        positive(slope_cap=self.slope_cap)
+        if self.slope_cap > 1.0:
+            raise ValueError(f"slope_cap must be at most 1; got {self.slope_cap!r}.")
+
+    @property
+    def lipschitz(self):
+        """Largest slope."""
+        return self.slope_cap
+
+    @property
+    def curvature(self):
+        """Largest second derivative."""
+        steepest = min(self.slope_cap, 0.5)
+        return steepest * (1.0 - steepest)
+
+    @property
+    def _corner(self):
+        return math.log(1.0 / self.slope_cap - 1.0) if self.slope_cap < 1.0 else -math.inf
+
+    def value(self, margin):
+        """Loss at ``margin``."""
+        bent = np.maximum(margin, self._corner)
+        excess = self.slope_cap * (bent - margin) if self.slope_cap < 1.0 else 0.0
+        return np.log1p(np.exp(-np.abs(bent))) + np.maximum(-bent, 0.0) + excess
+
+    def slope(self, margin):
+        """Minus the derivative."""
+        return np.minimum(expit(-margin), self.slope_cap)
+
+    def second(self, margin):
+        """Second derivative."""
+        slope = expit(-margin)
+        return np.where(slope <= self.slope_cap, slope * (1.0 - slope), 0.0)
+
+    def curvature_at(self, slope):
+        """Second derivative as a function of the slope."""
+        return slope * (1.0 - slope)
+
+    def worst_trade(self, ratio, weight):
+        """Largest ``log(1 + ratio * curvature) + weight * slope`` at a common margin.
+
+        Gradient and curvature of a record are taken at the same point; where the slope is
+        steep the logistic loss is nearly straight.
+        """
+        # The derivative vanishes where a quadratic in the slope does; the sum is concave.
+        a, b, c = -weight * ratio, (weight - 2.0) * ratio, ratio + weight
+        if a == 0.0:
+            slope = 0.5 if weight == 0.0 else 1.0
+        else:
+            slope = (-b - math.sqrt(b * b - 4.0 * a * c)) / (2.0 * a)
+        slope = min(max(slope, 0.0), self.slope_cap)
+        return math.log1p(ratio * self.curvature_at(slope)) + weight * slope
+
+
+@dataclass(frozen=True)
+class HuberHingeLoss(_MarginLoss):
+    """Hinge loss ``max(0, 1 - margin)`` with its kink rounded over ``1 +- width``.
+
+    Parameters
+    ----------
+    width : float, default=0.5
+
+    References
+    ----------
+    Chaudhuri, Monteleoni and Sarwate, JMLR 2011, section 3.4.2.
+    """
+
+    width: float = 0.5
+
+    def __post_init__(self):
+        positive(huber_width=self.width)
+
+    @property
+    def lipschitz(self):
+        """Largest slope."""
+        return 1.0
+
+    @property
+    def curvature(self):
+        """Largest second derivative."""
+        return 0.5 / self.width
+
+    def value(self, margin):
+        """Loss at ``margin``."""
+        inside = np.clip(1.0 + self.width - margin, 0.0, 2.0 * self.width)
+        return inside**2 / (4.0 * self.width) + np.maximum(1.0 - self.width - margin, 0.0)
+
+    def slope(self, margin):
+        """Minus the derivative."""
+        return np.clip((1.0 + self.width - margin) * (0.5 / self.width), 0.0, 1.0)
+
+    def second(self, margin):
+        """Second derivative."""
+        return np.where(np.abs(1.0 - margin) <= self.width, self.curvature, 0.0)
+
+    def worst_trade(self, ratio, weight):
+        """As for `LogisticLoss`: curvature can be full at any slope."""
+        return math.log1p(ratio * self.curvature) + weight
+
+
+@dataclass(frozen=True)
+class SoftmaxLoss:
+    """Joint loss of several classes: a softmax of scores, optionally with a margin.
+
+    ``temperature * log(sum_k exp((z_k - z_y + margin [k != y]) / temperature))``: the multinomial
+    logistic loss for margin 0 and temperature 1, and a smooth version of the multiclass
+    hinge of Crammer and Singer for margin 1.
+
+    Parameters
+    ----------
+    n_classes : int
+
+    margin : float, default=0.0
+
+    temperature : float, default=1.0
+
+    Notes
+    -----
+    A residual is ``p - e_y`` with ``p`` a probability vector, so that its norm is at most
+    sqrt(2). Its derivative ``(diag(p) - p p^T) / temperature`` has trace at most
+    ``(1 - 1/n_classes) / temperature``, rank ``n_classes - 1`` and norm at most half over
+    the temperature.
+    """
+
+    n_classes: int
+    margin: float = 0.0
+    temperature: float = 1.0
+
+    @property
+    def n_outputs(self):
+        """Number of scores."""
+        return self.n_classes
+
+    @property
+    def lipschitz(self):
+        """Largest norm of a residual."""
+        return math.sqrt(2.0)
+
+    @property
+    def curvature(self):
+        """Largest eigenvalue of the second derivative."""
+        return 0.5 / self.temperature
+
+    def _probabilities(self, scores, codes):
+        rows = np.arange(len(codes))
+        shifted = scores / self.temperature
+        shifted += self.margin / self.temperature
+        own = scores[rows, codes] / self.temperature
+        shifted[rows, codes] = own
+        largest = shifted.max(axis=1, keepdims=True)
+        shifted -= largest
+        np.exp(shifted, out=shifted)
+        totals = shifted.sum(axis=1, keepdims=True)
+        logs = largest[:, 0] + np.log(totals[:, 0]) - own
+        shifted /= totals
+        return shifted, logs
+
+    def residuals(self, scores, codes):
+        """Derivative with respect to the scores, of the shape of ``scores``."""
+        residuals = self._probabilities(scores, codes)[0]
+        residuals[np.arange(len(codes)), codes] -= 1.0
+        return residuals
+
+    def total(self, scores, codes):
+        """Sum of the losses."""
+        return float(self.temperature * self._probabilities(scores, codes)[1].sum())
+
+    def hessian_weights(self, scores, codes):
+        """Probabilities, from which the second derivative is made."""
+        return self._probabilities(scores, codes)[0]
+
+    def log_determinant(self, ratio):
+        """Bound on the log change of the Hessian's determinant by one record.
+
+        The determinant is largest when the trace is spread evenly over the rank.
+        """
+        rank = self.n_classes - 1
+        return rank * math.log1p(ratio / (self.n_classes * self.temperature))
+
+    def worst_trade(self, ratio, weight):
+        """As for `LogisticLoss`, without using that both cannot be extreme at once."""
+        return self.log_determinant(ratio) + weight * self.lipschitz
+
+    def gradient_corners(self):
+        """Residuals form a simplex with the vertices 0 and ``e_k - e_y``."""
+        return ((self.lipschitz, self.n_classes - 1.0),)

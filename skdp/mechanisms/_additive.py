@@ -1,0 +1,252 @@
+"""Additive noise: Laplace, K-norm and Gaussian."""
+
+import math
+
+import numpy as np
+
+from skdp._random import noise_source
+from skdp._validation import positive
+from skdp.mechanisms._lattice import Lattice
+from skdp.privacy import ApproxDP, GaussianDP, gaussian_scale
+
+__all__ = [
+    "additive_law",
+    "additive_mechanism",
+    "gaussian_mechanism",
+    "k_norm_mechanism",
+    "laplace_mechanism",
+    "noise_level",
+]
+
+
+def laplace_mechanism(value, *, l1_sensitivity, guarantee, error=0.0, random_state=None):
+    """Release ``value`` with Laplace noise in every coordinate.
+
+    Privacy: the result satisfies pure ``guarantee.epsilon``-differential privacy provided
+    that two neighbouring data sets move ``value`` by at most ``l1_sensitivity`` in l1 norm.
+    The caller owes that bound. The release lives on a public lattice; rounding is part of
+    the sensitivity.
+
+    Parameters
+    ----------
+    value : array-like of any shape
+        Exact answer. It must not be released in any other way.
+
+    l1_sensitivity : float
+        Largest change in l1 norm between neighbours.
+
+    guarantee : ApproxDP
+        Guarantee to meet.
+
+    error : float, default=0.0
+        Certified l1 distance of ``value`` from the exact answer.
+
+    random_state : None, int, RandomState or Generator, default=None
+        None draws from the operating system; anything else is for tests.
+
+    Returns
+    -------
+    ndarray
+        Noisy answer, of the shape of ``value``.
+
+    References
+    ----------
+    Dwork, McSherry, Nissim and Smith, "Calibrating noise to sensitivity in private data
+    analysis", TCC 2006, proposition 1.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import laplace_mechanism
+    >>> from skdp.privacy import ApproxDP
+    >>> laplace_mechanism([10.0], l1_sensitivity=1.0, guarantee=ApproxDP(1.0)).shape
+    (1,)
+    """
+    value = np.asarray(value, dtype=np.float64)
+    positive(l1_sensitivity=l1_sensitivity)
+    lattice = Lattice.for_sensitivity(l1_sensitivity, size=value.size, order=1, error=error)
+    scale = _pure_scale(lattice, guarantee)
+    noise = noise_source(random_state).laplace(value.size, scale / lattice.step)
+    return lattice.release(value, noise.reshape(value.shape))
+
+
+def k_norm_mechanism(value, *, l2_sensitivity, guarantee, error=0.0, random_state=None):
+    """Release ``value`` with noise of density proportional to ``exp(-||b||_2 / scale)``.
+
+    The norm of the noise has a Gamma distribution and its direction is uniform: the pure
+    mechanism for an l2 sensitivity.
+
+    Privacy: the result satisfies pure ``guarantee.epsilon``-differential privacy provided
+    that two neighbouring data sets move ``value`` by at most ``l2_sensitivity`` in l2 norm.
+    The caller owes that bound. The release lives on a public lattice; rounding is part of
+    the sensitivity.
+
+    Parameters
+    ----------
+    value : array-like of any shape
+        Exact answer. It must not be released in any other way.
+
+    l2_sensitivity : float
+        Largest change in l2 norm between neighbours.
+
+    guarantee : ApproxDP
+        Guarantee to meet.
+
+    error : float, default=0.0
+        Certified l2 distance of ``value`` from the exact answer.
+
+    random_state : None, int, RandomState or Generator, default=None
+        None draws from the operating system; anything else is for tests.
+
+    Returns
+    -------
+    ndarray
+        Noisy answer, of the shape of ``value``.
+
+    References
+    ----------
+    Hardt and Talwar, "On the geometry of differential privacy", STOC 2010, section 4;
+    Chaudhuri, Monteleoni and Sarwate, JMLR 2011, algorithm 1.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import k_norm_mechanism
+    >>> from skdp.privacy import ApproxDP
+    >>> k_norm_mechanism([1.0, 2.0], l2_sensitivity=1.0, guarantee=ApproxDP(1.0)).shape
+    (2,)
+    """
+    value = np.asarray(value, dtype=np.float64)
+    positive(l2_sensitivity=l2_sensitivity)
+    lattice = Lattice.for_sensitivity(l2_sensitivity, size=value.size, error=error)
+    scale = _pure_scale(lattice, guarantee)
+    noise = noise_source(random_state).k_norm(value.size, scale / lattice.step)
+    return lattice.release(value, noise.reshape(value.shape))
+
+
+def gaussian_mechanism(value, *, l2_sensitivity, guarantee, error=0.0, random_state=None):
+    """Release ``value`` with Gaussian noise in every coordinate.
+
+    Privacy: the result satisfies ``guarantee`` provided that two neighbouring data sets move
+    ``value`` by at most ``l2_sensitivity`` in l2 norm. The caller owes that bound, usually
+    by clipping; nothing here can check it. The release lives on a public lattice, so that
+    the low bits of a float reveal nothing; rounding is part of the sensitivity.
+
+    Parameters
+    ----------
+    value : array-like of any shape
+        Exact answer. It must not be released in any other way.
+
+    l2_sensitivity : float
+        Largest change in l2 norm between neighbours.
+
+    guarantee : ApproxDP with positive delta, or GaussianDP
+        Guarantee to meet.
+
+    error : float, default=0.0
+        Certified l2 distance of ``value`` from the exact answer.
+
+    random_state : None, int, RandomState or Generator, default=None
+        None draws from the operating system; anything else is for tests.
+
+    Returns
+    -------
+    ndarray
+        Noisy answer, of the shape of ``value``.
+
+    References
+    ----------
+    Balle and Wang, "Improving the Gaussian mechanism", ICML 2018, Theorem 8.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import gaussian_mechanism
+    >>> from skdp.privacy import ApproxDP
+    >>> gaussian_mechanism([1.0], l2_sensitivity=1.0, guarantee=ApproxDP(1.0, 1e-5)).shape
+    (1,)
+    """
+    value = np.asarray(value, dtype=np.float64)
+    positive(l2_sensitivity=l2_sensitivity)
+    lattice = Lattice.for_sensitivity(l2_sensitivity, size=value.size, error=error)
+    scale = gaussian_scale(l2_sensitivity=lattice.sensitivity, guarantee=guarantee)
+    noise = noise_source(random_state).normal(value.size, scale / lattice.step)
+    return lattice.release(value, noise.reshape(value.shape))
+
+
+def additive_law(size, guarantee):
+    """Choose the quieter noise for an l2 sensitivity: "k_norm" or "gaussian".
+
+    Parameters
+    ----------
+    size : int
+        Number of coordinates.
+
+    guarantee : ApproxDP
+
+    Returns
+    -------
+    str
+    """
+    if isinstance(guarantee, GaussianDP):
+        return "gaussian"
+    if not isinstance(guarantee, ApproxDP):
+        raise ValueError(f"guarantee must be an ApproxDP or a GaussianDP; got {guarantee!r}.")
+    if guarantee.delta == 0.0:
+        return "k_norm"
+    gaussian = gaussian_scale(l2_sensitivity=1.0, guarantee=guarantee)
+    return "k_norm" if _k_norm_level(size, guarantee) < gaussian else "gaussian"
+
+
+def noise_level(size, guarantee):
+    """Root mean square per coordinate of `additive_mechanism` at sensitivity 1.
+
+    Parameters
+    ----------
+    size : int
+        Number of coordinates.
+
+    guarantee : ApproxDP
+
+    Returns
+    -------
+    float
+    """
+    if additive_law(size, guarantee) == "k_norm":
+        return _k_norm_level(size, guarantee)
+    return gaussian_scale(l2_sensitivity=1.0, guarantee=guarantee)
+
+
+def _k_norm_level(size, guarantee):
+    return math.sqrt(size + 1.0) / guarantee.epsilon if guarantee.epsilon else math.inf
+
+
+def additive_mechanism(value, *, l2_sensitivity, guarantee, error=0.0, random_state=None):
+    """Release ``value`` with the quieter of K-norm and Gaussian noise for ``guarantee``.
+
+    Privacy: as `k_norm_mechanism` and `gaussian_mechanism`; the choice looks at the
+    dimension and the guarantee only.
+
+    Parameters
+    ----------
+    value, l2_sensitivity, guarantee, error, random_state
+        As for `gaussian_mechanism`; with ``delta == 0`` the noise is K-norm.
+
+    Returns
+    -------
+    ndarray
+        Noisy answer, of the shape of ``value``.
+    """
+    law = additive_law(np.size(value), guarantee)
+    mechanism = k_norm_mechanism if law == "k_norm" else gaussian_mechanism
+    return mechanism(
+        value,
+        l2_sensitivity=l2_sensitivity,
+        guarantee=guarantee,
+        error=error,
+        random_state=random_state,
+    )
+
+
+def _pure_scale(lattice, guarantee):
+    if not isinstance(guarantee, ApproxDP):
+        raise ValueError(f"guarantee must be an ApproxDP for this noise; got {guarantee!r}.")
+    positive(epsilon=guarantee.epsilon)
+    return lattice.sensitivity / guarantee.epsilon * (1 + 1e-12)

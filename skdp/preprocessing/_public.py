@@ -1,0 +1,180 @@
+"""A preprocessing pipeline of public numbers only."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import Normalizer, OneHotEncoder
+
+from skdp._validation import finite, positive
+from skdp.preprocessing._bounded_scaler import BoundedScaler
+from skdp.preprocessing._row_norm_clipper import RowNormClipper
+
+__all__ = ["make_public_preprocessor"]
+
+
+def make_public_preprocessor(
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    categories: Mapping[str, Sequence] | None = None,
+    *,
+    indicators: Iterable[str] = (),
+    log: Iterable[str] = (),
+    missing: str = "error",
+    constant: float = 0.0,
+    norm: float | str | None = "scale",
+    sparse: bool = False,
+) -> Pipeline:
+    """Make a pipeline from a frame to rows of bounded norm that never looks at statistics.
+
+    Numeric columns are mapped from their public bounds to [-1, 1] and clipped; categorical
+    columns become one indicator for each public category; then each row is scaled to norm 1.
+    Columns that are not named are dropped.
+
+    Privacy: the number and the meaning of the output columns follow from the arguments, and each
+    row is transformed on its own. A category that is not in its list becomes a block of zeros,
+    without a warning or an error. The pipeline costs no budget as long as bounds and categories
+    do not come from the data: take them from a codebook.
+
+    Parameters
+    ----------
+    bounds : dict, default=None
+        Public bounds ``(low, high)`` of each numeric column, by name.
+
+    categories : dict, default=None
+        Public list of the values of each categorical column, by name.
+
+    indicators : iterable of str, default=()
+        Columns of zeros and ones, which are kept as they are (clipped to [-1, 1]).
+
+    log : iterable of str, default=()
+        Columns of ``bounds`` to scale as ``log(1 + x - low)``.
+
+    missing : {"error", "center"}, default="error"
+        What to do with NaN in a numeric column: refuse it, or map it to 0, the middle of
+        [-1, 1]. In a categorical column NaN is a category like any other.
+
+    constant : float, default=0.0
+        Value of a column that is added before the rows are scaled, and whose coefficient is an
+        intercept: it costs less norm than the one that an estimator appends. 0 adds none.
+
+    norm : "scale", float or None, default="scale"
+        ``"scale"`` gives each row norm 1; a number shortens the rows that are longer than that;
+        None leaves the rows as they are.
+
+    sparse : bool, default=False
+        Whether the output is a CSR matrix, for categories by the thousand.
+
+    Returns
+    -------
+    sklearn.pipeline.Pipeline
+        Unfitted, with steps ``"columns"`` and, unless ``norm`` is None, ``"rows"``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skdp.preprocessing import make_public_preprocessor
+    >>> people = pd.DataFrame({"age": [30, 75], "city": ["Bonn", "Ulm"]})
+    >>> prepare = make_public_preprocessor(
+    ...     {"age": (0, 100)}, {"city": ["Aachen", "Bonn"]}, norm=None
+    ... )
+    >>> prepare.fit_transform(people)
+    array([[-0.4,  0. ,  1. ],
+           [ 0.5,  0. ,  0. ]])
+    >>> prepare.get_feature_names_out()
+    array(['age', 'city_Aachen', 'city_Bonn'], dtype=object)
+    """
+    bounds, categories = dict(bounds or {}), dict(categories or {})
+    indicators, log = _names(indicators=indicators), _names(log=log)
+    _check_columns(bounds, categories, indicators, log)
+
+    linear = {name: pair for name, pair in bounds.items() if name not in log}
+    curved = {name: pair for name, pair in bounds.items() if name in log}
+    encoder = OneHotEncoder(
+        categories=[_ordered(name, values) for name, values in categories.items()],
+        handle_unknown="ignore",
+        sparse_output=sparse,
+    )
+    parts = [
+        ("linear", BoundedScaler(linear, missing=missing), list(linear)),
+        ("log", BoundedScaler(curved, log=True, missing=missing), list(curved)),
+        # Bounds of -1 and 1 make the scaler the identity.
+        ("indicators", BoundedScaler((-1.0, 1.0), missing=missing), indicators),
+        ("categories", encoder, list(categories)),
+    ]
+    finite(constant=constant)
+    if constant:
+        some_column = [*bounds, *categories, *indicators][:1]
+        parts.append(("constant", _Constant(constant), some_column))
+    columns = ColumnTransformer(
+        [part for part in parts if part[2]],
+        # Dense or sparse is the caller's choice, never a matter of how many zeros there are.
+        sparse_threshold=1.0 if sparse else 0.0,
+        verbose_feature_names_out=False,
+    )
+    steps = [("columns", columns)]
+    if norm == "scale":
+        steps.append(("rows", Normalizer()))
+    elif norm is not None:
+        if isinstance(norm, str):
+            raise ValueError(f"norm must be 'scale', a positive number or None; got {norm!r}.")
+        positive(norm=norm)
+        steps.append(("rows", RowNormClipper(norm)))
+    return Pipeline(steps)
+
+
+class _Constant(TransformerMixin, BaseEstimator):
+    """Replace one column by a constant."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return np.full((X.shape[0], 1), float(self.value))
+
+    def get_feature_names_out(self, input_features=None):
+        return np.array(["constant"], dtype=object)
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+
+def _names(**named):
+    """A list of column names; a single string is a slip, not six letters."""
+    ((parameter, names),) = named.items()
+    if isinstance(names, str):
+        raise ValueError(f"{parameter} must be a list of column names; got {names!r}.")
+    return list(names)
+
+
+def _check_columns(bounds, categories, indicators, log):
+    named = [*bounds, *categories, *indicators]
+    if not named:
+        raise ValueError("bounds, categories or indicators must name a column; got none.")
+    if not all(isinstance(name, str) for name in named):
+        raise ValueError(f"Column names must be strings; got {named!r}.")
+    repeated = sorted({name for name in named if named.count(name) > 1})
+    if repeated:
+        raise ValueError(
+            f"bounds, categories and indicators must name a column once; got {repeated} twice."
+        )
+    unknown = [name for name in log if name not in bounds]
+    if unknown:
+        raise ValueError(f"log must name columns of bounds; got {unknown}.")
+
+
+def _ordered(name, values):
+    """Public values in the order given, except numbers, which the encoder wants sorted."""
+    # The order of a set of strings changes from one process to the next.
+    if isinstance(values, (str, set, frozenset)) or len(values) == 0:
+        raise ValueError(f"categories must be non-empty lists; got {values!r} for {name!r}.")
+    values = list(values)
+    if len(set(values)) < len(values):
+        raise ValueError(f"categories must not repeat a value; got {values!r} for {name!r}.")
+    if all(isinstance(value, (int, float, np.number)) for value in values):
+        return sorted(values)
+    return values

@@ -1,0 +1,35 @@
+"""Privacy guarantees as values, their calibration, composition and a durable ledger."""
+
+from skdp.privacy._calibration import (
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    gaussian_scale,
+)
+from skdp.privacy._composition import ComposedDP, compose
+from skdp.privacy._guarantees import (
+    ADJACENCIES,
+    ZCDP,
+    ApproxDP,
+    GaussianDP,
+    Guarantee,
+    ShiftedGaussianDP,
+)
+from skdp.privacy._ledger import BudgetLedger, LedgerRecord
+
+__all__ = [
+    "ADJACENCIES",
+    "ZCDP",
+    "ApproxDP",
+    "BudgetLedger",
+    "ComposedDP",
+    "GaussianDP",
+    "Guarantee",
+    "LedgerRecord",
+    "ShiftedGaussianDP",
+    "compose",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_mu",
+    "gaussian_scale",
+]

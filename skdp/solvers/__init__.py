@@ -1,0 +1,1 @@
+"""Private algorithms on arrays."""

@@ -1,0 +1,525 @@
+"""Private empirical risk minimisation of linear models (Chaudhuri et al., JMLR 2011).
+
+Objective: ``sum_i loss(W x_i, y_i) + penalty/2 ||W||_F^2``, in sum form so that the noise does
+not depend on the number of rows. ``W`` has one row per output of the loss.
+"""
+
+import math
+
+import numpy as np
+from scipy import linalg, sparse
+
+from skdp.exceptions import SolverError
+from skdp.mechanisms import (
+    additive_mechanism,
+    clip_rows,
+    gaussian_mechanism,
+    k_norm_mechanism,
+)
+from skdp.theory.gradient_descent import plan_descent, split_budget
+
+__all__ = [
+    "RowBlocks",
+    "gradient_descent",
+    "minimise",
+    "objective_perturbation",
+    "output_perturbation",
+    "solver_tolerance",
+]
+
+_UNIT = 2.0**-53
+_CHUNK = 256
+_DENSE_LIMIT = 1500  # unknowns up to which Newton systems are factorised
+
+# Certified error of sums in floating point, as a share of the sensitivity.
+_ROUNDING_SHARE = 1e-4
+
+
+def solver_tolerance(loss, row_norm):
+    """Bound on the gradient norm at which every solve stops; public, never loosened."""
+    return 1e-6 * row_norm * (loss.lipschitz + loss.curvature * row_norm)
+
+
+class RowBlocks:
+    """Clipped rows with their labels, visited in blocks that stay in cache.
+
+    Rows longer than ``x_norm`` are scaled back onto the ball, so that everything computed
+    from them has the sensitivity that ``row_norm`` implies.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR matrix or array} of shape (n_samples, n_features)
+
+    codes : ndarray of shape (n_samples,)
+        Labels as integers.
+
+    x_norm : float
+
+    constant : float, default=0.0
+        Value of a feature appended to each row, whose coefficient is an intercept; 0 appends
+        none.
+
+    Attributes
+    ----------
+    row_norm : float
+        Bound on the norm of a row, constant feature and rounding included.
+    """
+
+    def __init__(self, X, codes, *, x_norm, constant=0.0):
+        self.n_samples = X.shape[0]
+        self.n_features = X.shape[1] + (constant != 0.0)
+        self.row_norm = self.norm_bound(x_norm, constant, self.n_features)
+        self.is_sparse = sparse.issparse(X)
+        self.length = 4096 if self.is_sparse else 1024
+        self.blocks: list[tuple] = []
+        for start in range(0, self.n_samples, self.length):
+            stop = start + self.length
+            rows = clip_rows(X[start:stop], x_norm)
+            if self.is_sparse:
+                columns = [rows, np.full((rows.shape[0], 1), constant)] if constant else [rows]
+                rows = sparse.csr_array(sparse.hstack(columns, format="csr"))
+            elif constant:
+                rows = np.column_stack([rows, np.full(len(rows), constant)])
+            self.blocks.append((rows, codes[start:stop]))
+        # Longest chain of additions behind a score.
+        self.n_terms = min(self.n_features, _CHUNK) + self.n_features // _CHUNK
+        if self.is_sparse:
+            self.n_terms = max((int(np.diff(r.indptr).max()) for r, _ in self.blocks), default=0)
+
+    @staticmethod
+    def norm_bound(x_norm, constant, n_features):
+        """Bound on the norm of a row; public, as it needs no data."""
+        return math.hypot(x_norm, constant) * (1 + 4 * _UNIT * (n_features + 8))
+
+    def gradient(self, loss, weights, *, clip_norm=math.inf, total=False):
+        """Sum of the records' gradients, residuals clipped to ``clip_norm``.
+
+        Returns
+        -------
+        gradient : ndarray of the shape of ``weights``
+
+        total : float or None
+            Sum of the losses, if asked for.
+        """
+        sums = np.empty((weights.size, len(self.blocks)))
+        totals = np.zeros(len(self.blocks))
+        clips = clip_norm < loss.lipschitz
+        for i, (rows, codes) in enumerate(self.blocks):
+            scores = self._scores(rows, weights)
+            residuals = loss.residuals(scores, codes)
+            if clips:
+                norms = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))
+                residuals *= (clip_norm / np.maximum(norms, clip_norm))[:, np.newaxis]
+            sums[:, i] = (rows.T @ residuals).T.ravel()
+            if total:
+                totals[i] = loss.total(scores, codes)
+        # numpy adds contiguous numbers in pairs, which keeps the error at that of one block.
+        gradient = sums.sum(axis=1).reshape(weights.shape)
+        return gradient, float(totals.sum()) if total else None
+
+    def _scores(self, rows, weights):
+        """Scores of a block; long rows in chunks, which keeps the error at that of one chunk."""
+        if self.is_sparse or self.n_features <= _CHUNK:
+            return rows @ weights.T
+        chunks = range(0, self.n_features, _CHUNK)
+        return sum(rows[:, i : i + _CHUNK] @ weights[:, i : i + _CHUNK].T for i in chunks)
+
+    def rounding_error(self, loss, weights):
+        """Bound on the norm of the error of `gradient` in floating point."""
+        norm = float(np.linalg.norm(weights))
+        n_blocks = max(1, len(self.blocks))
+        terms = self.length + math.log2(n_blocks) + 8 + 8 * loss.n_outputs
+        sums = terms * loss.lipschitz * self.row_norm
+        scores = (self.n_terms + 4) * loss.curvature * self.row_norm**2 * norm
+        return _UNIT * self.n_samples * (sums + 2 * scores)
+
+    def check_rounding(self, loss, weights, largest):
+        """Raise `SolverError` unless the error of `gradient` is certified below ``largest``."""
+        if self.rounding_error(loss, weights) > largest:
+            raise SolverError("The rows are too many for the certified error of their sum.")
+
+    def second_moments(self):
+        """Sum of the outer products of the rows, of shape (n_features, n_features)."""
+        moments = np.zeros((self.n_features, self.n_features))
+        for rows, _ in self.blocks:
+            part = rows.T @ rows
+            moments += part.toarray() if self.is_sparse else part
+        return moments
+
+    def hessian(self, loss, weights, n_rows, *, share=0.0, dtype=np.float64):
+        """Second derivative of the sum of losses, scaled up from about ``n_rows`` rows.
+
+        ``share`` of the largest curvature is the least that a record contributes; that
+        damps steps away from points where the loss is straight. Products are of ``dtype``.
+        """
+        every = max(1, self.n_samples // max(1, n_rows))
+        p, d = weights.shape
+        hessian = np.zeros((p * d, p * d))
+        n_used = 0
+        for rows, codes in self.blocks:
+            rows, codes = rows[::every], codes[::every]
+            n_used += len(codes)
+            curvature = loss.hessian_weights(rows @ weights.T, codes)
+            rows = (rows.toarray() if self.is_sparse else rows).astype(dtype)
+            if p == 1:
+                curvature = np.maximum(curvature, share * loss.curvature)
+                rows *= np.sqrt(curvature).astype(dtype)[:, np.newaxis]
+                hessian += rows.T @ rows
+                continue
+            for j in range(p):
+                for k in range(j + 1):
+                    pair = curvature[:, j] * ((j == k) - curvature[:, k]) / loss.temperature
+                    part = (rows * pair.astype(dtype)[:, np.newaxis]).T @ rows
+                    hessian[j * d : (j + 1) * d, k * d : (k + 1) * d] += part
+        if p > 1:
+            hessian = np.tril(hessian) + np.tril(hessian, -1).T
+        return hessian * (self.n_samples / max(1, n_used))
+
+    def curvature_product(self, loss, weights):
+        """Return the map from a direction to the second derivative along it."""
+        stored = [loss.hessian_weights(rows @ weights.T, codes) for rows, codes in self.blocks]
+
+        def product(direction):
+            result = np.zeros_like(weights)
+            for (rows, _), curvature in zip(self.blocks, stored, strict=True):
+                along = rows @ direction.T
+                if along.shape[1] == 1:
+                    change = curvature[:, np.newaxis] * along
+                else:
+                    mean = (curvature * along).sum(axis=1, keepdims=True)
+                    change = curvature * (along - mean) / loss.temperature
+                result += (rows.T @ change).T
+            return result
+
+        return product
+
+
+def minimise(loss, data, *, penalty, tolerance, linear=None):
+    """Minimise the penalised sum of losses until its gradient is certified small.
+
+    Damped Newton steps with a Hessian from a subset of the rows (the certificate uses all of
+    them), or conjugate gradients where there are many unknowns.
+
+    Parameters
+    ----------
+    loss : LogisticLoss, HuberHingeLoss or SoftmaxLoss
+
+    data : RowBlocks
+
+    penalty : float
+
+    tolerance : float
+        Bound on the norm of the exact gradient at the result: the computed norm plus the
+        bound of its rounding error.
+
+    linear : ndarray of shape (n_outputs, n_features), default=None
+        Coefficients of a linear term.
+
+    Returns
+    -------
+    ndarray of shape (n_outputs, n_features)
+        Within ``tolerance / penalty`` of the exact minimiser, by strong convexity.
+
+    Raises
+    ------
+    SolverError
+        If the certificate is out of reach. The tolerance is never loosened.
+    """
+    linear = np.zeros((loss.n_outputs, data.n_features)) if linear is None else linear
+    weights = -linear / penalty if data.n_samples == 0 else np.zeros_like(linear)
+
+    def evaluate(weights):
+        gradient, total = data.gradient(loss, weights, total=True)
+        gradient += penalty * weights + linear
+        total += penalty / 2 * float(np.vdot(weights, weights)) + float(np.vdot(linear, weights))
+        return gradient, total
+
+    newton = _Newton(loss, data, penalty)
+    gradient, total = evaluate(weights)
+    size = float(np.linalg.norm(gradient))
+    for _ in range(500):
+        rounding = data.rounding_error(loss, weights)
+        rounding += 4 * _UNIT * (penalty * float(np.linalg.norm(weights)) + np.linalg.norm(linear))
+        if size * (1 + 1e-9) + rounding <= tolerance:
+            return weights
+        if size == 0.0:
+            break
+        step = newton.step(weights, gradient)
+        slope = float(np.vdot(gradient, step))
+        # Near the optimum the objective no longer resolves progress; the gradient does.
+        largest = abs(total) + penalty * float(np.vdot(weights, weights))
+        noise = 1e-11 * (largest + 2 * abs(float(np.vdot(linear, weights))))
+        fraction = 1.0
+        while fraction > 1e-10:
+            candidate = weights + fraction * step
+            new_gradient, new_total = evaluate(candidate)
+            new_size = float(np.linalg.norm(new_gradient))
+            is_level = new_total <= total + noise and new_size <= (1 - 0.1 * fraction) * size
+            if new_total <= total + 1e-4 * fraction * slope or is_level:
+                break
+            fraction *= 0.25
+        newton.refine(reduction=new_size / size, fraction=fraction)
+        if fraction <= 1e-10 and newton.is_exhausted:
+            break
+        if fraction > 1e-10:
+            weights, gradient, total, size = candidate, new_gradient, new_total, new_size
+    raise SolverError(
+        "The solver could not certify the minimiser to the public tolerance, so nothing was "
+        "released. This should not happen for bounded rows; a larger penalty (smaller C) helps."
+    )
+
+
+class _Newton:
+    """Newton directions; the Hessian is renewed, and from more rows, when progress slows."""
+
+    def __init__(self, loss, data, penalty):
+        self.loss, self.data, self.penalty = loss, data, penalty
+        self.n_unknowns = loss.n_outputs * data.n_features
+        self.dense = self.n_unknowns <= _DENSE_LIMIT
+        wanted = max(2000, 20 * self.n_unknowns, data.n_samples // 8)
+        self.n_rows = min(wanted, data.n_samples)
+        self.share = 0.25
+        # Single precision is plenty for a direction, until it is not; the certificate is double.
+        self.dtype: type = np.float32
+        self.factor = None
+        self.is_exact = False
+        self._fresh = False
+
+    @property
+    def is_exhausted(self):
+        """Whether a better direction is out of reach."""
+        return not self.dense or (self.is_exact and self.dtype is np.float64)
+
+    def refine(self, *, reduction, fraction):
+        """Judge the last step by how far it reduced the gradient."""
+        if fraction == 1.0:
+            self.share = self.share / 10 if self.share > 1e-7 else 0.0
+        else:
+            self.share = min(1.0, max(10 * self.share, 1e-7))
+        if self.dense and reduction > 0.2:
+            if reduction > 0.3 and self._fresh:
+                if self.is_exact:
+                    self.dtype = np.float64
+                self.n_rows = min(4 * self.n_rows, self.data.n_samples)
+            self.factor = None
+
+    def step(self, weights, gradient):
+        if not self.dense:
+            return -self._conjugate_gradient(weights, gradient)
+        self._fresh = self.factor is None
+        if self.factor is None:
+            self.is_exact = self.n_rows >= self.data.n_samples
+            try:
+                self.factor = self._factorise(weights)
+            except linalg.LinAlgError:
+                self.dtype = np.float64
+                self.factor = self._factorise(weights)
+        return -linalg.cho_solve(self.factor, gradient.ravel()).reshape(gradient.shape)
+
+    def _factorise(self, weights):
+        hessian = self.data.hessian(
+            self.loss, weights, self.n_rows, share=self.share, dtype=self.dtype
+        )
+        # A relative floor keeps rounding from making the matrix indefinite.
+        floor = 1e-14 * float(np.trace(hessian))
+        hessian[np.diag_indices_from(hessian)] += self.penalty + floor
+        return linalg.cho_factor(hessian, overwrite_a=True, check_finite=False)
+
+    def _conjugate_gradient(self, weights, gradient):
+        product = self.data.curvature_product(self.loss, weights)
+        solution, residual = np.zeros_like(gradient), gradient.copy()
+        direction = residual.copy()
+        square = start = float(np.vdot(residual, residual))
+        for _ in range(500):
+            if square <= 1e-4 * start:
+                break
+            image = product(direction) + self.penalty * direction
+            length = square / float(np.vdot(direction, image))
+            solution += length * direction
+            residual -= length * image
+            square, previous = float(np.vdot(residual, residual)), square
+            direction = residual + (square / previous) * direction
+        return solution
+
+
+def _records(guarantee):
+    """Gradients that a change of neighbours touches."""
+    return 2.0 if guarantee.adjacency == "replace-one" else 1.0
+
+
+def output_perturbation(loss, data, *, penalty, guarantee, noise):
+    """Release the minimiser with noise.
+
+    Privacy: satisfies ``guarantee`` for any rows, as ``data`` has clipped them.
+
+    Parameters
+    ----------
+    loss : LogisticLoss, HuberHingeLoss or SoftmaxLoss
+
+    data : RowBlocks
+
+    penalty : float
+
+    guarantee : ApproxDP
+
+    noise : NoiseSource
+
+    Returns
+    -------
+    ndarray of shape (n_outputs, n_features)
+
+    References
+    ----------
+    Chaudhuri, Monteleoni and Sarwate, JMLR 2011, algorithm 1 and corollary 8.
+    """
+    tolerance = solver_tolerance(loss, data.row_norm)
+    weights = minimise(loss, data, penalty=penalty, tolerance=tolerance)
+    # A change of neighbours moves the gradient by at most `records` times the Lipschitz bound
+    # of a record; strong convexity turns it into a distance. The solver adds its own error.
+    return additive_mechanism(
+        weights,
+        l2_sensitivity=_records(guarantee) * loss.lipschitz * data.row_norm / penalty,
+        error=tolerance / penalty,
+        guarantee=guarantee,
+        random_state=noise,
+    )
+
+
+def objective_perturbation(loss, data, *, law, solver_guarantee, noise):
+    """Minimise the objective with a random linear term, and mask the solver's error.
+
+    Privacy: the exact minimiser satisfies ``law.guarantee``. What the solver returns differs
+    from it by at most its certified error, a further query of that sensitivity, released
+    under ``solver_guarantee``. The two compose.
+
+    Parameters
+    ----------
+    loss : LogisticLoss, HuberHingeLoss or SoftmaxLoss
+
+    data : RowBlocks
+
+    law : ObjectiveNoise
+
+    solver_guarantee : ApproxDP
+        Pure.
+
+    noise : NoiseSource
+
+    Returns
+    -------
+    ndarray of shape (n_outputs, n_features)
+
+    References
+    ----------
+    Chaudhuri, Monteleoni and Sarwate, JMLR 2011, algorithm 2; Iyengar, Near, Song, Thakkar,
+    Thakurta and Wang, "Towards practical differentially private convex optimization", IEEE
+    S&P 2019, algorithm 1, whose output noise is 2 tolerance / penalty as two points of a ball
+    are a diameter apart.
+    """
+    shape = (loss.n_outputs, data.n_features)
+    size = shape[0] * shape[1]
+    tolerance = solver_tolerance(loss, data.row_norm)
+    # The linear term is rounded to a lattice. The exact one is within `rounding`, which the
+    # optimality condition cannot tell from an error of the solver.
+    rounding = tolerance / 8
+    step = 2.0 ** math.floor(math.log2(2 * rounding / math.sqrt(size)))
+    draw = noise.normal if law.gaussian else noise.k_norm
+    linear = step * draw(size, law.scale / step).reshape(shape)
+    weights = minimise(loss, data, penalty=law.penalty, tolerance=tolerance, linear=linear)
+    return additive_mechanism(
+        weights,
+        l2_sensitivity=2 * (tolerance + rounding) / law.penalty,
+        guarantee=solver_guarantee,
+        random_state=noise,
+    )
+
+
+def gradient_descent(loss, data, *, clip_norm, guarantee, noise):
+    """Full-batch descent along noisy sums of clipped gradients, preconditioned privately.
+
+    Privacy: satisfies ``guarantee`` for any rows, as ``data`` has clipped them. The data are
+    used in at most ``n_steps + 2`` releases: the number of rows where it is private, the
+    second moments of the rows, and one sum of gradients a step, each at a released point.
+    Gaussian releases compose by the root of summed squares, pure ones by their sum.
+
+    Parameters
+    ----------
+    loss : LogisticLoss, HuberHingeLoss or SoftmaxLoss
+
+    data : RowBlocks
+
+    clip_norm : float
+        Residuals are clipped to this norm, over all outputs together.
+
+    guarantee : GaussianDP or pure ApproxDP
+
+    noise : NoiseSource
+
+    Returns
+    -------
+    ndarray of shape (n_outputs, n_features)
+
+    References
+    ----------
+    Bassily, Smith and Thakurta, "Private empirical risk minimization", FOCS 2014; Dong, Roth
+    and Su, "Gaussian differential privacy", JRSS-B 2022, corollary 2.
+    """
+    count_guarantee, descent_guarantee = split_budget(guarantee)
+    n_samples = data.n_samples
+    if count_guarantee is not None:
+        n_samples = _noisy(float(n_samples), 1.0, count_guarantee, noise)
+    n_samples = max(1.0, float(n_samples))
+    plan = plan_descent(
+        n_samples=n_samples,
+        n_features=data.n_features,
+        loss=loss,
+        clip_norm=clip_norm,
+        row_norm=data.row_norm,
+        guarantee=descent_guarantee,
+    )
+    precondition = _preconditioner(data, plan, n_samples, guarantee, noise)
+    # A record's gradient is the outer product of its residual and its row, both clipped.
+    # Replacing it moves the sum by two such norms.
+    l2_sensitivity = _records(guarantee) * clip_norm * data.row_norm
+    weights = np.zeros((loss.n_outputs, data.n_features))
+    velocity = np.zeros_like(weights)
+    for _ in range(plan.n_steps):
+        ahead = weights + plan.momentum * velocity
+        gradient, _ = data.gradient(loss, ahead, clip_norm=clip_norm)
+        data.check_rounding(loss, ahead, _ROUNDING_SHARE * clip_norm * data.row_norm)
+        released = _noisy(gradient, l2_sensitivity, plan.step_guarantee, noise)
+        velocity = plan.momentum * velocity - precondition(released / n_samples)
+        weights = weights + velocity
+    return weights
+
+
+def _preconditioner(data, plan, n_samples, guarantee, noise):
+    """Divide by the curvature bound of each direction, or by its floor."""
+    if plan.gram_guarantee is None:
+        return lambda gradient: gradient / plan.floor
+    # ||x x^T||_F = ||x||^2, and two such matrices are at most sqrt(2) times that apart, as
+    # their inner product is not negative. The scaled half keeps the Frobenius norm.
+    sensitivity = math.sqrt(_records(guarantee)) * data.row_norm**2
+    d = data.n_features
+    lower = np.tril_indices(d, -1)
+    moments = data.second_moments()
+    half = np.concatenate([np.diag(moments), math.sqrt(2.0) * moments[lower]])
+    half = _noisy(half, sensitivity, plan.gram_guarantee, noise) / n_samples
+    released = np.zeros((d, d))
+    released[lower] = half[d:] / math.sqrt(2.0)
+    released += released.T
+    released[np.diag_indices(d)] = half[:d]
+    values, vectors = linalg.eigh(released, check_finite=False, overwrite_a=True)
+    inverse = (vectors / np.maximum(plan.curvature * values, plan.floor)) @ vectors.T
+    return lambda gradient: gradient @ inverse
+
+
+def _noisy(value, l2_sensitivity, guarantee, noise):
+    mechanism = k_norm_mechanism if hasattr(guarantee, "epsilon") else gaussian_mechanism
+    return mechanism(
+        value,
+        l2_sensitivity=l2_sensitivity,
+        error=_ROUNDING_SHARE * l2_sensitivity,
+        guarantee=guarantee,
+        random_state=noise,
+    )

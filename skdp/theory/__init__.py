@@ -1,0 +1,1 @@
+"""Bounds and rules of the papers as functions of public numbers."""

@@ -1,0 +1,35 @@
+"""Settings and fixtures of every test.
+
+Two environment variables are read when their libraries are first imported, so they are set here,
+before anything else is.
+"""
+
+import os
+
+# Without it scikit-learn skips its array API checks.
+os.environ["SCIPY_ARRAY_API"] = "1"
+# The worker processes of pytest-xdist share the cores; threads on top of them only get in the way.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import pytest
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--full",
+        action="store_true",
+        default=bool(os.environ.get("SKDP_FULL")),
+        help="run statistical tests at their full size (also: a non-empty SKDP_FULL)",
+    )
+
+
+@pytest.fixture(scope="session")
+def repetitions(request):
+    """``repetitions(full, quick)``: how often to repeat a draw or a crash.
+
+    ``full`` is the number that the claim deserves, taken with ``--full`` or ``SKDP_FULL=1``
+    (nightly); ``quick`` still catches a gross error and is taken otherwise.
+    """
+    is_full = request.config.getoption("--full")
+    return lambda full, quick: full if is_full else quick

@@ -1,0 +1,399 @@
+"""The private linear classifiers, as their users meet them."""
+
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_digits, make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import normalize
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from skdp.exceptions import BudgetExceededError, PrivacyWarning, SolverError
+from skdp.linear_model import DPLinearSVC, DPLogisticRegression
+from skdp.preprocessing import RowNormClipper
+from skdp.privacy import BudgetLedger, GaussianDP
+from skdp.solvers import erm
+
+MECHANISMS = ["objective", "output", "gradient"]
+BOTH = [DPLogisticRegression, DPLinearSVC]
+
+ESTIMATORS = [
+    kind(epsilon=epsilon, delta=delta, mechanism=mechanism)
+    for kind in BOTH
+    for epsilon, delta, mechanism in [
+        (1.0, 0.0, "auto"),
+        (1.0, 1e-5, "auto"),
+        (1e6, 0.0, "auto"),
+        (1e3, 1e-5, "auto"),
+        (1.0, 0.0, "output"),
+        (1.0, 1e-5, "objective"),
+        (1.0, 0.0, "gradient"),
+    ]
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_sklearn_conventions(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def binary():
+    X, y = make_classification(4000, 8, n_informative=5, n_redundant=0, random_state=0)
+    return X / 5.0, y
+
+
+@pytest.fixture(scope="module")
+def three_classes():
+    X, y = make_classification(
+        3000, 6, n_informative=5, n_redundant=0, n_classes=3, random_state=1
+    )
+    return X / 5.0, y
+
+
+@pytest.mark.parametrize("mechanism", ["objective", "output"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_without_privacy_it_is_the_model_of_sklearn(binary, three_classes, mechanism, n_classes):
+    X, y = binary if n_classes == 2 else three_classes
+    X = normalize(X)
+    model = DPLogisticRegression(
+        1e8, C=0.1, slope_cap=None, fit_intercept=False, mechanism=mechanism
+    ).fit(X, y)
+    peer = LogisticRegression(C=0.1, fit_intercept=False, tol=1e-8, max_iter=1000).fit(X, y)
+    assert_allclose(model.coef_, peer.coef_, atol=2e-4)
+    assert_allclose(model.predict_proba(X), peer.predict_proba(X), atol=1e-3)
+    assert_allclose(model.predict_log_proba(X), peer.predict_log_proba(X), atol=5e-3)
+    assert_array_equal(model.predict(X), model.classes_[model.predict_proba(X).argmax(axis=1)])
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_a_large_budget_learns(binary, kind, mechanism, delta):
+    X, y = binary
+    peer = LogisticRegression().fit(X, y).score(X, y)
+    assert kind(100.0, delta, mechanism=mechanism).fit(X, y).score(X, y) > peer - 0.03
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_several_classes_are_one_release(three_classes, kind):
+    X, y = three_classes
+    model = kind(20.0, 1e-5).fit(X, y)
+    assert model.coef_.shape == (3, 6)
+    assert model.intercept_.shape == (3,)
+    assert model.decision_function(X).shape == (3000, 3)
+    assert model.guarantee_.epsilon == 20.0
+    assert model.score(X, y) > LogisticRegression().fit(X, y).score(X, y) - 0.06
+
+
+def test_digits_are_learned_at_epsilon_3():
+    X, y = load_digits(return_X_y=True)
+    X, X_test, y, y_test = train_test_split(normalize(X), y, test_size=0.3, random_state=0)
+    scores = [
+        DPLogisticRegression(3.0, 1e-5, fit_intercept=False, random_state=seed)
+        .fit(X, y)
+        .score(X_test, y_test)
+        for seed in range(10)
+    ]
+    assert np.mean(scores) > 0.87  # one-vs-rest with a divided budget gets 0.16
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csr_array, sparse.coo_array])
+def test_sparse_rows_give_the_model_of_dense_rows(binary, kind, mechanism, delta, container):
+    X, y = binary
+    X = np.where(np.abs(X) > 0.1, X, 0.0)
+    model = kind(1.0, delta, mechanism=mechanism, random_state=0)
+    dense = model.fit(X, y).coef_
+    sparse_model = clone(model).fit(container(X), y)
+    # The lattice may turn a difference in the last bits into one step.
+    assert_allclose(sparse_model.coef_, dense, atol=1e-4 * np.abs(dense).max() + 1e-6)
+    assert_allclose(sparse_model.predict(container(X)), sparse_model.predict(X))
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_wide_sparse_rows_are_never_made_dense(mechanism):
+    rng = np.random.default_rng(0)
+    n, d = 2000, 200_000  # 3.2 GB if dense
+    X = sparse.random_array((n, d), density=1e-4, rng=rng, format="csr")
+    y = np.asarray(X[:, :1000].sum(axis=1) > X[:, 1000:2000].sum(axis=1)).astype(int)
+    model = DPLogisticRegression(1.0, 1e-5, mechanism=mechanism).fit(X, y)
+    assert model.coef_.shape == (1, d)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_bring_feature_names(binary, frame):
+    X, y = binary
+    names = [f"x{i}" for i in range(X.shape[1])]
+    table = frame(dict(zip(names, X.T, strict=True)))
+    model = DPLogisticRegression(random_state=0).fit(table, y)
+    assert_array_equal(model.feature_names_in_, names)
+    assert_allclose(model.coef_, DPLogisticRegression(random_state=0).fit(X, y).coef_)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(
+            table.rename(columns={"x0": "z"})
+            if frame is pd.DataFrame
+            else table.rename({"x0": "z"})
+        )
+
+
+def test_labels_may_be_strings_and_classes_public(binary):
+    X, y = binary
+    words = np.array(["no", "yes"])[y]
+    model = DPLogisticRegression(random_state=0).fit(X, words)
+    assert_array_equal(model.classes_, ["no", "yes"])
+    listed = DPLogisticRegression(random_state=0, classes=["maybe", "no", "yes"]).fit(X, words)
+    assert_array_equal(listed.classes_, ["maybe", "no", "yes"])
+    assert listed.coef_.shape == (3, 8)
+    only_no = DPLogisticRegression(random_state=0, classes=["no", "yes"])
+    assert only_no.fit(X[y == 0], words[y == 0]).coef_.shape == (1, 8)
+
+
+def test_intercept_is_penalised_and_scaled(binary):
+    X, y = binary
+    model = DPLogisticRegression(1e8, C=0.01, slope_cap=None, intercept_scaling=2.0).fit(X, y)
+    wide = np.column_stack(
+        [X / np.maximum(1, np.linalg.norm(X, axis=1))[:, None], np.full(len(X), 2.0)]
+    )
+    peer = LogisticRegression(C=0.01, fit_intercept=False, tol=1e-9).fit(wide, y)
+    assert_allclose(model.coef_, peer.coef_[:, :-1], atol=1e-4)
+    assert_allclose(model.intercept_, 2.0 * peer.coef_[:, -1], atol=1e-4)
+    bare = DPLogisticRegression(fit_intercept=False).fit(X, y)
+    assert_array_equal(bare.intercept_, [0.0])
+
+
+def test_the_guarantee_names_everything(binary):
+    X, y = binary
+    guarantee = DPLogisticRegression(0.5, 1e-6, adjacency="add-remove").fit(X, y).guarantee_
+    assert (guarantee.epsilon, guarantee.delta) == (0.5, 1e-6)
+    assert guarantee.adjacency == "add-remove"
+    assert isinstance(guarantee.to_gdp(), GaussianDP)
+    assert guarantee.epsilon_at(1e-6) <= 0.5
+    assert "adding or removing one record" in str(guarantee)
+    pure = DPLogisticRegression(0.5).fit(X, y).guarantee_
+    assert pure.epsilon_at(0.0) == 0.5
+    assert pure.to_zcdp().rho == 0.125
+
+
+@pytest.mark.parametrize("calibration", ["jmlr2011", "kst2012", "redberg2023"])
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_published_calibrations_add_more_noise(binary, calibration, adjacency):
+    X, y = binary
+    delta = 0.0 if calibration == "jmlr2011" else 1e-5
+    common = {"C": 0.5, "mechanism": "objective", "adjacency": adjacency, "delta": delta}
+
+    def spread(calibration):
+        fits = [
+            DPLogisticRegression(1.0, calibration=calibration, random_state=i, **common).fit(X, y)
+            for i in range(40)
+        ]
+        return np.std([fit.coef_ for fit in fits])
+
+    assert spread(calibration) > spread("tight")
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"epsilon": 0}, "epsilon must be a positive, finite number; got 0"),
+        ({"epsilon": float("nan")}, "epsilon must be .*; got nan"),
+        ({"epsilon": "1"}, "epsilon must be .*; got '1'"),
+        ({"epsilon": True}, "epsilon must be .*; got True"),
+        ({"delta": 1.0}, "delta must be .*; got 1.0"),
+        ({"delta": -1e-9}, "delta must be .*; got -1e-09"),
+        ({"C": 0.0}, "C must be .*; got 0.0"),
+        ({"C": "scale"}, "C must be 'auto' or a positive number; got 'scale'"),
+        ({"x_norm": np.inf}, "x_norm must be .*; got inf"),
+        ({"mechanism": "laplace"}, "mechanism must be one of .*; got 'laplace'"),
+        ({"calibration": "loose"}, "calibration must be one of .*; got 'loose'"),
+        ({"calibration": "kst2012"}, "needs a positive delta; got delta=0"),
+        ({"calibration": "jmlr2011", "delta": 1e-5}, "needs delta=0; got delta=1e-05"),
+        ({"calibration": "jmlr2011", "mechanism": "output"}, "calibration must be 'tight'"),
+        ({"adjacency": "bounded"}, "adjacency must be one of .*; got 'bounded'"),
+        ({"intercept_scaling": 0}, "intercept_scaling must be .*; got 0"),
+        ({"random_state": -1}, "random_state must be .*; got -1"),
+        ({"random_state": "0"}, "random_state must be .*; got '0'"),
+        ({"classes": [0]}, "classes must"),
+        ({"classes": [0, 0, 1]}, "classes must hold distinct labels"),
+        ({"classes": [0, 2]}, "classes must list every label of y"),
+        ({"ledger": "budget.db"}, "ledger must be None or a BudgetLedger"),
+    ],
+)
+def test_bad_parameters_are_named(binary, kind, parameters, message):
+    X, y = binary
+    with pytest.raises(ValueError, match=message):
+        kind(**parameters).fit(X, y)
+
+
+@pytest.mark.parametrize("cap", ["full", 0.0, 1.5, -1, np.nan])
+def test_bad_slope_caps_are_named(binary, three_classes, cap):
+    for X, y in (binary, three_classes):
+        with pytest.raises(ValueError, match="slope_cap"):
+            DPLogisticRegression(slope_cap=cap, delta=1e-5).fit(X, y)
+
+
+def test_bad_huber_width_is_named(binary):
+    with pytest.raises(ValueError, match=r"huber_width must be .*; got 0"):
+        DPLinearSVC(huber_width=0).fit(*binary)
+
+
+def test_published_calibrations_are_binary(three_classes):
+    with pytest.raises(ValueError, match="'tight' with more than two classes"):
+        DPLogisticRegression(calibration="jmlr2011").fit(*three_classes)
+
+
+def test_weights_are_not_offered(binary):
+    X, y = binary
+    with pytest.raises(TypeError):
+        DPLogisticRegression().fit(X, y, sample_weight=np.ones(len(y)))
+
+
+def test_a_failed_fit_leaves_the_old_model_and_the_charge(binary, monkeypatch):
+    X, y = binary
+    ledger = BudgetLedger(epsilon=10.0)
+    model = DPLogisticRegression(1.0, ledger=ledger).fit(X, y)
+    before = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    with pytest.raises(ValueError, match="slope_cap"):
+        model.set_params(slope_cap=7.0).fit(X[:, :3], y)
+    assert len(ledger.history()) == 1
+    model.set_params(slope_cap="auto")
+
+    def fail(*args, **kwargs):
+        raise SolverError("no certificate")
+
+    monkeypatch.setattr(erm, "minimise", fail)
+    with pytest.raises(SolverError):
+        model.fit(X, 1 - y)
+    assert len(ledger.history()) == 2
+    after = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    assert before.keys() == after.keys()
+    for name, value in before.items():
+        assert after[name] is value
+
+
+def test_a_refused_charge_leaves_the_old_model(binary):
+    X, y = binary
+    model = DPLogisticRegression(1.0, ledger=BudgetLedger(epsilon=1.5)).fit(X, y)
+    coef = model.coef_
+    with pytest.raises(BudgetExceededError, match=r"0\.5"):
+        model.fit(X, y)
+    assert model.coef_ is coef
+
+
+def test_a_seed_with_a_ledger_warns(binary):
+    with pytest.warns(PrivacyWarning, match="random_state"):
+        DPLogisticRegression(ledger=BudgetLedger(epsilon=2.0), random_state=0).fit(*binary)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 1, 2])
+def test_grid_search_charges_every_fit(binary, tmp_path, n_jobs):
+    X, y = binary
+    ledger = BudgetLedger(tmp_path / "budget.db", 1000.0)
+    model = make_pipeline(RowNormClipper(), DPLogisticRegression(1.0, ledger=ledger))
+    grid = {"dplogisticregression__C": [0.1, 0.2, 0.5, 1.0]}
+    GridSearchCV(model, grid, cv=5, n_jobs=n_jobs).fit(X[:500], y[:500])
+    assert len(ledger.history()) == 21
+    assert ledger.spent().epsilon == 21.0
+
+
+def test_grid_search_over_epsilon_and_other_utilities_work(binary):
+    X, y = binary
+    model = make_pipeline(RowNormClipper(), DPLogisticRegression(delta=1e-5))
+    search = GridSearchCV(model, {"dplogisticregression__epsilon": [0.01, 10.0]}, n_jobs=2)
+    assert search.fit(X, y).best_params_["dplogisticregression__epsilon"] == 10.0
+    assert cross_val_score(model.set_params(dplogisticregression__epsilon=10.0), X, y).min() > 0.7
+    calibrated = CalibratedClassifierCV(DPLinearSVC(10.0, 1e-5)).fit(X, y)
+    assert calibrated.predict_proba(X).shape == (len(y), 2)
+    restored = pickle.loads(pickle.dumps(search))
+    assert_array_equal(restored.predict(X), search.predict(X))
+
+
+def test_the_html_view_links_to_the_documentation(binary):
+    model = DPLogisticRegression().fit(*binary)
+    html = model._repr_html_()
+    assert "skdp.linear_model.DPLogisticRegression.html" in html
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_noise_is_new_in_each_fit_clone_and_worker(binary, three_classes, mechanism, delta):
+    X, y = binary
+    model = DPLogisticRegression(1.0, delta, mechanism=mechanism)
+    fits = [model.fit(X, y).coef_.copy(), model.fit(X, y).coef_, clone(model).fit(X, y).coef_]
+    search = GridSearchCV(model, {"epsilon": [1.0, 1.0]}, cv=[(range(4000), range(9))], n_jobs=2)
+    fits.append(search.fit(X, y).best_estimator_.coef_)
+    for i, first in enumerate(fits):
+        for second in fits[i + 1 :]:
+            assert (first != second).mean() > 0.5
+    # One-vs-rest with a shared generator would add the same vector to every class.
+    X, y = three_classes
+    coef = DPLogisticRegression(0.01, delta, mechanism=mechanism).fit(X, y).coef_
+    correlations = np.corrcoef(coef - coef.mean(axis=0))
+    assert len(np.unique(coef)) == coef.size or delta == 0.0
+    assert not np.allclose(coef[0], coef[1])
+    assert correlations.shape == (3, 3)
+
+
+def test_numpy_seeds_far_away_do_not_make_the_noise_known(binary):
+    X, y = binary
+    np.random.seed(0)  # noqa: NPY002
+    first = DPLogisticRegression().fit(X, y).coef_
+    np.random.seed(0)  # noqa: NPY002
+    assert (first != DPLogisticRegression().fit(X, y).coef_).any()
+
+
+def test_adding_a_row_far_outside_the_ball_moves_nothing_more(binary):
+    X, y = binary
+    model = DPLogisticRegression(1.0, mechanism="output", C=1.0, random_state=0)
+    base = model.fit(X, y).coef_
+    far = X.copy()
+    far[0] = 1e12 * np.ones(X.shape[1])
+    moved = np.linalg.norm(clone(model).fit(far, y).coef_ - base)
+    assert moved <= 2 * 0.5 * np.sqrt(2.0) * 1.05  # 2 L R C, and the lattice
+
+
+def test_a_pickle_holds_released_and_public_values_only(binary):
+    X, y = binary
+    model = DPLogisticRegression(1.0, 1e-5).fit(X, y)
+    for name, value in vars(model).items():
+        for axis in np.shape(value):
+            assert axis != len(y), name
+    assert set(vars(model)) - set(model.get_params()) == {
+        "classes_",
+        "coef_",
+        "guarantee_",
+        "intercept_",
+        "n_features_in_",
+    }
+
+
+def test_no_warning_depends_on_the_data(binary):
+    X, y = binary
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        DPLogisticRegression().fit(np.zeros_like(X), y)
+        DPLogisticRegression(delta=1e-5).fit(1e300 * X, y)
+        DPLinearSVC().fit(1e-300 * X, y)
+
+
+def test_import_is_light():
+    code = "import sys, skdp, skdp.linear_model; print('dp_accounting' in sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "False"

@@ -1,0 +1,428 @@
+"""Compositions against exact laws of the privacy loss, computed here by other means."""
+
+import itertools
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import signal, stats
+from scipy.special import log_ndtr, ndtr
+
+from skdp.privacy import (
+    ZCDP,
+    ApproxDP,
+    ComposedDP,
+    GaussianDP,
+    Guarantee,
+    ShiftedGaussianDP,
+    compose,
+)
+
+EPSILONS = [0.0, 1e-3, 0.05, 0.123456789, 0.3, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0]
+
+
+def gaussian_profile(epsilon, mu):
+    """Profile of two normals, at negative epsilon as well."""
+    return ndtr(mu / 2 - epsilon / mu) - np.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu))
+
+
+def coin_losses(points):
+    """Values and probabilities of the summed loss of coins; and what is given away whole.
+
+    ``points`` are ``(epsilon, delta, count)``. Randomised response, told with probability delta
+    that it tells the truth, is the worst (epsilon, delta)-private release.
+    """
+    losses, masses, honest = np.zeros(1), np.ones(1), 1.0
+    for epsilon, delta, count in points:
+        heads = np.arange(count + 1)
+        law = stats.binom.pmf(heads, count, 1 / (1 + math.exp(-epsilon)))
+        losses = np.add.outer(losses, epsilon * (2 * heads - count)).ravel()
+        masses = np.multiply.outer(masses, law).ravel()
+        honest *= (1 - delta) ** count
+    return losses, masses, 1 - honest
+
+
+def exact_delta(epsilon, points, mu=0.0):
+    """Exact profile of the worst releases: coins, and one Gaussian that stands for all."""
+    losses, masses, given_away = coin_losses(points)
+    rest = epsilon - losses
+    profile = gaussian_profile(rest, mu) if mu else np.maximum(0.0, -np.expm1(np.minimum(rest, 0)))
+    return given_away + (1 - given_away) * np.sum(masses * profile)
+
+
+def parts_of(points, mu=0.0):
+    coins = [ApproxDP(e, d) for e, d, count in points for _ in range(count)]
+    return [*coins, GaussianDP(mu)] if mu else coins
+
+
+# Closed forms
+
+
+@pytest.mark.parametrize("mus", [[0.3, 0.4], [1e-3] * 400, [5.0, 12.0], [0.1, 0.0, 0.2]])
+def test_gaussians_compose_exactly(mus):
+    composed = compose([GaussianDP(mu) for mu in mus])
+    assert isinstance(composed, GaussianDP)
+    total = math.sqrt(math.fsum(mu * mu for mu in mus))
+    assert total <= composed.mu <= total * (1 + 1e-14)
+
+
+def test_pure_parts_add_up_as_the_decimals_that_they_are():
+    assert compose([ApproxDP(0.001)] * 1000).epsilon == 1.0
+    assert compose([ApproxDP(0.1)] * 3).epsilon == 0.3
+    assert compose([ApproxDP(0.1), ApproxDP(0.2), ApproxDP(0.7)]).epsilon == 1.0
+    assert compose([ApproxDP(1e-17)] * 10 + [ApproxDP(1.0)]).epsilon >= 1.0
+    nested = compose([compose([ApproxDP(0.001)] * 500), compose([ApproxDP(0.0005)] * 1000)])
+    assert nested.epsilon == 1.0
+    assert nested.epsilon_at(0.0) == 1.0
+    assert (nested.delta, nested.delta_at(1.0)) == (0.0, 0.0)
+
+
+def test_nothing_and_nothing_is_nothing():
+    for parts in ([ApproxDP(0.0)] * 2, [ApproxDP(0.0), ApproxDP(0.0, unit="record")]):
+        assert compose(parts).epsilon == 0.0
+        assert compose(parts).delta_at(0.0) == 0.0
+    assert compose([GaussianDP(0.0)] * 3).delta_at(0.0) == 0.0
+    assert compose([ZCDP(0.0), ApproxDP(0.0)]).delta_at(0.0) == 0.0
+
+
+@pytest.mark.parametrize("nothing", [GaussianDP(0.0), ApproxDP(0.0), ZCDP(0.0)], ids=str)
+def test_a_release_of_nothing_costs_nothing(nothing):
+    for part in (ApproxDP(0.5), ApproxDP(0.5, 1e-6), GaussianDP(0.5), ZCDP(0.1)):
+        with_nothing = compose([nothing, part, nothing])
+        for epsilon in (0.0, 0.3, 0.9):
+            claimed, alone = with_nothing.delta_at(epsilon), part.delta_at(epsilon)
+            assert claimed <= alone * (1 + 1e-5) + 2e-12
+            # A zCDP profile is not convex: no release attains all of it.
+            assert claimed >= alone * (0.9 if isinstance(part, ZCDP) else 1 - 1e-9)
+
+
+def test_giving_all_away_with_small_probability_adds_up():
+    composed = compose([ApproxDP(0.0, 1e-6)] * 3)
+    for epsilon in (0.0, 0.5, 30.0):
+        assert_allclose(composed.delta_at(epsilon), 1 - (1 - 1e-6) ** 3, rtol=1e-6)
+    assert composed.epsilon_at(1e-5) == 0.0
+    assert composed.epsilon_at(2e-6) == math.inf
+    with_coin = compose([ApproxDP(0.0, 1e-6), ApproxDP(0.5)])
+    assert_allclose(with_coin.delta_at(0.2), exact_delta(0.2, [(0.5, 1e-6, 1)]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("mu", [1e-300, 1e-200, 1e-20])
+def test_a_hair_of_gaussian_privacy_costs_a_hair(mu):
+    composed = compose([GaussianDP(mu), ApproxDP(0.5), GaussianDP(mu)])
+    assert_allclose(composed.delta_at(0.2), ApproxDP(0.5).delta_at(0.2), rtol=1e-6)
+
+
+def test_one_part_is_returned_as_it_is():
+    for part in (ApproxDP(1.0, 1e-6, mechanism="m", source="s"), GaussianDP(0.2), ZCDP(0.1)):
+        assert compose([part]) is part
+        assert compose(iter([part])) is part
+
+
+def test_zcdp_adds_up():
+    composed = compose([ZCDP(0.1), ZCDP(0.25), ZCDP(0.1)])
+    assert_allclose(composed.to_zcdp().rho, 0.45, rtol=1e-12)
+    epsilons = np.array(EPSILONS)
+    total = ZCDP(0.45).delta_at(epsilons)
+    assert (composed.delta_at(epsilons) <= total * (1 + 1e-9)).all()
+    # There is a zCDP release as loud as a Gaussian.
+    assert (composed.delta_at(epsilons) >= gaussian_profile(epsilons, math.sqrt(0.9))).all()
+
+
+# Unlike parts, against the exact law of the loss
+
+COINS = {
+    "two coins": [(0.5, 0.0, 1), (0.3, 0.0, 1)],
+    "odd coins": [(0.1234567, 0.0, 9), (0.7654321, 0.0, 2), (0.01, 0.0, 1)],
+    "many coins": [(0.1, 0.0, 60)],
+    "points": [(0.2, 1e-7, 5), (0.4, 1e-6, 2)],
+    "fifty points": [(0.1, 1e-8, 50)],
+    "big points": [(3.0, 1e-4, 2), (2.0, 0.0, 1)],
+    "likely points": [(0.5, 0.05, 3)],
+}
+
+
+@pytest.mark.parametrize("mu", [0.0, 0.05, 0.5, 2.0])
+@pytest.mark.parametrize("points", COINS.values(), ids=COINS)
+def test_claimed_delta_is_just_above_the_exact_one(points, mu):
+    composed = compose(parts_of(points, mu))
+    claimed = composed.delta_at(np.array(EPSILONS))
+    for epsilon, delta in zip(EPSILONS, claimed, strict=True):
+        true = exact_delta(epsilon, points, mu)
+        assert delta >= true * (1 - 1e-9) - 1e-16  # 1e-16: the error of the reference
+        assert delta <= true * (1 + 1e-3) + 3e-12
+
+
+@pytest.mark.parametrize("mu", [0.0, 0.3])
+@pytest.mark.parametrize("points", COINS.values(), ids=COINS)
+def test_claimed_epsilon_is_just_above_the_exact_one(points, mu):
+    composed = compose(parts_of(points, mu))
+    for delta in (0.3, 1e-2, 1e-4, 1e-6, 1e-9):
+        claimed = composed.epsilon_at(delta)
+        if math.isinf(claimed):
+            assert exact_delta(60.0, points, mu) > delta * (1 - 1e-6)
+            continue
+        assert exact_delta(claimed, points, mu) <= delta * (1 + 1e-9)
+        if claimed > 0:
+            assert exact_delta(claimed * 0.99 - 1e-6, points, mu) > delta
+
+
+@pytest.mark.slow
+def test_random_compositions_are_never_below_the_exact_law(repetitions):
+    rng = np.random.default_rng(0)
+    for _ in range(repetitions(300, 12)):
+        points = [
+            (
+                float(rng.choice([0.01, 0.1, 0.25, 1.0, 10 ** rng.uniform(-2.5, 0.5)])),
+                float(rng.choice([0.0, 1e-9, 1e-6, 1e-3])),
+                int(rng.integers(1, 8)),
+            )
+            for _ in range(rng.integers(1, 4))
+        ]
+        mu = float(rng.choice([0.0, 0.1, 1.0, 3.0]))
+        epsilons = np.append(rng.uniform(0, 4, 6), 0.0)
+        claimed = compose([ApproxDP(0.0), *parts_of(points, mu)]).delta_at(epsilons)
+        true = np.array([exact_delta(epsilon, points, mu) for epsilon in epsilons])
+        assert (claimed >= true * (1 - 1e-9) - 1e-15).all()
+        assert (claimed <= true * 1.01 + 1e-9).all()
+
+
+@pytest.mark.slow
+def test_the_error_of_the_transform_is_covered_however_many_the_parts(repetitions):
+    # A power k of a Fourier transform has k times its rounding error.
+    count, part = repetitions((10**6, 3e-4), (10**5, 1e-3))
+    epsilons = np.array([0.5, 1.0, 1.5, 2.0])
+    claimed = ComposedDP(((ApproxDP(part), count),)).delta_at(epsilons)
+    true = [exact_delta(epsilon, [(part, 0.0, count)]) for epsilon in epsilons]
+    assert (claimed >= true).all()
+    assert_allclose(claimed, true, rtol=0.01, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("mu", "count"), [(0.1, 100), (0.02, 30), (0.3, 10), (2.0, 3), (0.001, 5000)]
+)
+def test_loss_distributions_cost_gaussians_next_to_nothing(mu, count):
+    # `compose` would use the closed form; here the parts go through the accountant.
+    composed = ComposedDP(((GaussianDP(mu), count),))
+    exact = GaussianDP(mu * math.sqrt(count))
+    for delta in (1e-2, 1e-5, 1e-8):
+        claimed, true = composed.epsilon_at(delta), exact.epsilon_at(delta)
+        assert true * (1 - 1e-9) <= claimed <= 1.01 * true + 1e-6
+    for epsilon in (0.0, 0.2, 1.0):
+        true = exact.delta_at(epsilon)
+        assert true * (1 - 1e-9) <= composed.delta_at(epsilon) <= 1.01 * true + 2e-12
+
+
+@pytest.mark.parametrize("delta", [1e-13, 1e-15, 1e-30, 1e-100, 1e-300])
+def test_tiny_deltas_are_safe_and_not_absurd(delta):
+    # Beyond the reach of Fourier transforms: pure parts add, zCDP adds, points share.
+    composed = compose([GaussianDP(0.3), ApproxDP(0.2), ApproxDP(0.1)])
+    claimed = composed.epsilon_at(delta)
+    alone = GaussianDP(0.3).epsilon_at(delta)
+    assert alone <= claimed <= alone + 0.3 + 1e-9
+    assert exact_delta(claimed, [(0.2, 0, 1), (0.1, 0, 1)], 0.3) <= delta * (1 + 1e-9)
+    true = exact_delta(alone, [(0.2, 0, 1), (0.1, 0, 1)], 0.3)
+    assert true * (1 - 1e-9) <= composed.delta_at(alone) <= 1.1 * true + 2e-12
+
+
+def test_points_with_tiny_deltas_do_not_need_the_accountant():
+    composed = compose([ApproxDP(0.3, 1e-60), ApproxDP(0.2, 1e-50)])
+    assert_allclose(composed.epsilon_at(1.01e-50), 0.5, rtol=1e-6)
+    assert composed.epsilon_at(0.9e-50) == math.inf
+    assert 1e-50 <= composed.delta_at(0.5 + 1e-6) <= 1.01e-50
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [ApproxDP(1000.0), GaussianDP(0.1)],
+        [ApproxDP(400.0, 1e-6), ApproxDP(400.0, 1e-6)],
+        [GaussianDP(60.0), ApproxDP(1.0)],
+        [ZCDP(1000.0), ApproxDP(0.1)],
+        [ShiftedGaussianDP(900.0, ((1.0, 1.0),)), ApproxDP(0.1)],
+        [ApproxDP(1e-12, 1e-15), GaussianDP(1e-9)],
+    ],
+    ids=lambda parts: str(parts[0]),
+)
+def test_extreme_budgets_compose_without_a_warning(parts):
+    composed = compose(parts)
+    epsilon = composed.epsilon_at(1e-5)
+    assert max(part.epsilon_at(1e-5) for part in parts) <= epsilon < math.inf
+    assert composed.delta_at(epsilon) <= 1e-5 * (1 + 1e-9)
+    for far in (700.0, 1e3, 1e5, math.inf):
+        assert 0 <= composed.delta_at(far) <= 1
+
+
+# The shifted Gaussian, between a release that it allows and its dominating variable
+
+
+def shifted_losses(shift, mu, n=120_001):
+    """Loss ``shift + max(0, V)`` on a fine grid, as a mixture of points."""
+    v = np.linspace(mu * mu / 2 - 10 * mu, mu * mu / 2 + 10 * mu, n)
+    masses = stats.norm.pdf(v, mu * mu / 2, mu)
+    return shift + np.maximum(v, 0.0), masses / masses.sum()
+
+
+@pytest.mark.parametrize("other", [0.05, 0.5, 1.0])
+@pytest.mark.parametrize(("shift", "mu"), [(0.1, 0.5), (0.5, 0.2), (0.02, 1.0), (0.0, 0.7)])
+def test_a_shifted_gaussian_is_composed_between_its_bounds(shift, mu, other):
+    composed = compose([ShiftedGaussianDP(shift, ((mu, 1.0),)), GaussianDP(other)])
+    losses, masses = shifted_losses(shift, mu)
+    together = math.hypot(mu, other)
+    for epsilon in (0.0, 0.3, 1.0, 2.0, 3.0):
+        claimed = composed.delta_at(epsilon)
+        # A coin of odds exp(shift) beside a Gaussian has a loss of at most shift + max(0, V).
+        allowed = exact_delta(epsilon, [(shift, 0.0, 1)], together)
+        dominating = np.sum(masses * gaussian_profile(epsilon - losses, other))
+        assert allowed * (1 - 1e-9) <= claimed <= dominating * (1 + 1e-3) + 2e-12
+
+
+def test_shifted_gaussians_compose_with_each_other():
+    shift, mu, count = 0.05, 0.1, 8
+    composed = compose([ShiftedGaussianDP(shift, ((mu, 1.0),))] * count)
+    # The sum of dominating losses by convolution on a grid, each rounded up to it.
+    step = 1e-4
+    losses, masses = shifted_losses(shift, mu)
+    cells = np.ceil(losses / step - 1e-9).astype(int)
+    law = np.bincount(cells, masses)
+    total = np.ones(1)
+    for _ in range(count):
+        total = np.maximum(signal.fftconvolve(total, law), 0.0)
+    sums = step * np.arange(len(total))
+    for epsilon in (0.0, 0.4, 0.6, 1.0, 1.5):
+        claimed = composed.delta_at(epsilon)
+        dominating = np.sum(total * np.maximum(0.0, -np.expm1(np.minimum(epsilon - sums, 0.0))))
+        allowed = exact_delta(epsilon, [(shift, 0.0, count)], mu * math.sqrt(count))
+        assert allowed * (1 - 1e-9) <= claimed <= dominating * 1.01 + 2e-12
+
+
+# What composition must not depend on
+
+
+def mixed_parts():
+    return [
+        ApproxDP(0.3),
+        ApproxDP(0.1, 1e-6),
+        GaussianDP(0.4),
+        ZCDP(0.01),
+        ShiftedGaussianDP(0.05, ((0.1, 2.0),)),
+    ]
+
+
+def test_the_order_of_the_questions_does_not_matter():
+    composed = compose(mixed_parts())
+    epsilons = np.array([[1.0, 0.5, 40.0], [0.0, 3.0, 0.5]])
+    claimed = composed.delta_at(epsilons)
+    assert_allclose(claimed, [[composed.delta_at(e) for e in row] for row in epsilons], rtol=1e-9)
+
+
+def test_the_order_of_the_parts_does_not_matter():
+    orders = list(itertools.permutations(mixed_parts()))[::17]
+    composed = [compose(order) for order in orders]
+    assert len(set(composed)) == 1
+    assert len({one.delta_at(0.5) for one in composed}) == 1
+
+
+def test_composing_by_and_by_is_composing_at_once():
+    parts = mixed_parts()
+    at_once = compose(parts)
+    by_and_by = parts[0]
+    for part in parts[1:]:
+        by_and_by = compose([by_and_by, part])
+    halves = compose([compose(parts[:2]), compose(parts[2:])])
+    for other in (by_and_by, halves):
+        for epsilon in (0.1, 0.8, 2.0):
+            assert_allclose(other.delta_at(epsilon), at_once.delta_at(epsilon), rtol=1e-9)
+
+
+@pytest.mark.parametrize("part", mixed_parts(), ids=str)
+def test_more_parts_never_cost_less(part):
+    for others in ([], [ApproxDP(0.2, 1e-7)]):
+        before_epsilon, before_delta = 0.0, 0.0
+        for count in (1, 2, 3, 6):
+            composed = compose([*others, *[part] * count])
+            epsilon, delta = composed.epsilon_at(1e-5), composed.delta_at(0.5)
+            assert epsilon >= before_epsilon * (1 - 1e-6)
+            assert delta >= before_delta * (1 - 1e-6)
+            before_epsilon, before_delta = epsilon, delta
+
+
+def test_a_composition_costs_at_most_the_sum_of_its_parts():
+    parts = [ApproxDP(0.3), ApproxDP(0.1, 1e-6), ApproxDP(0.2, 1e-6)]
+    composed = compose(parts)
+    assert composed.epsilon_at(2e-6) <= 0.6 * (1 + 1e-9)
+    assert composed.delta_at(0.6) <= 2e-6 * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [ApproxDP(0.1), ApproxDP(0.1, 1e-8), GaussianDP(0.05), GaussianDP(0.05).to_approx_dp(1e-8)],
+    ids=str,
+)
+def test_fifty_small_fits_cost_much_less_than_the_sum(fit):
+    epsilon = compose([fit] * 50).epsilon_at(1e-6)
+    assert math.sqrt(50) * 0.05 < epsilon < 0.75 * 50 * fit.epsilon_at(2e-8)
+
+
+def test_a_thousand_tiny_points_cost_less_than_the_sum():
+    # The loss of each is far below the usual grid of the accountant.
+    epsilon = compose([ApproxDP(1e-5, 1e-12)] * 1000).epsilon_at(1e-6)
+    assert 1e-5 * math.sqrt(1000) < epsilon < 0.2 * 1e-2
+
+
+def test_a_refinement_is_what_composes():
+    fits = [GaussianDP(0.2).to_approx_dp(1e-6)] * 4
+    assert isinstance(compose(fits), GaussianDP)
+    assert_allclose(compose(fits).mu, 0.4, rtol=1e-12)
+    bare = compose([ApproxDP(fit.epsilon, fit.delta) for fit in fits])
+    assert compose(fits).epsilon_at(1e-5) < bare.epsilon_at(1e-5)
+
+
+def test_texts_do_not_count():
+    named = [ApproxDP(0.2, 1e-7, mechanism=str(i), source=str(i)) for i in range(5)]
+    composed = compose(named)
+    assert composed.parts == ((ApproxDP(0.2, 1e-7), 5),)
+    assert composed.delta_at(0.3) == compose([ApproxDP(0.2, 1e-7)] * 5).delta_at(0.3)
+
+
+def test_a_composition_speaks_of_the_neighbours_of_its_parts():
+    context = {"adjacency": "add-remove", "unit": "user"}
+    for parts in (
+        [ApproxDP(0.1, **context)] * 2,
+        [GaussianDP(0.1, **context)] * 2,
+        [ApproxDP(0.0, **context)] * 2,
+        [ApproxDP(0.1, 1e-6, **context), GaussianDP(0.1, **context)],
+    ):
+        composed = compose(parts)
+        assert (composed.adjacency, composed.unit) == ("add-remove", "user")
+        assert "adding or removing one user" in str(composed)
+        assert composed.to_replace_one().adjacency == "replace-one"
+
+
+def test_unlike_neighbours_are_refused():
+    one = ApproxDP(0.1)
+    for other in (replace(one, adjacency="add-remove"), replace(one, unit="user")):
+        with pytest.raises(ValueError, match="guarantees must share adjacency and unit; got"):
+            compose([one, other])
+        with pytest.raises(ValueError, match="guarantees must share adjacency and unit; got"):
+            compose([other, GaussianDP(0.1)])
+        nested = compose([other, replace(other, epsilon=0.2)])
+        with pytest.raises(ValueError, match="guarantees must share adjacency and unit; got"):
+            compose([nested, one])
+
+
+def test_nothing_to_compose_is_refused():
+    with pytest.raises(ValueError, match="at least one guarantee; got none"):
+        compose([])
+
+
+def test_a_composition_survives_its_dictionary():
+    composed = compose([*mixed_parts(), ApproxDP(0.3)])
+    restored = Guarantee.from_dict(json.loads(json.dumps(composed.to_dict())))
+    assert restored == composed
+    assert hash(restored) == hash(composed)
+    assert restored.epsilon_at(1e-5) == composed.epsilon_at(1e-5)
+    pure = compose([ApproxDP(0.1), ApproxDP(0.2)])
+    assert Guarantee.from_dict(json.loads(json.dumps(pure.to_dict()))) == pure

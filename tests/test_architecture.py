@@ -1,0 +1,232 @@
+"""The package keeps its shape: read from the source, nothing is imported."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "skdp"
+
+# A module imports from lower floors and from its own package.
+FLOORS = [
+    {"exceptions", "_validation", "_random"},
+    {"privacy", "losses", "features", "topology"},
+    {"mechanisms", "theory"},
+    {"solvers"},
+    {"engines"},
+    {"linear_model", "kernel", "distributed"},
+    {"model_selection", "preprocessing", "datasets", "audit", "inspection"},
+]
+FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}
+# One public module a paper or a family of algorithms; elsewhere code lives in `_name.py` and the
+# package re-exports it.
+PACKAGES_OF_PUBLIC_MODULES = {"solvers", "theory"}
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+PUBLIC_PLACES = [
+    path
+    for path in MODULES
+    if not path.name.startswith("_")
+    or (path.name == "__init__.py" and path.parent.name not in PACKAGES_OF_PUBLIC_MODULES)
+]
+
+
+def parse(path):
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def name_of(path):
+    return str(path.relative_to(ROOT))
+
+
+def imports(tree):
+    """Yield (node, "package.module.name") for everything imported, wherever it is imported."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield from ((node, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def is_private(name):
+    return name.startswith("_") and not (name.startswith("__") and name.endswith("__"))
+
+
+def string_list(tree):
+    """The literal value of ``__all__``, or None."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            try:
+                return ast.literal_eval(node.value)
+            except ValueError:
+                return None
+    return None
+
+
+def bound_names(tree):
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from (alias.asname or alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Assign):
+            yield from (ast.unparse(target) for target in node.targets)
+        elif isinstance(node, ast.AnnAssign):
+            yield ast.unparse(node.target)
+
+
+def upward_imports(tree, here):
+    """Imports of a module of package ``here`` that are not from a lower floor."""
+    for node, target in imports(tree):
+        parts = target.split(".")
+        if parts[0] != "skdp" or parts[1:] == ["__version__"]:
+            continue
+        there = parts[1] if len(parts) > 1 else ""
+        if there == here or FLOOR_OF.get(there, len(FLOORS)) < FLOOR_OF[here]:
+            continue
+        yield f"line {node.lineno}: {target}"
+
+
+def private_uses(tree):
+    """Private names of other libraries, imported or reached as attributes."""
+    foreign = set()
+    for node, target in imports(tree):
+        parts = target.split(".")
+        if parts[0] in ("skdp", "__future__"):
+            continue
+        if any(map(is_private, parts)):
+            yield f"line {node.lineno}: {target}"
+        for alias in node.names:
+            foreign.add(alias.asname or alias.name.split(".")[0])
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and is_private(node.attr):
+            root = node.value
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            if isinstance(root, ast.Name) and root.id in foreign:
+                yield f"line {node.lineno}: {ast.unparse(node)}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_module_stands_on_a_floor_and_imports_only_from_lower_ones(path):
+    here = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    if here == "__init__":
+        return  # the roof may see everything
+    assert here in FLOOR_OF, f"give {here} a floor in {Path(__file__).name}"
+    assert not list(upward_imports(parse(path), here))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_imports_are_absolute(path):
+    relative = [n for n in ast.walk(parse(path)) if isinstance(n, ast.ImportFrom) and n.level]
+    assert not [f"line {node.lineno}" for node in relative]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_no_private_name_of_another_library_is_used(path):
+    assert not list(private_uses(parse(path)))
+
+
+@pytest.mark.parametrize("path", PUBLIC_PLACES, ids=name_of)
+def test_public_names_are_listed_as_strings(path):
+    tree = parse(path)
+    if not tree.body:
+        return  # not written yet
+    names = string_list(tree)
+    assert isinstance(names, list), "needs __all__ = [...] of plain strings"
+    assert all(isinstance(name, str) for name in names)
+    assert len(set(names)) == len(names)
+    submodules = {other.stem for other in path.parent.iterdir() if path.name == "__init__.py"}
+    assert set(names) <= set(bound_names(tree)) | submodules
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_code_of_a_package_lives_in_underscored_modules(path):
+    package = path.relative_to(PACKAGE).parent
+    if package == Path() or package.parts[0] in PACKAGES_OF_PUBLIC_MODULES:
+        return
+    if path.name == "__init__.py":
+        code = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+        assert not [node.name for node in parse(path).body if isinstance(node, code)]
+    else:
+        assert path.name.startswith("_")
+
+
+@pytest.mark.parametrize(
+    ("source", "n_faults"),
+    [
+        ("from skdp.linear_model import DPLogisticRegression", 1),
+        ("def late():\n    import skdp.solvers", 1),
+        ("from skdp import mechanisms", 1),
+        ("import skdp", 1),
+        ("from skdp._random import noise_source", 0),
+        ("from skdp.privacy._guarantees import ApproxDP", 0),
+    ],
+)
+def test_an_upward_import_is_noticed(source, n_faults):
+    assert len(list(upward_imports(ast.parse(source), "privacy"))) == n_faults
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from sklearn.utils._param_validation import Interval",
+        "from sklearn.linear_model import _logistic",
+        "import numpy._core",
+        "import numpy as np\nnp._core.umath",
+        "def late():\n    from scipy.special import _ufuncs",
+    ],
+)
+def test_a_private_name_is_noticed(source):
+    assert list(private_uses(ast.parse(source)))
+
+
+# What a reader of the published project could not follow or should not see.
+FORBIDDEN = {
+    "a path of one machine": re.compile(r"(?<![\w./~])/(?:work|tmp|home|root|Users)(?:/|\b)"),
+    "an unfinished mark": re.compile(r"\b(?:TODO|FIXME|XXX)\b"),
+}
+TEXTS = sorted(
+    path
+    for pattern in ("*.md", "*.toml", "*.cff", ".ci/*", "*/**/*.py", "doc/**/*.rst")
+    for path in ROOT.glob(pattern)
+    if path != Path(__file__)
+    and path.is_file()
+    and not {".venv", "_build", "auto_examples", "generated"} & set(path.relative_to(ROOT).parts)
+)
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=name_of)
+def test_text_is_meant_for_its_readers(path):
+    text = path.read_text(encoding="utf-8")
+    assert not {why for why, pattern in FORBIDDEN.items() if pattern.search(text)}
+
+
+def public_text(path):
+    """What users see: pages whole, of modules the docstrings."""
+    if path.suffix != ".py":
+        yield path.read_text(encoding="utf-8")
+        return
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef
+    for node in ast.walk(parse(path)):
+        if isinstance(node, documented):
+            yield ast.get_docstring(node) or ""
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=name_of)
+def test_public_text_names_no_document_that_is_not_there(path):
+    for text in public_text(path):
+        named = re.findall(r"\b[A-Z]+\.md\b", text)
+        assert not [name for name in named if not (ROOT / name).exists()]
+        assert not re.search(r"\bMATHS\b", text)
+
+
+@pytest.mark.parametrize("package", sorted({"privacy"}.union(*FLOORS[5:])))
+def test_what_users_import_is_in_the_api_reference(package):
+    path = PACKAGE / package / "__init__.py"
+    names = string_list(parse(path)) if path.exists() else None
+    reference = (ROOT / "doc" / "api.rst").read_text(encoding="utf-8").split()
+    missing = [name for name in names or [] if f"{package}.{name}" not in reference]
+    assert not [name for name in missing if not name.isupper()]

@@ -1,0 +1,289 @@
+"""Losses and their constants, which every sensitivity and step size is made of."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
+
+LOGISTIC = [LogisticLoss(), LogisticLoss(0.7), LogisticLoss(0.5), LogisticLoss(0.1)]
+HUBER = [HuberHingeLoss(), HuberHingeLoss(0.01), HuberHingeLoss(3.0)]
+SOFTMAX = [
+    SoftmaxLoss(2),
+    SoftmaxLoss(5),
+    SoftmaxLoss(4, margin=1.0, temperature=0.5),
+    SoftmaxLoss(3, margin=1.0, temperature=0.01),
+]
+EXTREME = np.array([-1e4, -800.0, -40.0, 0.0, 40.0, 800.0, 1e4])
+# A dense line of margins, and the corners of the capped losses above.
+CORNERS = [math.log(1.0 / loss.slope_cap - 1.0) for loss in LOGISTIC if loss.slope_cap < 1.0]
+LINE = np.sort(np.concatenate([np.linspace(-40.0, 40.0, 400_001), np.add(CORNERS, 1e-12)]))
+
+
+def random_scores(loss, rng, size=200, spread=3.0):
+    scores = spread * rng.normal(size=(size, loss.n_outputs))
+    return scores, rng.integers(0, max(2, loss.n_outputs), size)
+
+
+def each_total(loss, scores, codes):
+    """Loss of each record, through the sum of one."""
+    return np.array([loss.total(scores[i : i + 1], codes[i : i + 1]) for i in range(len(codes))])
+
+
+def probabilities(loss, scores, codes):
+    """Softmax by the textbook, in scores small enough for it."""
+    away = np.arange(loss.n_classes) != codes[:, np.newaxis]
+    weights = np.exp((scores + loss.margin * away) / loss.temperature)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX, ids=str)
+def test_residuals_are_the_derivative_of_the_loss(loss):
+    rng = np.random.default_rng(0)
+    scores, codes = random_scores(loss, rng)
+    residuals = loss.residuals(scores, codes)
+    assert residuals.shape == scores.shape
+    step = 1e-6
+    for k in range(loss.n_outputs):
+        shift = step * (np.arange(loss.n_outputs) == k)
+        rise = each_total(loss, scores + shift, codes) - each_total(loss, scores - shift, codes)
+        # A kink of the derivative between the two points costs step * curvature.
+        assert_allclose(residuals[:, k], rise / (2 * step), atol=1e-8 + 2 * step * loss.curvature)
+
+
+@pytest.mark.parametrize("loss", LOGISTIC + HUBER, ids=str)
+def test_second_derivatives_are_those_of_the_slope(loss):
+    margin = np.random.default_rng(1).uniform(-5.0, 5.0, 2000)
+    step = 1e-6
+    change = (loss.slope(margin - step) - loss.slope(margin + step)) / (2 * step)
+    apart = np.abs(change - loss.second(margin)) > 1e-4 * loss.curvature
+    assert apart.mean() < 1e-3  # only next to a kink
+    scores, codes = margin[:, np.newaxis], np.ones(len(margin), dtype=int)
+    assert_array_equal(loss.hessian_weights(scores, codes), loss.second(margin))
+    assert_array_equal(loss.hessian_weights(-scores, 0 * codes), loss.second(margin))
+
+
+@pytest.mark.parametrize("loss", SOFTMAX, ids=str)
+def test_probabilities_give_the_second_derivative_of_a_softmax(loss):
+    rng = np.random.default_rng(2)
+    scores, codes = random_scores(loss, rng, spread=loss.temperature)
+    p = loss.hessian_weights(scores, codes)
+    assert_allclose(p, probabilities(loss, scores, codes), rtol=1e-9, atol=1e-300)
+    step = 1e-6 * loss.temperature
+    direction = rng.normal(size=scores.shape)
+    forward = loss.residuals(scores + step * direction, codes)
+    backward = loss.residuals(scores - step * direction, codes)
+    mean = (p * direction).sum(axis=1, keepdims=True)
+    assert_allclose(
+        (forward - backward) / (2 * step),
+        p * (direction - mean) / loss.temperature,
+        atol=1e-7 / loss.temperature,
+    )
+
+
+@pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX, ids=str)
+def test_losses_are_convex_and_not_negative(loss):
+    rng = np.random.default_rng(3)
+    here, codes = random_scores(loss, rng, size=500, spread=5.0)
+    there, _ = random_scores(loss, rng, size=500, spread=5.0)
+    middle = each_total(loss, (here + there) / 2, codes)
+    ends = (each_total(loss, here, codes) + each_total(loss, there, codes)) / 2
+    assert (middle <= ends + 1e-12).all()
+    assert (middle >= 0.0).all()
+
+
+@pytest.mark.parametrize("loss", LOGISTIC + HUBER, ids=str)
+def test_slope_and_curvature_of_a_margin_never_exceed_their_bounds_and_attain_them(loss):
+    margin = np.sort(np.concatenate([LINE, EXTREME]))
+    slope, second = loss.slope(margin), loss.second(margin)
+    assert (slope >= 0.0).all() and (second >= 0.0).all()
+    assert loss.lipschitz * (1 - 1e-12) < slope.max() <= loss.lipschitz
+    assert loss.curvature * (1 - 1e-6) < second.max() <= loss.curvature
+    assert (np.diff(slope) <= 1e-15).all()
+
+
+@pytest.mark.parametrize("loss", SOFTMAX, ids=str)
+def test_residual_and_curvature_of_a_softmax_never_exceed_their_bounds_and_attain_them(loss):
+    rng = np.random.default_rng(4)
+    largest_residual, largest_curvature, largest_trace = 0.0, 0.0, 0.0
+    for spread in (0.1, 1.0, 10.0, 1000.0):
+        scores, codes = random_scores(loss, rng, size=300, spread=spread * loss.temperature)
+        residuals = loss.residuals(scores, codes)
+        largest_residual = max(largest_residual, np.linalg.norm(residuals, axis=1).max())
+        # Two equal classes far above the others are the steepest place.
+        scores[: len(scores) // 2, :] -= 50.0 * loss.temperature
+        scores[: len(scores) // 2, :2] = 0.0
+        codes[: len(codes) // 2] = 0
+        scores[: len(scores) // 2, 0] = loss.margin
+        for p in loss.hessian_weights(scores, codes):
+            second = (np.diag(p) - np.outer(p, p)) / loss.temperature
+            largest_curvature = max(largest_curvature, np.linalg.norm(second, 2))
+            largest_trace = max(largest_trace, np.trace(second))
+    assert loss.lipschitz * (1 - 1e-6) < largest_residual <= loss.lipschitz * (1 + 1e-15)
+    assert loss.curvature * (1 - 1e-6) < largest_curvature <= loss.curvature * (1 + 1e-12)
+    assert largest_trace <= (1 - 1 / loss.n_classes) / loss.temperature * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX, ids=str)
+def test_a_record_moves_the_residual_no_faster_than_the_curvature(loss):
+    rng = np.random.default_rng(5)
+    for spread in (0.01, 1.0, 100.0):
+        here, codes = random_scores(loss, rng, spread=spread)
+        there, _ = random_scores(loss, rng, spread=spread)
+        change = loss.residuals(here, codes) - loss.residuals(there, codes)
+        distance = np.linalg.norm(here - there, axis=1)
+        assert (np.linalg.norm(change, axis=1) <= loss.curvature * distance + 1e-12).all()
+
+
+@pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX, ids=str)
+def test_the_determinant_bound_is_the_logarithm_at_the_largest_curvature(loss):
+    for ratio in (1e-6, 0.3, 1.0, 40.0):
+        if loss.n_outputs == 1:
+            expected = math.log1p(loss.second(LINE).max() * ratio)
+        else:
+            p = np.full(loss.n_classes, 1 / loss.n_classes)
+            second = (np.diag(p) - np.outer(p, p)) / loss.temperature
+            expected = np.linalg.slogdet(np.eye(loss.n_classes) + ratio * second)[1]
+        assert_allclose(loss.log_determinant(ratio), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("loss", LOGISTIC, ids=str)
+@pytest.mark.parametrize("ratio", [0.0, 1e-9, 0.1, 1.0, 7.0, 1e4])
+@pytest.mark.parametrize("weight", [0.0, 1e-7, 0.05, 1.0, 1.9, 2.0, 30.0])
+def test_the_worst_trade_of_a_logistic_record_is_a_supremum(loss, ratio, weight):
+    found = loss.worst_trade(ratio, weight)
+    grid = (np.log1p(ratio * loss.second(LINE)) + weight * loss.slope(LINE)).max()
+    assert found >= grid - 1e-13 * max(1.0, grid)
+    assert_allclose(found, grid, rtol=1e-6, atol=1e-13)
+
+
+@pytest.mark.parametrize("loss", HUBER, ids=str)
+@pytest.mark.parametrize("ratio, weight", [(0.0, 1.0), (0.5, 0.0), (1.0, 0.3), (20.0, 5.0)])
+def test_the_worst_trade_of_a_hinge_record_is_a_supremum(loss, ratio, weight):
+    # Curvature is full up to the steepest slope, so that nothing is traded.
+    found = loss.worst_trade(ratio, weight)
+    grid = (np.log1p(ratio * loss.second(LINE)) + weight * loss.slope(LINE)).max()
+    assert found >= grid
+    assert_allclose(found, grid, rtol=5e-3)
+
+
+@pytest.mark.parametrize("loss", SOFTMAX, ids=str)
+def test_the_worst_trade_of_a_softmax_record_is_an_upper_bound(loss):
+    rng = np.random.default_rng(6)
+    for spread in (0.1, 1.0, 10.0):
+        scores, codes = random_scores(loss, rng, spread=spread * loss.temperature)
+        residuals = loss.residuals(scores, codes)
+        for ratio, weight in ((0.1, 1.0), (3.0, 0.2)):
+            for p, residual in zip(loss.hessian_weights(scores, codes), residuals, strict=True):
+                second = (np.diag(p) - np.outer(p, p)) / loss.temperature
+                gain = np.linalg.slogdet(np.eye(len(p)) + ratio * second)[1]
+                gain += weight * np.linalg.norm(residual)
+                assert gain <= loss.worst_trade(ratio, weight) + 1e-12
+
+
+@pytest.mark.parametrize("loss", LOGISTIC, ids=str)
+def test_a_capped_loss_is_logistic_up_to_the_cap_and_straight_beyond(loss):
+    margin = np.linspace(-20.0, 20.0, 4001)
+    logistic = np.logaddexp(0.0, -margin)
+    bent = 1.0 / (1.0 + np.exp(margin)) <= loss.slope_cap
+    assert_allclose(loss.value(margin[bent]), logistic[bent], rtol=1e-12)
+    assert (loss.value(margin) <= logistic * (1 + 1e-12)).all()
+    straight = loss.value(margin[~bent])
+    if len(straight):
+        assert_allclose(np.diff(straight), -loss.slope_cap * np.diff(margin[~bent]), rtol=1e-9)
+
+
+def test_the_huber_hinge_stays_within_a_quarter_width_of_the_hinge():
+    margin = np.linspace(-4.0, 6.0, 10_001)
+    hinge = np.maximum(0.0, 1.0 - margin)
+    for loss in HUBER:
+        above = loss.value(margin) - hinge
+        assert above.min() >= -1e-15
+        assert_allclose(above.max(), loss.width / 4)
+        assert_allclose(above[np.abs(margin - 1.0) >= loss.width], 0.0, atol=1e-12)
+
+
+def test_two_classes_of_a_softmax_are_a_logistic_problem():
+    rng = np.random.default_rng(7)
+    scores, codes = random_scores(SoftmaxLoss(2), rng)
+    difference = scores[:, 1:] - scores[:, :1]
+    joint, binary = SoftmaxLoss(2), LogisticLoss()
+    assert_allclose(joint.total(scores, codes), binary.total(difference, codes))
+    residuals = binary.residuals(difference, codes)
+    assert_allclose(joint.residuals(scores, codes), np.hstack([-residuals, residuals]))
+    p = joint.hessian_weights(scores, codes)
+    assert_allclose(p[:, 0] * p[:, 1], binary.hessian_weights(difference, codes))
+
+
+def test_a_softmax_with_a_margin_tends_to_the_hinge_of_crammer_and_singer():
+    rng = np.random.default_rng(8)
+    scores, codes = random_scores(SoftmaxLoss(4), rng)
+    rows = np.arange(len(codes))
+    violations = 1.0 + scores - scores[rows, codes][:, np.newaxis]
+    violations[rows, codes] = 0.0
+    hinge = violations.max(axis=1).sum()
+    loss = SoftmaxLoss(4, margin=1.0, temperature=1e-4)
+    assert hinge <= loss.total(scores, codes) <= hinge + 1e-4 * math.log(4) * len(codes)
+
+
+@pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX, ids=str)
+def test_extreme_scores_neither_overflow_nor_lose_the_bounds(loss):
+    grid = np.array(np.meshgrid(*[EXTREME] * min(loss.n_outputs, 3))).reshape(
+        min(loss.n_outputs, 3), -1
+    )
+    scores = np.zeros((grid.shape[1], loss.n_outputs))
+    scores[:, : len(grid)] = grid.T
+    for code in range(max(2, loss.n_outputs)):
+        codes = np.full(len(scores), code)
+        residuals = loss.residuals(scores.copy(), codes)
+        assert np.isfinite(residuals).all()
+        assert (np.linalg.norm(residuals, axis=1) <= loss.lipschitz * (1 + 1e-15)).all()
+        assert np.isfinite(loss.hessian_weights(scores.copy(), codes)).all()
+        assert math.isfinite(loss.total(scores.copy(), codes))
+
+
+@pytest.mark.parametrize("margin", [-1e4, -745.0, -30.0, -1.0, 0.0, 1e-8, 1.0, 30.0, 745.0])
+def test_the_logistic_loss_is_accurate_in_both_tails(margin):
+    with mpmath.workdps(50):
+        value = mpmath.log1p(mpmath.exp(-mpmath.mpf(margin)))
+        slope = 1 / (1 + mpmath.exp(mpmath.mpf(margin)))
+    loss = LogisticLoss()
+    assert_allclose(loss.value(np.array([margin])), float(value), rtol=1e-14)
+    assert_allclose(loss.slope(np.array([margin])), float(slope), rtol=1e-14, atol=1e-320)
+    codes, scores = np.array([1]), np.array([[margin, 0.0]])
+    joint = SoftmaxLoss(2).residuals(scores[:, ::-1].copy(), codes)
+    assert_allclose(joint[0, 1], -float(slope), rtol=1e-13, atol=1e-16)
+
+
+@pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX, ids=str)
+def test_scores_and_codes_are_left_as_they_were(loss):
+    scores, codes = random_scores(loss, np.random.default_rng(9))
+    before = scores.copy(), codes.copy()
+    loss.residuals(scores, codes)
+    loss.hessian_weights(scores, codes)
+    loss.total(scores, codes)
+    assert_array_equal(scores, before[0])
+    assert_array_equal(codes, before[1])
+
+
+@pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX, ids=str)
+def test_no_records_have_no_loss(loss):
+    scores, codes = np.empty((0, loss.n_outputs)), np.empty(0, dtype=int)
+    assert loss.total(scores, codes) == 0.0
+    assert loss.residuals(scores, codes).shape == scores.shape
+    assert len(loss.hessian_weights(scores, codes)) == 0
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, 1.5, math.nan, math.inf, "auto", None])
+def test_slope_caps_must_lie_between_zero_and_one(bad):
+    with pytest.raises(ValueError, match="slope_cap must be"):
+        LogisticLoss(bad)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf, "wide", None])
+def test_a_huber_width_must_be_positive(bad):
+    with pytest.raises(ValueError, match="huber_width must be"):
+        HuberHingeLoss(bad)

@@ -1,0 +1,113 @@
+"""Checks of parameters say the name, the rule and the value."""
+
+import math
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from skdp import _validation
+from skdp._validation import finite, non_negative, one_of, positive, probability
+
+RULES = {
+    finite: "a finite number",
+    positive: "a positive, finite number",
+    non_negative: "a non-negative, finite number",
+    probability: "at least 0 and less than 1",
+}
+ALLOWED = {
+    finite: [0, -1.5, 1e308, 5e-324],
+    positive: [1, 5e-324, 1e308, 0.5],
+    non_negative: [0, -0.0, 0.0, 1, 1e308],
+    probability: [0, 0.0, -0.0, 1e-300, 0.5, 1 - 2**-53],
+}
+REFUSED = {
+    finite: [],
+    positive: [0, 0.0, -0.0, -1, -5e-324],
+    non_negative: [-1, -5e-324],
+    probability: [-5e-324, -1, 1, 1.0, 2, 1 + 1e-9],
+}
+NOT_A_FINITE_NUMBER = [
+    math.nan,
+    math.inf,
+    -math.inf,
+    np.float64("nan"),
+    10**400,
+    True,
+    False,
+    np.True_,
+    None,
+    "1",
+    b"1",
+    1j,
+    Decimal("0.5"),
+    [0.5],
+    (0.5,),
+    np.array(0.5),
+    np.array([0.5]),
+    object,
+]
+
+
+def brief(value):
+    return value.__name__ if callable(value) else repr(value)[:20]
+
+
+@pytest.mark.parametrize(
+    ("check", "value"), [(c, v) for c in RULES for v in ALLOWED[c]], ids=brief
+)
+def test_numbers_within_the_rule_pass(check, value):
+    assert check(epsilon=value) is None
+
+
+@pytest.mark.parametrize("check", RULES)
+@pytest.mark.parametrize(
+    "value", [np.float32(0.5), np.float64(0.5), np.float16(0.5), Fraction(1, 2)], ids=repr
+)
+def test_every_real_type_passes(check, value):
+    check(epsilon=value)
+
+
+@pytest.mark.parametrize("check", [finite, positive, non_negative])
+@pytest.mark.parametrize("value", [np.int8(3), np.uint64(3), 3], ids=repr)
+def test_integers_pass(check, value):
+    check(epsilon=value)
+
+
+@pytest.mark.parametrize(
+    ("check", "value"),
+    [(c, v) for c in RULES for v in REFUSED[c] + NOT_A_FINITE_NUMBER],
+    ids=brief,
+)
+def test_other_values_are_refused_with_name_rule_and_value(check, value):
+    with pytest.raises(ValueError) as error:
+        check(clip_norm=value)
+    message = str(error.value)
+    assert message.startswith(f"clip_norm must be {RULES[check]}; got ")
+    assert repr(value) in message
+    assert message.endswith(".")
+
+
+def test_each_of_several_values_is_checked():
+    positive(epsilon=1.0, x_norm=2.0)
+    with pytest.raises(ValueError, match=re.escape("x_norm must be a positive, finite number")):
+        positive(epsilon=1.0, x_norm=0.0)
+
+
+def test_an_option_passes():
+    assert one_of(("output", "objective"), mechanism="objective") is None
+
+
+@pytest.mark.parametrize("value", ["OUTPUT", "", None, 1, np.array(["output"]), ["output"], True])
+def test_other_options_are_refused_with_the_list(value):
+    with pytest.raises(ValueError) as error:
+        one_of(("output", "objective"), mechanism=value)
+    expected = f"mechanism must be one of 'output', 'objective'; got {value!r}."
+    assert str(error.value) == expected
+
+
+def test_all_checks_are_listed():
+    named = {check.__name__ for check in (*RULES, one_of)}
+    assert named <= set(_validation.__all__)

@@ -1,0 +1,124 @@
+"""Plans of private gradient descent: how budgets are split, and sane numbers for any data set."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
+from skdp.privacy import ApproxDP, GaussianDP, compose
+from skdp.theory.gradient_descent import plan_descent, split_budget
+
+ADJACENCIES = ["replace-one", "add-remove"]
+LOSSES = [LogisticLoss(), LogisticLoss(0.5), HuberHingeLoss(0.01), SoftmaxLoss(7)]
+BUDGETS = [GaussianDP, ApproxDP]
+
+
+def plan(budget, *, n_samples=1000.0, n_features=10, loss=LOSSES[0], clip_norm=0.5, row_norm=1.0):
+    return plan_descent(
+        n_samples=n_samples,
+        n_features=n_features,
+        loss=loss,
+        clip_norm=clip_norm,
+        row_norm=row_norm,
+        guarantee=budget,
+    )
+
+
+def strength(guarantee):
+    return guarantee.mu if isinstance(guarantee, GaussianDP) else guarantee.epsilon
+
+
+def releases(descent):
+    gram = [] if descent.gram_guarantee is None else [descent.gram_guarantee]
+    return gram + [descent.step_guarantee] * descent.n_steps
+
+
+@pytest.mark.parametrize("kind", BUDGETS)
+def test_the_number_of_rows_costs_a_share_only_where_it_is_private(kind):
+    public = kind(0.7, adjacency="replace-one")
+    assert split_budget(public) == (None, public)
+    private = kind(0.7, adjacency="add-remove")
+    count, descent = split_budget(private)
+    assert 0.0 < strength(count) < 0.3 * strength(descent)
+    assert {type(count), type(descent)} == {kind}
+    assert_allclose(strength(compose([count, descent])), 0.7, rtol=1e-12)
+    assert count.adjacency == descent.adjacency == "add-remove"
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("kind", BUDGETS)
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_steps_and_second_moments_share_the_budget_without_rest(loss, kind, adjacency):
+    for n_samples in (1.0, 300.0, 1e6):
+        for n_features in (1, 50, 100_000):
+            for size in (1e-3, 1.0, 50.0):
+                budget = kind(size, adjacency=adjacency)
+                descent = plan(budget, n_samples=n_samples, n_features=n_features, loss=loss)
+                parts = releases(descent)
+                assert {type(part) for part in parts} == {kind}
+                assert {part.adjacency for part in parts} == {adjacency}
+                assert_allclose(strength(compose(parts)), size, rtol=1e-9)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("kind", BUDGETS)
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_plans_are_sane_for_any_public_numbers(loss, kind, adjacency):
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        row_norm = 10.0 ** rng.uniform(-6, 6)
+        n_samples = 10.0 ** rng.uniform(0, 9)
+        descent = plan(
+            kind(10.0 ** rng.uniform(-6, 6), adjacency=adjacency),
+            n_samples=n_samples,
+            n_features=int(10.0 ** rng.uniform(0, 6)),
+            loss=loss,
+            clip_norm=loss.lipschitz * rng.uniform(0.01, 1.0),
+            row_norm=row_norm,
+        )
+        assert isinstance(descent.n_steps, int) and descent.n_steps >= 1
+        assert 0.0 <= descent.momentum < 1.0
+        assert 0.0 < descent.floor < math.inf
+        assert descent.curvature == loss.curvature
+        if descent.gram_guarantee is None:
+            # A step longer than the inverse curvature could diverge.
+            assert descent.floor >= loss.curvature * row_norm**2 * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_second_moments_are_bought_only_where_they_can_be_seen(adjacency):
+    enough = plan(GaussianDP(1.0, adjacency=adjacency), n_samples=1e5)
+    assert enough.gram_guarantee is not None
+    assert plan(GaussianDP(1.0, adjacency=adjacency), n_samples=5.0).gram_guarantee is None
+    wide = plan(GaussianDP(1.0, adjacency=adjacency), n_samples=1e5, n_features=10**6)
+    assert wide.gram_guarantee is None
+    assert plan(ApproxDP(1.0, adjacency=adjacency), n_samples=1e5).gram_guarantee is None
+
+
+@pytest.mark.parametrize("n_features", [10, 5000])
+@pytest.mark.parametrize("kind", BUDGETS)
+def test_more_signal_never_shortens_the_descent(kind, n_features):
+    previous = 0.0
+    for n_samples in np.geomspace(1.0, 1e9, 60):
+        descent = plan(kind(0.3), n_samples=n_samples, n_features=n_features)
+        # Reach of Nesterov's momentum under a constant gradient, over the floor.
+        position = velocity = 0.0
+        for _ in range(descent.n_steps):
+            velocity = descent.momentum * velocity + 1.0
+            position += velocity
+        time = position / descent.floor
+        if descent.gram_guarantee is not None:
+            assert time >= previous * (1 - 1e-6)
+        previous = time if descent.gram_guarantee is not None else 0.0
+
+
+@pytest.mark.parametrize("kind", BUDGETS)
+def test_a_plan_follows_the_units_of_the_rows(kind):
+    small, large = (
+        plan(kind(1.0), n_samples=3000.0, row_norm=row_norm) for row_norm in (1.0, 20.0)
+    )
+    assert_allclose(large.floor, 400.0 * small.floor)
+    assert_allclose(large.momentum, small.momentum)
+    assert large.step_guarantee == small.step_guarantee

@@ -1,0 +1,787 @@
+"""What objective perturbation claims, against its exact output densities.
+
+In one dimension the minimiser ``w`` of ``J(w) + b w`` has the density ``f(-J'(w)) J''(w)``, with
+``f`` the density of ``b``. Losses and densities are written anew here, so that a mistake in the
+package cannot hide in both places.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import integrate, optimize
+from scipy.special import ndtr, softmax
+
+from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
+from skdp.privacy import ApproxDP, gaussian_delta, gaussian_scale
+from skdp.theory.objective_perturbation import (
+    JointLogisticDP,
+    ObjectiveNoise,
+    calibrate,
+    gaussian_profile,
+)
+
+ADJACENCIES = ["replace-one", "add-remove"]
+NEAR = np.array([-1e-9, 1e-9])
+
+
+# Slope (minus the derivative) and second derivative at a margin, and the margins of kinks.
+
+
+@dataclass(frozen=True)
+class Logistic:
+    cap: float = 1.0
+
+    @property
+    def kinks(self):
+        return [math.log(1.0 / self.cap - 1.0)] if self.cap < 1.0 else []
+
+    def package(self):
+        return LogisticLoss(self.cap)
+
+    def __call__(self, margin):
+        slope = 0.5 - 0.5 * np.tanh(margin / 2.0)
+        capped = slope > self.cap
+        return np.where(capped, self.cap, slope), np.where(capped, 0.0, slope * (1.0 - slope))
+
+
+@dataclass(frozen=True)
+class HuberHinge:
+    width: float = 0.5
+
+    @property
+    def kinks(self):
+        return [1.0 - self.width, 1.0 + self.width]
+
+    def package(self):
+        return HuberHingeLoss(self.width)
+
+    def __call__(self, margin):
+        slope = np.clip((1.0 + self.width - margin) / (2.0 * self.width), 0.0, 1.0)
+        return slope, np.where(abs(margin - 1.0) <= self.width, 0.5 / self.width, 0.0)
+
+
+LOSSES = [
+    Logistic(),
+    Logistic(0.8),
+    Logistic(0.5),
+    Logistic(0.2),
+    HuberHinge(0.5),
+    HuberHinge(0.05),
+    HuberHinge(2.0),
+]
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Two data sets in one dimension; a record is ``z = y x``."""
+
+    here: tuple
+    there: tuple
+
+    def derivatives(self, loss, penalty, w):
+        """First and second derivative of both objectives."""
+        pairs = []
+        for records in (self.here, self.there):
+            z = np.array(records, dtype=float)[:, np.newaxis]
+            slope, second = loss(z * w)
+            pairs.append(
+                (penalty * w - (z * slope).sum(axis=0), penalty + (z**2 * second).sum(axis=0))
+            )
+        return pairs
+
+    def delta(self, loss, noise, epsilons):
+        """Hockey-stick divergence between the outputs, the larger of both directions.
+
+        The line is cut into cells whose probabilities are exact. Cells forget, so that the
+        result is never above the truth, and it is exact but for the few cells in which the
+        two densities cross.
+        """
+        reach = (9.0 * noise.scale + np.abs(self.here + self.there).sum()) / noise.penalty
+        w = np.linspace(-reach, reach, 20_001)
+        p, q = (
+            _cells(first / noise.scale) for first, _ in self.derivatives(loss, noise.penalty, w)
+        )
+        return _hockey_stick(p, q, epsilons)
+
+    def pure_loss(self, loss, noise):
+        """Largest absolute log ratio of the densities, for noise of density ~ exp(-|b|/scale)."""
+        z = np.array(self.here + self.there)
+        kinks = np.concatenate([[0.0], *(kink / z for kink in loss.kinks)])
+        far = np.geomspace(1e-4, 1e5, 3000) / np.abs(z).max()
+        w = np.concatenate(
+            [
+                far,
+                -far,
+                *(kinks + step for step in NEAR),
+                np.linspace(-8.0, 8.0, 8001) / np.abs(z).max(),
+            ]
+        )
+        (first, second), (first_there, second_there) = self.derivatives(loss, noise.penalty, w)
+        ratio = (np.abs(first_there) - np.abs(first)) / noise.scale
+        return np.abs(ratio + np.log(second / second_there)).max()
+
+
+def _hockey_stick(p, q, epsilons):
+    odds = np.exp(np.asarray(epsilons))[:, np.newaxis]
+    forth = np.maximum(p - odds * q, 0.0).sum(axis=1)
+    back = np.maximum(q - odds * p, 0.0).sum(axis=1)
+    return np.maximum(forth, back)
+
+
+def _cells(b):
+    """Probabilities of a standard normal between neighbouring points, exact in both tails."""
+    low, high = b[:-1], b[1:]
+    return np.where(low > 0.0, ndtr(-low) - ndtr(-high), ndtr(high) - ndtr(low))
+
+
+def random_neighbours(rng, x_norm, adjacency):
+    """Up to six base records, and a change that is often as large as can be."""
+    size = rng.integers(0, 7)
+    base = x_norm * rng.uniform(-1.0, 1.0, size) * rng.choice([1.0, 1.0, 0.05])
+    if rng.random() < 0.5:
+        base = x_norm * np.sign(base)
+    largest = rng.random(2) < 0.7
+    changed = x_norm * np.where(largest, rng.choice([-1.0, 1.0], 2), rng.uniform(-1.0, 1.0, 2))
+    if adjacency == "replace-one":
+        return Neighbours((*base, changed[0]), (*base, changed[1]))
+    return Neighbours(tuple(base), (*base, changed[0]))
+
+
+def random_noise(rng, loss, adjacency, *, delta, calibration="tight"):
+    """A calibration for public numbers drawn at random."""
+    x_norm = float(rng.choice([0.5, 1.0, 3.0]))
+    epsilon = float(rng.choice([0.2, 0.5, 1.0, 3.0]))
+    penalty = x_norm**2 / epsilon * 10.0 ** rng.uniform(-0.6, 1.0)
+    guarantee = ApproxDP(epsilon, delta, adjacency=adjacency)
+    noise = calibrate(
+        loss.package(),
+        x_norm=x_norm,
+        penalty=penalty,
+        guarantee=guarantee,
+        calibration=calibration,
+    )
+    return x_norm, noise
+
+
+def excess(neighbours, loss, noise, *, points=(0.3, 0.7, 1.0, 1.4, 2.5)):
+    """Ratio of the true delta to the claimed one, at several epsilon."""
+    epsilons = noise.guarantee.epsilon * np.array(points)
+    claim = noise.guarantee.delta_at(epsilons)
+    # Rounding of 20,000 differences of normal probabilities.
+    return (neighbours.delta(loss, noise, epsilons) - 1e-12) / claim
+
+
+# 14 families with 3 calibrations of 10 pairs: 420 problems, 60 of them with joint profiles.
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_the_true_delta_is_never_above_the_claim(loss, adjacency, repetitions):
+    rng = np.random.default_rng(LOSSES.index(loss))
+    for delta in (1e-2, 1e-5, 1e-7):
+        for _ in range(repetitions(5, 1)):
+            x_norm, noise = random_noise(rng, loss, adjacency, delta=delta)
+            assert noise.guarantee.delta_at(noise.guarantee.epsilon) <= delta
+            for _ in range(10):
+                neighbours = random_neighbours(rng, x_norm, adjacency)
+                assert excess(neighbours, loss, noise).max() <= 1.0 + 1e-9, (neighbours, noise)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_the_true_pure_loss_is_never_above_epsilon(loss, adjacency, repetitions):
+    rng = np.random.default_rng(LOSSES.index(loss))
+    for _ in range(repetitions(200, 30)):
+        x_norm, noise = random_noise(rng, loss, adjacency, delta=0.0)
+        neighbours = random_neighbours(rng, x_norm, adjacency)
+        assert neighbours.pure_loss(loss, noise) <= noise.guarantee.epsilon, (neighbours, noise)
+
+
+# Pairs that reach the bounds. Gaussian: Lam = R^2/epsilon makes the determinant free, and so
+# does a large penalty, which keeps all margins where the slope is steepest. Pure: base records
+# turn the gradient so that slope and curvature pull the same way at a kink.
+R = 2.0
+GAUSSIAN_WORST = [
+    (Logistic(), "add-remove", Neighbours((), (R,)), 1.0),
+    (Logistic(0.5), "add-remove", Neighbours((), (R,)), 1e-4),
+    (Logistic(0.2), "add-remove", Neighbours((), (R,)), 1e-4),
+    (HuberHinge(0.5), "add-remove", Neighbours((), (R,)), 1e-4),
+    (Logistic(0.5), "replace-one", Neighbours((R,), (-R,)), 1e-4),
+    (Logistic(0.2), "replace-one", Neighbours((R,), (-R,)), 1e-4),
+    (HuberHinge(0.5), "replace-one", Neighbours((R,), (-R,)), 1e-4),
+]
+PURE_WORST = [
+    (Logistic(), "add-remove", Neighbours((), (R,)), 1.0),
+    (Logistic(), "add-remove", Neighbours((), (R,)), 0.1),
+    (Logistic(0.5), "add-remove", Neighbours((-R,), (-R, R)), 1.0),
+    (Logistic(0.2), "add-remove", Neighbours((-R,), (-R, R)), 1.0),
+    (HuberHinge(0.5), "add-remove", Neighbours((-R,), (-R, R)), 1.0),
+    (HuberHinge(0.05), "add-remove", Neighbours((-R,), (-R, R)), 1.0),
+    (Logistic(0.5), "replace-one", Neighbours((R, R), (R, -R)), 1.0),
+    (Logistic(0.2), "replace-one", Neighbours((R, R), (R, -R)), 1.0),
+    (HuberHinge(0.5), "replace-one", Neighbours((-R, R), (-R, -R)), 1.0),
+    (HuberHinge(0.05), "replace-one", Neighbours((-R, R), (-R, -R)), 1.0),
+]
+
+
+@pytest.mark.parametrize("loss, adjacency, neighbours, ratio", GAUSSIAN_WORST)
+def test_some_neighbours_attain_the_claimed_delta_and_halved_noise_is_caught(
+    loss, adjacency, neighbours, ratio
+):
+    guarantee = ApproxDP(1.0, 1e-5, adjacency=adjacency)
+    noise = calibrate(loss.package(), x_norm=R, penalty=R**2 / ratio, guarantee=guarantee)
+    attained = neighbours.delta(loss, noise, [1.0]) / 1e-5
+    assert 0.99 < attained <= 1.0
+    # The steepest part of the profile, at larger epsilon, is attained as well.
+    assert 0.98 < excess(neighbours, loss, noise, points=[1.4]) <= 1.0
+
+    halved = replace(noise, scale=noise.scale / 2)
+    assert (excess(neighbours, loss, halved)[:4] > 1.5).all()
+
+
+@pytest.mark.parametrize("loss, adjacency, neighbours, ratio", PURE_WORST)
+def test_some_neighbours_attain_the_pure_epsilon_and_halved_noise_is_caught(
+    loss, adjacency, neighbours, ratio
+):
+    guarantee = ApproxDP(1.0, adjacency=adjacency)
+    noise = calibrate(loss.package(), x_norm=R, penalty=R**2 / ratio, guarantee=guarantee)
+    assert_allclose(neighbours.pure_loss(loss, noise), 1.0, rtol=1e-6)
+    assert neighbours.pure_loss(loss, noise) <= 1.0
+    assert neighbours.pure_loss(loss, replace(noise, scale=noise.scale / 2)) > 1.3
+
+
+def test_replacing_a_logistic_record_attains_the_pure_epsilon_in_the_plane():
+    # On a line two records cannot both be steep and pull in opposite ways. In the plane they
+    # can: both margins are negative along the second axis, far out, while a hundred thousand
+    # base records keep the linear term along the first.
+    guarantee = ApproxDP(1.0)
+    noise = calibrate(LogisticLoss(), x_norm=1.0, penalty=2.0, guarantee=guarantee)
+    assert_allclose(noise.scale, 2.0, rtol=1e-6)
+    angle = 0.05
+    records = np.array([[np.cos(angle), np.sin(angle)], [-np.cos(angle), np.sin(angle)]])
+    base, n_base = np.array([-1.0, 0.0]), 1e5
+    w = np.array([20.0, -500.0])
+
+    def objective(record):
+        """Norm of the gradient and determinant of the Hessian at w."""
+        gradient, hessian = noise.penalty * w, noise.penalty * np.eye(2)
+        for z, count in ((base, n_base), (record, 1.0)):
+            slope, second = Logistic()(z @ w)
+            gradient = gradient - count * slope * z
+            hessian = hessian + count * second * np.outer(z, z)
+        return np.linalg.norm(gradient), np.linalg.det(hessian)
+
+    (norm, determinant), (norm_there, determinant_there) = map(objective, records)
+    loss = (norm_there - norm) / noise.scale + math.log(determinant / determinant_there)
+    assert 0.99 < abs(loss) <= 1.0
+
+
+# The published rules.
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("calibration", ["kst2012", "redberg2023"])
+def test_published_gaussian_calibrations_hold(calibration, adjacency, repetitions):
+    rng = np.random.default_rng(7)
+    for loss in LOSSES:
+        for delta in (0.1, 1e-2, 1e-5):
+            x_norm, noise = random_noise(
+                rng, loss, adjacency, delta=delta, calibration=calibration
+            )
+            for _ in range(repetitions(50, 8)):
+                neighbours = random_neighbours(rng, x_norm, adjacency)
+                assert excess(neighbours, loss, noise).max() <= 1.0, (neighbours, noise)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_the_published_pure_calibration_holds(adjacency, repetitions):
+    rng = np.random.default_rng(8)
+    for loss in LOSSES:
+        for _ in range(repetitions(100, 20)):
+            x_norm, noise = random_noise(rng, loss, adjacency, delta=0.0, calibration="jmlr2011")
+            neighbours = random_neighbours(rng, x_norm, adjacency)
+            assert neighbours.pure_loss(loss, noise) <= noise.guarantee.epsilon
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("calibration", ["jmlr2011", "kst2012", "redberg2023"])
+def test_the_tight_calibration_is_never_noisier_than_a_published_one(calibration, adjacency):
+    delta = 0.0 if calibration == "jmlr2011" else 1e-5
+    for loss in (Logistic(0.9), Logistic(0.4), HuberHinge(0.5)):
+        for epsilon in (0.1, 1.0, 4.0):
+            arguments = {
+                "x_norm": 1.0,
+                "guarantee": ApproxDP(epsilon, delta, adjacency=adjacency),
+            }
+            published = calibrate(
+                loss.package(), penalty=2.0 / epsilon, calibration=calibration, **arguments
+            )
+            tight = calibrate(loss.package(), penalty=published.penalty, **arguments)
+            assert tight.penalty == published.penalty
+            assert tight.scale <= published.scale
+
+
+def test_a_rule_with_the_norm_where_its_square_belongs_is_caught():
+    # A public library takes c R for the curvature c R^2, and then follows JMLR 2011.
+    x_norm, penalty, epsilon = 12.0, 1.0, 1.0
+    assert epsilon < 2.0 * math.log1p(0.25 * x_norm / penalty)
+    wrong = ObjectiveNoise(
+        penalty=0.25 * x_norm / math.expm1(epsilon / 4.0),
+        scale=2.0 * x_norm / (epsilon / 2.0),
+        gaussian=False,
+        guarantee=ApproxDP(epsilon, adjacency="add-remove"),
+    )
+    neighbours = Neighbours((), (x_norm,))
+    assert_allclose(neighbours.pure_loss(Logistic(), wrong), 1.37, atol=0.005)
+    right = calibrate(
+        LogisticLoss(),
+        x_norm=x_norm,
+        penalty=penalty,
+        guarantee=wrong.guarantee,
+        calibration="jmlr2011",
+    )
+    assert neighbours.pure_loss(Logistic(), right) <= epsilon
+
+
+# Closed forms and limits.
+
+
+@pytest.mark.parametrize(
+    "adjacency, ratio, beta",
+    [
+        ("add-remove", 1.0, 1.0),
+        ("add-remove", 0.1, 1.0),
+        ("add-remove", 2.0, 0.902954),
+        ("replace-one", 0.5, 0.5),
+        ("replace-one", 1.0, 0.472822),
+        ("replace-one", 2.0, 0.378666),
+    ],
+)
+@pytest.mark.parametrize("x_norm", [1.0, 7.0])
+def test_pure_logistic_noise_has_its_known_scale(adjacency, ratio, beta, x_norm):
+    noise = calibrate(
+        LogisticLoss(),
+        x_norm=x_norm,
+        penalty=x_norm**2 / ratio,
+        guarantee=ApproxDP(1.0, adjacency=adjacency),
+    )
+    assert_allclose(x_norm / noise.scale, beta, rtol=2e-6)
+    assert noise.penalty == x_norm**2 / ratio
+
+
+@pytest.mark.parametrize("epsilon, delta", [(0.1, 1e-6), (1.0, 1e-5), (1.0, 0.05), (4.0, 1e-3)])
+def test_with_a_penalty_of_one_over_epsilon_the_determinant_is_free(epsilon, delta):
+    guarantee = ApproxDP(epsilon, delta, adjacency="add-remove")
+    noise = calibrate(LogisticLoss(), x_norm=3.0, penalty=9.0 / epsilon, guarantee=guarantee)
+    plain = gaussian_scale(l2_sensitivity=3.0, guarantee=guarantee)
+    assert plain <= noise.scale
+    assert_allclose(noise.scale, plain, rtol=1e-5)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize(
+    "loss, lipschitz, determinant, corners",
+    [
+        (LogisticLoss(0.5), 0.5, math.log1p(0.25 / 2), 1),
+        (LogisticLoss(0.2), 0.2, math.log1p(0.16 / 2), 1),
+        (HuberHingeLoss(0.5), 1.0, math.log1p(1.0 / 2), 1),
+        (SoftmaxLoss(5), math.sqrt(2), 4 * math.log1p(0.2 / 2), 4),
+    ],
+    ids=str,
+)
+def test_the_profile_is_a_sum_over_the_corners(loss, lipschitz, determinant, corners, adjacency):
+    # The union over corners at which one of two records is idle is far below the other term,
+    # so that no test of densities would miss it; the proof does.
+    profile = gaussian_profile(loss, x_norm=3.0, penalty=18.0, scale=30.0, adjacency=adjacency)
+    s = lipschitz * 3.0 / 30.0
+    for epsilon in (determinant, 0.6, 1.0):
+        excess = epsilon - determinant
+        expected = corners * gaussian_delta(excess, s)
+        if adjacency == "replace-one":
+            expected = corners**2 * gaussian_delta(excess, 2 * s) + 2 * expected
+        assert_allclose(profile.delta_at(epsilon), min(expected, 1.0), rtol=1e-9)
+    assert profile.adjacency == adjacency
+
+
+@pytest.mark.parametrize(
+    "calibration, delta, adjacency, penalty, scale, expected_penalty",
+    [
+        ("jmlr2011", 0.0, "replace-one", 4.0, 2.0 / (1.0 - 2.0 * math.log1p(1 / 16)), 4.0),
+        ("jmlr2011", 0.0, "replace-one", 0.1, 4.0, 0.25 / math.expm1(0.25)),
+        ("kst2012", 1e-5, "add-remove", 4.0, math.sqrt(8.0 * math.log(2e5) + 4.0), 4.0),
+        ("kst2012", 1e-5, "add-remove", 0.1, math.sqrt(8.0 * math.log(2e5) + 4.0), 0.5),
+        ("redberg2023", 0.0485, "add-remove", 1.0, 2.0, 1.0),
+    ],
+)
+def test_published_calibrations_have_their_known_values(
+    calibration, delta, adjacency, penalty, scale, expected_penalty
+):
+    noise = calibrate(
+        LogisticLoss(),
+        x_norm=1.0,
+        penalty=penalty,
+        guarantee=ApproxDP(1.0, delta, adjacency=adjacency),
+        calibration=calibration,
+    )
+    assert_allclose([noise.scale, noise.penalty], [scale, expected_penalty], rtol=1e-3)
+
+
+def test_multiclass_pure_noise_has_its_closed_form():
+    determinant = 3 * math.log1p(0.5 / 4)
+    for adjacency, records in (("add-remove", 1.0), ("replace-one", 2.0)):
+        noise = calibrate(
+            SoftmaxLoss(4),
+            x_norm=3.0,
+            penalty=18.0,
+            guarantee=ApproxDP(1.0, adjacency=adjacency),
+        )
+        expected = records * math.sqrt(2) * 3.0 / (1.0 - determinant)
+        assert_allclose(noise.scale, expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize(
+    "loss", [LogisticLoss(), LogisticLoss(0.5), HuberHingeLoss(), SoftmaxLoss(3)], ids=str
+)
+def test_noise_is_proportional_to_the_units_of_the_rows(loss, adjacency, delta):
+    guarantee = ApproxDP(1.0, delta, adjacency=adjacency)
+    small = calibrate(loss, x_norm=1.0, penalty=0.3, guarantee=guarantee)
+    large = calibrate(loss, x_norm=50.0, penalty=0.3 * 2500.0, guarantee=guarantee)
+    assert_allclose([large.scale, large.penalty], [50 * small.scale, 2500 * small.penalty])
+
+
+@pytest.mark.parametrize("loss", [LogisticLoss(), HuberHingeLoss(0.1), SoftmaxLoss(4)], ids=str)
+def test_a_penalty_is_raised_only_where_curvature_would_take_most_of_the_budget(loss):
+    guarantee = ApproxDP(1.0)
+    raised = calibrate(loss, x_norm=1.0, penalty=1e-6, guarantee=guarantee)
+    assert_allclose(loss.log_determinant(1.0 / raised.penalty), 0.25)
+    assert loss.log_determinant(1.0 / raised.penalty) <= 0.25
+    kept = calibrate(loss, x_norm=1.0, penalty=2.0 * raised.penalty, guarantee=guarantee)
+    assert kept.penalty == 2.0 * raised.penalty
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("loss", [Logistic(), Logistic(0.5), HuberHinge(0.5)], ids=str)
+def test_extreme_budgets_are_met(loss, adjacency):
+    for epsilon, delta, penalty in [
+        (1e-3, 1e-5, 2e3),
+        (1e-3, 0.5, 1e-3),
+        (1.0, 1e-300, 2.0),
+        (30.0, 1e-6, 0.1),
+        (1e3, 1e-6, 2e-3),
+        (1e3, 0.5, 1.0),
+    ]:
+        guarantee = ApproxDP(epsilon, delta, adjacency=adjacency)
+        noise = calibrate(loss.package(), x_norm=1.0, penalty=penalty, guarantee=guarantee)
+        assert 0.0 < noise.scale < math.inf
+        assert noise.guarantee.delta_at(epsilon) <= delta
+        if epsilon > 100.0:
+            continue  # exp(epsilon) leaves the floats
+        for neighbours in (Neighbours((), (1.0,)), Neighbours((-1.0,), (-1.0, 1.0))):
+            if adjacency == "replace-one":
+                neighbours = Neighbours((*neighbours.here, -1.0), neighbours.there)
+            assert neighbours.delta(loss, noise, [epsilon]) <= delta + 1e-12
+
+
+@pytest.mark.parametrize(
+    "calibration, delta, loss, message",
+    [
+        ("jmlr2011", 1e-5, LogisticLoss(), "needs delta=0"),
+        ("kst2012", 0.0, LogisticLoss(), "needs a positive delta"),
+        ("redberg2023", 0.0, LogisticLoss(), "needs a positive delta"),
+        ("jmlr2011", 0.0, SoftmaxLoss(3), "must be 'tight' with more than two classes"),
+        ("tightest", 0.0, LogisticLoss(), "calibration must be one of"),
+    ],
+)
+def test_calibrations_refuse_what_they_are_not_proved_for(calibration, delta, loss, message):
+    with pytest.raises(ValueError, match=message):
+        calibrate(
+            loss,
+            x_norm=1.0,
+            penalty=1.0,
+            guarantee=ApproxDP(1.0, delta),
+            calibration=calibration,
+        )
+
+
+@pytest.mark.parametrize("bad", [{"x_norm": 0.0}, {"penalty": -1.0}, {"penalty": math.nan}])
+def test_public_numbers_are_checked_by_name(bad):
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        calibrate(
+            LogisticLoss(), **({"x_norm": 1.0, "penalty": 1.0, "guarantee": ApproxDP(1.0)} | bad)
+        )
+
+
+# The joint profile of slope and curvature.
+
+
+def joint_delta(ratio, mu, cap, epsilon):
+    """E(1 - exp(epsilon - M(Z)))_+ by adaptive quadrature, M by a grid and a polish."""
+    slopes = np.linspace(0.0, cap, 2001)
+
+    def largest(z):
+        def loss(t):
+            return np.log1p(t * (1 - t) * ratio) + t * mu * z + (t * mu) ** 2 / 2
+
+        best = slopes[loss(slopes).argmax()]
+        step = slopes[1]
+        bounds = (max(best - step, 0.0), min(best + step, cap))
+        found = optimize.minimize_scalar(
+            lambda t: -loss(t), bounds=bounds, method="bounded", options={"xatol": 1e-12}
+        )
+        return max(-found.fun, loss(cap), 0.0)
+
+    def integrand(z):
+        gain = -math.expm1(min(epsilon - largest(z), 0.0))
+        return gain * math.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+
+    if largest(40.0) < epsilon:
+        return 0.0
+    start = -12.0
+    if largest(-12.0) < epsilon:
+        start = optimize.brentq(lambda z: largest(z) - epsilon, -12.0, 40.0)
+    edges = np.linspace(start, max(start + 12.0, 12.0), 13)
+    return sum(
+        integrate.quad(integrand, a, b, epsabs=1e-14, epsrel=1e-8)[0] for a, b in pairwise(edges)
+    )
+
+
+@pytest.mark.parametrize(
+    "ratio, mu, epsilon, delta",
+    [(1.0, 0.25, 0.5, 3.8729e-3), (1.0, 0.5, 1.0, 6.8296e-3), (10 / 3, 0.25, 1.0, 2.5048e-4)],
+)
+def test_the_joint_profile_has_its_known_values(ratio, mu, epsilon, delta):
+    profile = JointLogisticDP(ratio, mu)
+    assert_allclose(profile.delta_at(epsilon), delta, rtol=2e-4)
+
+
+@pytest.mark.parametrize("ratio", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("mu", [0.05, 0.4, 2.0])
+@pytest.mark.parametrize("cap", [1.0, 0.7])
+def test_the_joint_profile_agrees_with_quadrature_and_errs_upward(ratio, mu, cap):
+    profile = JointLogisticDP(ratio, mu, cap)
+    for epsilon in (0.0, 0.4 * ratio, ratio, 3.0 * mu):
+        expected = joint_delta(ratio, mu, cap, epsilon)
+        found = profile.delta_at(epsilon)
+        assert found >= expected - 1e-12
+        assert_allclose(found, expected, rtol=2e-3, atol=1e-12)
+
+
+def test_the_joint_profile_is_monotone_and_never_below_the_gaussian_mechanism():
+    epsilon = np.linspace(0.0, 8.0, 60)
+    for ratio in (0.01, 1.0, 5.0):
+        for mu in (0.1, 0.6, 2.5):
+            delta = JointLogisticDP(ratio, mu).delta_at(epsilon)
+            assert (np.diff(delta) <= 0.0).all()
+            assert (delta >= gaussian_delta(epsilon, mu) * (1 - 1e-9) - 1e-300).all()
+            assert (JointLogisticDP(1.3 * ratio, mu).delta_at(epsilon) >= delta).all()
+            assert (JointLogisticDP(ratio, 1.1 * mu).delta_at(epsilon) >= delta).all()
+            capped = JointLogisticDP(ratio, mu, 0.8).delta_at(epsilon)
+            assert (capped <= delta * (1 + 1e-5)).all()
+            assert (capped >= gaussian_delta(epsilon, 0.8 * mu) * (1 - 1e-9) - 1e-300).all()
+
+
+def test_gaussian_noise_is_never_called_pure():
+    for profile in (
+        JointLogisticDP(1.0, 0.1),
+        gaussian_profile(
+            LogisticLoss(0.5), x_norm=1.0, penalty=1.0, scale=10.0, adjacency="add-remove"
+        ),
+    ):
+        assert profile.epsilon_at(0.0) == math.inf
+        assert (profile.delta_at([1.0, 10.0, 1e3]) > 0.0).all()
+
+
+# More than two classes.
+
+
+@dataclass(frozen=True)
+class ClassNeighbours:
+    """Two data sets of one feature and three classes; a record is (x, class).
+
+    Residuals add up to zero over the classes, so that the output has a common part, in which
+    data sets do not differ, and a part in the plane. There its exact density is
+    ``f(gradient) det(Hessian)``.
+    """
+
+    here: tuple
+    there: tuple
+    margin: float = 0.0
+    temperature: float = 1.0
+
+    plane = np.array([[1.0, -1.0, 0.0], [1.0, 1.0, -2.0]]) / np.sqrt([[2.0], [6.0]])
+
+    def package(self):
+        return SoftmaxLoss(3, margin=self.margin, temperature=self.temperature)
+
+    def derivatives(self, records, penalty, v):
+        """Norm of the gradient and log-determinant of the Hessian at each ``v``."""
+        gradient = penalty * v
+        hessian = np.broadcast_to(penalty * np.eye(2), (len(v), 2, 2)).copy()
+        for x, label in records:
+            scores = x * v @ self.plane + self.margin * (np.arange(3) != label)
+            p = softmax(scores / self.temperature, axis=1)
+            gradient = gradient + x * (p - np.eye(3)[label]) @ self.plane.T
+            q = p @ self.plane.T
+            second = np.einsum("nk,ik,jk->nij", p, self.plane, self.plane)
+            second -= q[:, :, np.newaxis] * q[:, np.newaxis]
+            hessian += x**2 * second / self.temperature
+        determinant = hessian[:, 0, 0] * hessian[:, 1, 1] - hessian[:, 0, 1] ** 2
+        return np.linalg.norm(gradient, axis=1), np.log(determinant)
+
+    def grid(self, reach, size):
+        axis = np.linspace(-reach, reach, size)
+        return np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2), axis[1] - axis[0]
+
+    def delta(self, noise, epsilons, size=401):
+        """Hockey-stick divergence by the trapezoidal rule."""
+        steepest = math.sqrt(2.0) * sum(abs(x) for x, _ in self.here + self.there)
+        v, step = self.grid((7.0 * noise.scale + steepest) / noise.penalty, size)
+        p, q = (
+            np.exp(determinant - (norm / noise.scale) ** 2 / 2)
+            * (step**2 / (2 * np.pi * noise.scale**2))
+            for norm, determinant in (
+                self.derivatives(records, noise.penalty, v) for records in (self.here, self.there)
+            )
+        )
+        assert_allclose([p.sum(), q.sum()], 1.0, atol=1e-3)
+        return _hockey_stick(p, q, epsilons)
+
+    def pure_loss(self, noise, size=101):
+        largest = 0.0
+        for reach in (0.3, 3.0, 30.0, 1e4):
+            v, _ = self.grid(reach / max(abs(x) for x, _ in self.here + self.there), size)
+            (norm, determinant), (norm_there, determinant_there) = (
+                self.derivatives(records, noise.penalty, v) for records in (self.here, self.there)
+            )
+            loss = (norm_there - norm) / noise.scale + determinant - determinant_there
+            largest = max(largest, np.abs(loss).max())
+        return largest
+
+
+def random_classes(rng, adjacency, x_norm):
+    def record(largest):
+        x = x_norm * (rng.choice([-1.0, 1.0]) if largest else rng.uniform(-1.0, 1.0))
+        return (x, int(rng.integers(3)))
+
+    base = [record(rng.random() < 0.3) for _ in range(rng.integers(0, 4))]
+    margin, temperature = [(0.0, 1.0), (1.0, 0.5)][rng.integers(2)]
+    here = (*base, record(True)) if adjacency == "replace-one" else tuple(base)
+    return ClassNeighbours(here, (*base, record(True)), margin, temperature)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_the_true_delta_of_three_classes_is_never_above_the_claim(adjacency, repetitions):
+    rng = np.random.default_rng(11)
+    for _ in range(repetitions(100, 8)):
+        neighbours = random_classes(rng, adjacency, x_norm=2.0)
+        epsilon = rng.choice([0.5, 1.0, 3.0])
+        guarantee = ApproxDP(epsilon, 10.0 ** rng.uniform(-6, -2), adjacency=adjacency)
+        noise = calibrate(
+            neighbours.package(),
+            x_norm=2.0,
+            penalty=4.0 / epsilon * 10.0 ** rng.uniform(-0.3, 1.0),
+            guarantee=guarantee,
+        )
+        epsilons = epsilon * np.array([0.4, 0.7, 1.0, 1.5])
+        claim = noise.guarantee.delta_at(epsilons)
+        assert (neighbours.delta(noise, epsilons) <= claim * (1 + 1e-3) + 1e-12).all()
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_the_true_pure_loss_of_three_classes_is_never_above_epsilon(adjacency, repetitions):
+    rng = np.random.default_rng(12)
+    for _ in range(repetitions(100, 8)):
+        neighbours = random_classes(rng, adjacency, x_norm=2.0)
+        epsilon = rng.choice([0.5, 1.0, 3.0])
+        noise = calibrate(
+            neighbours.package(),
+            x_norm=2.0,
+            penalty=4.0 / epsilon * 10.0 ** rng.uniform(-0.3, 1.0),
+            guarantee=ApproxDP(epsilon, adjacency=adjacency),
+        )
+        assert neighbours.pure_loss(noise) <= epsilon
+
+
+@pytest.mark.parametrize(
+    "adjacency, here", [("replace-one", ((2.0, 1),)), ("add-remove", ())], ids=ADJACENCIES
+)
+def test_halved_noise_of_three_classes_is_caught(adjacency, here):
+    # With a margin the residuals are large near zero, where a large penalty keeps the scores.
+    neighbours = ClassNeighbours(here, ((-2.0, 1),), margin=1.0, temperature=0.5)
+    for delta in (0.0, 1e-4):
+        guarantee = ApproxDP(1.0, delta, adjacency=adjacency)
+        noise = calibrate(neighbours.package(), x_norm=2.0, penalty=80.0, guarantee=guarantee)
+        halved = replace(noise, scale=noise.scale / 2)
+        if delta:
+            assert neighbours.delta(noise, [1.0]) <= delta
+            assert neighbours.delta(halved, [1.0]) > 5.0 * delta
+        else:
+            assert 0.7 < neighbours.pure_loss(noise) <= 1.0
+            assert neighbours.pure_loss(halved) > 1.3
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.3])
+def test_one_record_moves_the_determinant_by_no_more_than_declared(temperature, repetitions):
+    rng = np.random.default_rng(13)
+
+    def curvature(p):
+        return (np.diag(p) - np.outer(p, p)) / temperature
+
+    for _ in range(repetitions(3000, 300)):
+        n_classes, d = rng.integers(2, 7), rng.integers(1, 4)
+        x_norm, penalty = 10.0 ** rng.uniform(-1, 1, 2)
+        hessian = penalty * np.eye(n_classes * d)
+        for _ in range(rng.integers(0, 4)):
+            x = rng.normal(size=d)
+            p = rng.dirichlet(np.full(n_classes, 10.0 ** rng.uniform(-1, 1)))
+            hessian += np.kron(curvature(p), np.outer(x, x))
+        x = rng.normal(size=d)
+        x *= x_norm / np.linalg.norm(x)
+        p = rng.dirichlet(np.full(n_classes, 10.0 ** rng.uniform(-1, 3)))
+        added = np.kron(curvature(p), np.outer(x, x))
+        change = np.linalg.slogdet(hessian + added)[1] - np.linalg.slogdet(hessian)[1]
+        bound = SoftmaxLoss(n_classes, temperature=temperature).log_determinant(
+            x_norm**2 / penalty
+        )
+        assert -1e-9 <= change <= bound + 1e-9
+
+        # Even probabilities and no other record attain it.
+        even = np.kron(curvature(np.full(n_classes, 1 / n_classes)), np.outer(x, x))
+        alone = np.linalg.slogdet(np.eye(n_classes * d) + even / penalty)[1]
+        assert_allclose(alone, bound, rtol=1e-7)
+
+
+def test_the_gaussian_loss_of_a_gradient_is_largest_at_a_corner(repetitions):
+    # Corners: zero, or a residual e_k - e_y, for one record or for each of two.
+    rng = np.random.default_rng(14)
+    for _ in range(repetitions(2000, 200)):
+        n_classes, d = int(rng.integers(2, 6)), int(rng.integers(1, 4))
+        loss = SoftmaxLoss(n_classes)
+        (norm, count), *others = loss.gradient_corners()
+        assert not others
+        scale = 10.0 ** rng.uniform(-1, 1)
+        b = scale * rng.normal(size=(n_classes, d))
+        codes = rng.integers(0, n_classes, 2)
+        rows = rng.normal(size=(2, d))
+        scores = 10.0 ** rng.uniform(-1, 2) * rng.normal(size=(2, n_classes))
+        eye = np.eye(n_classes)
+        corners = [
+            [np.zeros(n_classes), *(eye[k] - eye[y] for k in range(n_classes) if k != y)]
+            for y in codes
+        ]
+        assert all(len(c) - 1 == count for c in corners)
+        assert_allclose(np.linalg.norm(corners[0][1:], axis=1), norm)
+
+        def privacy_loss(first, second, b=b, rows=rows, scale=scale):
+            moved = b + np.outer(first, rows[0]) - np.outer(second, rows[1])
+            return (np.sum(moved**2) - np.sum(b**2)) / (2 * scale**2)
+
+        found = privacy_loss(*loss.residuals(scores, codes))
+        largest = max(privacy_loss(r, s) for r in corners[0] for s in corners[1])
+        assert found <= largest + 1e-9
