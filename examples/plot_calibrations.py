@@ -47,7 +47,7 @@ def kst(epsilon):
     return min(1.0, 2 * math.exp(-log_odds))
 
 
-figure, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
+figure, ax = plt.subplots(figsize=(7, 4.8), layout="constrained")
 ax.semilogy(epsilons, [kst(e) for e in epsilons], label="Kifer, Smith, Thakurta 2012")
 ax.semilogy(epsilons, [redberg(e) for e in epsilons], label="Redberg, Koskela, Wang 2023")
 ax.semilogy(epsilons, tight, label='calibration="tight"')
@@ -55,11 +55,11 @@ ax.semilogy(
     epsilons,
     gaussian_delta(epsilons, x_norm / scale),
     "k:",
-    label="Gaussian noise on the gradient alone (a lower bound)",
+    label="Gaussian noise alone (a lower bound)",
 )
 ax.set(xlabel="epsilon", ylabel="delta", ylim=(1e-12, 1.5))
 ax.grid(alpha=0.3)
-ax.legend()
+figure.legend(loc="outside lower center", ncols=2)
 
 # %%
 # From ``epsilon = x_norm**2 / penalty = 0.5`` on the tight profile lies on the dotted line: the

@@ -163,7 +163,7 @@ def test_small_k_norm_noise_has_the_integrals_of_the_density_over_squares(repeti
     assert 1 - 1e-3 < probabilities.sum() < 1 + 1e-6
 
     source = noise_source(7)
-    draws = np.array([source.k_norm(2, scale) for _ in range(repetitions(400_000, 15_000))])
+    draws = np.array([source.k_norm(2, scale) for _ in range(repetitions(200_000, 15_000))])
     inside = (np.abs(draws) <= reach).all(axis=1)
     flat = (draws[inside] + reach) @ [side, 1]
     counts = np.append(np.bincount(flat, minlength=side**2), np.sum(~inside))

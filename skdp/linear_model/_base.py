@@ -200,9 +200,13 @@ class BaseDPLinearClassifier(ClassifierMixin, BaseEstimator, ABC):
             "JRSS-B 2022, corollary 2",
         )
 
+        penalty = 0.0 if self.C == "auto" else 1.0 / self.C
+
         def solve(data, noise):
             clip_norm = self._clip_norm(loss)
-            return gradient_descent(loss, data, clip_norm=clip_norm, guarantee=budget, noise=noise)
+            return gradient_descent(
+                loss, data, clip_norm=clip_norm, guarantee=budget, noise=noise, penalty=penalty
+            )
 
         return guarantee, solve
 

@@ -23,7 +23,7 @@ class DPLinearSVC(BaseDPLinearClassifier):
         Inverse strength of the penalty as in :class:`~sklearn.svm.LinearSVC` with the hinge
         loss (sum of losses). "auto" is a rule of public numbers. The objective mechanism
         may use a stronger penalty than asked for, where the budget would not pay for the
-        curvature.
+        curvature. The gradient mechanism has no penalty with "auto".
 
     mechanism : {"auto", "objective", "output", "gradient"}, default="auto"
         "objective" adds a random linear term to the objective, "output" adds noise to the

@@ -30,7 +30,8 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         Inverse strength of the penalty as in
         :class:`~sklearn.linear_model.LogisticRegression` (sum of losses). "auto" is a rule of
         public numbers. The objective mechanism may use a stronger penalty than asked for,
-        where the budget would not pay for the curvature.
+        where the budget would not pay for the curvature. The gradient mechanism has no penalty
+        with "auto".
 
     mechanism : {"auto", "objective", "output", "gradient"}, default="auto"
         "objective" adds a random linear term to the objective, "output" adds noise to the

@@ -434,7 +434,7 @@ def objective_perturbation(loss, data, *, law, solver_guarantee, noise):
     )
 
 
-def gradient_descent(loss, data, *, clip_norm, guarantee, noise):
+def gradient_descent(loss, data, *, clip_norm, guarantee, noise, penalty=0.0):
     """Full-batch descent along noisy sums of clipped gradients, preconditioned privately.
 
     Privacy: satisfies ``guarantee`` for any rows, as ``data`` has clipped them. The data are
@@ -454,6 +454,10 @@ def gradient_descent(loss, data, *, clip_norm, guarantee, noise):
     guarantee : GaussianDP or pure ApproxDP
 
     noise : NoiseSource
+
+    penalty : float, default=0.0
+        Strength of ``penalty/2 ||W||^2``. It is public and needs no noise; without it the
+        shortness of the descent is what keeps the weights small.
 
     Returns
     -------
@@ -477,7 +481,7 @@ def gradient_descent(loss, data, *, clip_norm, guarantee, noise):
         row_norm=data.row_norm,
         guarantee=descent_guarantee,
     )
-    precondition = _preconditioner(data, plan, n_samples, guarantee, noise)
+    precondition = _preconditioner(data, plan, n_samples, penalty, guarantee, noise)
     # A record's gradient is the outer product of its residual and its row, both clipped.
     # Replacing it moves the sum by two such norms.
     l2_sensitivity = _records(guarantee) * clip_norm * data.row_norm
@@ -488,15 +492,17 @@ def gradient_descent(loss, data, *, clip_norm, guarantee, noise):
         gradient, _ = data.gradient(loss, ahead, clip_norm=clip_norm)
         data.check_rounding(loss, ahead, _ROUNDING_SHARE * clip_norm * data.row_norm)
         released = _noisy(gradient, l2_sensitivity, plan.step_guarantee, noise)
-        velocity = plan.momentum * velocity - precondition(released / n_samples)
+        step = precondition((released + penalty * ahead) / n_samples)
+        velocity = plan.momentum * velocity - step
         weights = weights + velocity
     return weights
 
 
-def _preconditioner(data, plan, n_samples, guarantee, noise):
+def _preconditioner(data, plan, n_samples, penalty, guarantee, noise):
     """Divide by the curvature bound of each direction, or by its floor."""
+    ridge = penalty / n_samples
     if plan.gram_guarantee is None:
-        return lambda gradient: gradient / plan.floor
+        return lambda gradient: gradient / (plan.floor + ridge)
     # ||x x^T||_F = ||x||^2, and two such matrices are at most sqrt(2) times that apart, as
     # their inner product is not negative. The scaled half keeps the Frobenius norm.
     sensitivity = math.sqrt(_records(guarantee)) * data.row_norm**2
@@ -510,7 +516,8 @@ def _preconditioner(data, plan, n_samples, guarantee, noise):
     released += released.T
     released[np.diag_indices(d)] = half[:d]
     values, vectors = linalg.eigh(released, check_finite=False, overwrite_a=True)
-    inverse = (vectors / np.maximum(plan.curvature * values, plan.floor)) @ vectors.T
+    curvatures = np.maximum(plan.curvature * values, plan.floor) + ridge
+    inverse = (vectors / curvatures) @ vectors.T
     return lambda gradient: gradient @ inverse
 
 

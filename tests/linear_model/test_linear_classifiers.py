@@ -98,6 +98,19 @@ def test_several_classes_are_one_release(three_classes, kind):
     assert model.score(X, y) > LogisticRegression().fit(X, y).score(X, y) - 0.06
 
 
+def test_the_gradient_mechanism_honours_the_penalty(binary):
+    X, y = binary
+    X = normalize(X)
+    norms = [
+        np.linalg.norm(DPLogisticRegression(100.0, 1e-5, C=C, random_state=0).fit(X, y).coef_)
+        for C in (1e-5, 1e-3, 1e-1, "auto")
+    ]
+    assert norms[0] < 0.05 * norms[2]
+    assert norms == sorted(norms)
+    peer = LogisticRegression(C=1e-3, tol=1e-8).fit(X, y)
+    assert_allclose(norms[1], np.linalg.norm(peer.coef_), rtol=0.2)
+
+
 def test_digits_are_learned_at_epsilon_3():
     X, y = load_digits(return_X_y=True)
     X, X_test, y, y_test = train_test_split(normalize(X), y, test_size=0.3, random_state=0)

@@ -62,11 +62,8 @@ def test_gaussian_noise_just_hides_the_worst_neighbours(guarantee, error):
     if isinstance(guarantee, GaussianDP):
         assert_allclose(mu, guarantee.mu, rtol=4e-3)
     else:
-        low, high = (
-            gaussian_delta(guarantee.epsilon, mu * 0.996),
-            gaussian_delta(guarantee.epsilon, mu * 1.004),
-        )
-        assert low < guarantee.delta < high
+        assert gaussian_delta(guarantee.epsilon, mu * 0.996) < guarantee.delta
+        assert gaussian_delta(guarantee.epsilon, mu * 1.004) > guarantee.delta
 
 
 @pytest.mark.parametrize("error", [0.0, 0.25])
@@ -104,7 +101,7 @@ def test_pure_noise_just_hides_the_worst_neighbours(mechanism, order, size, epsi
 def test_the_attained_epsilon_is_the_claimed_one(mechanism, epsilon, repetitions):
     # Frequencies of an event that separates the worlds best, each with noise of its own.
     name = "l1_sensitivity" if mechanism is laplace_mechanism else "l2_sensitivity"
-    n = repetitions(400_000, 5_000)
+    n = repetitions(100_000, 5_000)
     source = noise_source(0)
     below = []
     for value in (0.0, 1.0):
@@ -121,7 +118,7 @@ def test_the_attained_epsilon_is_the_claimed_one(mechanism, epsilon, repetitions
 @pytest.mark.slow
 def test_the_attained_epsilon_of_vectors_is_below_the_claimed_one(repetitions):
     # Three coordinates, a shift that is not along an axis, the likelihood ratio as statistic.
-    n = repetitions(400_000, 5_000)
+    n = repetitions(100_000, 5_000)
     source = noise_source(1)
     shift = np.array([1.0, -2.0, 2.0]) / 3.0
     statistic = []

@@ -308,7 +308,7 @@ def random_numbers(rng):
 def test_the_solver_certifies_every_problem(repetitions):
     # An exception would depend on the data, which no guarantee covers.
     rng = np.random.default_rng(11)
-    for _ in range(repetitions(4000, 250)):
+    for _ in range(repetitions(4000, 600)):
         loss, data, penalty, linear = random_numbers(rng)
         tolerance = solver_tolerance(loss, data.row_norm)
         weights = minimise(loss, data, penalty=penalty, tolerance=tolerance, linear=linear)
@@ -489,6 +489,27 @@ def test_the_solver_of_the_objective_is_masked_however_it_errs(delta, additive_c
     assert 0.8 < np.linalg.norm(here - there) / scale / 0.01 <= 1.0
 
 
+def test_the_lattice_of_the_linear_term_is_masked_as_well(additive_calls, monkeypatch):
+    seen = []
+
+    def solver(loss, data, *, penalty, tolerance, linear):
+        seen.append((tolerance, linear))
+        return np.zeros_like(linear)
+
+    monkeypatch.setattr(erm, "minimise", solver)
+    data = RowBlocks(np.eye(50), np.arange(50) % 3, x_norm=1.0)
+    law = ObjectiveNoise(2.0, 30.0, True, ApproxDP(1.0, 1e-5))
+    objective_perturbation(
+        SoftmaxLoss(3), data, law=law, solver_guarantee=ApproxDP(0.01), noise=Ruler()
+    )
+    ((tolerance, linear),) = seen
+    # Rounding moves each of the 150 coordinates by at most half a step.
+    rounding = math.sqrt(150) / 2 * linear[0, 0] / Ruler.length
+    ((_, options),) = additive_calls
+    declared = options["l2_sensitivity"] + 2.0 * options.get("error", 0.0)
+    assert 1.0 <= declared * law.penalty / (2.0 * (tolerance + rounding)) < 1.2
+
+
 def one_dimension(loss, records, penalty, law, w):
     """Exact distribution function of the output of objective perturbation in one dimension.
 
@@ -580,7 +601,7 @@ class Release:
     released: np.ndarray
 
 
-def transcript(loss, data, clip_norm, guarantee, replay=None):
+def transcript(loss, data, clip_norm, guarantee, replay=None, penalty=0.0):
     """Releases of a descent and its result; ``replay`` repeats the outputs of another run.
 
     That is adaptive composition in the flesh: given the same outputs so far, how far apart
@@ -605,7 +626,12 @@ def transcript(loss, data, clip_norm, guarantee, replay=None):
         for name in ("gaussian_mechanism", "k_norm_mechanism"):
             patch.setattr(erm, name, spy(getattr(erm, name)))
         weights = gradient_descent(
-            loss, data, clip_norm=clip_norm, guarantee=guarantee, noise=noise_source(0)
+            loss,
+            data,
+            clip_norm=clip_norm,
+            guarantee=guarantee,
+            noise=noise_source(0),
+            penalty=penalty,
         )
     return releases, weights
 
@@ -649,16 +675,19 @@ def descent_neighbours(adjacency, layout, *, across=False, mixed=False, constant
 @pytest.mark.parametrize("layout", ["dense", "csr"])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("pure", [False, True], ids=["gaussian", "pure"])
+@pytest.mark.parametrize("penalty", [0.0, 7.0])
 @pytest.mark.parametrize("loss, clip_norm", DESCENTS, ids=str)
 def test_the_releases_of_a_descent_compose_to_its_guarantee(
-    loss, clip_norm, pure, adjacency, layout
+    loss, clip_norm, penalty, pure, adjacency, layout
 ):
     guarantee = (ApproxDP if pure else GaussianDP)(2.0, adjacency=adjacency)
     # Under add-remove a constant feature can be part of the worst case, too.
     constant = 1.5 if adjacency == "add-remove" else 0.0
     here, there = descent_neighbours(adjacency, layout, constant=constant)
-    first, weights = transcript(loss, here, clip_norm, guarantee)
-    second, weights_there = transcript(loss, there, clip_norm, guarantee, replay=first)
+    first, weights = transcript(loss, here, clip_norm, guarantee, penalty=penalty)
+    second, weights_there = transcript(
+        loss, there, clip_norm, guarantee, replay=first, penalty=penalty
+    )
 
     assert len(first) == len(second)
     assert_array_equal(weights, weights_there)  # nothing but the releases is used
@@ -729,6 +758,22 @@ def test_without_privacy_a_descent_finds_the_direction_of_scikit_learn(loss):
     found = loss.total(X @ weights.T, codes)
     assert best <= found * (1 + 1e-9)
     assert found - best < 0.02 * (4000 * math.log(n_classes) - best)
+
+
+def test_a_penalty_of_a_descent_is_that_of_the_minimiser():
+    X, codes = random_problem(LogisticLoss(), np.random.default_rng(17), n=2000, spread=2.0)
+    codes = (X[:, 0] > 0).astype(int)
+    data = RowBlocks(X, codes, x_norm=5.0)
+    exact = minimise(LogisticLoss(), data, penalty=300.0, tolerance=1e-6)
+    weights = gradient_descent(
+        LogisticLoss(),
+        data,
+        clip_norm=1.0,
+        guarantee=GaussianDP(1e4),
+        noise=noise_source(0),
+        penalty=300.0,
+    )
+    assert_allclose(weights, exact, atol=0.02 * np.linalg.norm(exact))
 
 
 @pytest.mark.parametrize("layout", ["dense", "csr"])
