@@ -2,6 +2,8 @@
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -76,15 +78,16 @@ class BaseDPLinearClassifier(ClassifierMixin, BaseEstimator, ABC):
         SolverError
             If the solution could not be certified; the ledger stays charged.
         """
-        self._check_parameters()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-        classes, codes = _encode_labels(y, self.classes)
-        constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
-        guarantee, solve = self._plan(len(classes), X.shape[1] + (constant != 0.0), constant)
-        _charge(self, guarantee)
+        with _unchanged_on_error(self):
+            self._check_parameters()
+            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+            classes, codes = _encode_labels(y, self.classes)
+            constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
+            guarantee, solve = self._plan(len(classes), X.shape[1] + (constant != 0.0), constant)
+            _charge(self, guarantee)
 
-        data = RowBlocks(X, codes, x_norm=self.x_norm, constant=constant)
-        weights = solve(data, noise_source(self.random_state))
+            data = RowBlocks(X, codes, x_norm=self.x_norm, constant=constant)
+            weights = solve(data, noise_source(self.random_state))
         if constant:
             coef, intercept = weights[:, :-1].copy(), constant * weights[:, -1]
         else:
@@ -127,6 +130,8 @@ class BaseDPLinearClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def _check_parameters(self):
         positive(epsilon=self.epsilon, x_norm=self.x_norm)
+        if not 1e-50 < self.x_norm < 1e50:
+            raise ValueError(f"x_norm must be between 1e-50 and 1e50; got {self.x_norm!r}.")
         probability(delta=self.delta)
         one_of(ADJACENCIES, adjacency=self.adjacency)
         one_of(MECHANISMS, mechanism=self.mechanism)
@@ -236,18 +241,32 @@ class BaseDPLinearClassifier(ClassifierMixin, BaseEstimator, ABC):
         return self.mechanism
 
 
+@contextmanager
+def _unchanged_on_error(estimator):
+    """Leave a fitted model whole if a new fit fails, what validation stores included."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
 def _encode_labels(y, classes):
-    check_classification_targets(y)
-    present, codes = np.unique(y, return_inverse=True)
     if classes is None:
-        classes = present
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
     else:
-        n_given, classes = len(classes), np.unique(np.asarray(classes))
-        if len(classes) != n_given:
-            raise ValueError(f"classes must hold distinct labels; got {list(classes)!r}.")
+        if isinstance(classes, str) or not isinstance(classes, Iterable):
+            raise ValueError(f"classes must be a list of labels or None; got {classes!r}.")
+        given = list(classes)
+        classes = np.unique(np.asarray(given))
+        if len(classes) != len(given):
+            raise ValueError(f"classes must hold distinct labels; got {classes.tolist()!r}.")
         codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
         if (classes[codes] != y).any():
-            raise ValueError(f"classes must list every label of y; got {list(classes)!r}.")
+            raise ValueError(f"classes must list every label of y; got {classes.tolist()!r}.")
     if len(classes) < 2:
         raise ValueError(
             "classes must hold at least 2 classes, or y if classes is None; got 1 class."

@@ -21,9 +21,21 @@ def row_norms(X):
     ndarray of shape (n_samples,)
         In double precision; NaN where a row holds one.
     """
-    relative, exponents = _split_norms(X)
+    relative, exponents = _split_norms(_canonical(X))
     with np.errstate(over="ignore"):
         return np.ldexp(relative, exponents)
+
+
+def _canonical(X):
+    """Sum repeated entries: huge ones may cancel, and would bring their rounding errors along."""
+    if not sparse.issparse(X):
+        return X
+    if X.format != "csr":
+        raise ValueError(f"X must be dense or in CSR format; got {X.format!r}.")
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 def _split_norms(X):
@@ -46,11 +58,6 @@ def _split_norms(X):
 def _plain_norms(X):
     if not sparse.issparse(X):
         return np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
-    if X.format != "csr":
-        raise ValueError(f"X must be dense or in CSR format; got {X.format!r}.")
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
     squares = np.square(X.data, dtype=np.float64)
     squares = sparse.csr_array((squares, X.indices, X.indptr), shape=X.shape)
     return np.sqrt(np.asarray(squares.sum(axis=1)).ravel())
@@ -84,8 +91,9 @@ def clip_rows(X, norm):
     Returns
     -------
     same type as X
-        A copy if a row was too long, and ``X`` itself otherwise. Norms exceed ``norm`` by
-        rounding at most. Integers become floats, and single precision stays.
+        A copy if a row was too long or entries were repeated, and ``X`` itself otherwise.
+        Norms exceed ``norm`` by rounding at most. Integers become floats, and single
+        precision stays.
 
     Examples
     --------
@@ -96,6 +104,7 @@ def clip_rows(X, norm):
            [0.3, 0.4]])
     """
     positive(norm=norm)
+    X = _canonical(X)
     relative, exponents = _split_norms(X)
     if not np.isfinite(relative).all():
         raise ValueError("X must be finite to be clipped.")

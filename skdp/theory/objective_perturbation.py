@@ -27,6 +27,9 @@ __all__ = ["CALIBRATIONS", "JointLogisticDP", "ObjectiveNoise", "calibrate", "ga
 
 CALIBRATIONS = ("tight", "jmlr2011", "kst2012", "redberg2023")
 
+# Above this ratio the joint bound is evaluated too coarsely to be worth its time.
+_JOINT_RATIO = 4.0
+
 _SOURCES = {
     "tight": "same-point determinant and corner bounds, after Chaudhuri et al., JMLR 2011, and "
     "Redberg et al., NeurIPS 2023",
@@ -155,6 +158,8 @@ def _solve(excess, low, high):
     """Root of a decreasing function, on the side where it is not positive."""
     while excess(high) > 0.0:
         low, high = high, high * 2.0
+        if math.isinf(high):
+            raise ValueError("No finite noise meets the guarantee; ask for less privacy.")
     while high - low > 1e-13 * high:
         middle = (low + high) / 2.0
         low, high = (middle, high) if excess(middle) > 0.0 else (low, middle)
@@ -204,7 +209,7 @@ def gaussian_profile(loss, *, x_norm, penalty, scale, adjacency):
         # Two records, each at one of its corners or at zero: both, or either.
         both = [(mu + nu, k * m) for mu, k in corners for nu, m in corners]
         corners = both + [(mu, 2.0 * k) for mu, k in corners]
-    elif hasattr(loss, "curvature_at") and loss.slope_cap > 0.5:
+    elif hasattr(loss, "curvature_at") and loss.slope_cap > 0.5 and ratio <= _JOINT_RATIO:
         return JointLogisticDP(ratio, x_norm / scale, loss.slope_cap, adjacency=adjacency)
     return ShiftedGaussianDP(loss.log_determinant(ratio), tuple(corners), adjacency=adjacency)
 
@@ -306,7 +311,13 @@ class JointLogisticDP(Guarantee):
 
     def _profile(self, epsilon):
         knots, height = self._lines()
-        epsilon = np.asarray(epsilon, dtype=float)
+        flat = np.ravel(np.asarray(epsilon, dtype=float))
+        blocks = np.array_split(flat, max(1, math.ceil(flat.size / 256)))
+        deltas = [self._block_profile(block, knots, height) for block in blocks]
+        return np.concatenate(deltas).reshape(np.shape(epsilon))
+
+    @staticmethod
+    def _block_profile(epsilon, knots, height):
         e = epsilon.reshape(-1, 1)
         rise = np.diff(height) / np.diff(knots)
         # The piece starts where its line crosses epsilon.
@@ -324,7 +335,7 @@ class JointLogisticDP(Guarantee):
         pieces = np.where(start < knots[1:], np.maximum(mass - odds, 0.0), 0.0)
         lost = ndtr(-knots[-1]) + np.where(height[0] > e[:, 0], ndtr(knots[0]), 0.0)
         delta = (pieces.sum(axis=1) + lost) * (1 + 1e-9) + 1e-15 * (e[:, 0] < height[-1]) + 5e-324
-        return delta.reshape(epsilon.shape)
+        return delta
 
     def _claim(self):
         return (

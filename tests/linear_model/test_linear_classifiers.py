@@ -21,7 +21,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skdp.exceptions import BudgetExceededError, PrivacyWarning, SolverError
-from skdp.linear_model import DPLinearSVC, DPLogisticRegression
+from skdp.linear_model import DPLinearSVC, DPLogisticRegression, _base
 from skdp.preprocessing import RowNormClipper
 from skdp.privacy import BudgetLedger, GaussianDP
 from skdp.solvers import erm
@@ -172,6 +172,8 @@ def test_labels_may_be_strings_and_classes_public(binary):
     listed = DPLogisticRegression(random_state=0, classes=["maybe", "no", "yes"]).fit(X, words)
     assert_array_equal(listed.classes_, ["maybe", "no", "yes"])
     assert listed.coef_.shape == (3, 8)
+    objects = DPLogisticRegression(random_state=0, classes=[0, 1]).fit(X, y.astype(object))
+    assert_array_equal(objects.classes_, [0, 1])
     only_no = DPLogisticRegression(random_state=0, classes=["no", "yes"])
     assert only_no.fit(X[y == 0], words[y == 0]).coef_.shape == (1, 8)
 
@@ -242,6 +244,9 @@ def test_published_calibrations_add_more_noise(binary, calibration, adjacency):
         ({"random_state": -1}, "random_state must be .*; got -1"),
         ({"random_state": "0"}, "random_state must be .*; got '0'"),
         ({"classes": [0]}, "classes must"),
+        ({"classes": 2}, "classes must be a list of labels or None; got 2"),
+        ({"classes": "01"}, "classes must be a list of labels or None; got '01'"),
+        ({"x_norm": 1e160}, "x_norm must be between"),
         ({"classes": [0, 0, 1]}, "classes must hold distinct labels"),
         ({"classes": [0, 2]}, "classes must list every label of y"),
         ({"ledger": "budget.db"}, "ledger must be None or a BudgetLedger"),
@@ -304,8 +309,9 @@ def test_a_refused_charge_leaves_the_old_model(binary):
     model = DPLogisticRegression(1.0, ledger=BudgetLedger(epsilon=1.5)).fit(X, y)
     coef = model.coef_
     with pytest.raises(BudgetExceededError, match=r"0\.5"):
-        model.fit(X, y)
+        model.fit(X[:, :3], y)
     assert model.coef_ is coef
+    assert model.predict(X).shape == y.shape
 
 
 def test_a_seed_with_a_ledger_warns(binary):
@@ -380,6 +386,50 @@ def test_adding_a_row_far_outside_the_ball_moves_nothing_more(binary):
     assert moved <= 2 * 0.5 * np.sqrt(2.0) * 1.05  # 2 L R C, and the lattice
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("calibration", ["tight", "published"])
+def test_the_two_stages_of_objective_perturbation_share_the_budget(
+    binary, monkeypatch, delta, calibration
+):
+    seen = []
+
+    def record(loss, data, *, law, solver_guarantee, noise):
+        seen.append((law.guarantee, solver_guarantee))
+        return np.zeros((1, data.n_features))
+
+    monkeypatch.setattr(_base, "objective_perturbation", record)
+    if calibration == "published":
+        calibration = "redberg2023" if delta else "jmlr2011"
+    model = DPLogisticRegression(0.7, delta, mechanism="objective", calibration=calibration)
+    model.fit(*binary)
+    ((law, solver),) = seen
+    assert solver.delta == 0.0
+    assert law.delta == delta
+    assert_allclose(law.epsilon + solver.epsilon, 0.7, rtol=1e-12)
+    assert solver.epsilon > 0.0
+
+
+def test_repeated_sparse_entries_that_cancel_do_not_spoil_the_sums():
+    ones = [1.0] * 50
+    plain = sparse.csr_array(([*ones, 0.0], [0] * 51, range(52)), shape=(51, 1))
+    evil = sparse.csr_array(([*ones, 1e300, -1e300], [0] * 52, [*range(51), 52]), shape=(51, 1))
+    y = np.ones(51, dtype=int)
+    fits = [
+        DPLogisticRegression(classes=[0, 1], random_state=0).fit(X, y).coef_ for X in (plain, evil)
+    ]
+    assert_array_equal(*fits)
+
+
+def test_every_penalty_and_budget_finds_finite_noise(binary):
+    X, y = binary
+    common = {"mechanism": "objective", "slope_cap": None, "delta": 1e-6}
+    for epsilon in (1e-3, 1.0, 12.0, 300.0):
+        for C in (1e-6, 1.0, 1e4):
+            for adjacency in ("add-remove", "replace-one"):
+                model = DPLogisticRegression(epsilon, C=C, adjacency=adjacency, **common)
+                assert np.isfinite(model.fit(X[:200], y[:200]).coef_).all()
+
+
 def test_a_pickle_holds_released_and_public_values_only(binary):
     X, y = binary
     model = DPLogisticRegression(1.0, 1e-5).fit(X, y)
@@ -402,6 +452,7 @@ def test_no_warning_depends_on_the_data(binary):
         DPLogisticRegression().fit(np.zeros_like(X), y)
         DPLogisticRegression(delta=1e-5).fit(1e300 * X, y)
         DPLinearSVC().fit(1e-300 * X, y)
+        DPLogisticRegression(classes=range(9)).fit(X[:9], np.arange(9))
 
 
 def test_import_is_light():
