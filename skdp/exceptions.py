@@ -14,8 +14,9 @@ class NoConversionError(ValueError):
 class SolverError(RuntimeError):
     """The solver could not certify its solution, so nothing was released.
 
-    Whether this happens depends on the data. It lies outside the guarantee and is not
-    expected on bounded input: the objectives are smooth and strongly convex.
+    Whether this happens depends on the data, so that it lies outside the guarantee. It is not
+    expected unless the penalty is tiny or the rows are counted by the hundred million: the
+    objectives are smooth and strongly convex.
     """
 
 

@@ -144,6 +144,12 @@ class BaseDPLinearClassifier(ClassifierMixin, BaseEstimator, ABC):
             if isinstance(self.C, str):
                 raise ValueError(f"C must be 'auto' or a positive number; got {self.C!r}.")
             positive(C=self.C)
+            # Beyond these floating point could no longer certify a minimiser.
+            if not 1e-12 <= self.C * self.x_norm**2 <= 1e9:
+                raise ValueError(
+                    f"C must be between {1e-12 / self.x_norm**2:g} and {1e9 / self.x_norm**2:g} "
+                    f"with x_norm={self.x_norm!r}; got {self.C!r}."
+                )
 
     def _plan(self, n_classes, n_features, constant):
         """Turn public numbers into a guarantee and a function of the data that meets it."""

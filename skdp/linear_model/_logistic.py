@@ -102,8 +102,8 @@ class DPLogisticRegression(BaseDPLinearClassifier):
     **Privacy.** Everything that `fit` stores is public or a function of one release that
     satisfies ``guarantee_``, whatever the data are. Rows are clipped to ``x_norm``; the floats
     that leave lie on a public lattice. Predictions are post-processing and free. What the
-    guarantee does not cover: the time `fit` takes, errors about malformed input, and
-    other uses of the same data, such as cross-validation without a ledger.
+    guarantee does not cover: the time `fit` takes, errors about malformed input, a
+    `SolverError`, and other uses of the same data, such as cross-validation without a ledger.
 
     Rows are treated with equal weight: a ``sample_weight`` of k would multiply the
     sensitivity by k, and ``class_weight="balanced"`` would read the labels.

@@ -15,6 +15,7 @@ from skdp.privacy._guarantees import (
     Guarantee,
     ShiftedGaussianDP,
 )
+from skdp.privacy._joint_logistic import JointLogisticDP
 from skdp.privacy._ledger import BudgetLedger, LedgerRecord
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "ComposedDP",
     "GaussianDP",
     "Guarantee",
+    "JointLogisticDP",
     "LedgerRecord",
     "ShiftedGaussianDP",
     "compose",

@@ -101,7 +101,7 @@ class RowBlocks:
         total : float or None
             Sum of the losses, if asked for.
         """
-        sums = np.empty((weights.size, len(self.blocks)))
+        sums = _PairwiseSum(weights.shape)
         totals = np.zeros(len(self.blocks))
         clips = clip_norm < loss.lipschitz
         for i, (rows, codes) in enumerate(self.blocks):
@@ -110,12 +110,10 @@ class RowBlocks:
             if clips:
                 norms = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))
                 residuals *= (clip_norm / np.maximum(norms, clip_norm))[:, np.newaxis]
-            sums[:, i] = (rows.T @ residuals).T.ravel()
+            sums.add((rows.T @ residuals).T)
             if total:
                 totals[i] = loss.total(scores, codes)
-        # numpy adds contiguous numbers in pairs, which keeps the error at that of one block.
-        gradient = sums.sum(axis=1).reshape(weights.shape)
-        return gradient, float(totals.sum()) if total else None
+        return sums.total(), float(totals.sum()) if total else None
 
     def _scores(self, rows, weights):
         """Scores of a block; long rows in chunks, which keeps the error at that of one chunk."""
@@ -128,7 +126,7 @@ class RowBlocks:
         """Bound on the norm of the error of `gradient` in floating point."""
         norm = float(np.linalg.norm(weights))
         n_blocks = max(1, len(self.blocks))
-        terms = self.length + math.log2(n_blocks) + 8 + 8 * loss.n_outputs
+        terms = self.length + 2 * math.log2(n_blocks) + 8 + 8 * loss.n_outputs
         sums = terms * loss.lipschitz * self.row_norm
         scores = (self.n_terms + 4) * loss.curvature * self.row_norm**2 * norm
         return _UNIT * self.n_samples * (sums + 2 * scores)
@@ -140,11 +138,11 @@ class RowBlocks:
 
     def second_moments(self):
         """Sum of the outer products of the rows, of shape (n_features, n_features)."""
-        moments = np.zeros((self.n_features, self.n_features))
+        moments = _PairwiseSum((self.n_features, self.n_features))
         for rows, _ in self.blocks:
             part = rows.T @ rows
-            moments += part.toarray() if self.is_sparse else part
-        return moments
+            moments.add(part.toarray() if self.is_sparse else part)
+        return moments.total()
 
     def hessian(self, loss, weights, n_rows, *, share=0.0, dtype=np.float64):
         """Second derivative of the sum of losses, scaled up from about ``n_rows`` rows.
@@ -192,6 +190,25 @@ class RowBlocks:
             return result
 
         return product
+
+
+class _PairwiseSum:
+    """Sum of many arrays in pairs, pairs of pairs and so on: the error grows with the depth."""
+
+    def __init__(self, shape):
+        self._start, self._stack = np.zeros(shape), []
+
+    def add(self, part):
+        """Add one array."""
+        depth = 0
+        while self._stack and self._stack[-1][0] == depth:
+            part = self._stack.pop()[1] + part
+            depth += 1
+        self._stack.append((depth, part))
+
+    def total(self):
+        """Sum of all arrays so far."""
+        return sum((part for _, part in reversed(self._stack)), self._start)
 
 
 def minimise(loss, data, *, penalty, tolerance, linear=None):
@@ -265,7 +282,7 @@ def minimise(loss, data, *, penalty, tolerance, linear=None):
             weights, gradient, total, size = candidate, new_gradient, new_total, new_size
     raise SolverError(
         "The solver could not certify the minimiser to the public tolerance, so nothing was "
-        "released. This should not happen for bounded rows; a larger penalty (smaller C) helps."
+        "released. A larger penalty (smaller C) makes it easier."
     )
 
 

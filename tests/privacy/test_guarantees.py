@@ -4,6 +4,8 @@ import copy
 import json
 import math
 import pickle
+import subprocess
+import sys
 from dataclasses import FrozenInstanceError, fields, replace
 
 import mpmath
@@ -18,6 +20,7 @@ from skdp.privacy import (
     ApproxDP,
     GaussianDP,
     Guarantee,
+    JointLogisticDP,
     ShiftedGaussianDP,
     compose,
     gaussian_delta,
@@ -508,3 +511,12 @@ def test_a_refinement_speaks_of_the_same_neighbours_and_units():
         ApproxDP(1.0, 1e-5, refined=GaussianDP(0.1, adjacency="add-remove"))
     with pytest.raises(ValueError, match="refined must have"):
         ApproxDP(1.0, 1e-5, unit="user", refined=GaussianDP(0.1))
+
+
+def test_the_profile_of_logistic_objective_perturbation_is_restored_in_a_fresh_process():
+    stored = json.dumps(JointLogisticDP(0.5, 0.25, adjacency="add-remove").to_dict())
+    code = "import json, sys; from skdp.privacy import Guarantee; "
+    code += "print(Guarantee.from_dict(json.loads(sys.argv[1])).delta_at(0.5))"
+    command = [sys.executable, "-c", code, stored]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert float(result.stdout) > 0.0

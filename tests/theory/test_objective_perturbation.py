@@ -16,9 +16,8 @@ from scipy import integrate, optimize
 from scipy.special import ndtr, softmax
 
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
-from skdp.privacy import ApproxDP, gaussian_delta, gaussian_scale
+from skdp.privacy import ApproxDP, JointLogisticDP, gaussian_delta, gaussian_scale
 from skdp.theory.objective_perturbation import (
-    JointLogisticDP,
     ObjectiveNoise,
     calibrate,
     gaussian_profile,
