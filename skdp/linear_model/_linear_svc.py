@@ -33,11 +33,13 @@ class DPLinearSVC(BaseDPLinearClassifier):
     calibration : {"tight", "jmlr2011", "kst2012", "redberg2023"}, default="tight"
         Noise of the objective mechanism: ours, or that of a paper (binary only).
 
-    huber_width : float, default=0.5
+    huber_width : float or "auto", default="auto"
         The kink of the hinge is rounded over ``1 - huber_width`` to ``1 + huber_width`` in
-        the margin. Objective perturbation needs the rounding, and pays for a narrow one. For
-        more than two classes it is the temperature of a softmax that stands for the
-        maximum.
+        the margin. Objective perturbation needs the rounding, and pays for a narrow one; output
+        perturbation does not, but a solver could not certify the minimiser of a loss with a
+        kink. "auto" is 0.05 for the output mechanism with two classes, a hinge for all practical
+        purposes, and else 0.5. For more than two classes it is the temperature of a
+        softmax that stands for the maximum.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Which data sets are neighbours. Under "replace-one" the number of rows is public.
@@ -126,7 +128,7 @@ class DPLinearSVC(BaseDPLinearClassifier):
         C="auto",
         mechanism="auto",
         calibration="tight",
-        huber_width=0.5,
+        huber_width="auto",
         adjacency="replace-one",
         x_norm=1.0,
         classes=None,
@@ -150,7 +152,11 @@ class DPLinearSVC(BaseDPLinearClassifier):
         self.ledger = ledger
 
     def _loss(self, n_classes):
-        positive(huber_width=self.huber_width)
+        width = self.huber_width
+        if isinstance(width, str) and width == "auto":
+            is_output = self._resolved_mechanism() == "output"
+            width = 0.05 if is_output and n_classes == 2 else 0.5
+        positive(huber_width=width)
         if n_classes == 2:
-            return HuberHingeLoss(self.huber_width)
-        return SoftmaxLoss(n_classes, margin=1.0, temperature=self.huber_width)
+            return HuberHingeLoss(width)
+        return SoftmaxLoss(n_classes, margin=1.0, temperature=width)

@@ -18,6 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import normalize
+from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skdp.exceptions import BudgetExceededError, PrivacyWarning, SolverError
@@ -76,6 +77,14 @@ def test_without_privacy_it_is_the_model_of_sklearn(binary, three_classes, mecha
     assert_allclose(model.predict_proba(X), peer.predict_proba(X), atol=1e-3)
     assert_allclose(model.predict_log_proba(X), peer.predict_log_proba(X), atol=5e-3)
     assert_array_equal(model.predict(X), model.classes_[model.predict_proba(X).argmax(axis=1)])
+
+
+def test_without_privacy_the_output_mechanism_has_the_hinge_of_sklearn(binary):
+    X, y = binary
+    X = normalize(X)
+    model = DPLinearSVC(1e8, C=0.1, fit_intercept=False, mechanism="output").fit(X, y)
+    peer = LinearSVC(C=0.1, loss="hinge", fit_intercept=False, tol=1e-8, max_iter=100_000)
+    assert_allclose(model.coef_, peer.fit(X, y).coef_, atol=0.02)
 
 
 @pytest.mark.parametrize("kind", BOTH)
@@ -267,8 +276,9 @@ def test_bad_slope_caps_are_named(binary, three_classes, cap):
 
 
 def test_bad_huber_width_is_named(binary):
-    with pytest.raises(ValueError, match=r"huber_width must be .*; got 0"):
-        DPLinearSVC(huber_width=0).fit(*binary)
+    for width in (0, "wide", np.nan):
+        with pytest.raises(ValueError, match=f"huber_width must be .*; got .*{width}"):
+            DPLinearSVC(huber_width=width).fit(*binary)
 
 
 def test_published_calibrations_are_binary(three_classes):
