@@ -442,16 +442,30 @@ def test_multiclass_pure_noise_has_its_closed_form():
         assert_allclose(noise.scale, expected, rtol=1e-8)
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize(
+    "calibration, delta",
+    [("tight", 0.0), ("tight", 1e-5), ("jmlr2011", 0.0), ("kst2012", 1e-5), ("redberg2023", 1e-5)],
+)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(
     "loss", [LogisticLoss(), LogisticLoss(0.5), HuberHingeLoss(), SoftmaxLoss(3)], ids=str
 )
-def test_noise_is_proportional_to_the_units_of_the_rows(loss, adjacency, delta):
+def test_noise_is_proportional_to_the_units_of_the_rows(loss, adjacency, calibration, delta):
+    if loss.n_outputs > 1 and calibration != "tight":
+        pytest.skip("published for two classes")
     guarantee = ApproxDP(1.0, delta, adjacency=adjacency)
-    small = calibrate(loss, x_norm=1.0, penalty=0.3, guarantee=guarantee)
-    large = calibrate(loss, x_norm=50.0, penalty=0.3 * 2500.0, guarantee=guarantee)
-    assert_allclose([large.scale, large.penalty], [50 * small.scale, 2500 * small.penalty])
+    for penalty in (0.05, 0.5, 20.0):  # raised, and kept
+        small, large = (
+            calibrate(
+                loss,
+                x_norm=x_norm,
+                penalty=penalty * x_norm**2,
+                guarantee=guarantee,
+                calibration=calibration,
+            )
+            for x_norm in (1.0, 50.0)
+        )
+        assert_allclose([large.scale, large.penalty], [50 * small.scale, 2500 * small.penalty])
 
 
 @pytest.mark.parametrize("loss", [LogisticLoss(), HuberHingeLoss(0.1), SoftmaxLoss(4)], ids=str)
