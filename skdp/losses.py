@@ -14,7 +14,7 @@ from scipy.special import expit
 
 from skdp._validation import positive
 
-__all__ = ["HuberHingeLoss", "LogisticLoss", "SoftmaxLoss"]
+__all__ = ["HuberHingeLoss", "HuberLoss", "LogisticLoss", "SoftmaxLoss"]
 
 
 class _MarginLoss(ABC):
@@ -198,6 +198,60 @@ class HuberHingeLoss(_MarginLoss):
     def worst_trade(self, ratio, weight):
         """As for `LogisticLoss`: curvature can be full at any slope."""
         return math.log1p(ratio * self.curvature) + weight
+
+
+@dataclass(frozen=True)
+class HuberLoss:
+    """Loss of a residual: half its square up to ``width``, and a straight line beyond.
+
+    Parameters
+    ----------
+    width : float
+        Largest slope.
+
+    References
+    ----------
+    Huber, "Robust estimation of a location parameter", Annals of Mathematical Statistics 35,
+    1964.
+    """
+
+    width: float
+
+    def __post_init__(self):
+        positive(width=self.width)
+
+    n_outputs = 1
+    curvature = 1.0
+
+    @property
+    def lipschitz(self):
+        """Largest slope."""
+        return self.width
+
+    def residuals(self, scores, targets):
+        """Derivatives by the scores.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_samples, 1)
+
+        targets : ndarray of shape (n_samples,)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 1)
+        """
+        return np.clip(scores - targets[:, np.newaxis], -self.width, self.width)
+
+    def total(self, scores, targets):
+        """Sum of the losses; arguments as for `residuals`."""
+        distance = np.abs(scores[:, 0] - targets)
+        inner = np.minimum(distance, self.width)
+        return float((inner * (distance - inner / 2.0)).sum())
+
+    def hessian_weights(self, scores, targets):
+        """Second derivatives, of the shape (n_samples,)."""
+        return (np.abs(scores[:, 0] - targets) <= self.width).astype(np.float64)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ FLOORS = [
     {"privacy", "losses", "features", "topology"},
     {"mechanisms", "theory"},
     {"solvers"},
-    {"engines"},
+    {"engines", "_fitting"},
     {"linear_model", "kernel", "distributed"},
     {"model_selection", "preprocessing", "datasets", "audit", "inspection"},
 ]

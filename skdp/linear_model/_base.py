@@ -1,9 +1,7 @@
 """What the private linear classifiers share: check, charge, solve, store."""
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -11,11 +9,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdp._fitting import (
+    LinkedDocumentation,
+    additive_refinement,
+    charge,
+    check_budget,
+    unchanged_on_error,
+)
 from skdp._random import noise_source
-from skdp._validation import one_of, positive, probability
-from skdp.exceptions import PrivacyWarning
-from skdp.mechanisms import additive_law, noise_level
-from skdp.privacy import ADJACENCIES, ApproxDP, BudgetLedger, GaussianDP, compose, gaussian_mu
+from skdp._validation import one_of, positive
+from skdp.mechanisms import noise_level
+from skdp.privacy import ApproxDP, GaussianDP, compose, gaussian_mu
 from skdp.solvers.erm import (
     RowBlocks,
     gradient_descent,
@@ -31,14 +35,8 @@ MECHANISMS = ("auto", "objective", "output", "gradient")
 _SOLVER_SHARE = 0.002
 
 
-class BaseDPLinearClassifier(ClassifierMixin, BaseEstimator, ABC):
+class BaseDPLinearClassifier(LinkedDocumentation, ClassifierMixin, BaseEstimator, ABC):
     """Private linear classifier; a subclass chooses the loss."""
-
-    _doc_link_module = "skdp"
-    _doc_link_template = (
-        "https://skdp.readthedocs.io/en/latest/api/generated/"
-        "{estimator_module}.{estimator_name}.html"
-    )
 
     @abstractmethod
     def _loss(self, n_classes):
@@ -78,13 +76,13 @@ class BaseDPLinearClassifier(ClassifierMixin, BaseEstimator, ABC):
         SolverError
             If the solution could not be certified; the ledger stays charged.
         """
-        with _unchanged_on_error(self):
+        with unchanged_on_error(self):
             self._check_parameters()
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
             classes, codes = _encode_labels(y, self.classes)
             constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
             guarantee, solve = self._plan(len(classes), X.shape[1] + (constant != 0.0), constant)
-            _charge(self, guarantee)
+            charge(self, guarantee)
 
             data = RowBlocks(X, codes, x_norm=self.x_norm, constant=constant)
             weights = solve(data, noise_source(self.random_state))
@@ -129,15 +127,12 @@ class BaseDPLinearClassifier(ClassifierMixin, BaseEstimator, ABC):
         return self.classes_[codes]
 
     def _check_parameters(self):
-        positive(epsilon=self.epsilon, x_norm=self.x_norm)
+        check_budget(self)
+        positive(x_norm=self.x_norm)
         if not 1e-50 < self.x_norm < 1e50:
             raise ValueError(f"x_norm must be between 1e-50 and 1e50; got {self.x_norm!r}.")
-        probability(delta=self.delta)
-        one_of(ADJACENCIES, adjacency=self.adjacency)
         one_of(MECHANISMS, mechanism=self.mechanism)
         one_of(CALIBRATIONS, calibration=self.calibration)
-        if self.ledger is not None and not isinstance(self.ledger, BudgetLedger):
-            raise ValueError(f"ledger must be None or a BudgetLedger; got {self.ledger!r}.")
         if self.fit_intercept:
             positive(intercept_scaling=self.intercept_scaling)
         if self.C != "auto":
@@ -186,7 +181,7 @@ class BaseDPLinearClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _plan_output(self, target, loss, penalty, size):
         guarantee = replace(
             target,
-            refined=_additive_refinement(target, size),
+            refined=additive_refinement(target, size),
             mechanism="output perturbation",
             source="Chaudhuri, Monteleoni and Sarwate, JMLR 2011, theorem 6",
         )
@@ -247,18 +242,6 @@ class BaseDPLinearClassifier(ClassifierMixin, BaseEstimator, ABC):
         return self.mechanism
 
 
-@contextmanager
-def _unchanged_on_error(estimator):
-    """Leave a fitted model whole if a new fit fails, what validation stores included."""
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
-
-
 def _encode_labels(y, classes):
     if classes is None:
         check_classification_targets(y)
@@ -278,27 +261,3 @@ def _encode_labels(y, classes):
             "classes must hold at least 2 classes, or y if classes is None; got 1 class."
         )
     return classes, codes
-
-
-def _additive_refinement(target, size):
-    """What stands behind a release by the quieter of K-norm and Gaussian noise."""
-    if target.delta == 0.0:
-        return None
-    if additive_law(size, target) == "k_norm":
-        return replace(target, delta=0.0)
-    mu = gaussian_mu(epsilon=target.epsilon, delta=target.delta)
-    return GaussianDP(mu, adjacency=target.adjacency)
-
-
-def _charge(estimator, guarantee):
-    """Charge the ledger, if there is one, before the data are used."""
-    if estimator.ledger is None:
-        return
-    if estimator.random_state is not None:
-        warnings.warn(
-            "random_state is set, so that the noise of this fit can be recomputed; the charge "
-            "to the ledger then buys no privacy. Leave random_state=None on real data.",
-            PrivacyWarning,
-            stacklevel=3,
-        )
-    estimator.ledger.charge(guarantee, label=type(estimator).__name__)

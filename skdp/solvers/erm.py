@@ -5,16 +5,19 @@ not depend on the number of rows. ``W`` has one row per output of the loss.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
 
 from skdp.exceptions import SolverError
-from skdp.mechanisms import (
-    additive_mechanism,
-    clip_rows,
-    gaussian_mechanism,
-    k_norm_mechanism,
+from skdp.mechanisms import additive_mechanism, clip_rows
+from skdp.solvers._releases import (
+    ROUNDING_SHARE,
+    PairwiseSum,
+    noisy_release,
+    records_changed,
+    release_second_moments,
 )
 from skdp.theory.gradient_descent import plan_descent, split_budget
 
@@ -29,10 +32,6 @@ __all__ = [
 
 _UNIT = 2.0**-53
 _CHUNK = 256
-_DENSE_LIMIT = 1500  # unknowns up to which Newton systems are factorised
-
-# Certified error of sums in floating point, as a share of the sensitivity.
-_ROUNDING_SHARE = 1e-4
 
 
 def solver_tolerance(loss, row_norm):
@@ -65,13 +64,15 @@ class RowBlocks:
         Bound on the norm of a row, constant feature and rounding included.
     """
 
+    dense_limit = 1500  # unknowns up to which Newton systems are factorised
+
     def __init__(self, X, codes, *, x_norm, constant=0.0):
         self.n_samples = X.shape[0]
         self.n_features = X.shape[1] + (constant != 0.0)
         self.row_norm = self.norm_bound(x_norm, constant, self.n_features)
         self.is_sparse = sparse.issparse(X)
         self.length = 4096 if self.is_sparse else 1024
-        self.blocks: list[tuple] = []
+        self.blocks: Any = []
         for start in range(0, self.n_samples, self.length):
             stop = start + self.length
             rows = clip_rows(X[start:stop], x_norm)
@@ -101,7 +102,7 @@ class RowBlocks:
         total : float or None
             Sum of the losses, if asked for.
         """
-        sums = _PairwiseSum(weights.shape)
+        sums = PairwiseSum(weights.shape)
         totals = np.zeros(len(self.blocks))
         clips = clip_norm < loss.lipschitz
         for i, (rows, codes) in enumerate(self.blocks):
@@ -138,7 +139,7 @@ class RowBlocks:
 
     def second_moments(self):
         """Sum of the outer products of the rows, of shape (n_features, n_features)."""
-        moments = _PairwiseSum((self.n_features, self.n_features))
+        moments = PairwiseSum((self.n_features, self.n_features))
         for rows, _ in self.blocks:
             part = rows.T @ rows
             moments.add(part.toarray() if self.is_sparse else part)
@@ -190,25 +191,6 @@ class RowBlocks:
             return result
 
         return product
-
-
-class _PairwiseSum:
-    """Sum of many arrays in pairs, pairs of pairs and so on: the error grows with the depth."""
-
-    def __init__(self, shape):
-        self._start, self._stack = np.zeros(shape), []
-
-    def add(self, part):
-        """Add one array."""
-        depth = 0
-        while self._stack and self._stack[-1][0] == depth:
-            part = self._stack.pop()[1] + part
-            depth += 1
-        self._stack.append((depth, part))
-
-    def total(self):
-        """Sum of all arrays so far."""
-        return sum((part for _, part in reversed(self._stack)), self._start)
 
 
 def minimise(loss, data, *, penalty, tolerance, linear=None):
@@ -292,7 +274,7 @@ class _Newton:
     def __init__(self, loss, data, penalty):
         self.loss, self.data, self.penalty = loss, data, penalty
         self.n_unknowns = loss.n_outputs * data.n_features
-        self.dense = self.n_unknowns <= _DENSE_LIMIT
+        self.dense = self.n_unknowns <= data.dense_limit
         wanted = max(2000, 20 * self.n_unknowns, data.n_samples // 8)
         self.n_rows = min(wanted, data.n_samples)
         self.share = 0.25
@@ -359,11 +341,6 @@ class _Newton:
         return solution
 
 
-def _records(guarantee):
-    """Gradients that a change of neighbours touches."""
-    return 2.0 if guarantee.adjacency == "replace-one" else 1.0
-
-
 def output_perturbation(loss, data, *, penalty, guarantee, noise):
     """Release the minimiser with noise.
 
@@ -395,7 +372,7 @@ def output_perturbation(loss, data, *, penalty, guarantee, noise):
     # of a record; strong convexity turns it into a distance. The solver adds its own error.
     return additive_mechanism(
         weights,
-        l2_sensitivity=_records(guarantee) * loss.lipschitz * data.row_norm / penalty,
+        l2_sensitivity=records_changed(guarantee) * loss.lipschitz * data.row_norm / penalty,
         error=tolerance / penalty,
         guarantee=guarantee,
         random_state=noise,
@@ -488,7 +465,7 @@ def gradient_descent(loss, data, *, clip_norm, guarantee, noise, penalty=0.0):
     count_guarantee, descent_guarantee = split_budget(guarantee)
     n_samples = data.n_samples
     if count_guarantee is not None:
-        n_samples = _noisy(float(n_samples), 1.0, count_guarantee, noise)
+        n_samples = noisy_release(float(n_samples), 1.0, count_guarantee, noise)
     n_samples = max(1.0, float(n_samples))
     plan = plan_descent(
         n_samples=n_samples,
@@ -501,14 +478,14 @@ def gradient_descent(loss, data, *, clip_norm, guarantee, noise, penalty=0.0):
     precondition = _preconditioner(data, plan, n_samples, penalty, guarantee, noise)
     # A record's gradient is the outer product of its residual and its row, both clipped.
     # Replacing it moves the sum by two such norms.
-    l2_sensitivity = _records(guarantee) * clip_norm * data.row_norm
+    l2_sensitivity = records_changed(guarantee) * clip_norm * data.row_norm
     weights = np.zeros((loss.n_outputs, data.n_features))
     velocity = np.zeros_like(weights)
     for _ in range(plan.n_steps):
         ahead = weights + plan.momentum * velocity
         gradient, _ = data.gradient(loss, ahead, clip_norm=clip_norm)
-        data.check_rounding(loss, ahead, _ROUNDING_SHARE * clip_norm * data.row_norm)
-        released = _noisy(gradient, l2_sensitivity, plan.step_guarantee, noise)
+        data.check_rounding(loss, ahead, ROUNDING_SHARE * clip_norm * data.row_norm)
+        released = noisy_release(gradient, l2_sensitivity, plan.step_guarantee, noise)
         step = precondition((released + penalty * ahead) / n_samples)
         velocity = plan.momentum * velocity - step
         weights = weights + velocity
@@ -520,30 +497,11 @@ def _preconditioner(data, plan, n_samples, penalty, guarantee, noise):
     ridge = penalty / n_samples
     if plan.gram_guarantee is None:
         return lambda gradient: gradient / (plan.floor + ridge)
-    # ||x x^T||_F = ||x||^2, and two such matrices are at most sqrt(2) times that apart, as
-    # their inner product is not negative. The scaled half keeps the Frobenius norm.
-    sensitivity = math.sqrt(_records(guarantee)) * data.row_norm**2
-    d = data.n_features
-    lower = np.tril_indices(d, -1)
-    moments = data.second_moments()
-    half = np.concatenate([np.diag(moments), math.sqrt(2.0) * moments[lower]])
-    half = _noisy(half, sensitivity, plan.gram_guarantee, noise) / n_samples
-    released = np.zeros((d, d))
-    released[lower] = half[d:] / math.sqrt(2.0)
-    released += released.T
-    released[np.diag_indices(d)] = half[:d]
+    released = release_second_moments(
+        data.second_moments(), data.row_norm, guarantee=plan.gram_guarantee, noise=noise
+    )
+    released /= n_samples
     values, vectors = linalg.eigh(released, check_finite=False, overwrite_a=True)
     curvatures = np.maximum(plan.curvature * values, plan.floor) + ridge
     inverse = (vectors / curvatures) @ vectors.T
     return lambda gradient: gradient @ inverse
-
-
-def _noisy(value, l2_sensitivity, guarantee, noise):
-    mechanism = k_norm_mechanism if hasattr(guarantee, "epsilon") else gaussian_mechanism
-    return mechanism(
-        value,
-        l2_sensitivity=l2_sensitivity,
-        error=_ROUNDING_SHARE * l2_sensitivity,
-        guarantee=guarantee,
-        random_state=noise,
-    )

@@ -18,7 +18,7 @@ from skdp.exceptions import SolverError
 from skdp.linear_model import DPLogisticRegression
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.privacy import ApproxDP, GaussianDP, gaussian_delta
-from skdp.solvers import erm
+from skdp.solvers import _releases, erm
 from skdp.solvers.erm import (
     RowBlocks,
     gradient_descent,
@@ -624,7 +624,7 @@ def transcript(loss, data, clip_norm, guarantee, replay=None, penalty=0.0):
 
     with pytest.MonkeyPatch.context() as patch:
         for name in ("gaussian_mechanism", "k_norm_mechanism"):
-            patch.setattr(erm, name, spy(getattr(erm, name)))
+            patch.setattr(_releases, name, spy(getattr(_releases, name)))
         weights = gradient_descent(
             loss,
             data,

@@ -1,0 +1,283 @@
+"""Kernels, and feature maps of bounded norm that stand in for them.
+
+A map is drawn without a look at the data, so that it is public; what is fitted on top of it is
+a vector of fixed length, which can be released as a whole.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg, sparse
+from scipy.spatial.distance import cdist
+
+from skdp._random import seed_sequence
+from skdp._validation import one_of, positive
+
+__all__ = [
+    "KERNELS",
+    "FourierFeatures",
+    "NormalisedRows",
+    "check_kernel",
+    "fourier_features",
+    "kernel_error",
+    "kernel_matrix",
+]
+
+KERNELS = ("rbf", "laplacian", "matern", "linear")
+SMOOTHNESS = (0.5, 1.5, 2.5)
+
+_UNIT = 2.0**-53
+_CHUNK = 256
+_FAR = 1000.0
+# Features of a row computed in double precision are within this distance of the exact ones,
+# wherever in a block the row stands.
+_ERROR = 1e-10
+# Lengths beyond which frequencies are cut, in units of gamma and of coordinates. Only heavy-tailed
+# laws get there; the kernel changes at distances below a thousandth of its length scale.
+_LONGEST = 1000.0
+
+
+def check_kernel(kernel, gamma, nu):
+    """Check the parameters of a kernel."""
+    one_of(KERNELS, kernel=kernel)
+    if isinstance(gamma, str):
+        raise ValueError(
+            f"gamma must be a positive number, chosen without a look at the data; got {gamma!r}."
+        )
+    positive(gamma=gamma)
+    if kernel == "matern" and nu not in SMOOTHNESS:
+        raise ValueError(f"nu must be 0.5, 1.5 or 2.5; got {nu!r}.")
+
+
+def kernel_matrix(kernel, X, Y=None, *, gamma, nu=1.5):
+    """Values of a kernel at all pairs of rows.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "laplacian", "matern", "linear"}
+        ``exp(-gamma ||x-y||^2)``; ``exp(-gamma ||x-y||_1)``; the Matérn kernel of length scale
+        ``1/gamma``; and ``<x, y>``, which ``gamma`` leaves alone.
+
+    X : {ndarray, CSR matrix or array} of shape (n, d)
+
+    Y : {ndarray, CSR matrix or array} of shape (m, d), default=None
+        ``X`` if None.
+
+    gamma : float
+
+    nu : {0.5, 1.5, 2.5}, default=1.5
+        Smoothness of the Matérn kernel; 0.5 is ``exp(-gamma ||x-y||)``.
+
+    Returns
+    -------
+    ndarray of shape (n, m)
+    """
+    check_kernel(kernel, gamma, nu)
+    Y = X if Y is None else Y
+    if kernel == "linear":
+        product = X @ Y.T
+        return product.toarray() if sparse.issparse(product) else np.asarray(product)
+    X, Y = (part.toarray() if sparse.issparse(part) else part for part in (X, Y))
+    # Sums over differences of coordinates have a small relative error, wherever the rows are.
+    # Beyond the limit every kernel is zero.
+    if kernel == "rbf":
+        return np.exp(-np.minimum(gamma * cdist(X, Y, "sqeuclidean"), _FAR))
+    if kernel == "laplacian":
+        return np.exp(-np.minimum(gamma * cdist(X, Y, "cityblock"), _FAR))
+    distance = np.minimum(math.sqrt(2.0 * nu) * gamma * cdist(X, Y), _FAR)
+    if nu == 0.5:
+        return np.exp(-distance)
+    factor = 1.0 + distance + (distance**2 / 3.0 if nu == 2.5 else 0.0)
+    return factor * np.exp(-distance)
+
+
+def kernel_error(n_features_in, kappa=1.0):
+    """Bound on the rounding error of an entry of `kernel_matrix`, for rows of any size.
+
+    Parameters
+    ----------
+    n_features_in : int
+
+    kappa : float, default=1.0
+        Bound on the norm of a row, for the linear kernel.
+
+    Returns
+    -------
+    float
+        An error of a distance is relative, and ``t |h'(t)|`` is below one for each kernel
+        ``h(t)``; evaluating ``h`` adds a few units in the last place.
+    """
+    return 2 * _UNIT * (n_features_in + 32) * kappa**2
+
+
+@dataclass(frozen=True, eq=False)
+class FourierFeatures:
+    """Pairs of cosines and sines of random frequencies.
+
+    ``phi(x) = (cos <w_1, x>, ..., cos <w_D, x>, sin <w_1, x>, ..., sin <w_D, x>) / sqrt(D)`` has
+    norm one for every ``x``, so that no row needs to be clipped for the sake of privacy.
+
+    Parameters
+    ----------
+    frequencies : ndarray of shape (n_frequencies, n_features_in)
+        Public: drawn from the law that belongs to the kernel, independent of the data.
+
+    References
+    ----------
+    Rahimi and Recht, "Random features for large-scale kernel machines", NIPS 2007, theorem 1
+    and claim 1; Sutherland and Schneider, "On the error of random Fourier features", UAI 2015,
+    for the pairs.
+    """
+
+    frequencies: np.ndarray
+
+    # Norm of a computed row, in single precision too.
+    row_norm = 1.0 + 1e-6
+    error = _ERROR
+
+    @property
+    def n_components(self):
+        """Length of a row of features."""
+        return 2 * len(self.frequencies)
+
+    @property
+    def x_limit(self):
+        """Norm beyond which rows are scaled back.
+
+        Further out a phase would be known too badly in floating point for the features of a
+        row to be the same wherever it stands. At that distance a kernel has long vanished.
+        """
+        terms = min(self.frequencies.shape[1], _CHUNK) + self.frequencies.shape[1] / _CHUNK + 8
+        size = math.sqrt(float(np.square(self.frequencies).sum(axis=1).mean()))
+        return _ERROR / (2 * _UNIT * terms * size) if size > 0 else 1e100
+
+    def transform(self, X, dtype=np.float64):
+        """Compute the features.
+
+        Parameters
+        ----------
+        X : {ndarray, CSR matrix or array} of shape (n_samples, n_features_in)
+            Rows no longer than ``x_limit``.
+
+        dtype : {np.float64, np.float32}, default=np.float64
+            Precision of the features. In single precision they depend, in the last digits, on
+            the place of the row in ``X``, never on other rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+        """
+        W = self.frequencies.astype(dtype, copy=False)
+        X = X.astype(dtype, copy=False)
+        if sparse.issparse(X) or W.shape[1] <= _CHUNK:
+            phases = np.asarray(X @ W.T)
+        else:
+            chunks = range(0, W.shape[1], _CHUNK)
+            phases = sum(X[:, i : i + _CHUNK] @ W[:, i : i + _CHUNK].T for i in chunks)
+        D = len(W)
+        features = np.empty((X.shape[0], 2 * D), dtype=dtype)
+        np.cos(phases, out=features[:, :D])
+        np.sin(phases, out=features[:, D:])
+        features *= dtype(1.0 / math.sqrt(D))
+        return features
+
+
+@dataclass(frozen=True)
+class NormalisedRows:
+    """Features of the linear kernel: rows in units of the bound on their norm.
+
+    Parameters
+    ----------
+    n_components : int
+        Length of a row.
+
+    x_limit : float
+        Norm beyond which rows are scaled back.
+    """
+
+    n_components: int
+    x_limit: float
+
+    row_norm = 1.0 + 1e-6
+    error = 0.0
+
+    def transform(self, X, dtype=np.float64):
+        """Divide rows by ``x_limit``; arguments as for `FourierFeatures.transform`."""
+        rows = X.toarray() if sparse.issparse(X) else X
+        return (rows / self.x_limit).astype(dtype, copy=False)
+
+
+def fourier_features(
+    kernel, n_features_in, *, n_components, gamma, nu=1.5, orthogonal=True, random_state=None
+):
+    """Draw random Fourier features for a kernel that depends on ``x - y`` only.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "laplacian", "matern"}
+
+    n_features_in : int
+
+    n_components : int
+        Length of a row of features, even.
+
+    gamma : float
+
+    nu : {0.5, 1.5, 2.5}, default=1.5
+        Smoothness of the Matérn kernel.
+
+    orthogonal : bool, default=True
+        Draw directions in orthogonal groups, which lowers the variance of the approximation.
+        The law of the Laplacian kernel is not isotropic: its frequencies are independent.
+
+    random_state : None, int, RandomState or Generator, default=None
+        Seed of the frequencies. They are public, so that any seed will do; that of the noise
+        must be another one.
+
+    Returns
+    -------
+    FourierFeatures
+
+    References
+    ----------
+    Yu, Suresh, Choromanski, Holtmann-Rice and Kumar, "Orthogonal random features", NIPS 2016,
+    theorem 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.features import fourier_features, kernel_matrix
+    >>> X = np.array([[0.0, 0.0], [0.5, 0.5]])
+    >>> features = fourier_features("rbf", 2, n_components=2000, gamma=1.0, random_state=0)
+    >>> Z = features.transform(X)
+    >>> bool(abs(Z @ Z.T - kernel_matrix("rbf", X, gamma=1.0)).max() < 0.1)
+    True
+    """
+    check_kernel(kernel, gamma, nu)
+    if kernel == "linear":
+        raise ValueError("kernel must not be 'linear' for Fourier features; rows do themselves.")
+    if random_state is None:
+        rng = np.random.default_rng()
+    else:
+        rng = np.random.default_rng(seed_sequence(random_state))
+    D, d = n_components // 2, n_features_in
+    if kernel == "laplacian":
+        return FourierFeatures(gamma * np.clip(rng.standard_cauchy((D, d)), -_LONGEST, _LONGEST))
+
+    # Isotropic laws: a direction times an independent length. The spectral law of a Matérn
+    # kernel is a multivariate t of 2 nu degrees of freedom (Rasmussen and Williams, 4.15).
+    if orthogonal:
+        groups = []
+        for start in range(0, D, d):
+            square = rng.standard_normal((d, min(d, D - start)))
+            Q, R = linalg.qr(square, mode="economic", check_finite=False)
+            groups.append((Q * np.sign(np.diag(R))).T)
+        directions = np.vstack(groups) * np.sqrt(rng.chisquare(d, size=D))[:, np.newaxis]
+    else:
+        directions = rng.standard_normal((D, d))
+    if kernel == "rbf":
+        return FourierFeatures(math.sqrt(2.0 * gamma) * directions)
+    spread = np.sqrt(2.0 * nu / rng.chisquare(2.0 * nu, size=D))
+    spread = np.minimum(spread, _LONGEST)
+    return FourierFeatures(gamma * spread[:, np.newaxis] * directions)

@@ -1,0 +1,650 @@
+"""Private kernel ridge regression."""
+
+import math
+import os
+from dataclasses import replace
+
+import numpy as np
+from scipy.optimize import brentq
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdp._fitting import (
+    LinkedDocumentation,
+    additive_refinement,
+    charge,
+    check_budget,
+    unchanged_on_error,
+)
+from skdp._random import noise_source, seed_sequence
+from skdp._validation import finite, one_of, positive
+from skdp.features import (
+    FourierFeatures,
+    NormalisedRows,
+    check_kernel,
+    fourier_features,
+    kernel_error,
+    kernel_matrix,
+)
+from skdp.kernel._queries import QueryAnswers, query_guarantee, query_noise
+from skdp.mechanisms import clip_rows, noise_level
+from skdp.privacy import ApproxDP, GaussianDP, gaussian_mu
+from skdp.solvers.feature_ridge import (
+    FeatureBlocks,
+    gradient_descent,
+    output_perturbation,
+    sufficient_statistics,
+)
+from skdp.solvers.kernel_ridge import expand, solve_dual, solver_tolerance, value_error
+from skdp.theory.kernel_ridge import epsilon_rule, penalty_rule, sensitivity
+from skdp.theory.random_features import (
+    NOISE_VARIANCE,
+    expected_error,
+    statistics_penalty,
+)
+
+__all__ = ["DPKernelRidge"]
+
+RELEASES = ("features", "query")
+MECHANISMS = ("auto", "gradient", "sufficient_statistics", "output")
+LOSSES = ("auto", "squared", "huber")
+
+# Where targets span [-1, 1].
+_CAP = 0.25
+# The choice of a mechanism must not depend on a number of rows that may be private.
+_TYPICAL_ROWS = 10_000
+
+
+class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
+    """Kernel ridge regression with differential privacy.
+
+    The function is released once, on random features, and predicts without end; or an exact
+    kernel answers a fixed number of queries with noise.
+
+    Parameters
+    ----------
+    epsilon : float or "auto", default=1.0
+        Budget of one fit, all predictions included. "auto" is the rule of Nie and Wang,
+        ``n_samples ** -min(1/3, 4r/(3+6r))`` with ``r = source_smoothness``, corrected as
+        :func:`~skdp.theory.kernel_ridge.epsilon_rule` says. It reads the number of rows and
+        needs "replace-one".
+
+    delta : float, default=0.0
+        0 is pure differential privacy; a positive number, well below one over the number of
+        rows, allows Gaussian noise, which costs far less accuracy here.
+
+    kernel : {"rbf", "laplacian", "matern", "linear"}, default="rbf"
+        ``exp(-gamma ||x-y||^2)``, ``exp(-gamma ||x-y||_1)``, the Matérn kernel of length scale
+        ``1/gamma``, or ``<x, y>``.
+
+    gamma : float, default=1.0
+        Public: chosen without a look at the data. Scale the features by public bounds first.
+
+    nu : {0.5, 1.5, 2.5}, default=1.5
+        Smoothness of the Matérn kernel.
+
+    alpha : float or "auto", default="auto"
+        Strength of the penalty as in :class:`~sklearn.kernel_ridge.KernelRidge`. "auto" follows
+        from the noise, by public numbers; the gradient mechanism has no penalty then.
+
+    release : {"features", "query"}, default="features"
+        "features" releases the whole function. "query" keeps an exact kernel expansion, which
+        holds the training data, and adds noise to each predicted row.
+
+    mechanism : {"auto", "gradient", "sufficient_statistics", "output"}, default="auto"
+        How "features" releases: by noisy gradients, by noisy second moments and products with
+        the targets, or by noise on the minimiser. "auto" takes the least expected error by
+        public numbers: "gradient" for a positive delta, and otherwise "output".
+
+    loss : {"auto", "squared", "huber"}, default="auto"
+        "huber" is half the square up to ``residual_cap`` and straight beyond. "auto" is
+        "squared" for sufficient statistics, and for queries under "replace-one"; otherwise
+        "huber". "squared" with noise on the minimiser has the sensitivity of the paper's
+        Lemma 2, sharpened; under "add-remove" it has none.
+
+    residual_cap : float or "auto", default="auto"
+        Largest slope of Huber's loss, in units of the target. "auto" is an eighth of the range
+        of ``y_bounds``.
+
+    n_components : int or "auto", default="auto"
+        Number of random features; they come in pairs, so that an odd number is rounded up.
+        "auto" is 1000 for a positive delta and 200 otherwise.
+
+    orthogonal : bool, default=True
+        Draw frequencies in orthogonal groups, for a better approximation of the kernel.
+
+    y_bounds : (float, float), default=(-1.0, 1.0)
+        Public bounds of the target. Targets outside are clipped silently; predictions stay
+        within.
+
+    x_norm : float, default=1.0
+        Public bound on the Euclidean norm of a row, for the linear kernel only: longer rows
+        are scaled back. The other kernels need none.
+
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+        Which data sets are neighbours. Under "replace-one" the number of rows is public.
+
+    n_queries : int, default=None
+        Number of different rows that ``release="query"`` predicts in the life of the fitted
+        model. `score` predicts too.
+
+    source_smoothness : float, default=0.5
+        Declared smoothness ``r`` of the regression function, for ``epsilon="auto"``: it lies in
+        the range of the r-th power of the kernel's integral operator.
+
+    random_state : None, int, RandomState or Generator, default=None
+        None draws the noise from the operating system. Anything else makes it reproducible
+        and void of privacy, for tests and figures. Frequencies have a stream of their own.
+
+    ledger : BudgetLedger, default=None
+        Budget that each fit is charged to before it uses the data.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_components,)
+        Weights of the features, for targets in units of half their range around its middle;
+        only with ``release="features"``. Released under ``guarantee_``.
+
+    frequencies_ : ndarray of shape (n_components / 2, `n_features_in_`)
+        Frequencies of the features, except for the linear kernel. Public.
+
+    y_bounds_ : tuple of two floats
+        Bounds of the target in the fit. Public.
+
+    guarantee_ : ApproxDP
+        What the fit promises, with its privacy profile. Public.
+
+    n_features_in_ : int
+        Number of features. Public.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if ``X`` has them. Public.
+
+    See Also
+    --------
+    DPLogisticRegression : Linear classification.
+
+    Notes
+    -----
+    **Privacy.** With ``release="features"`` everything that `fit` stores is public or a function
+    of releases that satisfy ``guarantee_`` together, whatever the data are. Predictions are
+    post-processing and free. With ``release="query"`` the same holds of the answers of `predict`
+    and `score`; the fitted object itself holds the training data under one private name, and so
+    does a pickle of it: neither may leave the curator. Copies within a process share one count
+    of queries; a row that comes again is answered as before, free of charge.
+
+    One scalar noise for the whole function, as in the paper's Lemma 1, would be void: the
+    difference of two predictions is free of it.
+
+    What the guarantee does not cover: the time `fit` takes, errors about malformed input, a
+    `SolverError`, and other uses of the same data, such as cross-validation without a ledger.
+
+    References
+    ----------
+    Nie and Wang, "Error analysis and variable selection for differential private learning
+    algorithm", Journal of Applied Mathematics and Physics 5, 2017. Rahimi and Recht, "Random
+    features for large-scale kernel machines", NIPS 2007. Bassily, Smith and Thakurta, "Private
+    empirical risk minimization", FOCS 2014. Dong, Roth and Su, "Gaussian differential privacy",
+    JRSS-B 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.kernel import DPKernelRidge
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(5000, 2))
+    >>> y = np.sin(3 * X[:, 0]) * X[:, 1]
+    >>> model = DPKernelRidge(epsilon=1.0, delta=1e-6, gamma=1.0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.8)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        delta=0.0,
+        *,
+        kernel="rbf",
+        gamma=1.0,
+        nu=1.5,
+        alpha="auto",
+        release="features",
+        mechanism="auto",
+        loss="auto",
+        residual_cap="auto",
+        n_components="auto",
+        orthogonal=True,
+        y_bounds=(-1.0, 1.0),
+        x_norm=1.0,
+        adjacency="replace-one",
+        n_queries=None,
+        source_smoothness=0.5,
+        random_state=None,
+        ledger=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.kernel = kernel
+        self.gamma = gamma
+        self.nu = nu
+        self.alpha = alpha
+        self.release = release
+        self.mechanism = mechanism
+        self.loss = loss
+        self.residual_cap = residual_cap
+        self.n_components = n_components
+        self.orthogonal = orthogonal
+        self.y_bounds = y_bounds
+        self.x_norm = x_norm
+        self.adjacency = adjacency
+        self.n_queries = n_queries
+        self.source_smoothness = source_smoothness
+        self.random_state = random_state
+        self.ledger = ledger
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.regressor_tags.poor_score = True  # noise is a promise and accuracy is not
+        return tags
+
+    def fit(self, X, y):
+        """Fit the model under ``(epsilon, delta)``-differential privacy.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        y : array-like of shape (n_samples,)
+            Targets. Those outside ``y_bounds`` are clipped.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the input is invalid.
+        BudgetExceededError
+            If the ledger cannot pay; the old model stays.
+        SolverError
+            If the solution could not be certified; the ledger stays charged.
+        """
+        with unchanged_on_error(self):
+            self._check_parameters()
+            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
+            epsilon = self._epsilon(X.shape[0])
+            target = ApproxDP(epsilon, float(self.delta), adjacency=self.adjacency)
+            fit = self._fit_queries if self.release == "query" else self._fit_features
+            low, high = map(float, self.y_bounds)
+            targets = (np.clip(y, low, high) - (low + high) / 2) / ((high - low) / 2)
+            fitted = fit(X, targets, target)
+        # The old model may have been released in the other way.
+        for name in ("coef_", "frequencies_", "_features", "_answers"):
+            if hasattr(self, name):
+                delattr(self, name)
+        for name, value in fitted.items():
+            setattr(self, name, value)
+        return self
+
+    def predict(self, X):
+        """Predict the target of each row, within ``y_bounds``.
+
+        With ``release="features"`` that costs no privacy. With ``release="query"`` each row that
+        was not asked for before is one of the ``n_queries``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+
+        Raises
+        ------
+        BudgetExceededError
+            If fewer queries are left than rows are new. None is answered then.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        if hasattr(self, "_answers"):
+            values = self._answers.answer(X)
+        else:
+            values = np.empty(X.shape[0])
+            for start in range(0, X.shape[0], 4096):
+                block = slice(start, start + 4096)
+                rows = clip_rows(X[block], self._features.x_limit)
+                values[block] = self._features.transform(rows) @ self.coef_
+        low, high = map(float, self.y_bounds_)
+        return (low + high) / 2 + (high - low) / 2 * np.clip(values, -1.0, 1.0)
+
+    def _check_parameters(self):
+        one_of(RELEASES, release=self.release)
+        one_of(MECHANISMS, mechanism=self.mechanism)
+        one_of(LOSSES, loss=self.loss)
+        check_budget(self, epsilon=1.0 if self._epsilon_is_auto() else None)
+        check_kernel(self.kernel, self.gamma, self.nu)
+        positive(x_norm=self.x_norm, source_smoothness=self.source_smoothness)
+        if not 1e-50 < self.x_norm < 1e50:
+            raise ValueError(f"x_norm must be between 1e-50 and 1e50; got {self.x_norm!r}.")
+        self._check_y_bounds()
+        self._check_penalty()
+        if self.residual_cap != "auto":
+            _number_or_auto(residual_cap=self.residual_cap)
+        if self._epsilon_is_auto() and self.adjacency == "add-remove":
+            raise ValueError(
+                "epsilon must be a number under adjacency='add-remove': the rule reads the "
+                "number of rows, which is private there; got 'auto'."
+            )
+        if self.loss == "squared" and self.adjacency == "add-remove":
+            raise ValueError(
+                "loss must not be 'squared' under adjacency='add-remove': a record's residual "
+                "is unbounded where the number of rows is private, so that no finite noise "
+                "would do. Use loss='huber' or adjacency='replace-one'; got 'squared'."
+            )
+        if self.release == "query":
+            self._check_queries()
+            return
+        if self.mechanism in ("gradient", "sufficient_statistics") and self.delta == 0.0:
+            raise ValueError(
+                f"delta must be positive with mechanism={self.mechanism!r}, whose noise is "
+                "Gaussian; use mechanism='output' for pure differential privacy; got 0."
+            )
+        if self.loss == "huber" and self.mechanism == "sufficient_statistics":
+            raise ValueError(
+                "loss must be 'auto' or 'squared' with mechanism='sufficient_statistics'; "
+                "got 'huber'."
+            )
+        if self.loss == "squared" and self.mechanism == "gradient":
+            raise ValueError(
+                "loss must be 'auto' or 'huber' with mechanism='gradient', which caps residuals; "
+                "got 'squared'."
+            )
+        if self.n_components != "auto":
+            n = self.n_components
+            whole = isinstance(n, int | np.integer) and not isinstance(n, bool)
+            if not whole or n < 1:
+                raise ValueError(f"n_components must be 'auto' or a positive int; got {n!r}.")
+
+    def _epsilon_is_auto(self):
+        return isinstance(self.epsilon, str) and self.epsilon == "auto"
+
+    def _check_y_bounds(self):
+        try:
+            low, high = self.y_bounds
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"y_bounds must be two numbers (low, high); got {self.y_bounds!r}."
+            ) from None
+        finite(**{"y_bounds[0]": low, "y_bounds[1]": high})
+        if not (low < high and math.isfinite(high - low) and high - low > 1e-200):
+            raise ValueError(f"y_bounds must be (low, high), low first; got {self.y_bounds!r}.")
+
+    def _check_penalty(self):
+        if isinstance(self.alpha, str) and self.alpha == "auto":
+            return
+        _number_or_auto(alpha=self.alpha)
+        if not 1e-6 <= self._scaled(self.alpha) <= 1e12:
+            unit = self._scaled(1.0)
+            raise ValueError(
+                f"alpha must be between {1e-6 / unit:g} and {1e12 / unit:g}; got {self.alpha!r}."
+            )
+
+    def _check_queries(self):
+        n = self.n_queries
+        if n is None:
+            raise ValueError(
+                "n_queries must be given with release='query': every predicted row costs "
+                "budget. Use release='features' for predictions without end; got None."
+            )
+        if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
+            raise ValueError(f"n_queries must be a positive int; got {n!r}.")
+        if self.mechanism != "auto":
+            raise ValueError(
+                f"mechanism must be 'auto' with release='query'; got {self.mechanism!r}."
+            )
+
+    def _scaled(self, alpha):
+        """Penalty in units where features have norm one."""
+        return float(alpha) / (self.x_norm**2 if self.kernel == "linear" else 1.0)
+
+    def _epsilon(self, n_samples):
+        if self._epsilon_is_auto():
+            return epsilon_rule(n_samples, float(self.source_smoothness))
+        return float(self.epsilon)
+
+    def _cap(self):
+        if self.residual_cap == "auto":
+            return _CAP
+        low, high = map(float, self.y_bounds)
+        return float(self.residual_cap) / ((high - low) / 2)
+
+    def _random_streams(self):
+        """Frequencies are public: their seed is never that of the noise."""
+        if self.random_state is None:
+            return None, None
+        return map(np.random.default_rng, seed_sequence(self.random_state).spawn(2))
+
+    def _fit_features(self, X, targets, target):
+        n_samples, n_features = X.shape
+        mechanism, n_components = self._resolved(target, n_features)
+        _check_memory(n_components)
+        guarantee, solve = self._plan(mechanism, n_components, n_samples, target)
+        charge(self, guarantee)
+
+        feature_state, noise_state = self._random_streams()
+        features: NormalisedRows | FourierFeatures
+        if self.kernel == "linear":
+            features = NormalisedRows(n_components, float(self.x_norm))
+        else:
+            features = fourier_features(
+                self.kernel,
+                n_features,
+                n_components=n_components,
+                gamma=float(self.gamma),
+                nu=self.nu,
+                orthogonal=self.orthogonal,
+                random_state=feature_state,
+            )
+        fixed_places = self.adjacency == "replace-one"
+        data = FeatureBlocks(X, targets, features, fixed_places=fixed_places)
+        weights = solve(data, noise_source(noise_state))
+        fitted = self._fitted(guarantee)
+        fitted.update(coef_=weights, _features=features)
+        if isinstance(features, FourierFeatures):
+            fitted.update(frequencies_=features.frequencies)
+        return fitted
+
+    def _resolved(self, target, n_features):
+        """Mechanism and number of features, from public numbers."""
+        size = n_features
+        if self.kernel != "linear":
+            size = self.n_components
+            if size == "auto":
+                size = 1000 if target.delta > 0.0 else 200
+            size = int(size) + int(size) % 2
+        if self.mechanism != "auto":
+            return self.mechanism, size
+        if self.loss == "squared":
+            candidates = ["sufficient_statistics", "output"]
+        elif self.loss == "huber":
+            candidates = ["gradient", "output"]
+        else:
+            candidates = ["gradient", "sufficient_statistics", "output"]
+        numbers = dict(
+            n_samples=_TYPICAL_ROWS,
+            n_components=size,
+            clip_norm=2.0 if self.loss == "squared" else self._cap(),
+            level=noise_level(size, target),
+            guarantee=target,
+        )
+        return min(candidates, key=lambda name: expected_error(name, **numbers)), size
+
+    def _plan(self, mechanism, n_components, n_samples, target):
+        """Turn public numbers into a guarantee and a function of the data that meets it."""
+        automatic = isinstance(self.alpha, str)
+        penalty = None if automatic else self._scaled(self.alpha)
+        if mechanism == "output":
+            return self._plan_output(n_components, n_samples, target, penalty)
+        mu = gaussian_mu(epsilon=target.epsilon, delta=target.delta)
+        budget = GaussianDP(mu, adjacency=target.adjacency)
+        if mechanism == "gradient":
+            guarantee = replace(
+                target,
+                refined=budget,
+                mechanism="noisy gradient descent on random features",
+                source="Bassily, Smith and Thakurta, FOCS 2014, composed by Dong, Roth and Su, "
+                "JRSS-B 2022, corollary 2",
+            )
+            options = dict(clip_norm=self._cap(), guarantee=budget, penalty=penalty or 0.0)
+            return guarantee, lambda data, noise: gradient_descent(data, noise=noise, **options)
+        guarantee = replace(
+            target,
+            refined=budget,
+            mechanism="noisy sufficient statistics of random features",
+            source="Balle and Wang, ICML 2018, theorem 8, composed by Dong, Roth and Su, "
+            "JRSS-B 2022, corollary 2",
+        )
+        if penalty is None:
+            penalty = statistics_penalty(n_components=n_components, guarantee=budget)
+
+        def solve(data, noise):
+            return sufficient_statistics(data, guarantee=budget, noise=noise, penalty=penalty)
+
+        return guarantee, solve
+
+    def _plan_output(self, n_components, n_samples, target, penalty):
+        squared = self.loss == "squared"
+        level = noise_level(n_components, target)
+        penalty, distance, cap = self._distance(squared, n_samples, level, penalty)
+        guarantee = replace(
+            target,
+            refined=additive_refinement(target, n_components),
+            mechanism="output perturbation on random features",
+            source="Nie and Wang, J. Appl. Math. Phys. 5, 2017, lemma 2, sharpened"
+            if squared
+            else "Chaudhuri, Monteleoni and Sarwate, JMLR 2011, theorem 6",
+        )
+
+        def solve(data, noise):
+            # Features exceed norm one by rounding, and distances grow with its cube at most.
+            return output_perturbation(
+                data,
+                clip_norm=cap,
+                penalty=penalty,
+                l2_sensitivity=distance * data.row_norm**3,
+                guarantee=guarantee,
+                noise=noise,
+            )
+
+        return guarantee, solve
+
+    def _distance(self, squared, n_samples, level, penalty):
+        """Penalty, distance of the minimisers of neighbours, and cap of the residuals.
+
+        With squared loss the cap is out of reach: no minimiser is longer than `reach`.
+        """
+        options = dict(y_bound=1.0, adjacency=self.adjacency)
+        if squared:
+            options.update(loss="squared", n_samples=n_samples)
+        else:
+            options.update(loss="huber", huber_width=self._cap())
+        if penalty is None:
+
+            def excess(log_penalty):
+                distance = sensitivity(penalty=math.exp(log_penalty), **options)
+                return distance * level - math.sqrt(NOISE_VARIANCE)
+
+            low, high = math.log(1e-6), math.log(1e12)
+            if excess(low) <= 0.0:
+                penalty = math.exp(low)
+            elif excess(high) >= 0.0:
+                penalty = math.exp(high)
+            else:
+                penalty = math.exp(brentq(excess, low, high))
+        reach = 1.01 * math.sqrt(n_samples / penalty) + 1.0
+        return penalty, sensitivity(penalty=penalty, **options), reach if squared else self._cap()
+
+    def _fit_queries(self, X, targets, target):
+        n_samples, n_features = X.shape
+        linear = self.kernel == "linear"
+        n_queries = int(self.n_queries)
+        law, scale = query_noise(target, n_queries)
+        level = scale * (math.sqrt(2.0) if law == "laplace" else 1.0)
+        squared = self.loss != "huber" and self.adjacency == "replace-one"
+        penalty = None if isinstance(self.alpha, str) else self._scaled(self.alpha)
+        if penalty is None and self._epsilon_is_auto():
+            penalty = penalty_rule(n_samples, target.epsilon, float(self.source_smoothness))
+        penalty, distance, cap = self._distance(squared, n_samples, level, penalty)
+        tolerance = solver_tolerance(sensitivity=min(distance, 2.0), penalty=penalty)
+        guarantee = query_guarantee(target, n_queries)
+        _check_memory(n_samples, name="the number of rows", each=24.0)
+        charge(self, guarantee)
+
+        _, noise_state = self._random_streams()
+        secret = os.urandom(32) if noise_state is None else noise_state.bytes(32)
+        if linear:
+            X = clip_rows(X, float(self.x_norm)) / float(self.x_norm)
+        error = kernel_error(n_features, 1.0 + 1e-9)
+        predictor = _ExactPredictor(X, self.kernel, float(self.gamma), self.nu, self.x_norm)
+        predictor.coef = solve_dual(
+            kernel_matrix(self.kernel, X, gamma=predictor.gamma, nu=self.nu),
+            targets,
+            penalty=penalty,
+            tolerance=tolerance,
+            kernel_error=error,
+            kappa=1.0 + 1e-9,
+            huber_width=math.inf if squared else cap,
+        )
+        answers = QueryAnswers(
+            predictor,
+            bound=1.0,
+            # The linear kernel exceeds one by rounding, and distances grow with its cube at most.
+            sensitivity=distance * (1.0 + 1e-8),
+            error=value_error(tolerance=tolerance, penalty=penalty, kappa=1.0 + 1e-9),
+            guarantee=target,
+            n_queries=n_queries,
+            secret=secret,
+        )
+        return {**self._fitted(guarantee), "_answers": answers}
+
+    def _fitted(self, guarantee):
+        low, high = map(float, self.y_bounds)
+        return dict(guarantee_=guarantee, y_bounds_=(low, high))
+
+
+def _number_or_auto(**named):
+    for name, value in named.items():
+        if isinstance(value, str):
+            raise ValueError(f"{name} must be 'auto' or a positive number; got {value!r}.")
+        positive(**{name: value})
+
+
+class _ExactPredictor:
+    """Kernel expansion over the training rows. It is private: to be kept by the curator."""
+
+    def __init__(self, X, kernel, gamma, nu, x_norm):
+        self.X, self.kernel, self.gamma, self.nu, self.x_norm = X, kernel, gamma, nu, x_norm
+        self.coef = np.zeros(X.shape[0])
+
+    def __call__(self, X):
+        if self.kernel == "linear":
+            X = clip_rows(X, float(self.x_norm)) / float(self.x_norm)
+        K = kernel_matrix(self.kernel, X, self.X, gamma=self.gamma, nu=self.nu)
+        return expand(K, self.coef)
+
+
+def _check_memory(size, *, name="n_components", each=48.0):
+    needed = each * size**2  # matrices of that size, their noise or factors, and workspace
+    try:
+        available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        available = 2**34
+    if needed > available:
+        raise ValueError(
+            f"{name} must be small enough for matrices of its square, which would take "
+            f"{needed / 2**30:.0f} GiB of the {available / 2**30:.0f} GiB of this machine; "
+            f"got {size}."
+        )
