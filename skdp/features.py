@@ -17,7 +17,6 @@ from skdp._validation import one_of, positive
 __all__ = [
     "KERNELS",
     "FourierFeatures",
-    "NormalisedRows",
     "check_kernel",
     "fourier_features",
     "kernel_error",
@@ -28,14 +27,11 @@ KERNELS = ("rbf", "laplacian", "matern", "linear")
 SMOOTHNESS = (0.5, 1.5, 2.5)
 
 _UNIT = 2.0**-53
-_CHUNK = 256
 _FAR = 1000.0
-# Features of a row computed in double precision are within this distance of the exact ones,
-# wherever in a block the row stands.
-_ERROR = 1e-10
-# Lengths beyond which frequencies are cut, in units of gamma and of coordinates. Only heavy-tailed
-# laws get there; the kernel changes at distances below a thousandth of its length scale.
+# Frequencies beyond this, in units of gamma, are cut. Only heavy-tailed laws get there; the
+# kernel changes at distances below a thousandth of its length scale.
 _LONGEST = 1000.0
+_FREQUENCY_BITS = 20
 
 
 def check_kernel(kernel, gamma, nu):
@@ -46,6 +42,8 @@ def check_kernel(kernel, gamma, nu):
             f"gamma must be a positive number, chosen without a look at the data; got {gamma!r}."
         )
     positive(gamma=gamma)
+    if not 1e-30 <= gamma <= 1e30:
+        raise ValueError(f"gamma must be between 1e-30 and 1e30; got {gamma!r}.")
     if kernel == "matern" and nu not in SMOOTHNESS:
         raise ValueError(f"nu must be 0.5, 1.5 or 2.5; got {nu!r}.")
 
@@ -132,9 +130,8 @@ class FourierFeatures:
 
     frequencies: np.ndarray
 
-    # Norm of a computed row, in single precision too.
+    # Norm of a row in single precision.
     row_norm = 1.0 + 1e-6
-    error = _ERROR
 
     @property
     def n_components(self):
@@ -143,69 +140,49 @@ class FourierFeatures:
 
     @property
     def x_limit(self):
-        """Norm beyond which rows are scaled back.
+        """Largest absolute entry of a row; larger ones are cut. Kernels have vanished there."""
+        typical = float(np.median(np.abs(self.frequencies)))
+        return 2.0 ** math.ceil(math.log2(64.0 / typical))
 
-        Further out a phase would be known too badly in floating point for the features of a
-        row to be the same wherever it stands. At that distance a kernel has long vanished.
+    @property
+    def x_step(self):
+        """Power of two that entries of a row are rounded to a multiple of.
+
+        Frequencies are multiples of another one, such that all sums of products fit into the 53
+        bits of a float: phases are exact, and the features of a row a function of the row alone,
+        in whatever order and block they are computed.
         """
-        terms = min(self.frequencies.shape[1], _CHUNK) + self.frequencies.shape[1] / _CHUNK + 8
-        size = math.sqrt(float(np.square(self.frequencies).sum(axis=1).mean()))
-        return _ERROR / (2 * _UNIT * terms * size) if size > 0 else 1e100
+        bits = 52 - _FREQUENCY_BITS - math.ceil(math.log2(self.frequencies.shape[1]))
+        return self.x_limit * 2.0**-bits
 
-    def transform(self, X, dtype=np.float64):
+    def transform(self, X):
         """Compute the features.
 
         Parameters
         ----------
         X : {ndarray, CSR matrix or array} of shape (n_samples, n_features_in)
-            Rows no longer than ``x_limit``.
-
-        dtype : {np.float64, np.float32}, default=np.float64
-            Precision of the features. In single precision they depend, in the last digits, on
-            the place of the row in ``X``, never on other rows.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_components)
+        ndarray of shape (n_samples, n_components), dtype float32
         """
-        W = self.frequencies.astype(dtype, copy=False)
-        X = X.astype(dtype, copy=False)
-        if sparse.issparse(X) or W.shape[1] <= _CHUNK:
-            phases = np.asarray(X @ W.T)
+        limit, step = self.x_limit, self.x_step
+        if sparse.issparse(X):
+            X = X.astype(np.float64)  # a copy
+            X.sum_duplicates()
+            X.data = np.rint(np.clip(X.data, -limit, limit) / step) * step
         else:
-            chunks = range(0, W.shape[1], _CHUNK)
-            phases = sum(X[:, i : i + _CHUNK] @ W[:, i : i + _CHUNK].T for i in chunks)
-        D = len(W)
-        features = np.empty((X.shape[0], 2 * D), dtype=dtype)
+            X = np.rint(np.clip(X, -limit, limit) / step) * step
+        phases = np.asarray(X @ self.frequencies.T)
+        turns = np.rint(phases / (2.0 * math.pi))
+        phases -= 2.0 * math.pi * turns
+        phases = phases.astype(np.float32)
+        D = len(self.frequencies)
+        features = np.empty((X.shape[0], 2 * D), dtype=np.float32)
         np.cos(phases, out=features[:, :D])
         np.sin(phases, out=features[:, D:])
-        features *= dtype(1.0 / math.sqrt(D))
+        features *= np.float32(1.0 / math.sqrt(D))
         return features
-
-
-@dataclass(frozen=True)
-class NormalisedRows:
-    """Features of the linear kernel: rows in units of the bound on their norm.
-
-    Parameters
-    ----------
-    n_components : int
-        Length of a row.
-
-    x_limit : float
-        Norm beyond which rows are scaled back.
-    """
-
-    n_components: int
-    x_limit: float
-
-    row_norm = 1.0 + 1e-6
-    error = 0.0
-
-    def transform(self, X, dtype=np.float64):
-        """Divide rows by ``x_limit``; arguments as for `FourierFeatures.transform`."""
-        rows = X.toarray() if sparse.issparse(X) else X
-        return (rows / self.x_limit).astype(dtype, copy=False)
 
 
 def fourier_features(
@@ -263,7 +240,7 @@ def fourier_features(
         rng = np.random.default_rng(seed_sequence(random_state))
     D, d = n_components // 2, n_features_in
     if kernel == "laplacian":
-        return FourierFeatures(gamma * np.clip(rng.standard_cauchy((D, d)), -_LONGEST, _LONGEST))
+        return _rounded(gamma * np.clip(rng.standard_cauchy((D, d)), -_LONGEST, _LONGEST))
 
     # Isotropic laws: a direction times an independent length. The spectral law of a Matérn
     # kernel is a multivariate t of 2 nu degrees of freedom (Rasmussen and Williams, 4.15).
@@ -277,7 +254,14 @@ def fourier_features(
     else:
         directions = rng.standard_normal((D, d))
     if kernel == "rbf":
-        return FourierFeatures(math.sqrt(2.0 * gamma) * directions)
+        return _rounded(math.sqrt(2.0 * gamma) * directions)
     spread = np.sqrt(2.0 * nu / rng.chisquare(2.0 * nu, size=D))
     spread = np.minimum(spread, _LONGEST)
-    return FourierFeatures(gamma * spread[:, np.newaxis] * directions)
+    return _rounded(gamma * spread[:, np.newaxis] * directions)
+
+
+def _rounded(frequencies):
+    """Round to multiples of a power of two, for phases to be exact."""
+    largest = float(np.abs(frequencies).max())
+    step = 2.0 ** (math.ceil(math.log2(largest)) - _FREQUENCY_BITS)
+    return FourierFeatures(np.rint(frequencies / step) * step)

@@ -6,8 +6,9 @@ import mpmath
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import special
 
-from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
+from skdp.losses import HuberHingeLoss, HuberLoss, LogisticLoss, SoftmaxLoss
 
 LOGISTIC = [LogisticLoss(), LogisticLoss(0.7), LogisticLoss(0.5), LogisticLoss(0.1)]
 HUBER = [HuberHingeLoss(), HuberHingeLoss(0.01), HuberHingeLoss(3.0)]
@@ -17,6 +18,7 @@ SOFTMAX = [
     SoftmaxLoss(4, margin=1.0, temperature=0.5),
     SoftmaxLoss(3, margin=1.0, temperature=0.01),
 ]
+REGRESSION = [HuberLoss(0.25), HuberLoss(0.01), HuberLoss(30.0)]  # codes are targets
 EXTREME = np.array([-1e4, -800.0, -40.0, 0.0, 40.0, 800.0, 1e4])
 # A dense line of margins, and the corners of the capped losses above.
 CORNERS = [math.log(1.0 / loss.slope_cap - 1.0) for loss in LOGISTIC if loss.slope_cap < 1.0]
@@ -40,7 +42,7 @@ def probabilities(loss, scores, codes):
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX, ids=str)
+@pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX + REGRESSION, ids=str)
 def test_residuals_are_the_derivative_of_the_loss(loss):
     rng = np.random.default_rng(0)
     scores, codes = random_scores(loss, rng)
@@ -84,7 +86,7 @@ def test_probabilities_give_the_second_derivative_of_a_softmax(loss):
     )
 
 
-@pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX, ids=str)
+@pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX + REGRESSION, ids=str)
 def test_losses_are_convex_and_not_negative(loss):
     rng = np.random.default_rng(3)
     here, codes = random_scores(loss, rng, size=500, spread=5.0)
@@ -127,7 +129,7 @@ def test_residual_and_curvature_of_a_softmax_never_exceed_their_bounds_and_attai
     assert largest_trace <= (1 - 1 / loss.n_classes) / loss.temperature * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX, ids=str)
+@pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX + REGRESSION, ids=str)
 def test_a_record_moves_the_residual_no_faster_than_the_curvature(loss):
     rng = np.random.default_rng(5)
     for spread in (0.01, 1.0, 100.0):
@@ -229,7 +231,7 @@ def test_a_softmax_with_a_margin_tends_to_the_hinge_of_crammer_and_singer():
     assert hinge <= loss.total(scores, codes) <= hinge + 1e-4 * math.log(4) * len(codes)
 
 
-@pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX, ids=str)
+@pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX + REGRESSION, ids=str)
 def test_extreme_scores_neither_overflow_nor_lose_the_bounds(loss):
     grid = np.array(np.meshgrid(*[EXTREME] * min(loss.n_outputs, 3))).reshape(
         min(loss.n_outputs, 3), -1
@@ -258,7 +260,7 @@ def test_the_logistic_loss_is_accurate_in_both_tails(margin):
     assert_allclose(joint[0, 1], -float(slope), rtol=1e-13, atol=1e-16)
 
 
-@pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX, ids=str)
+@pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX + REGRESSION, ids=str)
 def test_scores_and_codes_are_left_as_they_were(loss):
     scores, codes = random_scores(loss, np.random.default_rng(9))
     before = scores.copy(), codes.copy()
@@ -269,12 +271,33 @@ def test_scores_and_codes_are_left_as_they_were(loss):
     assert_array_equal(codes, before[1])
 
 
-@pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX, ids=str)
+@pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX + REGRESSION, ids=str)
 def test_no_records_have_no_loss(loss):
     scores, codes = np.empty((0, loss.n_outputs)), np.empty(0, dtype=int)
     assert loss.total(scores, codes) == 0.0
     assert loss.residuals(scores, codes).shape == scores.shape
     assert len(loss.hessian_weights(scores, codes)) == 0
+
+
+@pytest.mark.parametrize("loss", REGRESSION, ids=str)
+def test_the_huber_loss_is_half_the_square_up_to_its_width_and_straight_beyond(loss):
+    residuals = loss.width * np.linspace(-5.0, 5.0, 1001)
+    targets = np.random.default_rng(10).uniform(-1.0, 1.0, 1001)
+    scores = (targets + residuals)[:, np.newaxis]
+    assert_allclose(
+        each_total(loss, scores, targets), special.huber(loss.width, residuals), rtol=1e-9
+    )
+    inside = np.abs(residuals) < loss.width * (1 - 1e-9)
+    outside = np.abs(residuals) > loss.width * (1 + 1e-9)
+    found = loss.residuals(scores, targets)
+    assert found.shape == (1001, 1)
+    assert_allclose(found[inside, 0], residuals[inside], atol=1e-14)
+    assert_array_equal(found[outside, 0], loss.lipschitz * np.sign(residuals[outside]))
+    second = loss.hessian_weights(scores, targets)
+    assert second.dtype == np.float64  # in place arithmetic follows
+    assert_array_equal(second[inside], loss.curvature)
+    assert_array_equal(second[outside], 0.0)
+    assert loss.n_outputs == 1
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, 1.5, math.nan, math.inf, "auto", None])
@@ -287,3 +310,5 @@ def test_slope_caps_must_lie_between_zero_and_one(bad):
 def test_a_huber_width_must_be_positive(bad):
     with pytest.raises(ValueError, match="huber_width must be"):
         HuberHingeLoss(bad)
+    with pytest.raises(ValueError, match=r"^width must be"):
+        HuberLoss(bad)

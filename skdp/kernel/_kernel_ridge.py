@@ -20,7 +20,6 @@ from skdp._random import noise_source, seed_sequence
 from skdp._validation import finite, one_of, positive
 from skdp.features import (
     FourierFeatures,
-    NormalisedRows,
     check_kernel,
     fourier_features,
     kernel_error,
@@ -31,6 +30,8 @@ from skdp.mechanisms import clip_rows, noise_level
 from skdp.privacy import ApproxDP, GaussianDP, gaussian_mu
 from skdp.solvers.feature_ridge import (
     FeatureBlocks,
+    IntegerFeatureBlocks,
+    NormalisedRows,
     gradient_descent,
     output_perturbation,
     sufficient_statistics,
@@ -278,7 +279,8 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
             target = ApproxDP(epsilon, float(self.delta), adjacency=self.adjacency)
             fit = self._fit_queries if self.release == "query" else self._fit_features
             low, high = map(float, self.y_bounds)
-            targets = (np.clip(y, low, high) - (low + high) / 2) / ((high - low) / 2)
+            targets = (np.clip(y, low, high) - (low / 2 + high / 2)) / (high / 2 - low / 2)
+            targets = np.clip(targets, -1.0, 1.0)  # rounding may have left the interval
             fitted = fit(X, targets, target)
         # The old model may have been released in the other way.
         for name in ("coef_", "frequencies_", "_features", "_answers"):
@@ -315,10 +317,10 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
             values = np.empty(X.shape[0])
             for start in range(0, X.shape[0], 4096):
                 block = slice(start, start + 4096)
-                rows = clip_rows(X[block], self._features.x_limit)
-                values[block] = self._features.transform(rows) @ self.coef_
+                values[block] = self._features.transform(X[block]).astype(np.float64) @ self.coef_
         low, high = map(float, self.y_bounds_)
-        return (low + high) / 2 + (high - low) / 2 * np.clip(values, -1.0, 1.0)
+        middle, half = low / 2 + high / 2, high / 2 - low / 2
+        return np.clip(middle + half * np.clip(values, -1.0, 1.0), low, high)
 
     def _check_parameters(self):
         one_of(RELEASES, release=self.release)
@@ -379,7 +381,7 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
                 f"y_bounds must be two numbers (low, high); got {self.y_bounds!r}."
             ) from None
         finite(**{"y_bounds[0]": low, "y_bounds[1]": high})
-        if not (low < high and math.isfinite(high - low) and high - low > 1e-200):
+        if not high / 2 - low / 2 > 1e-200:
             raise ValueError(f"y_bounds must be (low, high), low first; got {self.y_bounds!r}.")
 
     def _check_penalty(self):
@@ -419,7 +421,7 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
         if self.residual_cap == "auto":
             return _CAP
         low, high = map(float, self.y_bounds)
-        return float(self.residual_cap) / ((high - low) / 2)
+        return float(self.residual_cap) / (high / 2 - low / 2)
 
     def _random_streams(self):
         """Frequencies are public: their seed is never that of the noise."""
@@ -436,7 +438,9 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
 
         feature_state, noise_state = self._random_streams()
         features: NormalisedRows | FourierFeatures
+        blocks: type[FeatureBlocks] = IntegerFeatureBlocks
         if self.kernel == "linear":
+            blocks = FeatureBlocks
             features = NormalisedRows(n_components, float(self.x_norm))
         else:
             features = fourier_features(
@@ -448,8 +452,7 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
                 orthogonal=self.orthogonal,
                 random_state=feature_state,
             )
-        fixed_places = self.adjacency == "replace-one"
-        data = FeatureBlocks(X, targets, features, fixed_places=fixed_places)
+        data = blocks(X, targets, features)
         weights = solve(data, noise_source(noise_state))
         fitted = self._fitted(guarantee)
         fitted.update(coef_=weights, _features=features)

@@ -6,16 +6,16 @@ whatever the weights; a cap that no residual reaches leaves ridge regression.
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
-from scipy.linalg.blas import dsyrk
+from scipy import linalg, sparse
+from scipy.linalg.blas import dsyrk, ssyrk
 
 from skdp.exceptions import SolverError
 from skdp.losses import HuberLoss
 from skdp.mechanisms import additive_mechanism, clip_rows
 from skdp.solvers._releases import (
-    PairwiseSum,
     noisy_release,
     records_changed,
     release_second_moments,
@@ -26,21 +26,49 @@ from skdp.theory.random_features import plan_features, statistics_budgets, stati
 
 __all__ = [
     "FeatureBlocks",
+    "IntegerFeatureBlocks",
     "gradient_descent",
     "output_perturbation",
     "sufficient_statistics",
 ]
 
 _UNIT = 2.0**-53
+_DIGIT = 127.0  # its square times the length of a block is below 2**24
 
 # Certified error of sums over features, as a share of the bound on one record.
 _ERROR_SHARE = 1e-3
 
 
+@dataclass(frozen=True)
+class NormalisedRows:
+    """Features of the linear kernel: rows in units of the bound on their norm.
+
+    Parameters
+    ----------
+    n_components : int
+        Length of a row.
+
+    x_norm : float
+        Norm beyond which rows are scaled back.
+    """
+
+    n_components: int
+    x_norm: float
+
+    row_norm = 1.0 + 1e-6
+
+    def transform(self, X):
+        """Divide rows by ``x_norm``, which no row is longer than; result in double precision."""
+        rows = clip_rows(X, self.x_norm)
+        rows = rows.toarray() if sparse.issparse(rows) else rows
+        return rows / self.x_norm
+
+
 class FeatureBlocks(RowBlocks):
-    """Features of rows with their targets, a block at a time.
+    """Features of rows with their targets, a block at a time, in double precision.
 
     The whole feature matrix is kept only while it is small; otherwise each pass makes it anew.
+    The rounding of sums is certified.
 
     Parameters
     ----------
@@ -49,83 +77,148 @@ class FeatureBlocks(RowBlocks):
     targets : ndarray of shape (n_samples,)
         In [-1, 1].
 
-    features : object with ``transform``, ``x_limit``, ``row_norm``, ``error``, ``n_components``
-        Longer rows than ``x_limit`` are scaled back.
+    features : FourierFeatures or NormalisedRows
+        Features of a row that do not depend on other rows, nor on its place among them.
 
-    fixed_places : bool
-        Whether rows have the same places in neighbouring data sets, as under "replace-one".
-        Features are then made in single precision, where they are a function of the row and
-        its place. Otherwise they are made in double, where they are within ``features.error``
-        of a function of the row alone, and that error is certified.
-
-    cache_size : int, default=2**29
+    cache_size : int, default=2**30
         Largest feature matrix to keep, in bytes.
     """
 
     dense_limit = 20_000  # making features costs more than factorising
 
-    def __init__(self, X, targets, features, *, fixed_places, cache_size=2**29):
+    def __init__(self, X, targets, features, *, cache_size=2**30):
         self.n_samples, self.n_features = X.shape[0], features.n_components
         self.row_norm = features.row_norm
         self.is_sparse = False
         self.length = 1024
         self.n_terms = min(self.n_features, 256) + self.n_features // 256
-        self.dtype = np.float32 if fixed_places else np.float64
-        self.feature_error = 0.0 if fixed_places else features.error
-        self.blocks = _LazyBlocks(X, targets, features, self.length, self.dtype, cache_size)
+        self.X, self.features = X, features
+        self.targets = np.clip(targets, -1.0, 1.0)  # what sensitivities rest on
+        size = self.n_samples * self.n_features * self._itemsize
+        self._kept: list | None = [] if size <= cache_size else None
+        self.blocks = self
 
-    def rounding_error(self, loss, weights):
-        """Bound on the norm of the error of `gradient` in floating point."""
-        norm = float(np.linalg.norm(weights))
-        moved = loss.lipschitz + loss.curvature * self.row_norm * norm
-        return super().rounding_error(loss, weights) + (
-            self.n_samples * self.feature_error * moved
-        )
-
-    def second_moments(self):
-        """Sum of the outer products of the rows, of shape (n_components, n_components)."""
-        moments = np.zeros((self.n_features, self.n_features), order="F")
-        for rows, _ in self.blocks:
-            moments = dsyrk(1.0, rows.T, beta=1.0, c=moments, overwrite_c=1)
-        return np.triu(moments) + np.triu(moments, 1).T
-
-    def moments_error(self):
-        """Bound on the Frobenius norm of the error of `second_moments`."""
-        chain = self.length + len(self.blocks) + 8
-        return self.n_samples * (_UNIT * chain + 2 * self.feature_error) * self.row_norm**2
-
-    def target_moments(self):
-        """Sum of the rows times their targets, of shape (n_components,)."""
-        moments = PairwiseSum((self.n_features,))
-        for rows, targets in self.blocks:
-            moments.add(rows.T @ targets)
-        return moments.total()
-
-
-class _LazyBlocks:
-    """Sequence of (features, targets); iterating makes the features unless they are kept."""
-
-    def __init__(self, X, targets, features, length, dtype, cache_size):
-        self.X, self.targets, self.features = X, targets, features
-        self.length, self.dtype = length, dtype
-        # In the precision in which they are made.
-        size = X.shape[0] * features.n_components * np.dtype(dtype).itemsize
-        self.cache: list | None = [] if size <= cache_size else None
+    _itemsize = 8
 
     def __len__(self):
-        return -(-self.X.shape[0] // self.length)
+        return -(-self.n_samples // self.length)
 
     def __iter__(self):
+        for rows, targets in self._made():
+            yield self._as_rows(rows), targets
+
+    def _made(self):
         for i in range(len(self)):
             block = slice(i * self.length, (i + 1) * self.length)
-            if self.cache is not None and i < len(self.cache):
-                rows = self.cache[i]
+            if self._kept is not None and i < len(self._kept):
+                rows = self._kept[i]
             else:
-                rows = clip_rows(self.X[block], self.features.x_limit)
-                rows = self.features.transform(rows, self.dtype)
-                if self.cache is not None:
-                    self.cache.append(rows)
-            yield rows.astype(np.float64, copy=False), self.targets[block]
+                rows = self._make(self.X[block])
+                if self._kept is not None:
+                    self._kept.append(rows)
+            yield rows, self.targets[block]
+
+    def _make(self, X):
+        return self.features.transform(X)
+
+    def _as_rows(self, made):
+        return made.astype(np.float64, copy=False)
+
+    def capped_sum(self, weights, cap):
+        """Sum of the rows times their residuals, these capped.
+
+        Returns
+        -------
+        total : ndarray of shape (n_components,)
+
+        error : float
+            Bound on the norm of its error.
+        """
+        loss = HuberLoss(cap)
+        gradient, _ = self.gradient(loss, weights[np.newaxis])
+        return gradient[0], self.rounding_error(loss, weights)
+
+    def second_moments(self):
+        """Sum of the outer products of the rows.
+
+        Returns
+        -------
+        total : ndarray of shape (n_components, n_components)
+
+        error : float
+            Bound on the Frobenius norm of its error.
+        """
+        total = np.zeros((self.n_features, self.n_features), order="F")
+        for rows, _ in self:
+            total = dsyrk(1.0, rows.T, beta=1.0, c=total, overwrite_c=1)
+        chain = self.length + len(self) + 8
+        error = self.n_samples * _UNIT * chain * self.row_norm**2
+        return _symmetric(total), error
+
+
+class IntegerFeatureBlocks(FeatureBlocks):
+    """Fourier features rounded to integers, whose sums floating point gives exactly.
+
+    Cosines and sines are rounded to 1/127. That moves a row by less than 0.6 percent of its
+    norm, which ``row_norm`` includes, and the kernel by next to nothing. Products of two such
+    integers summed over a block are below 2**24, so that single precision has them without error,
+    and a feature takes one byte. Residuals are rounded to two digits of that size.
+
+    So is everything that the data enter without rounding error, whatever the order of sums.
+
+    Parameters
+    ----------
+    X, targets, features, cache_size
+        As for `FeatureBlocks`, with ``features`` a FourierFeatures.
+    """
+
+    _itemsize = 1
+
+    def __init__(self, X, targets, features, *, cache_size=2**30):
+        super().__init__(X, targets, features, cache_size=cache_size)
+        # 127 sqrt(D) times the features is within 1/2 of the integers in each of 2 D coordinates.
+        self.unit = 1.0 / (_DIGIT * math.sqrt(self.n_features / 2))
+        self.row_norm = features.row_norm + math.sqrt(self.n_features) / 2 * self.unit
+
+    def _make(self, X):
+        rows = self.features.transform(X)
+        rows *= np.float32(1.0 / self.unit)
+        return np.rint(rows, out=rows).astype(np.int8)
+
+    def _as_rows(self, made):
+        return made * self.unit
+
+    def capped_sum(self, weights, cap):
+        """Sum of the rows times their residuals, these capped; without error."""
+        weights = (weights * self.unit).astype(np.float32)
+        total = np.zeros(self.n_features)
+        for made, targets in self._made():
+            rows = made.astype(np.float32)
+            residuals = (rows @ weights).astype(np.float64) - targets
+            total += self._exact_sum(rows, residuals / cap)
+        return total * (cap * self.unit), 0.0
+
+    def second_moments(self):
+        """Sum of the outer products of the rows; without error."""
+        total = np.zeros((self.n_features, self.n_features), order="F")
+        part = np.zeros((self.n_features, self.n_features), order="F", dtype=np.float32)
+        for made, _ in self._made():
+            part = ssyrk(1.0, made.astype(np.float32).T, c=part, overwrite_c=1)
+            total += part
+        return _symmetric(total) * self.unit**2, 0.0
+
+    def _exact_sum(self, rows, numbers):
+        """Sum of integer rows times numbers clipped to [-1, 1] and rounded to 1/127**2."""
+        whole = np.rint(np.clip(numbers, -1.0, 1.0) * _DIGIT**2)
+        high = np.rint(whole / _DIGIT)
+        digits = np.stack([high, whole - _DIGIT * high], axis=1).astype(np.float32)
+        sums = (rows.T @ digits).astype(np.float64)
+        return sums[:, 0] / _DIGIT + sums[:, 1] / _DIGIT**2
+
+
+def _symmetric(upper):
+    """Fill the lower triangle."""
+    return np.triu(upper) + np.triu(upper, 1).T
 
 
 def gradient_descent(data, *, clip_norm, guarantee, noise, penalty=0.0):
@@ -189,15 +282,13 @@ def gradient_descent(data, *, clip_norm, guarantee, noise, penalty=0.0):
     # Replacing it moves the sum by two such norms.
     largest = clip_norm * data.row_norm
     l2_sensitivity = records_changed(guarantee) * largest
-    loss = HuberLoss(clip_norm)
     weights, velocity = np.zeros(data.n_features), np.zeros(data.n_features)
     mean = np.zeros(data.n_features)
     for step in range(plan.n_steps):
         ahead = weights + momentum * velocity
-        gradient, _ = data.gradient(loss, ahead[np.newaxis])
-        data.check_rounding(loss, ahead, _ERROR_SHARE * largest)
+        gradient = _certified(data.capped_sum(ahead, clip_norm), _ERROR_SHARE * largest)
         released = noisy_release(
-            gradient[0],
+            gradient,
             l2_sensitivity,
             plan.step_guarantee,
             noise,
@@ -243,9 +334,10 @@ def sufficient_statistics(data, *, guarantee, noise, penalty=None):
     moments = _noisy_moments(data, gram_guarantee, noise)
     # A record adds its features times its target, which is at most one.
     l2_sensitivity = records_changed(guarantee) * data.row_norm
-    data.check_rounding(HuberLoss(1.0), np.zeros(data.n_features), _ERROR_SHARE * data.row_norm)
+    nothing = np.zeros(data.n_features)
+    moments_of_targets = -_certified(data.capped_sum(nothing, 1.0), _ERROR_SHARE * data.row_norm)
     products = noisy_release(
-        data.target_moments(),
+        moments_of_targets,
         l2_sensitivity,
         target_guarantee,
         noise,
@@ -299,8 +391,15 @@ def output_perturbation(data, *, clip_norm, penalty, l2_sensitivity, guarantee, 
 
 def _noisy_moments(data, guarantee, noise):
     error = _ERROR_SHARE * math.sqrt(records_changed(guarantee)) * data.row_norm**2
-    if data.moments_error() > error:
-        raise SolverError("The rows are too many for the certified error of their sum.")
+    moments = _certified(data.second_moments(), error)
     return release_second_moments(
-        data.second_moments(), data.row_norm, guarantee=guarantee, noise=noise, error=error
+        moments, data.row_norm, guarantee=guarantee, noise=noise, error=error
     )
+
+
+def _certified(computed, largest):
+    """Return a computed sum if its error is certified to be at most ``largest``."""
+    total, error = computed
+    if error > largest:
+        raise SolverError("The rows are too many for the certified error of their sum.")
+    return total

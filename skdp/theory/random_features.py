@@ -1,8 +1,8 @@
 """Regression on features of unit norm: steps, penalties and the choice of a mechanism.
 
-Every rule reads public or released numbers only. Targets lie in [-1, 1]. A rule spends as much
-noise as `NOISE_VARIANCE` allows in a prediction; signal in directions whose curvature (eigenvalue
-of the second moments of the features) is too small for that stays unfitted.
+Every rule reads public or released numbers only. Targets lie in [-1, 1]. A rule spends about as
+much noise as `NOISE_VARIANCE` allows in a prediction; signal in directions whose curvature
+(eigenvalue of the second moments of the features) is too small for that stays unfitted.
 """
 
 import math
@@ -24,8 +24,8 @@ __all__ = [
     "statistics_penalty",
 ]
 
-# Variance that the noise may add to a prediction, as bounded beforehand. What is measured is
-# less, as the worst-case share of small curvatures is seldom there.
+# Variance that the noise may add to a prediction, by an estimate beforehand. What is measured is
+# mostly less, as the supposed share of small curvatures is seldom there.
 NOISE_VARIANCE = 0.015
 
 MECHANISMS = ("gradient", "sufficient_statistics", "output")
@@ -117,7 +117,7 @@ class FeaturePlan:
         return self._variance(reach / floor, curvatures) + float(signal @ left)
 
     def _variance(self, time, curvatures, rest=0.0):
-        """Bound on the variance of a prediction; ``rest`` is the sum of unseen curvatures."""
+        """Estimate of the variance of a prediction; ``rest`` is the sum of unseen curvatures."""
         # A direction gathers noise for as long as its curvature lets it.
         fitted = float(curvatures @ np.minimum(time, 1.0 / curvatures) ** 2)
         return self.noise**2 * (fitted + rest * time**2)

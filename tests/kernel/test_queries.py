@@ -399,6 +399,19 @@ def test_a_pickle_does_not_bring_the_budget_back():
         gc.collect()
 
 
+def test_a_pickle_from_elsewhere_has_one_budget_however_often_it_is_read():
+    answers = answers_of(n_queries=2)
+    foreign = pickle.dumps(answers)
+    _queries._pinned.pop(answers._state.token)  # as if another process had written it
+    del answers
+    gc.collect()
+    first = pickle.loads(foreign).answer(rows_of(2))
+    gc.collect()
+    again = pickle.loads(foreign)
+    assert again.remaining == 0
+    assert_array_equal(again.answer(rows_of(2)), first)
+
+
 def test_models_that_nobody_can_reach_are_forgotten():
     answers = answers_of()
     answers.answer(rows_of(3))

@@ -2,23 +2,25 @@
 
 import math
 import tracemalloc
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import spies
 from joblib import Parallel, delayed
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import optimize, sparse, stats
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from spies import Ruler, composed, let_the_solver_err, noise_scale, strength
 
-from skdp._random import NoiseSource, noise_source
+from skdp._random import noise_source
 from skdp.exceptions import SolverError
 from skdp.linear_model import DPLogisticRegression
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.privacy import ApproxDP, GaussianDP, gaussian_delta
-from skdp.solvers import _releases, erm
+from skdp.solvers import erm
 from skdp.solvers.erm import (
     RowBlocks,
     gradient_descent,
@@ -324,28 +326,7 @@ def test_steps_across_a_kink_do_not_go_in_circles(width, penalty):
     assert_allclose(weights, (1.0 + width) / (1.0 + 2.0 * width * penalty), rtol=1e-6)
 
 
-# What is released. Scales of noise are read off exactly: a source that always draws the same
-# large integer shows the lattice, and the scale it is asked for is in steps of the lattice.
-
-
-class Ruler(NoiseSource):
-    length = 2**45
-
-    def __init__(self):
-        self.scale = None
-
-    def _mark(self, size, scale):
-        self.scale = scale
-        return np.full(size, self.length, dtype=np.int64)
-
-    normal = laplace = k_norm = _mark
-
-
-def noise_scale(release):
-    """Scale of the last noise of ``release(noise)``, which is added to its result."""
-    ruler = Ruler()
-    step = np.ravel(release(ruler))[0] / ruler.length
-    return ruler.scale * 2.0 ** round(math.log2(step))
+# What is released.
 
 
 def far_rows(n, d):
@@ -439,18 +420,6 @@ def additive_calls(monkeypatch):
     return calls
 
 
-def let_the_solver_err(monkeypatch, sign, *, closer=1e-5):
-    """Move minimisers along the first axis as far as the certificate allows."""
-    exact = minimise
-
-    def erring(loss, data, *, penalty, tolerance, linear=None):
-        weights = exact(loss, data, penalty=penalty, tolerance=closer * tolerance, linear=linear)
-        weights[0, 0] += sign * tolerance / penalty
-        return weights
-
-    monkeypatch.setattr(erm, "minimise", erring)
-
-
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_output_noise_covers_neighbours_and_errors_that_add_up(
     adjacency, additive_calls, monkeypatch
@@ -458,7 +427,7 @@ def test_output_noise_covers_neighbours_and_errors_that_add_up(
     loss = HuberHingeLoss(0.5)
     guarantee = ApproxDP(1.0, adjacency=adjacency)
     for data, sign in zip(worst_neighbours(loss, adjacency, d=2), (1.0, -1.0), strict=True):
-        let_the_solver_err(monkeypatch, sign)
+        let_the_solver_err(monkeypatch, erm, sign)
         output_perturbation(loss, data, penalty=1e4, guarantee=guarantee, noise=noise_source(0))
     (here, options), (there, _) = additive_calls
     distance = np.linalg.norm(here - there)
@@ -477,7 +446,7 @@ def test_the_solver_of_the_objective_is_masked_however_it_errs(delta, additive_c
     solver = ApproxDP(0.01)
 
     def release(noise, sign):
-        let_the_solver_err(monkeypatch, sign, closer=1e-3)
+        let_the_solver_err(monkeypatch, erm, sign, closer=1e-3)
         return objective_perturbation(loss, data, law=law, solver_guarantee=solver, noise=noise)
 
     release(noise_source(0), 1.0)
@@ -593,55 +562,19 @@ def test_an_audit_of_objective_perturbation_passes_and_notices_half_the_noise(
 # Gradient descent: its releases, one by one.
 
 
-@dataclass(frozen=True)
-class Release:
-    value: np.ndarray
-    scale: float
-    guarantee: object
-    released: np.ndarray
-
-
 def transcript(loss, data, clip_norm, guarantee, replay=None, penalty=0.0):
-    """Releases of a descent and its result; ``replay`` repeats the outputs of another run.
-
-    That is adaptive composition in the flesh: given the same outputs so far, how far apart
-    are the next exact values?
-    """
-    releases = []
-
-    def spy(mechanism):
-        def spied(value, **options):
-            scale = noise_scale(
-                lambda ruler: mechanism(value, **{**options, "random_state": ruler})
-            )
-            released = mechanism(value, **options)
-            if replay is not None:
-                released = replay[len(releases)].released
-            releases.append(Release(np.array(value), scale, options["guarantee"], released))
-            return released
-
-        return spied
-
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("gaussian_mechanism", "k_norm_mechanism"):
-            patch.setattr(_releases, name, spy(getattr(_releases, name)))
-        weights = gradient_descent(
+    """Releases of a descent and its result."""
+    return spies.transcript(
+        lambda: gradient_descent(
             loss,
             data,
             clip_norm=clip_norm,
             guarantee=guarantee,
             noise=noise_source(0),
             penalty=penalty,
-        )
-    return releases, weights
-
-
-def strength(guarantee):
-    return guarantee.mu if isinstance(guarantee, GaussianDP) else guarantee.epsilon
-
-
-def composed(strengths, guarantee):
-    return math.hypot(*strengths) if isinstance(guarantee, GaussianDP) else sum(strengths)
+        ),
+        replay,
+    )
 
 
 DESCENTS = [

@@ -42,16 +42,15 @@ def exact_gram(rng, n, d):
     return X @ X.T
 
 
-def smallest_certified(K, y, **settings):
-    """The smallest tolerance, to a factor of two, that the solver lets pass."""
-    tolerance = 4.0
-    coef = None
+def smallest_certified(K, y, factor=2.0, **settings):
+    """The smallest tolerance, to a factor, that the solver lets pass, and what it returns."""
+    tolerance, coef = 4.0, None
     while True:
         try:
-            coef = solve_dual(K, y, tolerance=tolerance / 2, **settings)
+            coef = solve_dual(K, y, tolerance=tolerance / factor, **settings)
         except SolverError:
             return tolerance, coef
-        tolerance /= 2
+        tolerance /= factor
 
 
 def exact_solution(K, y, penalty, huber_width):
@@ -184,41 +183,69 @@ def test_the_certificate_holds_in_sixty_digits(penalty, huber_width):
         assert distance(K, coef, exact) <= tolerance / penalty
 
 
+def test_the_certificate_holds_where_rounding_decides():
+    # Two targets at one row, and hardly a penalty: large coefficients cancel.
+    rng = np.random.default_rng(6)
+    for _ in range(100):
+        n = int(rng.integers(2, 5))
+        K = np.full((n, n), 0.75)
+        y = rng.uniform(-1.0, 1.0, n)
+        public = {"penalty": 10.0 ** rng.uniform(-6, 0), "kernel_error": 0.0}
+        tolerance, coef = smallest_certified(K, y, factor=1.2, **public)
+        exact = exact_solution(K, y, public["penalty"], math.inf)
+        assert distance(K, coef, exact) <= tolerance / public["penalty"]
+        bound = rounding_bound(n_samples=n, y_bound=1.0, **public)
+        solve_dual(K, y, tolerance=bound, **public)
+
+
 @pytest.mark.parametrize("huber_width", [0.3, math.inf])
 @pytest.mark.parametrize("kernel_error", [1e-12, 1e-7])
 def test_the_certificate_covers_the_error_of_the_kernel(kernel_error, huber_width):
-    rng = np.random.default_rng(6)
-    for sign in (None, 1.0, -1.0):  # random errors, and errors that conspire
-        K = exact_gram(rng, 20, 3)
-        y = rng.uniform(0.5, 1.0, 20)
-        error = rng.uniform(-1.0, 1.0, K.shape) if sign is None else np.full(K.shape, sign)
-        error *= kernel_error * (1 - 1e-6)
-        settings = {"penalty": 0.5, "kernel_error": kernel_error, "huber_width": huber_width}
-        tolerance, coef = smallest_certified(K + error, y, **settings)
-        exact = exact_solution(K, y, 0.5, huber_width)
-        far = distance(K, coef, exact)
-        assert far <= tolerance / 0.5
-        if sign and huber_width == math.inf:
-            # It cannot do without: the errors alone move the function that far.
-            assert far > 10 * smallest_certified(K, y, **{**settings, "kernel_error": 0.0})[0]
-
-
-@pytest.mark.parametrize("huber_width", [0.3, math.inf])
-def test_computed_values_are_as_near_as_promised(huber_width):
     rng = np.random.default_rng(7)
-    penalty, kernel_error = 0.5, 1e-9
-    K, y = exact_gram(rng, 20, 3), rng.uniform(0.5, 1.0, 20)
-    for sign in (1.0, -1.0):
-        seen = K + sign * kernel_error * (1 - 1e-6)
-        settings = {"penalty": penalty, "huber_width": huber_width}
-        tolerance, coef = smallest_certified(seen, y, kernel_error=kernel_error, **settings)
+    # The second is flat, as is the error then: all of the bound is needed.
+    for n, penalty, kappa in ((20, 0.5, 1.0), (20, 40.0, 10.0)):
+        K = exact_gram(rng, n, 3) if kappa == 1.0 else np.ones((n, n))
+        y = rng.uniform(0.5, 1.0, n)
         exact = exact_solution(K, y, penalty, huber_width)
-        values = np.array((mpmath.matrix(K.tolist()) * exact).tolist(), dtype=float).ravel()
-        worst = np.abs(expand(seen, coef) - values).max()
-        assert 0 < worst <= value_error(tolerance=tolerance, penalty=penalty)
-        # Values of other kernel entries can be off while the fit was lucky.
-        worst = np.abs(expand(K - sign * kernel_error, coef) - values).max()
-        assert worst <= value_error(tolerance=tolerance, penalty=penalty)
+        for sign in (rng.uniform(-1.0, 1.0, K.shape), 1.0, -1.0):
+            tolerance, coef = smallest_certified(
+                K + sign * kernel_error * (1 - 1e-6),
+                y,
+                factor=1.1,
+                penalty=penalty,
+                kernel_error=kernel_error,
+                kappa=kappa,
+                huber_width=huber_width,
+            )
+            far = distance(K, coef, exact) * penalty
+            assert far <= tolerance
+            if kappa > 1.0 and huber_width == math.inf and np.isscalar(sign):
+                assert far > 0.5 * tolerance
+
+
+@pytest.mark.parametrize(("n", "penalty"), [(1, 1.0), (1, 50.0), (20, 0.5)])
+@pytest.mark.parametrize("huber_width", [0.3, math.inf])
+def test_computed_values_are_as_near_as_promised(huber_width, n, penalty):
+    rng = np.random.default_rng(8)
+    kernel_error = 1e-9
+    K = exact_gram(rng, n, 3) if n > 1 else np.ones((1, 1))
+    y = rng.uniform(0.5, 1.0, n)
+    exact = exact_solution(K, y, penalty, huber_width)
+    values = np.array((mpmath.matrix(K.tolist()) * exact).tolist(), dtype=float).ravel()
+    for sign in (1.0, -1.0):
+        tolerance, coef = smallest_certified(
+            K + sign * kernel_error * (1 - 1e-6),
+            y,
+            factor=1.1,
+            penalty=penalty,
+            kernel_error=kernel_error,
+            huber_width=huber_width,
+        )
+        # The kernel of a later query can be off in the same direction or in the other.
+        for later in (1.0, -1.0):
+            computed = expand(K + later * kernel_error * (1 - 1e-6), coef)
+            error = np.abs(computed - values).max()
+            assert error <= value_error(tolerance=tolerance, penalty=penalty)
 
 
 def test_an_unreachable_tolerance_is_an_error_and_never_loosened():

@@ -1,0 +1,519 @@
+"""DPKernelRidge as its users and its attackers see it."""
+
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse, stats
+from sklearn.base import clone
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_html_repr
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from skdp.exceptions import BudgetExceededError, SolverError
+from skdp.features import kernel_matrix
+from skdp.kernel import DPKernelRidge, _kernel_ridge
+from skdp.preprocessing import BoundedScaler
+from skdp.privacy import BudgetLedger, GaussianDP, gaussian_delta
+from skdp.theory.kernel_ridge import epsilon_rule
+
+ESTIMATORS = [
+    DPKernelRidge(),
+    DPKernelRidge(delta=1e-5, n_components=50),
+    DPKernelRidge(delta=1e-5, n_components=50, adjacency="add-remove"),
+    DPKernelRidge(adjacency="add-remove", kernel="laplacian"),
+    DPKernelRidge(delta=1e-5, n_components=50, mechanism="sufficient_statistics"),
+    DPKernelRidge(mechanism="output", loss="squared", kernel="matern"),
+    DPKernelRidge(delta=1e-5, kernel="linear"),
+    DPKernelRidge(epsilon=1e6, delta=1e-5, n_components=50),
+    DPKernelRidge(epsilon="auto"),
+    DPKernelRidge(release="query", n_queries=10_000),
+    DPKernelRidge(release="query", n_queries=10_000, delta=1e-5, kernel="matern", nu=0.5),
+    DPKernelRidge(release="query", n_queries=10_000, adjacency="add-remove", kernel="linear"),
+]
+
+# One of each release and mechanism, for both relations.
+RELEASES = [
+    dict(mechanism="gradient", delta=1e-5, n_components=20),
+    dict(mechanism="gradient", delta=1e-5, n_components=20, adjacency="add-remove"),
+    dict(mechanism="sufficient_statistics", delta=1e-5, n_components=20),
+    dict(mechanism="output", n_components=20),
+    dict(mechanism="output", n_components=20, loss="squared"),
+    dict(mechanism="output", n_components=20, adjacency="add-remove"),
+    dict(release="query", n_queries=50),
+    dict(release="query", n_queries=50, delta=1e-5, adjacency="add-remove"),
+]
+
+
+def name(options):
+    return "-".join(str(value) for value in options.values())
+
+
+def problem(n_samples=2000, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, size=(n_samples, 2))
+    return X, np.sin(3 * X[:, 0]) * X[:, 1]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_sklearn_conventions(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize(
+    "options, least",
+    [
+        (dict(delta=1e-6), 0.8),
+        (dict(delta=1e-6, adjacency="add-remove"), 0.85),
+        (dict(delta=1e-6, kernel="matern", gamma=2.0), 0.8),
+        (dict(delta=1e-6, kernel="laplacian"), 0.8),
+        (dict(delta=1e-6, mechanism="sufficient_statistics", n_components=100), 0.5),
+        (dict(epsilon=10.0), 0.5),
+        (dict(epsilon=10.0, release="query", n_queries=1000, delta=1e-6), 0.4),
+    ],
+    ids=lambda value: name(value) if isinstance(value, dict) else "",
+)
+def test_a_private_fit_learns(options, least):
+    X, y = problem(5000)
+    model = DPKernelRidge(random_state=0, **options).fit(X[:4000], y[:4000])
+    assert model.score(X[4000:], y[4000:]) > least
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "matern", "linear"])
+def test_without_privacy_queries_are_kernel_ridge(kernel):
+    X, y = problem(200)
+    options = dict(release="query", n_queries=50, alpha=200.0, x_norm=2.0)
+    model = DPKernelRidge(1e9, kernel=kernel, gamma=2.0, **options).fit(X, y)
+    K = kernel_matrix(kernel, X, gamma=2.0)
+    exact = KernelRidge(alpha=200.0, kernel="precomputed").fit(K, y)
+    # The lattice has steps of about a hundredth of the sensitivity, which is 0.012
+    # or, with rows of norm 2 for the linear kernel, 0.05.
+    assert_allclose(model.predict(X[:50]), exact.predict(K[:50]), atol=4e-4)
+
+
+def test_without_privacy_outputs_are_kernel_ridge_on_the_features():
+    X, y = problem(500)
+    options = dict(mechanism="output", loss="squared", alpha=50.0, n_components=60)
+    model = DPKernelRidge(1e9, **options).fit(X, y)
+    phases = X @ model.frequencies_.T
+    Z = np.hstack([np.cos(phases), np.sin(phases)]) / math.sqrt(30)
+    exact = KernelRidge(alpha=50.0).fit(Z, y)
+    # The lattice has steps of about a hundredth of the sensitivity, which is 0.07.
+    assert_allclose(model.predict(X), exact.predict(Z), atol=1e-3)
+
+
+def test_alpha_of_the_linear_kernel_does_not_depend_on_its_norm_bound():
+    X, y = problem(300)
+    predictions = [
+        DPKernelRidge(
+            1e9, kernel="linear", alpha=100.0, mechanism="output", loss="squared", x_norm=x_norm
+        )
+        .fit(X, y)
+        .predict(X)
+        for x_norm in (1.5, 30.0)
+    ]
+    exact = KernelRidge(alpha=100.0).fit(X, y).predict(X)
+    assert_allclose(predictions[0], exact, atol=1e-3)
+    assert_allclose(predictions[1], exact, atol=0.1)  # a large bound makes a coarse lattice
+
+
+@pytest.mark.parametrize("options", RELEASES, ids=name)
+def test_units_of_the_target_do_not_matter(options):
+    X, y = problem(300)
+    plain = DPKernelRidge(random_state=0, **options).fit(X, y).predict(X[:9])
+    large = DPKernelRidge(random_state=0, y_bounds=(50, 150), **options)
+    large.fit(X, 100 + 50 * y)
+    assert_allclose(large.predict(X[:9]), 100 + 50 * plain, rtol=1e-6)
+
+
+@pytest.mark.parametrize("options", RELEASES, ids=name)
+def test_targets_are_clipped_and_predictions_stay_within_the_bounds(options):
+    X, y = problem(300)
+    wild = y.copy()
+    wild[:10] = [1e300, -1e300, 7, -7, 1e9, -1e9, 2, -2, 3, -3]
+    models = [
+        DPKernelRidge(random_state=0, **options).fit(X, target)
+        for target in (wild, np.clip(wild, -1, 1))
+    ]
+    predictions = [model.predict(50 * X[:20]) for model in models]
+    assert_allclose(*predictions, rtol=1e-9)
+    assert np.abs(predictions).max() <= 1.0
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "matern", "linear"])
+@pytest.mark.parametrize("options", RELEASES, ids=name)
+def test_rows_far_away_do_no_harm(options, kernel):
+    X, y = problem(100)
+    X[0], X[1], X[2] = 1e300, -1e300, (1e200, -1e-300)
+    model = DPKernelRidge(kernel=kernel, random_state=0, **options).fit(X, y)
+    assert np.isfinite(model.predict(X[:20])).all()
+
+
+@pytest.mark.parametrize("options", RELEASES, ids=name)
+def test_layouts_of_the_input_agree(options):
+    X, y = problem(300)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    fits = [
+        DPKernelRidge(random_state=0, **options).fit(rows, y).predict(rows[:9])
+        for rows in (X, np.asfortranarray(X), frame, sparse.csr_array(X), sparse.csc_matrix(X))
+        if not sparse.issparse(rows) or rows.format == "csr"
+    ]
+    for fit in fits[1:]:
+        assert_allclose(fit, fits[0], atol=1e-6)
+    columns = sparse.csc_array(X)
+    model = DPKernelRidge(random_state=0, **options).fit(columns, y)
+    assert_allclose(model.predict(X[:9]), fits[0], atol=1e-6)
+
+
+# Privacy
+
+
+@pytest.mark.parametrize("options", RELEASES, ids=name)
+def test_the_guarantee_is_what_was_asked_for(options):
+    X, y = problem(50)
+    guarantee = DPKernelRidge(0.7, **options).fit(X, y).guarantee_
+    assert (guarantee.epsilon, guarantee.delta) == (0.7, options.get("delta", 0.0))
+    assert guarantee.adjacency == options.get("adjacency", "replace-one")
+    assert guarantee.source and guarantee.mechanism
+    if options.get("delta"):
+        assert isinstance(guarantee.refined, GaussianDP)
+        assert_allclose(gaussian_delta(0.7, guarantee.refined.mu), options["delta"], rtol=1e-6)
+
+
+# Worst neighbours where the penalty is strong: few rows, with residuals in the straight part of
+# the loss, and one that goes from one bound to the other.
+
+
+def worst_targets(adjacency):
+    X, here, there = np.zeros((2, 1)), np.array([1e6, 1e6]), np.array([-1e6, 1e6])
+    if adjacency == "add-remove":
+        return (X, here), (X[1:], here[1:])
+    return (X, here), (X, there)
+
+
+def attacked_value(model):
+    if hasattr(model, "coef_"):
+        return model.coef_[0]
+    return model.predict(np.zeros((1, model.n_features_in_)))[0]
+
+
+AUDITED = [
+    dict(mechanism="output", n_components=2),
+    dict(mechanism="output", n_components=2, loss="squared"),
+    dict(mechanism="output", n_components=2, adjacency="add-remove"),
+    dict(mechanism="output", n_components=2, delta=0.01),
+    dict(mechanism="gradient", n_components=2, delta=0.01),
+    dict(mechanism="gradient", n_components=2, delta=0.01, adjacency="add-remove"),
+    dict(mechanism="sufficient_statistics", n_components=2, delta=0.01),
+    dict(release="query", n_queries=1, alpha=20.0),
+    dict(release="query", n_queries=1, alpha=20.0, adjacency="add-remove"),
+]
+
+
+def audited_epsilon(options, epsilon, n_fits, alarm=1e-7):
+    """Lower confidence bound on epsilon from fits on worst neighbours, at the median threshold.
+
+    Half of the fits choose the threshold. Clopper-Pearson bounds at ``alarm / 2`` each.
+    """
+    worlds = worst_targets(options.get("adjacency", "replace-one"))
+    values = np.array(
+        [
+            [
+                attacked_value(
+                    DPKernelRidge(epsilon, gamma=1e-12, random_state=seed + side, **options).fit(
+                        *w
+                    )
+                )
+                for seed in range(0, 2 * n_fits, 2)
+            ]
+            for side, w in enumerate(worlds)
+        ]
+    )
+    half = n_fits // 2
+    best, delta = 0.0, options.get("delta", 0.0)
+    threshold = np.median(values[:, :half])
+    sign = np.sign(np.mean(values[0, :half]) - np.mean(values[1, :half]))
+    hits = (sign * (values[:, half:] - threshold) > 0).sum(axis=1)
+    n = n_fits - half
+    for yes, no in ((hits[0], hits[1]), (n - hits[1], n - hits[0])):
+        low = stats.beta.ppf(alarm / 2, yes, n - yes + 1) if yes else 0.0
+        high = stats.beta.ppf(1 - alarm / 2, no + 1, n - no) if no < n else 1.0
+        if low > delta:
+            best = max(best, math.log((low - delta) / high))
+    return best
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", AUDITED, ids=name)
+def test_an_audit_stays_below_the_claim(options, repetitions):
+    n_fits = repetitions(4000, 800)
+    assert audited_epsilon(options, 1.0, n_fits) <= 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [AUDITED[0], AUDITED[2], AUDITED[7]], ids=name)
+def test_an_audit_catches_a_claim_that_is_too_small(options, repetitions):
+    # The noise of epsilon = 6 under the claim of 1; an audit without power would pass it.
+    n_fits = repetitions(4000, 800)
+    assert audited_epsilon(options, 6.0, n_fits) > 1.0
+
+
+# The attack on one scalar noise for a whole function: f(x) - f(z) is free of it.
+
+
+def scalar_noise_variant(X, y, epsilon, seed):
+    """The function plus one number, as in Lemma 1 of Nie and Wang: not private."""
+    exact = KernelRidge(alpha=5.0, kernel="rbf", gamma=1.0).fit(X, y)
+    noise = np.random.default_rng(seed).laplace(scale=(2 + math.sqrt(len(y) / 20)) / 5.0 / epsilon)
+    return lambda Z: exact.predict(Z) + noise
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [*RELEASES, dict(variant="scalar")], ids=name)
+def test_the_difference_of_two_predictions_gives_nothing_away(options, repetitions):
+    """Guess which neighbour was fitted, knowing the exact difference for both."""
+    X, y = problem(40)
+    other = y.copy()
+    other[0] = -np.sign(y[0])
+    X[0] = 0.5
+    points = np.array([[0.5, 0.5], [-0.5, -0.5]])
+    exact = [
+        float(
+            np.diff(KernelRidge(alpha=5.0, kernel="rbf", gamma=1.0).fit(X, t).predict(points))[0]
+        )
+        for t in (y, other)
+    ]
+    n_rounds, right = repetitions(1500, 300), 0
+    for seed in range(n_rounds):
+        world = seed % 2
+        target = (y, other)[world]
+        if "variant" in options:
+            predict = scalar_noise_variant(X, target, 1.0, seed)
+        else:
+            predict = DPKernelRidge(1.0, random_state=seed, **options).fit(X, target).predict
+        difference = float(np.diff(predict(points))[0])
+        guess = int(abs(difference - exact[1]) < abs(difference - exact[0]))
+        right += guess == world
+    if "variant" in options:
+        assert right == n_rounds
+    else:
+        # No test can be right more often than e/(1+e) of the time; delta adds nothing to see.
+        most = stats.binom.isf(1e-7, n_rounds, math.e / (1 + math.e) + 1e-5)
+        assert right <= most
+
+
+def test_frequencies_and_noise_have_streams_of_their_own():
+    X, y = problem(50)
+    options = dict(mechanism="output", n_components=40, random_state=3)
+    first = DPKernelRidge(1.0, **options).fit(X, y)
+    second = DPKernelRidge(1.0, **options).fit(X, -y)
+    assert_allclose(first.frequencies_, second.frequencies_, rtol=0)
+    wide = DPKernelRidge(1e-3, **{**options, "n_components": 400}).fit(X, y)
+    normals = wide.frequencies_.ravel() / math.sqrt(2.0)
+    assert abs(np.corrcoef(normals, wide.coef_)[0, 1]) < 0.3  # 6 standard errors
+
+
+@pytest.mark.parametrize("options", RELEASES, ids=name)
+def test_noise_is_new_in_each_fit_and_clone(options):
+    X, y = problem(50)
+    model = DPKernelRidge(3.0, **{**options, "alpha": 500.0})
+    values = [attacked_value(m.fit(X, y)) for m in (model, model, clone(model))]
+    assert len(set(values)) == 3
+
+
+@pytest.mark.parametrize("options", RELEASES[:6], ids=name)
+def test_a_released_function_keeps_nothing_of_the_data(options):
+    n_samples = 97
+    X, y = problem(n_samples)
+    model = DPKernelRidge(**options).fit(X, y)
+
+    def arrays(value):
+        if isinstance(value, np.ndarray):
+            yield value
+        elif hasattr(value, "__dict__"):
+            for part in vars(value).values():
+                yield from arrays(part)
+
+    found = list(arrays(model))
+    assert len(found) >= 2
+    assert all(n_samples not in array.shape for array in found)
+
+
+def test_the_view_of_a_model_for_queries_shows_no_data():
+    X, y = problem(30)
+    model = DPKernelRidge(release="query", n_queries=3).fit(X, y)
+    for view in (estimator_html_repr(model), repr(model), str(vars(model))):
+        assert not any(f"{value:.4g}"[:6] in view for value in X.ravel())
+
+
+def test_queries_end_and_repeated_rows_are_free():
+    X, y = problem(30)
+    model = DPKernelRidge(release="query", n_queries=5).fit(X, y)
+    answers = model.predict(X[:3])
+    copy = pickle.loads(pickle.dumps(model))
+    assert_allclose(copy.predict(X[[2, 0]]), answers[[2, 0]], rtol=0)
+    copy.predict(X[3:5])
+    with pytest.raises(BudgetExceededError, match="n_queries=5"):
+        model.predict(X[5:6])
+    assert_allclose(model.predict(X[:3]), answers, rtol=0)
+    assert np.isfinite(clone(model).fit(X, y).predict(X[5:10])).all()
+
+
+def test_refits_in_another_way_leave_nothing_behind():
+    X, y = problem(60)
+    model = DPKernelRidge(release="query", n_queries=5).fit(X, y)
+    model.set_params(release="features", n_components=10).fit(X, y)
+    assert not hasattr(model, "_answers") and model.coef_.shape == (10,)
+    model.set_params(kernel="linear").fit(X, y)
+    assert not hasattr(model, "frequencies_") and model.coef_.shape == (2,)
+    model.set_params(release="query").fit(X, y)
+    assert not hasattr(model, "coef_") and model.predict(X[:5]).shape == (5,)
+
+
+# The ledger and failures
+
+
+@pytest.mark.parametrize("options", RELEASES, ids=name)
+def test_fits_are_charged_and_refused(options):
+    X, y = problem(60)
+    ledger = BudgetLedger(epsilon=0.7, delta=1e-4)
+    model = DPKernelRidge(0.6, ledger=ledger, **options).fit(X, y)
+    (record,) = ledger.history()
+    assert record.label == "DPKernelRidge"
+    before = attacked_value(model)
+    with pytest.raises(BudgetExceededError):
+        clone(model).fit(X, y)
+    with pytest.raises(BudgetExceededError):
+        model.fit(X[:, :1], y)
+    assert model.n_features_in_ == 2 and len(ledger.history()) == 1
+    assert attacked_value(model) == before
+
+
+@pytest.mark.parametrize("solver", ["gradient_descent", "solve_dual"])
+def test_a_failed_fit_leaves_the_old_model_and_the_charge(monkeypatch, solver):
+    X, y = problem(60)
+    ledger = BudgetLedger(epsilon=10.0, delta=1e-3)
+    options = (
+        dict(delta=1e-5) if solver == "gradient_descent" else dict(release="query", n_queries=9)
+    )
+    model = DPKernelRidge(ledger=ledger, **options).fit(X, y)
+    before = dict(vars(model))
+
+    def fail(*args, **kwargs):
+        raise SolverError("no")
+
+    monkeypatch.setattr(_kernel_ridge, solver, fail)
+    with pytest.raises(SolverError):
+        model.fit(X[:, :1], y)
+    assert vars(model) == before
+    assert len(ledger.history()) == 2
+
+
+def test_grid_search_in_a_pipeline_is_charged_for_every_fit():
+    X, y = problem(200)
+    ledger = BudgetLedger(epsilon=100.0, delta=0.1)
+    model = DPKernelRidge(delta=1e-5, n_components=20, ledger=ledger)
+    pipeline = make_pipeline(BoundedScaler((-1.0, 1.0)), model)
+    grid = {"dpkernelridge__epsilon": [0.5, 1.0], "dpkernelridge__gamma": [0.1, 1.0, 10.0]}
+    search = GridSearchCV(pipeline, grid, cv=3).fit(X, y)
+    assert len(ledger.history()) == 2 * 3 * 3 + 1
+    assert search.best_estimator_[-1].guarantee_.epsilon in (0.5, 1.0)
+
+
+# The rule for epsilon
+
+
+@pytest.mark.parametrize("r", [0.25, 0.5, 2.0])
+def test_epsilon_auto_reads_the_number_of_rows_only(r):
+    guarantees = []
+    for seed in range(2):
+        X, y = problem(400, seed)
+        for release in (dict(), dict(release="query", n_queries=2)):
+            model = DPKernelRidge("auto", source_smoothness=r, **release).fit(X, y)
+            guarantees.append(model.guarantee_.epsilon)
+    assert_allclose(guarantees, epsilon_rule(400, r), rtol=0)
+    assert_allclose(guarantees[0], 400 ** -min(1 / 3, 4 * r / (3 + 6 * r)))
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (dict(epsilon=0), "epsilon must be a positive"),
+        (dict(epsilon="big"), "epsilon must be a positive"),
+        (dict(delta=1.0), "delta must be at least 0"),
+        (dict(gamma=0.0), "gamma must be a positive"),
+        (dict(gamma=-1.0), "gamma must be a positive"),
+        (dict(gamma="scale"), "gamma must be a positive number, chosen without"),
+        (dict(kernel="poly"), "kernel must be one of"),
+        (dict(kernel="matern", nu=1.0), "nu must be 0.5, 1.5 or 2.5"),
+        (dict(y_bounds=(1, -1)), "y_bounds must be .* low first"),
+        (dict(y_bounds=(1, 1)), "y_bounds must be .* low first"),
+        (dict(y_bounds=(0, math.inf)), r"y_bounds\[1\] must be a finite"),
+        (dict(y_bounds=(math.nan, 1)), r"y_bounds\[0\] must be a finite"),
+        (dict(y_bounds=None), "y_bounds must be two numbers"),
+        (dict(alpha="scale"), "alpha must be 'auto' or a positive"),
+        (dict(alpha=0.0), "alpha must be a positive"),
+        (dict(alpha=1e-9), "alpha must be between"),
+        (dict(x_norm=0.0), "x_norm must be a positive"),
+        (dict(residual_cap=-1.0), "residual_cap must be a positive"),
+        (dict(residual_cap="large"), "residual_cap must be 'auto' or"),
+        (dict(n_components=0), "n_components must be 'auto' or a positive int"),
+        (dict(n_components=2.5), "n_components must be 'auto' or a positive int"),
+        (dict(n_components=10**7), "n_components must be small enough .* GiB"),
+        (dict(release="all"), "release must be one of"),
+        (dict(mechanism="objective"), "mechanism must be one of"),
+        (dict(loss="hinge"), "loss must be one of"),
+        (dict(adjacency="both"), "adjacency must be one of"),
+        (
+            dict(mechanism="sufficient_statistics"),
+            "delta must be positive .* use mechanism='output'",
+        ),
+        (dict(mechanism="gradient"), "delta must be positive"),
+        (dict(epsilon="auto", adjacency="add-remove"), "epsilon must be a number under"),
+        (dict(loss="squared", adjacency="add-remove"), "loss must not be 'squared' .* unbounded"),
+        (dict(loss="squared", mechanism="gradient", delta=1e-5), "loss must be 'auto' or 'huber'"),
+        (
+            dict(loss="huber", mechanism="sufficient_statistics", delta=1e-5),
+            "loss must be 'auto' or 'squared'",
+        ),
+        (dict(release="query"), "n_queries must be given .* release='features'"),
+        (dict(release="query", n_queries=0), "n_queries must be a positive int"),
+        (dict(release="query", n_queries=5, mechanism="output"), "mechanism must be 'auto'"),
+        (dict(ledger="file"), "ledger must be None or a BudgetLedger"),
+        (dict(source_smoothness=0.0), "source_smoothness must be a positive"),
+    ],
+    ids=lambda value: str(value)[:50],
+)
+def test_bad_parameters_are_named_before_the_ledger_is_charged(options, message):
+    X, y = problem(20)
+    ledger = BudgetLedger(epsilon=10.0, delta=0.1)
+    with pytest.raises(ValueError, match=message):
+        DPKernelRidge(**{"ledger": ledger, **options}).fit(X, y)
+    assert not ledger.history()
+
+
+def test_the_mechanism_is_chosen_by_public_numbers():
+    X, y = problem(40)
+    sentences = {
+        delta: {
+            DPKernelRidge(epsilon, delta, n_components=p, adjacency=adjacency)
+            .fit(X, y)
+            .guarantee_.mechanism
+            for epsilon in (0.1, 1.0, 10.0)
+            for p in (2, 100)
+            for adjacency in ("replace-one", "add-remove")
+        }
+        for delta in (0.0, 1e-5)
+    }
+    assert sentences == {
+        0.0: {"output perturbation on random features"},
+        1e-5: {"noisy gradient descent on random features"},
+    }

@@ -1,0 +1,105 @@
+"""What solvers release, seen from outside: exact values, scales of noise, certified errors."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from skdp._random import NoiseSource
+from skdp.privacy import GaussianDP
+from skdp.solvers import _releases, erm, feature_ridge
+from skdp.solvers.erm import minimise
+
+PLACES = [
+    (_releases, "gaussian_mechanism"),
+    (_releases, "k_norm_mechanism"),
+    (erm, "additive_mechanism"),
+    (feature_ridge, "additive_mechanism"),
+]
+
+
+class Ruler(NoiseSource):
+    """Draws the same large integer always, and notes the scale it is asked for.
+
+    The result of a mechanism shows the lattice, then, and the scale is in steps of it.
+    """
+
+    length = 2**45
+
+    def __init__(self):
+        self.scale = None
+
+    def _mark(self, size, scale):
+        self.scale = scale
+        return np.full(size, self.length, dtype=np.int64)
+
+    normal = laplace = k_norm = _mark
+
+
+def noise_scale(release):
+    """Scale of the last noise of ``release(noise)``, which is added to its result."""
+    ruler = Ruler()
+    step = np.ravel(release(ruler))[0] / ruler.length
+    return ruler.scale * 2.0 ** round(math.log2(step))
+
+
+@dataclass(frozen=True)
+class Release:
+    """One call of a mechanism: exact value, scale of the noise, arguments and result."""
+
+    value: np.ndarray
+    scale: float
+    options: dict
+    released: np.ndarray
+
+    @property
+    def guarantee(self):
+        return self.options["guarantee"]
+
+
+def transcript(solve, replay=None):
+    """Releases of ``solve()`` and its result; ``replay`` repeats the outputs of another run.
+
+    That is adaptive composition in the flesh: given the same outputs so far, how far apart
+    are the next exact values?
+    """
+    releases = []
+
+    def spy(mechanism):
+        def spied(value, **options):
+            scale = noise_scale(
+                lambda ruler: mechanism(value, **{**options, "random_state": ruler})
+            )
+            released = mechanism(value, **options)
+            if replay is not None:
+                released = replay[len(releases)].released
+            releases.append(Release(np.array(value), scale, options, released))
+            return released
+
+        return spied
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in PLACES:
+            patch.setattr(module, name, spy(getattr(module, name)))
+        return releases, solve()
+
+
+def let_the_solver_err(monkeypatch, module, sign, *, closer=1e-5):
+    """Move minimisers along the first axis as far as the certificate allows."""
+
+    def erring(loss, data, *, penalty, tolerance, linear=None):
+        options = {"penalty": penalty, "linear": linear}
+        weights = minimise(loss, data, tolerance=closer * tolerance, **options)
+        weights[0, 0] += sign * tolerance / penalty
+        return weights
+
+    monkeypatch.setattr(module, "minimise", erring)
+
+
+def strength(guarantee):
+    return guarantee.mu if isinstance(guarantee, GaussianDP) else guarantee.epsilon
+
+
+def composed(strengths, guarantee):
+    return math.hypot(*strengths) if isinstance(guarantee, GaussianDP) else sum(strengths)

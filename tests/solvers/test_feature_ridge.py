@@ -1,0 +1,677 @@
+"""Regression on features: what is released, with how much noise, and what it tends to."""
+
+import inspect
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+import spies
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import optimize, sparse
+from scipy.special import huber
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge
+from spies import Ruler, composed, let_the_solver_err, noise_scale, transcript
+
+from skdp._random import noise_source
+from skdp.exceptions import SolverError
+from skdp.features import NormalisedRows, fourier_features
+from skdp.losses import HuberLoss
+from skdp.privacy import ApproxDP, GaussianDP, gaussian_delta
+from skdp.solvers import feature_ridge
+from skdp.solvers.feature_ridge import (
+    FeatureBlocks,
+    gradient_descent,
+    output_perturbation,
+    sufficient_statistics,
+)
+from skdp.theory.kernel_ridge import sensitivity
+from skdp.theory.random_features import NOISE_VARIANCE
+
+ADJACENCIES = ["replace-one", "add-remove"]
+LAYOUTS = {"dense": np.asarray, "fortran": np.asfortranarray, "csr": sparse.csr_array}
+
+# More inputs than frequencies: phases can be chosen.
+FOURIER = fourier_features("rbf", 40, n_components=12, gamma=0.5, random_state=0)
+LINEAR = NormalisedRows(6, 2.0)
+
+
+def row_of(features, kind):
+    """A row, far away where features allow it, with features "here", "opposite" or "across"."""
+    if features is LINEAR:
+        # Not along an axis, so that second moments are off the diagonal as well.
+        axes = np.linalg.qr(np.random.default_rng(1).normal(size=(6, 6)))[0]
+        return {"here": 1e6 * axes[0], "opposite": -1e300 * axes[0], "across": 1e6 * axes[1]}[kind]
+    turn = {"here": 0.0, "opposite": math.pi, "across": math.pi / 2}[kind]
+    here = np.linspace(-1.0, 1.0, 40)
+    return here + np.linalg.pinv(features.frequencies) @ np.full(6, turn)
+
+
+def blocks(features, rows, targets, adjacency, layout="dense", **options):
+    fixed = adjacency == "replace-one"
+    X = LAYOUTS[layout](np.reshape(rows, (len(targets), -1)))
+    return FeatureBlocks(X, np.asarray(targets), features, fixed_places=fixed, **options)
+
+
+def neighbours(features, adjacency, layout="dense", *, other="here", target=-1.0, n=3000, pull=0.0):
+    """Many rows that are all alike, and a record whose target they do not reach.
+
+    It is replaced by a record with features ``other`` and the given target, or removed.
+    """
+    row = row_of(features, "here")
+    rows, targets = np.tile(row, (n, 1)), np.full(n, pull)
+    here = [np.vstack([row, rows]), np.append(1.0, targets)]
+    if adjacency == "add-remove":
+        there = [rows, targets]
+    else:
+        there = [np.vstack([row_of(features, other), rows]), np.append(target, targets)]
+    return [blocks(features, *each, adjacency, layout) for each in (here, there)]
+
+
+def descent(data, guarantee, *, clip_norm=0.25, penalty=0.0, seed=0, noise=None):
+    noise = noise_source(seed) if noise is None else noise
+    return gradient_descent(
+        data, clip_norm=clip_norm, guarantee=guarantee, noise=noise, penalty=penalty
+    )
+
+
+def spent(here, there, solve, guarantee):
+    """Distance of exact values in units of the noise, and budget, of each release.
+
+    Also checks that the noise does not depend on the data and that nothing but the releases
+    is used.
+    """
+    first, result = transcript(lambda: solve(here))
+    second, same = transcript(lambda: solve(there), replay=first)
+    assert_array_equal(result, same)
+    assert len(first) == len(second)
+    distances, budgets = [], []
+    for a, b in zip(first, second, strict=True):
+        assert a.scale == b.scale
+        assert a.guarantee == b.guarantee and a.guarantee.adjacency == guarantee.adjacency
+        distances.append(np.linalg.norm(a.value - b.value) / a.scale)
+        budgets.append(spies.strength(a.guarantee))
+    assert composed(distances, guarantee) <= spies.strength(guarantee)
+    assert_allclose(composed(budgets, guarantee), spies.strength(guarantee), rtol=1e-9)
+    assert (np.array(distances) <= budgets).all()
+    return np.array(distances), np.array(budgets), first
+
+
+# Features, block by block.
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("n", [0, 1, 1023, 1024, 1025, 3000])
+@pytest.mark.parametrize("fixed_places", [False, True])
+def test_sums_over_features_visit_every_row_once(fixed_places, n, layout):
+    rng = np.random.default_rng(0)
+    X, targets = rng.normal(size=(n, 3)), rng.uniform(-1.0, 1.0, n)
+    features = fourier_features("matern", 3, n_components=10, gamma=0.7, random_state=1)
+    weights = rng.normal(size=(1, 10))
+    Z = features.transform(X)
+    expected = Z.T @ np.clip(Z @ weights[0] - targets, -0.4, 0.4)
+    for cache_size in (0, 2**29):
+        data = FeatureBlocks(
+            LAYOUTS[layout](X), targets, features, fixed_places=fixed_places, cache_size=cache_size
+        )
+        assert (data.n_samples, data.n_features) == (n, 10)
+        for _ in range(2):  # made anew, or kept
+            gradient, total = data.gradient(HuberLoss(0.4), weights, total=True)
+            atol = 1e-6 * n + 1e-12
+            assert_allclose(gradient, expected[np.newaxis], atol=atol)
+            assert_allclose(data.second_moments(), Z.T @ Z, atol=atol)
+            assert_allclose(data.target_moments(), Z.T @ targets, atol=atol)
+            assert_allclose(total, huber(0.4, Z @ weights[0] - targets).sum(), atol=atol)
+        assert_array_equal(data.second_moments(), data.second_moments().T)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_features_are_the_same_whether_they_are_kept_or_made_anew(adjacency, layout):
+    rng = np.random.default_rng(1)
+    X, targets = rng.normal(size=(2500, 4)), rng.uniform(-1.0, 1.0, 2500)
+    features = fourier_features("laplacian", 4, n_components=20, gamma=1.0, random_state=2)
+    guarantee = GaussianDP(2.0, adjacency=adjacency)
+    kept, anew = (
+        blocks(features, X, targets, adjacency, layout, cache_size=size) for size in (2**29, 0)
+    )
+    assert_array_equal(descent(kept, guarantee), descent(anew, guarantee))
+    for (rows, y), (others, z) in zip(kept.blocks, anew.blocks, strict=True):
+        assert_array_equal(rows, others)
+        assert_array_equal(y, z)
+        assert rows.dtype == others.dtype == np.float64
+
+
+def test_the_feature_matrix_is_never_whole_unless_it_is_small():
+    n, p = 12_000, 600  # 29 megabytes in single precision
+    X = np.random.default_rng(2).normal(size=(n, 3))
+    features = fourier_features("rbf", 3, n_components=p, gamma=1.0, random_state=0)
+    peaks = {}
+    for cache_size in (0, 2**29):
+        data = FeatureBlocks(X, X[:, 0], features, fixed_places=True, cache_size=cache_size)
+        tracemalloc.start()
+        data.gradient(HuberLoss(1.0), np.zeros((1, p)))
+        data.second_moments()
+        peaks[cache_size] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    # A few squares of p and a few blocks of 5 megabytes.
+    assert peaks[0] < 25e6 < 29e6 < peaks[2**29]
+    # Too large for the default: 720 megabytes.
+    wide = NormalisedRows(60_000, 1.0)
+    assert FeatureBlocks(np.empty((3000, 0)), X[:, 0], wide, fixed_places=True).blocks.cache is None
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+def test_both_precisions_agree(kernel):
+    rng = np.random.default_rng(3)
+    X, targets = rng.normal(size=(2000, 8)), rng.uniform(-1.0, 1.0, 2000)
+    features = fourier_features(kernel, 8, n_components=60, gamma=0.3, random_state=3)
+    single, double = (blocks(features, X, targets, adjacency) for adjacency in ADJACENCIES)
+    weights = rng.normal(size=(1, 60))
+    for name, arguments in (
+        ("gradient", (HuberLoss(0.25), weights)),
+        ("second_moments", ()),
+        ("target_moments", ()),
+    ):
+        one, two = (getattr(data, name)(*arguments) for data in (single, double))
+        one, two = (np.asarray(each[0] if name == "gradient" else each) for each in (one, two))
+        assert 0.0 < np.linalg.norm(one - two) / 2000 < 1e-5
+    fits = [
+        feature_ridge.minimise(HuberLoss(0.25), data, penalty=20.0, tolerance=1e-5)
+        for data in (single, double)
+    ]
+    assert_allclose(*fits, atol=1e-4)
+
+
+# Certificates. In double precision they cover the features, wherever in a block a row stands;
+# in single precision the features of a row at its place are exact by definition.
+
+
+@pytest.mark.parametrize("far", [False, True])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_the_error_of_sums_is_certified_in_extended_precision(adjacency, far):
+    rng = np.random.default_rng(4)
+    features = fourier_features("rbf", 5, n_components=30, gamma=0.5, random_state=4)
+    X = rng.normal(size=(2100, 5)) * (1e12 if far else 1.0)
+    targets = rng.uniform(-1.0, 1.0, 2100)
+    data = blocks(features, X, targets, adjacency)
+    rows = X.astype(np.longdouble)
+    norms = np.sqrt((rows**2).sum(axis=1, keepdims=True))
+    rows *= np.minimum(1, np.longdouble(features.x_limit) / norms)
+    phases = rows @ features.frequencies.T.astype(np.longdouble)
+    Z = np.hstack([np.cos(phases), np.sin(phases)]) / np.sqrt(np.longdouble(15))
+    if adjacency == "replace-one":
+        Z = np.vstack([block for block, _ in data.blocks]).astype(np.longdouble)
+    weights = 3.0 * rng.normal(size=(1, 30))
+    loss = HuberLoss(0.7)
+    exact = Z.T @ np.clip(Z @ weights[0] - targets, -0.7, 0.7)
+    error = np.linalg.norm((data.gradient(loss, weights)[0][0] - exact).astype(float))
+    assert error <= data.rounding_error(loss, weights)
+    error = np.linalg.norm((data.target_moments() - Z.T @ targets).astype(float))
+    assert error <= data.rounding_error(HuberLoss(1.0), 0.0 * weights)
+    error = np.linalg.norm((data.second_moments() - Z.T @ Z).astype(float))
+    assert error <= data.moments_error()
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_half_a_million_rows_can_be_certified(adjacency):
+    # Weights of this norm are what the noise alone makes of 2,000 features.
+    features = fourier_features("rbf", 10, n_components=100, gamma=0.5, random_state=0)
+    data = blocks(features, np.zeros((1, 10)), [0.0], adjacency)
+    data.n_samples = 500_000
+    seen = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(data, "check_rounding", lambda *options: seen.append(options))
+        descent(data, GaussianDP(1.0, adjacency=adjacency))
+    loss, _, largest = seen[0]
+    size = 1.5 * math.sqrt(NOISE_VARIANCE * 2000)
+    data.check_rounding(loss, np.full((1, 100), size / 10), largest)
+    assert data.moments_error() < 1e-3
+    assert largest <= 0.02 * loss.lipschitz * data.row_norm  # costs next to nothing
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("mechanism", ["gradient", "sufficient_statistics", "output"])
+def test_nothing_is_released_of_more_rows_than_can_be_certified(mechanism, adjacency):
+    data = blocks(LINEAR, np.ones((10, 6)), np.ones(10), adjacency)
+    data.moments_error = lambda: 0.5
+    data.rounding_error = lambda loss, weights: 0.5
+    guarantee = GaussianDP(1.0, adjacency=adjacency)
+    released = []
+
+    def solve():
+        if mechanism == "gradient":
+            data.moments_error = lambda: 0.0
+            return descent(data, guarantee)
+        if mechanism == "sufficient_statistics":
+            return sufficient_statistics(data, guarantee=guarantee, noise=noise_source(0))
+        return output_perturbation(
+            data,
+            clip_norm=0.25,
+            penalty=1.0,
+            l2_sensitivity=0.5,
+            guarantee=ApproxDP(1.0, adjacency=adjacency),
+            noise=noise_source(0),
+        )
+
+    real = feature_ridge.noisy_release
+
+    def release(value, *options, **more):
+        released.append(np.shape(value))
+        return real(value, *options, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(feature_ridge, "noisy_release", release)
+        with pytest.raises(SolverError):
+            solve()
+    assert (6,) not in released
+
+
+# Neighbours: given the same outputs so far, how far apart are the next exact values?
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("features", [LINEAR, FOURIER], ids=["linear", "fourier"])
+@pytest.mark.parametrize("clip_norm", [0.25, 0.04])
+@pytest.mark.parametrize("penalty", [0.0, 7.0])
+def test_a_descent_spends_its_budget_where_a_record_is_removed(
+    penalty, clip_norm, features, layout
+):
+    # The number of rows, second moments and gradients: all move as far as they can.
+    guarantee = GaussianDP(2.0, adjacency="add-remove")
+    here, there = neighbours(features, "add-remove", layout)
+
+    def solve(data):
+        return descent(data, guarantee, clip_norm=clip_norm, penalty=penalty)
+
+    distances, budgets, releases = spent(here, there, solve, guarantee)
+    size = here.n_features
+    shapes = [release.value.shape for release in releases]
+    assert shapes[:3] == [(), (size * (size + 1) // 2,), (size,)]
+    assert (distances > 0.96 * budgets).all()
+    assert composed(distances, guarantee) > 0.97 * 2.0
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("features", [LINEAR, FOURIER], ids=["linear", "fourier"])
+@pytest.mark.parametrize("other, target", [("here", -1.0), ("opposite", 1.0)])
+@pytest.mark.parametrize("clip_norm", [0.25, 0.04])
+def test_the_gradients_of_a_descent_turn_around_where_a_record_does(
+    clip_norm, other, target, features, layout
+):
+    # Opposite targets, or opposite features: in one block of data, no outer product changes.
+    guarantee = GaussianDP(2.0)
+    here, there = neighbours(features, "replace-one", layout, other=other, target=target)
+
+    def solve(data):
+        return descent(data, guarantee, clip_norm=clip_norm)
+
+    distances, budgets, releases = spent(here, there, solve, guarantee)
+    steps = np.array([release.value.shape == (here.n_features,) for release in releases])
+    assert (distances[steps] > 0.96 * budgets[steps]).all()
+    assert (distances[~steps] < 1e-3).all() and steps.sum() == len(steps) - 1
+
+
+@pytest.mark.parametrize("features", [LINEAR, FOURIER], ids=["linear", "fourier"])
+@pytest.mark.parametrize("pull", [-1.0, 1.0])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_residuals_stay_capped_where_others_pull_as_hard_as_they_can(adjacency, pull, features):
+    # All others pull to one side, so that the residual of the odd record is near zero or two.
+    guarantee = GaussianDP(2.0, adjacency=adjacency)
+    here, there = neighbours(features, adjacency, other="opposite", target=1.0, pull=pull)
+    distances, budgets, releases = spent(
+        here, there, lambda data: descent(data, guarantee), guarantee
+    )
+    steps = np.array([release.value.shape == (here.n_features,) for release in releases])
+    attained = distances[steps] / budgets[steps]
+    assert attained[0] > 0.96
+    if pull == -1.0 and adjacency == "add-remove":
+        assert attained.min() > 0.96  # a residual of two
+
+
+@pytest.mark.parametrize("features", [LINEAR, FOURIER], ids=["linear", "fourier"])
+def test_second_moments_move_most_between_orthogonal_features(features):
+    guarantee = GaussianDP(2.0)
+    here, there = neighbours(features, "replace-one", other="across")
+    for solve in (
+        lambda data: descent(data, guarantee),
+        lambda data: sufficient_statistics(data, guarantee=guarantee, noise=noise_source(0)),
+    ):
+        distances, budgets, _ = spent(here, there, solve, guarantee)
+        assert distances[0] > 0.96 * budgets[0]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("features", [LINEAR, FOURIER], ids=["linear", "fourier"])
+@pytest.mark.parametrize("penalty", [None, 3.0])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_sufficient_statistics_spend_their_budget(adjacency, penalty, features, layout):
+    guarantee = GaussianDP(2.0, adjacency=adjacency)
+
+    def solve(data):
+        return sufficient_statistics(
+            data, guarantee=guarantee, noise=noise_source(0), penalty=penalty
+        )
+
+    here, there = neighbours(features, adjacency, layout, other="opposite", target=1.0)
+    distances, budgets, _ = spent(here, there, solve, guarantee)
+    assert len(distances) == 2
+    assert distances[1] > 0.96 * budgets[1]  # products with the targets
+    if adjacency == "add-remove":
+        assert distances[0] > 0.96 * budgets[0]
+        assert composed(distances, guarantee) > 0.97 * 2.0
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_any_neighbours_are_within_the_budget(adjacency):
+    rng = np.random.default_rng(5)
+    guarantee = GaussianDP(3.0, adjacency=adjacency)
+    features = fourier_features("matern", 2, n_components=8, gamma=1.0, random_state=5)
+    for _ in range(25):
+        n = int(rng.choice([0, 1, 5, 40]))
+        X = rng.standard_cauchy((n + 1, 2)) * 10.0 ** rng.uniform(-3, 300)
+        X = np.clip(X, -1e300, 1e300)
+        targets = rng.choice([-1.0, -0.5, 0.0, 1.0], n + 1)
+        others, labels = X[1:], targets[1:]
+        if adjacency == "replace-one":
+            others, labels = X.copy(), targets.copy()
+            others[0], labels[0] = rng.normal(size=2), rng.choice([-1.0, 1.0])
+        here = blocks(features, X, targets, adjacency)
+        there = blocks(features, others, labels, adjacency)
+        clip_norm = 10.0 ** rng.uniform(-2, 1)
+        spent(here, there, lambda data: descent(data, guarantee, clip_norm=clip_norm), guarantee)  # noqa: B023
+        spent(
+            here,
+            there,
+            lambda data: sufficient_statistics(data, guarantee=guarantee, noise=noise_source(0)),
+            guarantee,
+        )
+
+
+def output(data, guarantee, noise, *, clip_norm=0.25, penalty=1e3, distance=None):
+    if distance is None:
+        distance = sensitivity(
+            loss="huber",
+            huber_width=clip_norm,
+            penalty=penalty,
+            y_bound=1.0,
+            adjacency=guarantee.adjacency,
+        )
+    return output_perturbation(
+        data,
+        clip_norm=clip_norm,
+        penalty=penalty,
+        l2_sensitivity=distance * data.row_norm**3,
+        guarantee=guarantee,
+        noise=noise,
+    )
+
+
+@pytest.mark.parametrize("features", [LINEAR, FOURIER], ids=["linear", "fourier"])
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_worst_minimisers_are_as_far_apart_as_declared(adjacency, delta, features):
+    # A large penalty keeps scores small and the residual of the odd record capped.
+    guarantee = ApproxDP(1.0, delta, adjacency=adjacency)
+    here, there = neighbours(features, adjacency, other="opposite", target=1.0, n=20, pull=1.0)
+    shift = np.linalg.norm(
+        output(here, guarantee, noise_source(0)) - output(there, guarantee, noise_source(0))
+    )
+    scale = noise_scale(lambda ruler: output(here, guarantee, ruler))
+    assert scale == noise_scale(lambda ruler: output(there, guarantee, ruler))
+    attained = gaussian_delta(1.0, shift / scale) / delta if delta else shift / scale
+    assert (0.75 if delta else 0.97) < attained <= 1.0
+
+
+def test_minimisers_of_squared_loss_get_as_far_apart_as_declared():
+    # The tight pair: many short rows make room for a record that turns around. Nearly all of
+    # the distance comes from the norm of the weights, not from the targets.
+    penalty = 0.02
+    n = 2001
+    lam = penalty / n
+    rows = np.tile([0.0, math.sqrt(lam)], (n, 1))
+    targets = np.ones(n)
+    other, labels = rows.copy(), targets.copy()
+    rows[0], targets[0] = np.ones(2) / math.sqrt(2.0), -1.0
+    other[0], labels[0] = np.array([1.0, -1.0]) / math.sqrt(2.0), 1.0
+    guarantee = ApproxDP(1.0)
+    distance = sensitivity(
+        loss="squared", penalty=penalty, y_bound=1.0, adjacency="replace-one", n_samples=n
+    )
+    cap = 1.01 * math.sqrt(n / penalty) + 1.0
+    data = [
+        blocks(NormalisedRows(2, 1.0), *each, "replace-one")
+        for each in ((rows, targets), (other, labels))
+    ]
+    fits = [
+        output(each, guarantee, noise_source(0), clip_norm=cap, penalty=penalty, distance=distance)
+        for each in data
+    ]
+    scale = noise_scale(
+        lambda ruler: output(
+            data[0], guarantee, ruler, clip_norm=cap, penalty=penalty, distance=distance
+        )
+    )
+    assert 0.8 < np.linalg.norm(fits[0] - fits[1]) / scale <= 1.0
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_output_noise_covers_neighbours_and_errors_that_add_up(adjacency, monkeypatch):
+    guarantee = ApproxDP(1.0, adjacency=adjacency)
+    worst = neighbours(LINEAR, adjacency, other="opposite", target=1.0, n=20, pull=1.0)
+    releases = []
+    for data, sign in zip(worst, (1.0, -1.0), strict=True):
+        direction = np.zeros(6)
+
+        def along(loss, data, *, penalty, tolerance, sign=sign, direction=direction):
+            weights = minimise(loss, data, penalty=penalty, tolerance=1e-5 * tolerance)
+            ((rows, _), *_) = worst[0].blocks
+            direction[:] = rows[0] / np.linalg.norm(rows[0])
+            return weights + sign * tolerance / penalty * direction
+
+        minimise = spies.minimise
+        monkeypatch.setattr(feature_ridge, "minimise", along)
+        (release,), _ = transcript(lambda data=data: output(data, guarantee, noise_source(0)))
+        releases.append(release)
+    here, there = releases
+    declared = here.options["l2_sensitivity"] + 2.0 * here.options["error"]
+    assert declared * (1 - 1e-5) < np.linalg.norm(here.value - there.value) <= declared
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("n", [10_000, 200_000])
+def test_minimisers_of_many_rows_can_be_certified(n, adjacency):
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(n, 3))
+    features = fourier_features("rbf", 3, n_components=16, gamma=0.5, random_state=6)
+    data = blocks(features, X, np.clip(2.0 * np.sin(X[:, 0]), -1.0, 1.0), adjacency)
+    weights = output(data, ApproxDP(1.0, adjacency=adjacency), noise_source(0), penalty=30.0)
+    assert np.isfinite(weights).all()
+
+
+# Lattices and laws of the noise.
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_releases_live_on_lattices_that_do_not_depend_on_data(adjacency):
+    guarantee = GaussianDP(0.7, adjacency=adjacency)
+    rng = np.random.default_rng(7)
+    for solve in (
+        lambda data: descent(data, guarantee),
+        lambda data: sufficient_statistics(data, guarantee=guarantee, noise=noise_source(0)),
+        lambda data: output(data, ApproxDP(0.7, adjacency=adjacency), noise_source(0)),
+    ):
+        steps = []
+        for spread in (0.1, 30.0):
+            X = spread * rng.normal(size=(50, 6))
+            data = blocks(LINEAR, X, rng.uniform(-1.0, 1.0, 50), adjacency)
+            releases, _ = transcript(lambda data=data, solve=solve: solve(data))
+            steps.append([])
+            for release in releases:
+                # About a hundredth of the sensitivity, as a public power of two.
+                size = release.options["l2_sensitivity"]
+                step = 2.0 ** math.floor(
+                    math.log2(size / 100.0 / math.sqrt(max(1, np.size(release.value))))
+                )
+                whole = release.released / step
+                if release.value.shape == (21,) or len(releases) == 1 or whole.ndim == 0:
+                    whole = whole * 1.0
+                assert_array_equal(whole, np.rint(whole))
+                steps[-1].append((release.scale, step))
+        assert steps[0] == steps[1]
+
+
+def test_every_release_draws_its_own_noise():
+    rng = np.random.default_rng(8)
+    n_features = 300
+    X = rng.normal(size=(4000, n_features))
+    data = blocks(NormalisedRows(n_features, 1.0), X, 0.0 * X[:, 0], "add-remove")
+    guarantee = GaussianDP(1.0, adjacency="add-remove")
+    releases, _ = transcript(lambda: descent(data, guarantee))
+    noises = np.array(
+        [
+            (release.released - release.value) / release.scale
+            for release in releases
+            if release.value.shape == (n_features,)
+        ]
+    )
+    assert len(noises) > 10
+    # Independent ones correlate by 0.4, seven standard deviations, with a chance of 3e-12 a pair.
+    assert np.abs(np.corrcoef(noises) - np.eye(len(noises))).max() < 0.4
+    # Root mean squares of 300 numbers, six standard deviations.
+    assert_allclose(np.sqrt((noises**2).mean(axis=1)), 1.0, atol=6.0 / math.sqrt(600))
+
+
+# Without privacy.
+
+
+def smooth_problem(n=1500, seed=9):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2.0, 2.0, size=(n, 2))
+    return X, np.clip(np.sin(2.0 * X[:, 0]) * X[:, 1] / 2 + 0.2 * rng.normal(size=n), -1.0, 1.0)
+
+
+FREE = GaussianDP(1e6)
+SOME = fourier_features("rbf", 2, n_components=16, gamma=1.0, random_state=9)
+
+
+@pytest.mark.parametrize("penalty", [5.0, 300.0])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("mechanism", ["gradient", "sufficient_statistics", "output"])
+def test_without_privacy_all_are_kernel_ridge_where_no_residual_is_capped(
+    mechanism, adjacency, penalty
+):
+    X, targets = smooth_problem()
+    data = blocks(SOME, X, targets, adjacency)
+    guarantee = GaussianDP(1e6, adjacency=adjacency)
+    if mechanism == "gradient":
+        weights = descent(data, guarantee, clip_norm=3.0, penalty=penalty)
+    elif mechanism == "sufficient_statistics":
+        weights = sufficient_statistics(
+            data, guarantee=guarantee, noise=noise_source(0), penalty=penalty
+        )
+    else:
+        free = ApproxDP(1e8, adjacency=adjacency)
+        weights = output(data, free, noise_source(0), clip_norm=3.0, penalty=penalty)
+    Z = SOME.transform(X)
+    ridge = Ridge(alpha=penalty, fit_intercept=False, tol=1e-12).fit(Z, targets)
+    # The lattice is a hundredth of a record's influence.
+    atol = 1e-3 if mechanism == "output" else 2e-4
+    assert_allclose(weights, ridge.coef_, atol=atol * np.abs(ridge.coef_).max())
+    kernel = KernelRidge(alpha=penalty, kernel="precomputed").fit(Z @ Z.T, targets)
+    assert_allclose(Z @ weights, kernel.predict(Z @ Z.T), atol=2 * atol)
+
+
+@pytest.mark.parametrize("mechanism", ["gradient", "output"])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_without_privacy_capped_residuals_leave_a_huber_regression(adjacency, mechanism):
+    X, targets = smooth_problem()
+    targets[:100] = 1.0  # outliers
+    Z = SOME.transform(X)
+
+    def objective(weights):
+        residuals = Z @ weights - targets
+        gradient = Z.T @ np.clip(residuals, -0.25, 0.25) + 20.0 * weights
+        return huber(0.25, residuals).sum() + 10.0 * weights @ weights, gradient
+
+    exact = optimize.minimize(
+        objective, np.zeros(16), jac=True, method="L-BFGS-B", options={"gtol": 1e-9, "ftol": 0.0}
+    ).x
+    ridge = Ridge(alpha=20.0, fit_intercept=False).fit(Z, targets).coef_
+    data = blocks(SOME, X, targets, adjacency)
+    if mechanism == "gradient":
+        weights = descent(data, GaussianDP(1e6, adjacency=adjacency), penalty=20.0)
+    else:
+        free = ApproxDP(1e8, adjacency=adjacency)
+        weights = output(data, free, noise_source(0), penalty=20.0)
+    error = np.linalg.norm(weights - exact)
+    assert error < 0.01 * np.linalg.norm(exact)
+    assert error < 0.2 * np.linalg.norm(ridge - exact)
+
+
+def test_statistics_take_the_public_penalty_and_survive_negative_eigenvalues():
+    # Two rows: the noisy second moments have eigenvalues of both signs.
+    data = blocks(SOME, [[0.0, 0.0], [1.0, 1.0]], [1.0, -1.0], "replace-one")
+    guarantee = GaussianDP(0.5)
+    for penalty in (None, 40.0):
+        options = {"guarantee": guarantee, "penalty": penalty}
+        (moments, products), weights = transcript(
+            lambda options=options: sufficient_statistics(data, noise=noise_source(0), **options)
+        )
+        lower = np.tril_indices(16, -1)
+        matrix = np.diag(moments.released[:16])
+        matrix[lower] = moments.released[16:] / math.sqrt(2.0)
+        matrix = np.tril(matrix) + np.tril(matrix, -1).T
+        values, vectors = np.linalg.eigh(matrix)
+        assert values[0] < 0.0 < values[-1]
+        repaired = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        # Twice the deviation of an entry times the root of the size: the norm of such noise.
+        used = penalty or 2.0 * math.sqrt(16.0) * moments.scale / math.sqrt(2.0)
+        expected = np.linalg.solve(repaired + used * np.eye(16), products.released)
+        assert_allclose(weights, expected, rtol=0.05 if penalty is None else 1e-9)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("n", [0, 1, 5])
+@pytest.mark.parametrize("features", [SOME, NormalisedRows(2, 1.0)], ids=["fourier", "linear"])
+def test_few_rows_are_enough(features, n, adjacency):
+    data = blocks(features, np.ones((n, 2)), np.ones(n), adjacency)
+    for mu in (1e-3, 1.0, 1e3):
+        guarantee = GaussianDP(mu, adjacency=adjacency)
+        fits = [
+            descent(data, guarantee),
+            sufficient_statistics(data, guarantee=guarantee, noise=noise_source(0)),
+            output(data, ApproxDP(mu, adjacency=adjacency), noise_source(0)),
+        ]
+        for weights in fits:
+            assert weights.shape == (features.n_components,)
+            assert np.isfinite(weights).all()
+
+
+@pytest.mark.parametrize("n_features", [1, 3])
+def test_a_descent_is_the_mean_of_its_last_iterates(n_features):
+    # One curvature and no second moments: the recursion by hand.
+    data = blocks(NormalisedRows(n_features, 1.0), np.eye(2, n_features), [0.5, 0.5], "replace-one")
+    releases, weights = transcript(lambda: descent(data, GaussianDP(0.01), clip_norm=100.0))
+    plan = feature_ridge.plan_features(
+        n_samples=2.0, n_components=n_features, clip_norm=100.0, guarantee=GaussianDP(0.01)
+    )
+    assert plan.gram_guarantee is None and len(releases) == plan.n_steps
+    momentum, floor = plan.schedule(np.zeros(n_features))
+    iterates, ahead = [np.zeros(n_features)], np.zeros(n_features)
+    for release in releases:
+        iterates.append(ahead - release.released / (2.0 * floor))
+        ahead = iterates[-1] + momentum * (iterates[-1] - iterates[-2])
+    assert_allclose(weights, np.mean(iterates[-plan.n_averaged :], axis=0), rtol=1e-9)
+
+
+@pytest.mark.parametrize("cap", [0.25, 2.0])
+@pytest.mark.parametrize("p, n, mu", [(100, 3100, 4.0), (400, 25_600, 4.0), (20, 10, 0.1)])
+def test_descents_do_not_diverge_where_curvatures_hide_in_the_noise(p, n, mu, cap):
+    # All curvatures are equal, and as large as the noise that hides them.
+    X = np.tile(np.eye(p), (math.ceil(n / p), 1))
+    data = blocks(NormalisedRows(p, 1.0), X, np.zeros(len(X)), "replace-one")
+    weights = descent(data, GaussianDP(mu), clip_norm=cap)
+    # The variance of a prediction, six standard deviations up.
+    assert np.mean(weights**2) <= NOISE_VARIANCE * (1 + 6.0 * math.sqrt(2.0 / p))
