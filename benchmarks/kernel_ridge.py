@@ -69,7 +69,7 @@ PRIVATE = {
     "add-remove": {"delta": DELTA, "adjacency": "add-remove"},
     "add-remove, pure": {"adjacency": "add-remove"},
 }
-N_QUERIES, QUERY_ROWS = 100, 10_000
+N_QUERIES, QUERY_ROWS = 100, 5_000
 
 DIFFPRIVLIB = """
 import json, sys, warnings
@@ -206,7 +206,7 @@ def ada_ssp(split, y_bounds, epsilon, rng):
     sigma = np.sqrt(2.0) * norm**2 / mu
     noise = np.triu(rng.normal(0.0, sigma, (d, d)), 1) / np.sqrt(2.0)
     noise += noise.T + np.diag(rng.normal(0.0, sigma, d))
-    # The upper triangle of symmetric noise of the paper's kind, whose norm is sigma sqrt(d).
+    # The paper's bound on the norm of that noise, which holds with probability 0.95.
     penalty = sigma * np.sqrt(d * np.log(2.0 * d**2 / 0.05)) - max(0.0, least)
     products = Z.T @ targets + rng.normal(0.0, 2.0 * norm / mu, d)
     weights = np.linalg.solve(moments + noise + max(0.0, penalty) * np.eye(d), products)
@@ -225,7 +225,7 @@ def diffprivlib_scores(python, split, y_bounds):
 
 
 def query_score(model, split, rng):
-    """R^2 of a few noisy predictions by the exact kernel, fitted on at most 10,000 rows."""
+    """R^2 of a few noisy predictions by the exact kernel, fitted on at most 5,000 rows."""
     X, X_test, y, y_test = split
     asked = rng.choice(len(X_test), N_QUERIES, replace=False)
     model.fit(X[:QUERY_ROWS], y[:QUERY_ROWS])
@@ -263,15 +263,12 @@ def accuracy(draws, names, python):
             [exact_ridge(split, middle, gamma, alpha)]
             for split, (_, alpha) in zip(splits, fits, strict=True)
         ]
-        row("not private, exact, 10,000 rows at most", exact)
+        row("not private, exact, <= 10,000 rows", exact)
         print(f"  {'epsilon':36s}" + "".join(f"{e:8g}    " for e in EPSILONS))
         for label, parameters in PRIVATE.items():
             model = DPKernelRidge(gamma=gamma, y_bounds=y_bounds, **parameters)
             scores = [
-                [
-                    model.set_params(epsilon=e).fit(X, y).score(X_test, y_test)
-                    for e in EPSILONS
-                ]
+                [model.set_params(epsilon=e).fit(X, y).score(X_test, y_test) for e in EPSILONS]
                 for X, X_test, y, y_test in splits
             ]
             row(label, scores, TARGETS.get(name) if label.startswith("default") else None)
@@ -284,7 +281,7 @@ def accuracy(draws, names, python):
                 [query_score(model.set_params(epsilon=e), split, rng) for e in EPSILONS]
                 for split in splits
             ]
-            row(f"query, {N_QUERIES} rows, delta={delta:g}", scores)
+            row(f"query, {N_QUERIES} answers, delta={delta:g}", scores)
         linear = [[ada_ssp(split, y_bounds, e, rng) for e in EPSILONS] for split in splits]
         row("linear, AdaSSP", linear)
         if python:
@@ -355,7 +352,9 @@ def scale(rows, rounds):
             )
         wall, cpu, memory = medians["default"] / peer
         faster = "yes" if max(wall, cpu) < 1.0 else "NO"
-        print(f"  default is faster: {faster}; below a quarter: {'yes' if memory < 0.25 else 'NO'}")
+        print(
+            f"  default is faster: {faster}; below a quarter: {'yes' if memory < 0.25 else 'NO'}"
+        )
 
 
 def main():

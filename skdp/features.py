@@ -79,15 +79,14 @@ def kernel_matrix(kernel, X, Y=None, *, gamma, nu=1.5):
     X, Y = (part.toarray() if sparse.issparse(part) else part for part in (X, Y))
     # Sums over differences of coordinates have a small relative error, wherever the rows are.
     # Beyond the limit every kernel is zero.
-    if kernel == "rbf":
-        return np.exp(-np.minimum(gamma * cdist(X, Y, "sqeuclidean"), _FAR))
-    if kernel == "laplacian":
-        return np.exp(-np.minimum(gamma * cdist(X, Y, "cityblock"), _FAR))
-    distance = np.minimum(math.sqrt(2.0 * nu) * gamma * cdist(X, Y), _FAR)
-    if nu == 0.5:
-        return np.exp(-distance)
-    factor = 1.0 + distance + (distance**2 / 3.0 if nu == 2.5 else 0.0)
-    return factor * np.exp(-distance)
+    metrics = {"rbf": "sqeuclidean", "laplacian": "cityblock", "matern": "euclidean"}
+    factor = math.sqrt(2.0 * nu) * gamma if kernel == "matern" else gamma
+    with np.errstate(over="ignore"):
+        distance = np.minimum(factor * cdist(X, Y, metrics[kernel]), _FAR)
+    values = np.exp(-distance)
+    if kernel == "matern" and nu > 0.5:
+        values *= 1.0 + distance + (distance**2 / 3.0 if nu == 2.5 else 0.0)
+    return values
 
 
 def kernel_error(n_features_in, kappa=1.0):
@@ -139,21 +138,27 @@ class FourierFeatures:
         return 2 * len(self.frequencies)
 
     @property
-    def x_limit(self):
-        """Largest absolute entry of a row; larger ones are cut. Kernels have vanished there."""
-        typical = float(np.median(np.abs(self.frequencies)))
-        return 2.0 ** math.ceil(math.log2(64.0 / typical))
-
-    @property
     def x_step(self):
         """Power of two that entries of a row are rounded to a multiple of.
 
-        Frequencies are multiples of another one, such that all sums of products fit into the 53
-        bits of a float: phases are exact, and the features of a row a function of the row alone,
-        in whatever order and block they are computed.
+        It moves a phase by less than 1e-4 typically.
         """
-        bits = 52 - _FREQUENCY_BITS - math.ceil(math.log2(self.frequencies.shape[1]))
-        return self.x_limit * 2.0**-bits
+        typical = float(np.median(np.abs(self.frequencies)))
+        finest = 2.0 ** (math.floor(-math.log2(typical)) - 13)
+        # Kernels have vanished at 64 length scales; so far entries must reach at least.
+        return max(finest, 2.0 ** math.ceil(math.log2(64.0 / typical)) * 2.0**-self._x_bits)
+
+    @property
+    def x_limit(self):
+        """Largest absolute entry of a row; larger ones are cut."""
+        return self.x_step * 2.0**self._x_bits
+
+    @property
+    def _x_bits(self):
+        # Frequencies are multiples of a power of two as well, such that all sums of products fit
+        # into the 53 bits of a float. Phases are exact then, and the features of a row a
+        # function of the row alone, in whatever order and block they are computed.
+        return 52 - _FREQUENCY_BITS - math.ceil(math.log2(self.frequencies.shape[1]))
 
     def transform(self, X):
         """Compute the features.

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -36,7 +37,13 @@ from skdp.solvers.feature_ridge import (
     output_perturbation,
     sufficient_statistics,
 )
-from skdp.solvers.kernel_ridge import expand, solve_dual, solver_tolerance, value_error
+from skdp.solvers.kernel_ridge import (
+    expand,
+    rounding_bound,
+    solve_dual,
+    solver_tolerance,
+    value_error,
+)
 from skdp.theory.kernel_ridge import epsilon_rule, penalty_rule, sensitivity
 from skdp.theory.random_features import (
     NOISE_VARIANCE,
@@ -52,6 +59,9 @@ LOSSES = ("auto", "squared", "huber")
 
 # Where targets span [-1, 1].
 _CAP = 0.25
+# Bound on the norm of a row of the linear kernel, rounding included.
+_KAPPA = 1.0 + 1e-9
+
 # The choice of a mechanism must not depend on a number of rows that may be private.
 _TYPICAL_ROWS = 10_000
 
@@ -169,13 +179,16 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
     -----
     **Privacy.** With ``release="features"`` everything that `fit` stores is public or a function
     of releases that satisfy ``guarantee_`` together, whatever the data are. Predictions are
-    post-processing and free. With ``release="query"`` the same holds of the answers of `predict`
-    and `score`; the fitted object itself holds the training data under one private name, and so
+    post-processing and free. With ``release="query"`` the same holds of the answers of `predict`;
+    the fitted object itself holds the training data under one private name, and so
     does a pickle of it: neither may leave the curator. Copies within a process share one count
     of queries; a row that comes again is answered as before, free of charge.
 
     One scalar noise for the whole function, as in the paper's Lemma 1, would be void: the
     difference of two predictions is free of it.
+
+    `score` compares predictions with targets of the caller's. These must be public: a score on the
+    private targets is a new function of them, which nothing covers.
 
     What the guarantee does not cover: the time `fit` takes, errors about malformed input, a
     `SolverError`, and other uses of the same data, such as cross-validation without a ledger.
@@ -195,8 +208,8 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(5000, 2))
     >>> y = np.sin(3 * X[:, 0]) * X[:, 1]
-    >>> model = DPKernelRidge(epsilon=1.0, delta=1e-6, gamma=1.0).fit(X, y)
-    >>> bool(model.score(X, y) > 0.8)
+    >>> model = DPKernelRidge(epsilon=1.0, delta=1e-6, gamma=1.0).fit(X[:4000], y[:4000])
+    >>> bool(model.score(X[4000:], y[4000:]) > 0.7)
     True
     """
 
@@ -275,6 +288,9 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
         with unchanged_on_error(self):
             self._check_parameters()
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
+            if y.dtype.kind not in "biuf":
+                raise ValueError(f"y must hold numbers; got an array of dtype {y.dtype}.")
+            y = y.astype(np.float64)
             epsilon = self._epsilon(X.shape[0])
             target = ApproxDP(epsilon, float(self.delta), adjacency=self.adjacency)
             fit = self._fit_queries if self.release == "query" else self._fit_features
@@ -335,6 +351,11 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
         self._check_penalty()
         if self.residual_cap != "auto":
             _number_or_auto(residual_cap=self.residual_cap)
+            if not 1e-6 <= self._cap() <= 1e6:
+                raise ValueError(
+                    "residual_cap must be between 1e-6 and 1e6 times half the range of y_bounds; "
+                    f"got {self.residual_cap!r}."
+                )
         if self._epsilon_is_auto() and self.adjacency == "add-remove":
             raise ValueError(
                 "epsilon must be a number under adjacency='add-remove': the rule reads the "
@@ -432,7 +453,16 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
     def _fit_features(self, X, targets, target):
         n_samples, n_features = X.shape
         mechanism, n_components = self._resolved(target, n_features)
-        _check_memory(n_components)
+        if self.kernel == "linear":
+            rule = "X must have fewer columns, of which the linear kernel takes the square"
+        else:
+            rule = "n_components must be smaller"
+        _check_memory(
+            48.0 * n_components**2 + 16.0 * n_components * n_features,
+            rule,
+            f"; got {n_components}",
+        )
+        _check_noise(noise_level(n_components, target), n_components)
         guarantee, solve = self._plan(mechanism, n_components, n_samples, target)
         charge(self, guarantee)
 
@@ -580,17 +610,48 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
         penalty = None if isinstance(self.alpha, str) else self._scaled(self.alpha)
         if penalty is None and self._epsilon_is_auto():
             penalty = penalty_rule(n_samples, target.epsilon, float(self.source_smoothness))
+        _check_noise(level, 1)
+        automatic = isinstance(self.alpha, str)
         penalty, distance, cap = self._distance(squared, n_samples, level, penalty)
+        error = kernel_error(n_features, _KAPPA)
+
+        def shortfall(penalty, distance):
+            """Tolerance that floating point certifies over the one that is needed."""
+            tolerance = solver_tolerance(sensitivity=min(distance, 2.0), penalty=penalty)
+            reachable = rounding_bound(
+                # Private numbers of rows must not decide.
+                n_samples=n_samples if self.adjacency == "replace-one" else 20_000,
+                penalty=penalty,
+                y_bound=1.0,
+                kernel_error=error,
+                kappa=_KAPPA,
+                huber_width=math.inf if squared else cap,
+            )
+            return reachable / tolerance
+
+        while automatic and shortfall(penalty, distance) > 1.0 and penalty < 1e12:
+            penalty, distance, cap = self._distance(squared, n_samples, level, 2.0 * penalty)
+        if self.adjacency == "replace-one" and shortfall(penalty, distance) > 1.0:
+            raise ValueError(
+                f"alpha must be larger for {n_samples} rows, as floating point could not "
+                f"certify the solution; got {self.alpha!r}."
+            )
         tolerance = solver_tolerance(sensitivity=min(distance, 2.0), penalty=penalty)
         guarantee = query_guarantee(target, n_queries)
-        _check_memory(n_samples, name="the number of rows", each=24.0)
+        if self.adjacency == "replace-one":
+            _check_memory(
+                32.0 * n_samples**2 + 8.0 * X.shape[0] * n_features,
+                "X must have fewer rows with release='query', which holds their kernel matrix",
+                f"; got {n_samples}",
+            )
         charge(self, guarantee)
 
         _, noise_state = self._random_streams()
         secret = os.urandom(32) if noise_state is None else noise_state.bytes(32)
         if linear:
             X = clip_rows(X, float(self.x_norm)) / float(self.x_norm)
-        error = kernel_error(n_features, 1.0 + 1e-9)
+        else:
+            X = X.toarray() if issparse(X) else X.copy()  # the caller may change it
         predictor = _ExactPredictor(X, self.kernel, float(self.gamma), self.nu, self.x_norm)
         predictor.coef = solve_dual(
             kernel_matrix(self.kernel, X, gamma=predictor.gamma, nu=self.nu),
@@ -598,7 +659,7 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
             penalty=penalty,
             tolerance=tolerance,
             kernel_error=error,
-            kappa=1.0 + 1e-9,
+            kappa=_KAPPA,
             huber_width=math.inf if squared else cap,
         )
         answers = QueryAnswers(
@@ -606,7 +667,7 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
             bound=1.0,
             # The linear kernel exceeds one by rounding, and distances grow with its cube at most.
             sensitivity=distance * (1.0 + 1e-8),
-            error=value_error(tolerance=tolerance, penalty=penalty, kappa=1.0 + 1e-9),
+            error=value_error(tolerance=tolerance, penalty=penalty, kappa=_KAPPA),
             guarantee=target,
             n_queries=n_queries,
             secret=secret,
@@ -639,15 +700,22 @@ class _ExactPredictor:
         return expand(K, self.coef)
 
 
-def _check_memory(size, *, name="n_components", each=48.0):
-    needed = each * size**2  # matrices of that size, their noise or factors, and workspace
+def _check_noise(level, size):
+    """Refuse noise that no integer of the lattice could hold; ``level`` is for sensitivity 1."""
+    if 1000.0 * level * math.sqrt(size) > 2.0**50:
+        raise ValueError(
+            "epsilon must be larger: the noise would not fit into the 53 bits of a float. With "
+            "release='query', fewer n_queries need less noise."
+        )
+
+
+def _check_memory(needed, rule, given=""):
     try:
         available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
         available = 2**34
     if needed > available:
         raise ValueError(
-            f"{name} must be small enough for matrices of its square, which would take "
-            f"{needed / 2**30:.0f} GiB of the {available / 2**30:.0f} GiB of this machine; "
-            f"got {size}."
+            f"{rule}: the fit would take {needed / 2**30:.0f} GiB of the "
+            f"{available / 2**30:.0f} GiB of this machine{given}."
         )

@@ -33,7 +33,8 @@ __all__ = [
 ]
 
 _UNIT = 2.0**-53
-_DIGIT = 127.0  # its square times the length of a block is below 2**24
+_LARGEST = 127.0  # its square times the length of a block is below 2**24
+_RESIDUAL_BITS = 20  # with 7 of a feature, exact for 2**26 rows
 
 # Certified error of sums over features, as a share of the bound on one record.
 _ERROR_SHARE = 1e-3
@@ -162,9 +163,8 @@ class IntegerFeatureBlocks(FeatureBlocks):
     Cosines and sines are rounded to 1/127. That moves a row by less than 0.6 percent of its
     norm, which ``row_norm`` includes, and the kernel by next to nothing. Products of two such
     integers summed over a block are below 2**24, so that single precision has them without error,
-    and a feature takes one byte. Residuals are rounded to two digits of that size.
-
-    So is everything that the data enter without rounding error, whatever the order of sums.
+    and a feature takes one byte. Weights and residuals are rounded as well. So no sum that the
+    data enter has a rounding error, in whatever order it is formed.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ class IntegerFeatureBlocks(FeatureBlocks):
     def __init__(self, X, targets, features, *, cache_size=2**30):
         super().__init__(X, targets, features, cache_size=cache_size)
         # 127 sqrt(D) times the features is within 1/2 of the integers in each of 2 D coordinates.
-        self.unit = 1.0 / (_DIGIT * math.sqrt(self.n_features / 2))
+        self.unit = 1.0 / (_LARGEST * math.sqrt(self.n_features / 2))
         self.row_norm = features.row_norm + math.sqrt(self.n_features) / 2 * self.unit
 
     def _make(self, X):
@@ -190,13 +190,16 @@ class IntegerFeatureBlocks(FeatureBlocks):
 
     def capped_sum(self, weights, cap):
         """Sum of the rows times their residuals, these capped; without error."""
-        weights = (weights * self.unit).astype(np.float32)
         total = np.zeros(self.n_features)
+        # Weights are rounded as well: scores must be a function of the row, whatever the order of
+        # their sums. Integers below 2**53 are exact in double precision.
+        bits = 52 - 7 - math.ceil(math.log2(self.n_features))
+        weights = _rounded(weights * self.unit, bits)
         for made, targets in self._made():
-            rows = made.astype(np.float32)
-            residuals = (rows @ weights).astype(np.float64) - targets
-            total += self._exact_sum(rows, residuals / cap)
-        return total * (cap * self.unit), 0.0
+            rows = made.astype(np.float64)
+            residuals = np.clip((rows @ weights - targets) / cap, -1.0, 1.0)
+            total += np.rint(residuals * 2.0**_RESIDUAL_BITS) @ rows
+        return total * (cap * self.unit * 2.0**-_RESIDUAL_BITS), 0.0
 
     def second_moments(self):
         """Sum of the outer products of the rows; without error."""
@@ -207,13 +210,12 @@ class IntegerFeatureBlocks(FeatureBlocks):
             total += part
         return _symmetric(total) * self.unit**2, 0.0
 
-    def _exact_sum(self, rows, numbers):
-        """Sum of integer rows times numbers clipped to [-1, 1] and rounded to 1/127**2."""
-        whole = np.rint(np.clip(numbers, -1.0, 1.0) * _DIGIT**2)
-        high = np.rint(whole / _DIGIT)
-        digits = np.stack([high, whole - _DIGIT * high], axis=1).astype(np.float32)
-        sums = (rows.T @ digits).astype(np.float64)
-        return sums[:, 0] / _DIGIT + sums[:, 1] / _DIGIT**2
+
+def _rounded(numbers, bits):
+    """Round to multiples of a power of two, so that the largest takes ``bits`` bits."""
+    largest = max(float(np.abs(numbers).max()), 1e-200)
+    unit = 2.0 ** (math.ceil(math.log2(largest)) - bits)
+    return np.rint(numbers / unit) * unit
 
 
 def _symmetric(upper):
@@ -271,7 +273,7 @@ def gradient_descent(data, *, clip_norm, guarantee, noise, penalty=0.0):
         values, vectors = linalg.eigh(released, check_finite=False, overwrite_a=True)
         values /= n_samples
     momentum, floor = plan.schedule(values)
-    curvatures = np.maximum(values, floor) + penalty / n_samples
+    curvatures = np.maximum(values + plan.margin, floor) + penalty / n_samples
 
     def precondition(gradient):
         if vectors is None:

@@ -75,6 +75,15 @@ class FeaturePlan:
     step_guarantee: GaussianDP
     gram_guarantee: GaussianDP | None
 
+    @property
+    def margin(self):
+        """What is added to a released curvature before steps are divided by it.
+
+        The true one may be larger by ``edge``, and Nesterov's iteration with momentum m stands
+        steps that are too long by a factor of (2 + 2m) / (1 + 2m) only.
+        """
+        return (2.0 - (2.0 + 2.0 * _MOMENTUM) / (1.0 + 2.0 * _MOMENTUM)) * self.edge
+
     def schedule(self, curvatures):
         """Momentum, and floor of the curvatures that steps are divided by.
 

@@ -464,10 +464,13 @@ def test_epsilon_auto_reads_the_number_of_rows_only(r):
         (dict(alpha=1e-9), "alpha must be between"),
         (dict(x_norm=0.0), "x_norm must be a positive"),
         (dict(residual_cap=-1.0), "residual_cap must be a positive"),
+        (dict(residual_cap=1e-9), "residual_cap must be between 1e-6 and 1e6"),
+        (dict(epsilon=1e-14), "epsilon must be larger"),
+        (dict(release="query", n_queries=10**15), "epsilon must be larger: .* fewer n_queries"),
         (dict(residual_cap="large"), "residual_cap must be 'auto' or"),
         (dict(n_components=0), "n_components must be 'auto' or a positive int"),
         (dict(n_components=2.5), "n_components must be 'auto' or a positive int"),
-        (dict(n_components=10**7), "n_components must be small enough .* GiB"),
+        (dict(n_components=10**7), "n_components must be smaller: .* GiB"),
         (dict(release="all"), "release must be one of"),
         (dict(mechanism="objective"), "mechanism must be one of"),
         (dict(loss="hinge"), "loss must be one of"),
@@ -517,3 +520,47 @@ def test_the_mechanism_is_chosen_by_public_numbers():
         0.0: {"output perturbation on random features"},
         1e-5: {"noisy gradient descent on random features"},
     }
+
+
+# Found in review
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "matern", "linear"])
+def test_a_model_for_queries_does_not_follow_the_array_it_was_fitted_to(kernel):
+    X, y = problem(50)
+    twins = [
+        DPKernelRidge(kernel=kernel, release="query", n_queries=20, random_state=0)
+        for _ in range(2)
+    ]
+    for model, rows in zip(twins, (X, X.copy()), strict=True):
+        model.fit(rows, y)
+    points = X[:5].copy()
+    X[:] = 7.0
+    assert_allclose(twins[0].predict(points), twins[1].predict(points), rtol=0)
+
+
+@pytest.mark.parametrize("options", RELEASES, ids=name)
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int64, bool])
+def test_targets_of_any_numeric_type_are_taken_in_double_precision(options, dtype):
+    X, y = problem(50)
+    narrow = (100 * y).astype(dtype)
+    bounds = (0.0, 2e5)
+    fits = [
+        DPKernelRidge(y_bounds=bounds, random_state=0, **options).fit(X, target)
+        for target in (narrow, narrow.astype(float))
+    ]
+    assert_allclose(*(fit.predict(X[:5]) for fit in fits), rtol=0)
+
+
+def test_targets_that_are_not_numbers_are_refused():
+    X, y = problem(50)
+    with pytest.raises(ValueError, match="y must hold numbers"):
+        DPKernelRidge().fit(X, np.where(y > 0, "high", "low"))
+
+
+@pytest.mark.parametrize("epsilon", [1e5, 1e8])
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_the_automatic_penalty_of_queries_can_be_certified(epsilon, adjacency):
+    X, y = problem(1000)
+    model = DPKernelRidge(epsilon, release="query", n_queries=20, adjacency=adjacency).fit(X, y)
+    assert_allclose(model.predict(X[:20]), y[:20], atol=0.2)

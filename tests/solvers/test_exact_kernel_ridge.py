@@ -183,19 +183,33 @@ def test_the_certificate_holds_in_sixty_digits(penalty, huber_width):
         assert distance(K, coef, exact) <= tolerance / penalty
 
 
+def gradient_norm(K, coef, y, penalty):
+    """Norm of the gradient of the squared loss in the function space, in 60 digits."""
+    with mpmath.workdps(60):
+        K, y, coef = (mpmath.matrix(a.tolist()) for a in (K, y, coef))
+        weights = K * coef - y + mpmath.mpf(penalty) * coef
+        return float(mpmath.sqrt((weights.T * K * weights)[0]))
+
+
 def test_the_certificate_holds_where_rounding_decides():
-    # Two targets at one row, and hardly a penalty: large coefficients cancel.
+    # Several targets at one row, and hardly a penalty: large coefficients cancel.
     rng = np.random.default_rng(6)
-    for _ in range(100):
-        n = int(rng.integers(2, 5))
-        K = np.full((n, n), 0.75)
-        y = rng.uniform(-1.0, 1.0, n)
-        public = {"penalty": 10.0 ** rng.uniform(-6, 0), "kernel_error": 0.0}
-        tolerance, coef = smallest_certified(K, y, factor=1.2, **public)
-        exact = exact_solution(K, y, public["penalty"], math.inf)
-        assert distance(K, coef, exact) <= tolerance / public["penalty"]
-        bound = rounding_bound(n_samples=n, y_bound=1.0, **public)
-        solve_dual(K, y, tolerance=bound, **public)
+    for _ in range(60):
+        n = int(rng.integers(2, 12))
+        K, y = np.full((n, n), 0.7), rng.uniform(-1.0, 1.0, n)
+        penalty = 10.0 ** rng.uniform(-6, -2)
+        tolerance, coef = smallest_certified(K, y, factor=1.2, penalty=penalty, kernel_error=0.0)
+        assert 0.0 < gradient_norm(K, coef, y, penalty) <= tolerance < 1e-6
+
+
+def test_opposite_targets_at_one_row_are_certified():
+    # The function is zero, and the search along a step sees nothing but rounding.
+    rng = np.random.default_rng(10)
+    for _ in range(300):
+        public = {"penalty": 10.0 ** rng.uniform(-7, 1.5), "kernel_error": 17 * UNIT}
+        tolerance = rounding_bound(n_samples=2, y_bound=1.0, **public)
+        coef = solve_dual(np.ones((2, 2)), np.array([-1.0, 1.0]), tolerance=tolerance, **public)
+        assert_allclose(coef * public["penalty"], [-1.0, 1.0], rtol=1e-6)
 
 
 @pytest.mark.parametrize("huber_width", [0.3, math.inf])

@@ -1,6 +1,5 @@
 """Regression on features: what is released, with how much noise, and what it tends to."""
 
-import inspect
 import math
 import tracemalloc
 
@@ -12,16 +11,19 @@ from scipy import optimize, sparse
 from scipy.special import huber
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
-from spies import Ruler, composed, let_the_solver_err, noise_scale, transcript
+from spies import composed, let_the_solver_err, noise_scale, transcript
 
 from skdp._random import noise_source
 from skdp.exceptions import SolverError
-from skdp.features import NormalisedRows, fourier_features
+from skdp.features import fourier_features
 from skdp.losses import HuberLoss
+from skdp.mechanisms import additive_law
 from skdp.privacy import ApproxDP, GaussianDP, gaussian_delta
 from skdp.solvers import feature_ridge
 from skdp.solvers.feature_ridge import (
     FeatureBlocks,
+    IntegerFeatureBlocks,
+    NormalisedRows,
     gradient_descent,
     output_perturbation,
     sufficient_statistics,
@@ -48,13 +50,14 @@ def row_of(features, kind):
     return here + np.linalg.pinv(features.frequencies) @ np.full(6, turn)
 
 
-def blocks(features, rows, targets, adjacency, layout="dense", **options):
-    fixed = adjacency == "replace-one"
-    X = LAYOUTS[layout](np.reshape(rows, (len(targets), -1)))
-    return FeatureBlocks(X, np.asarray(targets), features, fixed_places=fixed, **options)
+def blocks(features, rows, targets, layout="dense", **options):
+    kind = FeatureBlocks if isinstance(features, NormalisedRows) else IntegerFeatureBlocks
+    return kind(LAYOUTS[layout](np.asarray(rows)), np.asarray(targets), features, **options)
 
 
-def neighbours(features, adjacency, layout="dense", *, other="here", target=-1.0, n=3000, pull=0.0):
+def neighbours(
+    features, adjacency, layout="dense", *, other="here", target=-1.0, n=3000, pull=0.0
+):
     """Many rows that are all alike, and a record whose target they do not reach.
 
     It is replaced by a record with features ``other`` and the given target, or removed.
@@ -66,7 +69,7 @@ def neighbours(features, adjacency, layout="dense", *, other="here", target=-1.0
         there = [rows, targets]
     else:
         there = [np.vstack([row_of(features, other), rows]), np.append(target, targets)]
-    return [blocks(features, *each, adjacency, layout) for each in (here, there)]
+    return [blocks(features, *each, layout) for each in (here, there)]
 
 
 def descent(data, guarantee, *, clip_norm=0.25, penalty=0.0, seed=0, noise=None):
@@ -100,172 +103,212 @@ def spent(here, there, solve, guarantee):
 
 # Features, block by block.
 
+KINDS = [FeatureBlocks, IntegerFeatureBlocks]
+
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("n", [0, 1, 1023, 1024, 1025, 3000])
-@pytest.mark.parametrize("fixed_places", [False, True])
-def test_sums_over_features_visit_every_row_once(fixed_places, n, layout):
+@pytest.mark.parametrize("kind", KINDS)
+def test_sums_over_features_visit_every_row_once(kind, n, layout):
     rng = np.random.default_rng(0)
     X, targets = rng.normal(size=(n, 3)), rng.uniform(-1.0, 1.0, n)
     features = fourier_features("matern", 3, n_components=10, gamma=0.7, random_state=1)
-    weights = rng.normal(size=(1, 10))
-    Z = features.transform(X)
-    expected = Z.T @ np.clip(Z @ weights[0] - targets, -0.4, 0.4)
-    for cache_size in (0, 2**29):
-        data = FeatureBlocks(
-            LAYOUTS[layout](X), targets, features, fixed_places=fixed_places, cache_size=cache_size
-        )
-        assert (data.n_samples, data.n_features) == (n, 10)
-        for _ in range(2):  # made anew, or kept
-            gradient, total = data.gradient(HuberLoss(0.4), weights, total=True)
-            atol = 1e-6 * n + 1e-12
-            assert_allclose(gradient, expected[np.newaxis], atol=atol)
-            assert_allclose(data.second_moments(), Z.T @ Z, atol=atol)
-            assert_allclose(data.target_moments(), Z.T @ targets, atol=atol)
-            assert_allclose(total, huber(0.4, Z @ weights[0] - targets).sum(), atol=atol)
-        assert_array_equal(data.second_moments(), data.second_moments().T)
+    weights = rng.normal(size=10)
+    data = kind(LAYOUTS[layout](X), targets, features)
+    assert (data.n_samples, data.n_features) == (n, 10)
+    Z = np.vstack([rows for rows, _ in data.blocks] or [np.empty((0, 10))])
+    y = np.hstack([part for _, part in data.blocks] or [[]])
+    assert_array_equal(y, targets)
+    # A digit is 1/127 of a cosine.
+    atol = 1e-7 if kind is FeatureBlocks else 0.51 / 127.0 / math.sqrt(5.0)
+    assert_allclose(Z, features.transform(X), atol=atol)
+    assert n == 0 or np.linalg.norm(Z, axis=1).max() <= data.row_norm
+    residuals = Z @ weights - targets
+    gradient, total = data.gradient(HuberLoss(0.4), weights[np.newaxis], total=True)
+    assert_allclose(gradient[0], Z.T @ np.clip(residuals, -0.4, 0.4), atol=1e-11 * (n + 1))
+    assert_allclose(total, huber(0.4, residuals).sum(), atol=1e-11 * (n + 1))
+    moments, error = data.second_moments()
+    assert_array_equal(moments, moments.T)
+    assert np.linalg.norm(moments - Z.T @ Z) <= error + 1e-11 * n
+    capped, error = data.capped_sum(weights, 0.4)
+    # Residuals are rounded to 1/127**2 of the cap at most.
+    rounding = 0.0 if kind is FeatureBlocks else 0.51 * 0.4 / 127.0**2 * n
+    assert np.linalg.norm(capped - gradient[0]) <= error + rounding + 1e-11 * n
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_features_are_the_same_whether_they_are_kept_or_made_anew(adjacency, layout):
+@pytest.mark.parametrize("kind", KINDS)
+def test_features_are_the_same_whether_they_are_kept_or_made_anew(kind, layout):
     rng = np.random.default_rng(1)
     X, targets = rng.normal(size=(2500, 4)), rng.uniform(-1.0, 1.0, 2500)
     features = fourier_features("laplacian", 4, n_components=20, gamma=1.0, random_state=2)
-    guarantee = GaussianDP(2.0, adjacency=adjacency)
     kept, anew = (
-        blocks(features, X, targets, adjacency, layout, cache_size=size) for size in (2**29, 0)
+        kind(LAYOUTS[layout](X), targets, features, cache_size=size) for size in (2**29, 0)
     )
-    assert_array_equal(descent(kept, guarantee), descent(anew, guarantee))
+    for guarantee in (GaussianDP(2.0), GaussianDP(2.0, adjacency="add-remove")):
+        assert_array_equal(descent(kept, guarantee), descent(anew, guarantee))
     for (rows, y), (others, z) in zip(kept.blocks, anew.blocks, strict=True):
         assert_array_equal(rows, others)
         assert_array_equal(y, z)
         assert rows.dtype == others.dtype == np.float64
+    # A visit that ends early does not leave the rest out.
+    halfway = kind(LAYOUTS[layout](X), targets, features)
+    next(iter(halfway.blocks))
+    assert_array_equal(halfway.second_moments()[0], anew.second_moments()[0])
 
 
-def test_the_feature_matrix_is_never_whole_unless_it_is_small():
-    n, p = 12_000, 600  # 29 megabytes in single precision
+@pytest.mark.parametrize("kind, cells", [(FeatureBlocks, 4), (IntegerFeatureBlocks, 1)])
+def test_the_feature_matrix_is_never_whole_unless_it_is_small(kind, cells):
+    n, p = 40_000, 250
     X = np.random.default_rng(2).normal(size=(n, 3))
     features = fourier_features("rbf", 3, n_components=p, gamma=1.0, random_state=0)
     peaks = {}
-    for cache_size in (0, 2**29):
-        data = FeatureBlocks(X, X[:, 0], features, fixed_places=True, cache_size=cache_size)
+    for cache_size in (0, 2**30):
+        data = kind(X, X[:, 0], features, cache_size=cache_size)
         tracemalloc.start()
-        data.gradient(HuberLoss(1.0), np.zeros((1, p)))
+        data.capped_sum(np.zeros(p), 1.0)
         data.second_moments()
         peaks[cache_size] = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    # A few squares of p and a few blocks of 5 megabytes.
-    assert peaks[0] < 25e6 < 29e6 < peaks[2**29]
-    # Too large for the default: 720 megabytes.
-    wide = NormalisedRows(60_000, 1.0)
-    assert FeatureBlocks(np.empty((3000, 0)), X[:, 0], wide, fixed_places=True).blocks.cache is None
+    # A few squares of p and a few blocks of 2 megabytes.
+    assert peaks[0] < 9e6 < cells * n * p < peaks[2**30] < cells * n * p + 9e6
+    # The smallest that is kept, and the smallest that is not.
+    for rows, few in ((10, True), (11, False)):
+        data = kind(X[:rows], X[:rows, 0], features, cache_size=10 * p * 8)
+        list(data.blocks)
+        again = [rows for rows, _ in data._made()], [rows for rows, _ in data._made()]
+        assert kind is IntegerFeatureBlocks or (again[0][0] is again[1][0]) == few
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
-def test_both_precisions_agree(kernel):
+def test_integer_features_make_nearly_the_same_fit(kernel):
     rng = np.random.default_rng(3)
     X, targets = rng.normal(size=(2000, 8)), rng.uniform(-1.0, 1.0, 2000)
     features = fourier_features(kernel, 8, n_components=60, gamma=0.3, random_state=3)
-    single, double = (blocks(features, X, targets, adjacency) for adjacency in ADJACENCIES)
-    weights = rng.normal(size=(1, 60))
-    for name, arguments in (
-        ("gradient", (HuberLoss(0.25), weights)),
-        ("second_moments", ()),
-        ("target_moments", ()),
-    ):
-        one, two = (getattr(data, name)(*arguments) for data in (single, double))
-        one, two = (np.asarray(each[0] if name == "gradient" else each) for each in (one, two))
-        assert 0.0 < np.linalg.norm(one - two) / 2000 < 1e-5
+    exact, whole = (kind(X, targets, features) for kind in KINDS)
+    weights = rng.normal(size=60)
+    for name, arguments in (("capped_sum", (weights, 0.25)), ("second_moments", ())):
+        one, two = (getattr(data, name)(*arguments)[0] for data in (exact, whole))
+        assert 0.0 < np.linalg.norm(one - two) / 2000 < 1e-3
     fits = [
-        feature_ridge.minimise(HuberLoss(0.25), data, penalty=20.0, tolerance=1e-5)
-        for data in (single, double)
+        feature_ridge.minimise(HuberLoss(0.25), data, penalty=20.0, tolerance=1e-5)[0]
+        for data in (exact, whole)
     ]
-    assert_allclose(*fits, atol=1e-4)
+    # Predictions of one by the features of the other.
+    Z = features.transform(X)
+    assert np.std(Z @ fits[0] - Z @ fits[1]) < 0.02 * np.std(Z @ fits[0])
 
 
-# Certificates. In double precision they cover the features, wherever in a block a row stands;
-# in single precision the features of a row at its place are exact by definition.
+# What neighbours rest on: sums of integer features are those of the rows, in any order; other
+# sums have a certified error.
 
 
-@pytest.mark.parametrize("far", [False, True])
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_the_error_of_sums_is_certified_in_extended_precision(adjacency, far):
+@pytest.mark.parametrize("p", [2, 12, 1000, 2000])
+def test_removing_a_row_removes_its_share_of_a_sum_and_nothing_else(p):
+    # Many rows alike, so that all would round the other way at once if places mattered.
     rng = np.random.default_rng(4)
-    features = fourier_features("rbf", 5, n_components=30, gamma=0.5, random_state=4)
-    X = rng.normal(size=(2100, 5)) * (1e12 if far else 1.0)
-    targets = rng.uniform(-1.0, 1.0, 2100)
-    data = blocks(features, X, targets, adjacency)
-    rows = X.astype(np.longdouble)
-    norms = np.sqrt((rows**2).sum(axis=1, keepdims=True))
-    rows *= np.minimum(1, np.longdouble(features.x_limit) / norms)
-    phases = rows @ features.frequencies.T.astype(np.longdouble)
-    Z = np.hstack([np.cos(phases), np.sin(phases)]) / np.sqrt(np.longdouble(15))
-    if adjacency == "replace-one":
-        Z = np.vstack([block for block, _ in data.blocks]).astype(np.longdouble)
-    weights = 3.0 * rng.normal(size=(1, 30))
-    loss = HuberLoss(0.7)
-    exact = Z.T @ np.clip(Z @ weights[0] - targets, -0.7, 0.7)
-    error = np.linalg.norm((data.gradient(loss, weights)[0][0] - exact).astype(float))
-    assert error <= data.rounding_error(loss, weights)
-    error = np.linalg.norm((data.target_moments() - Z.T @ targets).astype(float))
-    assert error <= data.rounding_error(HuberLoss(1.0), 0.0 * weights)
-    error = np.linalg.norm((data.second_moments() - Z.T @ Z).astype(float))
-    assert error <= data.moments_error()
+    features = fourier_features("rbf", 5, n_components=p, gamma=0.5, random_state=4)
+    X = np.repeat(rng.normal(size=(9, 5)), 130, axis=0)
+    targets = rng.uniform(-0.1, 0.1, len(X))
+    targets[:700] = targets[0]
+    whole = blocks(features, X, targets)
+    places = rng.permutation(len(X))
+    mixed = blocks(features, X[places], targets[places])
+    less = blocks(features, X[1:], targets[1:])
+    (row,), _ = next(iter(blocks(features, X[:1], targets[:1]).blocks))
+    scales = np.append(10.0 ** rng.uniform(-3, 1, size=12), 0.0)
+    for scale in scales:
+        weights = scale * rng.normal(size=p)
+        cap = float(10.0 ** rng.uniform(-1, 0.5))
+        sums = [data.capped_sum(weights, cap)[0] for data in (whole, mixed, less)]
+        one = blocks(features, X[:1], targets[:1]).capped_sum(weights, cap)[0]
+        tiny = 1e-13 * len(X) * cap
+        assert_allclose(sums[0], sums[1], rtol=0.0, atol=tiny)
+        assert_allclose(sums[0] - sums[2], one, rtol=0.0, atol=tiny)
+        # The share is the row times its capped residual, which digits of weights keep.
+        residual = np.clip(row @ weights - targets[0], -cap, cap)
+        atol = 1e-4 * cap + 1e-6 * scale * math.sqrt(p)
+        assert_allclose(one, residual * row, rtol=0.0, atol=atol)
+        assert np.linalg.norm(one) <= cap * whole.row_norm
+    moments = [data.second_moments()[0] for data in (whole, mixed, less)]
+    assert_array_equal(moments[0], moments[1])
+    assert_allclose(moments[0] - moments[2], np.outer(row, row), rtol=0.0, atol=1e-10)
 
 
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_half_a_million_rows_can_be_certified(adjacency):
-    # Weights of this norm are what the noise alone makes of 2,000 features.
+@pytest.mark.parametrize("n, d", [(1, 2), (2100, 30), (300, 700)])
+def test_the_error_of_other_sums_is_certified_in_extended_precision(n, d):
+    rng = np.random.default_rng(5)
+    X = 10.0 * rng.normal(size=(n, d))
+    targets = rng.uniform(-1.0, 1.0, n)
+    data = blocks(NormalisedRows(d, 3.0), X, targets)
+    Z = np.vstack([rows for rows, _ in data.blocks]).astype(np.longdouble)
+    assert np.sqrt((Z**2).sum(axis=1)).max() <= data.row_norm
+    for size, cap in ((0.0, 1.0), (3.0, 0.7), (300.0, 100.0)):
+        weights = size * rng.normal(size=d)
+        exact = Z.T @ np.clip(Z @ weights - targets, -cap, cap)
+        found, error = data.capped_sum(weights, cap)
+        assert np.linalg.norm((found - exact).astype(float)) <= error
+        assert error == data.rounding_error(HuberLoss(cap), weights[np.newaxis])
+    found, error = data.second_moments()
+    assert np.linalg.norm((found - Z.T @ Z).astype(float)) <= error < 1e-9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_half_a_million_rows_can_be_certified(kind):
     features = fourier_features("rbf", 10, n_components=100, gamma=0.5, random_state=0)
-    data = blocks(features, np.zeros((1, 10)), [0.0], adjacency)
+    data = kind(np.zeros((1, 10)), np.zeros(1), features)
     data.n_samples = 500_000
-    seen = []
+    # Weights of a norm that the noise alone makes of 2,000 features.
+    weights = np.full(100, 1.5 * math.sqrt(NOISE_VARIANCE * 2000) / 10)
+    sums = kind.capped_sum, kind.second_moments
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(data, "check_rounding", lambda *options: seen.append(options))
-        descent(data, GaussianDP(1.0, adjacency=adjacency))
-    loss, _, largest = seen[0]
-    size = 1.5 * math.sqrt(NOISE_VARIANCE * 2000)
-    data.check_rounding(loss, np.full((1, 100), size / 10), largest)
-    assert data.moments_error() < 1e-3
-    assert largest <= 0.02 * loss.lipschitz * data.row_norm  # costs next to nothing
+        patch.setattr(kind, "_made", lambda self: iter(()))
+        patch.setattr(kind, "__len__", lambda self: 489)
+        errors = sums[0](data, weights, 0.25)[1], sums[1](data)[1]
+    # Shares of the largest sum of one record: they cost noise.
+    assert errors[0] <= 1e-3 * 0.25
+    assert errors[1] <= 1e-3
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("mechanism", ["gradient", "sufficient_statistics", "output"])
-def test_nothing_is_released_of_more_rows_than_can_be_certified(mechanism, adjacency):
-    data = blocks(LINEAR, np.ones((10, 6)), np.ones(10), adjacency)
-    data.moments_error = lambda: 0.5
-    data.rounding_error = lambda loss, weights: 0.5
-    guarantee = GaussianDP(1.0, adjacency=adjacency)
-    released = []
+@pytest.mark.parametrize("uncertain", ["capped_sum", "second_moments"])
+def test_nothing_is_released_of_more_rows_than_can_be_certified(uncertain, mechanism, adjacency):
+    data = blocks(LINEAR, np.ones((3000, 6)), np.ones(3000))
+    guarantee = GaussianDP(2.0, adjacency=adjacency)
+    computed = getattr(data, uncertain)
+    for error, passes in ((1e-4, True), (0.5, False)):
+        setattr(data, uncertain, lambda *options, error=error: (computed(*options)[0], error))
+        if not passes and uncertain == "capped_sum":
+            data.rounding_error = lambda loss, weights: 0.5
+        releases = []
 
-    def solve():
-        if mechanism == "gradient":
-            data.moments_error = lambda: 0.0
-            return descent(data, guarantee)
-        if mechanism == "sufficient_statistics":
-            return sufficient_statistics(data, guarantee=guarantee, noise=noise_source(0))
-        return output_perturbation(
-            data,
-            clip_norm=0.25,
-            penalty=1.0,
-            l2_sensitivity=0.5,
-            guarantee=ApproxDP(1.0, adjacency=adjacency),
-            noise=noise_source(0),
-        )
+        def solve():
+            if mechanism == "gradient":
+                return descent(data, guarantee)
+            if mechanism == "sufficient_statistics":
+                return sufficient_statistics(data, guarantee=guarantee, noise=noise_source(0))
+            free = ApproxDP(1.0, adjacency=adjacency)
+            return output(data, free, noise_source(0))
 
-    real = feature_ridge.noisy_release
+        with pytest.MonkeyPatch.context() as patch:
+            for module, name in spies.PLACES:
+                real = getattr(module, name)
 
-    def release(value, *options, **more):
-        released.append(np.shape(value))
-        return real(value, *options, **more)
+                def watched(value, *, real=real, releases=releases, **options):
+                    releases.append(np.shape(value))
+                    return real(value, **options)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(feature_ridge, "noisy_release", release)
-        with pytest.raises(SolverError):
-            solve()
-    assert (6,) not in released
+                patch.setattr(module, name, watched)
+            if passes or (mechanism == "output" and uncertain == "second_moments"):
+                solve()
+                assert (6,) in releases
+            else:
+                with pytest.raises(SolverError):
+                    solve()
+                # The number of rows may be known by then, or the other sum.
+                assert (6,) not in releases
+                assert uncertain == "capped_sum" or (21,) not in releases
 
 
 # Neighbours: given the same outputs so far, how far apart are the next exact values?
@@ -310,7 +353,7 @@ def test_the_gradients_of_a_descent_turn_around_where_a_record_does(
     distances, budgets, releases = spent(here, there, solve, guarantee)
     steps = np.array([release.value.shape == (here.n_features,) for release in releases])
     assert (distances[steps] > 0.96 * budgets[steps]).all()
-    assert (distances[~steps] < 1e-3).all() and steps.sum() == len(steps) - 1
+    assert (distances[~steps] < 0.01).all() and steps.sum() == len(steps) - 1
 
 
 @pytest.mark.parametrize("features", [LINEAR, FOURIER], ids=["linear", "fourier"])
@@ -377,8 +420,7 @@ def test_any_neighbours_are_within_the_budget(adjacency):
         if adjacency == "replace-one":
             others, labels = X.copy(), targets.copy()
             others[0], labels[0] = rng.normal(size=2), rng.choice([-1.0, 1.0])
-        here = blocks(features, X, targets, adjacency)
-        there = blocks(features, others, labels, adjacency)
+        here, there = blocks(features, X, targets), blocks(features, others, labels)
         clip_norm = 10.0 ** rng.uniform(-2, 1)
         spent(here, there, lambda data: descent(data, guarantee, clip_norm=clip_norm), guarantee)  # noqa: B023
         spent(
@@ -409,74 +451,76 @@ def output(data, guarantee, noise, *, clip_norm=0.25, penalty=1e3, distance=None
 
 
 @pytest.mark.parametrize("features", [LINEAR, FOURIER], ids=["linear", "fourier"])
-@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("epsilon, delta", [(1.0, 0.0), (1.0, 1e-5), (0.1, 1e-2)])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_worst_minimisers_are_as_far_apart_as_declared(adjacency, delta, features):
+def test_worst_minimisers_are_as_far_apart_as_declared(adjacency, epsilon, delta, features):
     # A large penalty keeps scores small and the residual of the odd record capped.
-    guarantee = ApproxDP(1.0, delta, adjacency=adjacency)
+    guarantee = ApproxDP(epsilon, delta, adjacency=adjacency)
     here, there = neighbours(features, adjacency, other="opposite", target=1.0, n=20, pull=1.0)
     shift = np.linalg.norm(
         output(here, guarantee, noise_source(0)) - output(there, guarantee, noise_source(0))
     )
     scale = noise_scale(lambda ruler: output(here, guarantee, ruler))
     assert scale == noise_scale(lambda ruler: output(there, guarantee, ruler))
-    attained = gaussian_delta(1.0, shift / scale) / delta if delta else shift / scale
-    assert (0.75 if delta else 0.97) < attained <= 1.0
+    gaussian = additive_law(here.n_features, guarantee) == "gaussian"
+    assert gaussian == (epsilon == 0.1 and delta > 0.0)
+    attained = (
+        gaussian_delta(epsilon, shift / scale) / delta if gaussian else shift / scale / epsilon
+    )
+    # Features that are rounded to integers are half a percent longer at most.
+    assert (0.75 if gaussian else 0.95) < attained <= 1.0
 
 
 def test_minimisers_of_squared_loss_get_as_far_apart_as_declared():
     # The tight pair: many short rows make room for a record that turns around. Nearly all of
     # the distance comes from the norm of the weights, not from the targets.
-    penalty = 0.02
-    n = 2001
-    lam = penalty / n
-    rows = np.tile([0.0, math.sqrt(lam)], (n, 1))
+    n, penalty = 50_000, 50.0
+    rows = np.tile([0.0, math.sqrt(penalty / n)], (n, 1))
     targets = np.ones(n)
-    other, labels = rows.copy(), targets.copy()
-    rows[0], targets[0] = np.ones(2) / math.sqrt(2.0), -1.0
-    other[0], labels[0] = np.array([1.0, -1.0]) / math.sqrt(2.0), 1.0
+    others, labels = rows.copy(), targets.copy()
+    rows[0], targets[0] = [math.sqrt(0.5), math.sqrt(0.5)], -1.0
+    others[0], labels[0] = [math.sqrt(0.5), -math.sqrt(0.5)], 1.0
+    here, there = (
+        blocks(NormalisedRows(2, 1.0), *each) for each in ((rows, targets), (others, labels))
+    )
+    options = {
+        "clip_norm": 1.01 * math.sqrt(n / penalty) + 1.0,  # out of reach
+        "penalty": penalty,
+        "distance": sensitivity(
+            loss="squared", penalty=penalty, y_bound=1.0, adjacency="replace-one", n_samples=n
+        ),
+    }
     guarantee = ApproxDP(1.0)
-    distance = sensitivity(
-        loss="squared", penalty=penalty, y_bound=1.0, adjacency="replace-one", n_samples=n
+    shift = np.linalg.norm(
+        output(here, guarantee, noise_source(0), **options)
+        - output(there, guarantee, noise_source(0), **options)
     )
-    cap = 1.01 * math.sqrt(n / penalty) + 1.0
-    data = [
-        blocks(NormalisedRows(2, 1.0), *each, "replace-one")
-        for each in ((rows, targets), (other, labels))
-    ]
-    fits = [
-        output(each, guarantee, noise_source(0), clip_norm=cap, penalty=penalty, distance=distance)
-        for each in data
-    ]
-    scale = noise_scale(
-        lambda ruler: output(
-            data[0], guarantee, ruler, clip_norm=cap, penalty=penalty, distance=distance
-        )
-    )
-    assert 0.8 < np.linalg.norm(fits[0] - fits[1]) / scale <= 1.0
+    scale = noise_scale(lambda ruler: output(here, guarantee, ruler, **options))
+    assert 0.8 < shift / scale <= 1.0
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_output_noise_covers_neighbours_and_errors_that_add_up(adjacency, monkeypatch):
+    # The first unit vector, so that errors of the solver are along the shift of minimisers.
     guarantee = ApproxDP(1.0, adjacency=adjacency)
-    worst = neighbours(LINEAR, adjacency, other="opposite", target=1.0, n=20, pull=1.0)
+    rows, targets = 1e6 * np.eye(1, 6).repeat(21, axis=0), np.append(1.0, -np.ones(20))
+    if adjacency == "replace-one":
+        worst = (rows, targets), (rows, -np.ones(21))
+    else:
+        worst = (rows, targets), (rows[1:], targets[1:])
     releases = []
-    for data, sign in zip(worst, (1.0, -1.0), strict=True):
-        direction = np.zeros(6)
-
-        def along(loss, data, *, penalty, tolerance, sign=sign, direction=direction):
-            weights = minimise(loss, data, penalty=penalty, tolerance=1e-5 * tolerance)
-            ((rows, _), *_) = worst[0].blocks
-            direction[:] = rows[0] / np.linalg.norm(rows[0])
-            return weights + sign * tolerance / penalty * direction
-
-        minimise = spies.minimise
-        monkeypatch.setattr(feature_ridge, "minimise", along)
+    for each, sign in zip(worst, (1.0, -1.0), strict=True):
+        data = blocks(LINEAR, *each)
+        let_the_solver_err(monkeypatch, feature_ridge, sign)
         (release,), _ = transcript(lambda data=data: output(data, guarantee, noise_source(0)))
         releases.append(release)
     here, there = releases
-    declared = here.options["l2_sensitivity"] + 2.0 * here.options["error"]
-    assert declared * (1 - 1e-5) < np.linalg.norm(here.value - there.value) <= declared
+    options = here.options
+    distance = np.linalg.norm(here.value - there.value)
+    declared = options["l2_sensitivity"] / LINEAR.row_norm**3 + 2.0 * options["error"]
+    # The error is a small part of the sensitivity, and the comparison resolves it.
+    assert abs(distance - declared) < 0.3 * options["error"]
+    assert distance <= options["l2_sensitivity"] + 2.0 * options["error"]
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -485,7 +529,7 @@ def test_minimisers_of_many_rows_can_be_certified(n, adjacency):
     rng = np.random.default_rng(6)
     X = rng.normal(size=(n, 3))
     features = fourier_features("rbf", 3, n_components=16, gamma=0.5, random_state=6)
-    data = blocks(features, X, np.clip(2.0 * np.sin(X[:, 0]), -1.0, 1.0), adjacency)
+    data = blocks(features, X, np.clip(2.0 * np.sin(X[:, 0]), -1.0, 1.0))
     weights = output(data, ApproxDP(1.0, adjacency=adjacency), noise_source(0), penalty=30.0)
     assert np.isfinite(weights).all()
 
@@ -505,7 +549,7 @@ def test_releases_live_on_lattices_that_do_not_depend_on_data(adjacency):
         steps = []
         for spread in (0.1, 30.0):
             X = spread * rng.normal(size=(50, 6))
-            data = blocks(LINEAR, X, rng.uniform(-1.0, 1.0, 50), adjacency)
+            data = blocks(LINEAR, X, rng.uniform(-1.0, 1.0, 50))
             releases, _ = transcript(lambda data=data, solve=solve: solve(data))
             steps.append([])
             for release in releases:
@@ -526,7 +570,7 @@ def test_every_release_draws_its_own_noise():
     rng = np.random.default_rng(8)
     n_features = 300
     X = rng.normal(size=(4000, n_features))
-    data = blocks(NormalisedRows(n_features, 1.0), X, 0.0 * X[:, 0], "add-remove")
+    data = blocks(NormalisedRows(n_features, 1.0), X, 0.0 * X[:, 0])
     guarantee = GaussianDP(1.0, adjacency="add-remove")
     releases, _ = transcript(lambda: descent(data, guarantee))
     noises = np.array(
@@ -552,18 +596,17 @@ def smooth_problem(n=1500, seed=9):
     return X, np.clip(np.sin(2.0 * X[:, 0]) * X[:, 1] / 2 + 0.2 * rng.normal(size=n), -1.0, 1.0)
 
 
-FREE = GaussianDP(1e6)
 SOME = fourier_features("rbf", 2, n_components=16, gamma=1.0, random_state=9)
 
 
-@pytest.mark.parametrize("penalty", [5.0, 300.0])
+@pytest.mark.parametrize("penalty", [20.0, 300.0])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("mechanism", ["gradient", "sufficient_statistics", "output"])
 def test_without_privacy_all_are_kernel_ridge_where_no_residual_is_capped(
     mechanism, adjacency, penalty
 ):
     X, targets = smooth_problem()
-    data = blocks(SOME, X, targets, adjacency)
+    data = blocks(SOME, X, targets)
     guarantee = GaussianDP(1e6, adjacency=adjacency)
     if mechanism == "gradient":
         weights = descent(data, guarantee, clip_norm=3.0, penalty=penalty)
@@ -574,13 +617,13 @@ def test_without_privacy_all_are_kernel_ridge_where_no_residual_is_capped(
     else:
         free = ApproxDP(1e8, adjacency=adjacency)
         weights = output(data, free, noise_source(0), clip_norm=3.0, penalty=penalty)
-    Z = SOME.transform(X)
+    Z = np.vstack([rows for rows, _ in data.blocks])
     ridge = Ridge(alpha=penalty, fit_intercept=False, tol=1e-12).fit(Z, targets)
-    # The lattice is a hundredth of a record's influence.
-    atol = 1e-3 if mechanism == "output" else 2e-4
+    # What is left is the lattice, a hundredth of a record's influence.
+    atol = 2e-3 if mechanism == "output" else 5e-4
     assert_allclose(weights, ridge.coef_, atol=atol * np.abs(ridge.coef_).max())
     kernel = KernelRidge(alpha=penalty, kernel="precomputed").fit(Z @ Z.T, targets)
-    assert_allclose(Z @ weights, kernel.predict(Z @ Z.T), atol=2 * atol)
+    assert_allclose(Z @ weights, kernel.predict(Z @ Z.T), atol=atol)
 
 
 @pytest.mark.parametrize("mechanism", ["gradient", "output"])
@@ -588,7 +631,8 @@ def test_without_privacy_all_are_kernel_ridge_where_no_residual_is_capped(
 def test_without_privacy_capped_residuals_leave_a_huber_regression(adjacency, mechanism):
     X, targets = smooth_problem()
     targets[:100] = 1.0  # outliers
-    Z = SOME.transform(X)
+    data = blocks(SOME, X, targets)
+    Z = np.vstack([rows for rows, _ in data.blocks])
 
     def objective(weights):
         residuals = Z @ weights - targets
@@ -599,7 +643,6 @@ def test_without_privacy_capped_residuals_leave_a_huber_regression(adjacency, me
         objective, np.zeros(16), jac=True, method="L-BFGS-B", options={"gtol": 1e-9, "ftol": 0.0}
     ).x
     ridge = Ridge(alpha=20.0, fit_intercept=False).fit(Z, targets).coef_
-    data = blocks(SOME, X, targets, adjacency)
     if mechanism == "gradient":
         weights = descent(data, GaussianDP(1e6, adjacency=adjacency), penalty=20.0)
     else:
@@ -612,7 +655,7 @@ def test_without_privacy_capped_residuals_leave_a_huber_regression(adjacency, me
 
 def test_statistics_take_the_public_penalty_and_survive_negative_eigenvalues():
     # Two rows: the noisy second moments have eigenvalues of both signs.
-    data = blocks(SOME, [[0.0, 0.0], [1.0, 1.0]], [1.0, -1.0], "replace-one")
+    data = blocks(SOME, [[0.0, 0.0], [1.0, 1.0]], [1.0, -1.0])
     guarantee = GaussianDP(0.5)
     for penalty in (None, 40.0):
         options = {"guarantee": guarantee, "penalty": penalty}
@@ -629,14 +672,16 @@ def test_statistics_take_the_public_penalty_and_survive_negative_eigenvalues():
         # Twice the deviation of an entry times the root of the size: the norm of such noise.
         used = penalty or 2.0 * math.sqrt(16.0) * moments.scale / math.sqrt(2.0)
         expected = np.linalg.solve(repaired + used * np.eye(16), products.released)
-        assert_allclose(weights, expected, rtol=0.05 if penalty is None else 1e-9)
+        # The lattice, which the penalty does not count, adds a few percent to the scale.
+        rtol = 0.05 if penalty is None else 1e-9
+        assert np.linalg.norm(weights - expected) <= rtol * np.linalg.norm(expected)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("n", [0, 1, 5])
 @pytest.mark.parametrize("features", [SOME, NormalisedRows(2, 1.0)], ids=["fourier", "linear"])
 def test_few_rows_are_enough(features, n, adjacency):
-    data = blocks(features, np.ones((n, 2)), np.ones(n), adjacency)
+    data = blocks(features, np.ones((n, 2)), np.ones(n))
     for mu in (1e-3, 1.0, 1e3):
         guarantee = GaussianDP(mu, adjacency=adjacency)
         fits = [
@@ -652,7 +697,7 @@ def test_few_rows_are_enough(features, n, adjacency):
 @pytest.mark.parametrize("n_features", [1, 3])
 def test_a_descent_is_the_mean_of_its_last_iterates(n_features):
     # One curvature and no second moments: the recursion by hand.
-    data = blocks(NormalisedRows(n_features, 1.0), np.eye(2, n_features), [0.5, 0.5], "replace-one")
+    data = blocks(NormalisedRows(n_features, 1.0), np.eye(2, n_features), [0.5, 0.5])
     releases, weights = transcript(lambda: descent(data, GaussianDP(0.01), clip_norm=100.0))
     plan = feature_ridge.plan_features(
         n_samples=2.0, n_components=n_features, clip_norm=100.0, guarantee=GaussianDP(0.01)
@@ -671,7 +716,7 @@ def test_a_descent_is_the_mean_of_its_last_iterates(n_features):
 def test_descents_do_not_diverge_where_curvatures_hide_in_the_noise(p, n, mu, cap):
     # All curvatures are equal, and as large as the noise that hides them.
     X = np.tile(np.eye(p), (math.ceil(n / p), 1))
-    data = blocks(NormalisedRows(p, 1.0), X, np.zeros(len(X)), "replace-one")
+    data = blocks(NormalisedRows(p, 1.0), X, np.zeros(len(X)))
     weights = descent(data, GaussianDP(mu), clip_norm=cap)
     # The variance of a prediction, six standard deviations up.
     assert np.mean(weights**2) <= NOISE_VARIANCE * (1 + 6.0 * math.sqrt(2.0 / p))

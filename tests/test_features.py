@@ -1,0 +1,335 @@
+"""Kernels, and random features whose products are the kernels on average."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.gaussian_process.kernels import Matern
+from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, rbf_kernel
+
+from skdp.features import (
+    KERNELS,
+    FourierFeatures,
+    check_kernel,
+    fourier_features,
+    kernel_error,
+    kernel_matrix,
+)
+
+FOURIER = [("rbf", 1.5), ("laplacian", 1.5), ("matern", 0.5), ("matern", 1.5), ("matern", 2.5)]
+LAYOUTS = {"dense": np.asarray, "fortran": np.asfortranarray, "csr": sparse.csr_array}
+
+
+# Kernels.
+
+
+@pytest.mark.parametrize("layout", [*LAYOUTS, "csr matrix"])
+@pytest.mark.parametrize("gamma", [0.01, 1.0, 3.7])
+def test_kernels_are_those_of_scikit_learn(gamma, layout):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(30, 4)), rng.normal(size=(7, 4))
+    Y[0] = X[0]  # no distance at all
+    to = {**LAYOUTS, "csr matrix": sparse.csr_matrix}[layout]
+    for other, stored in ((None, None), (Y, to(Y))):
+        for kernel, reference in (
+            ("rbf", lambda X, Y: rbf_kernel(X, Y, gamma=gamma)),
+            ("laplacian", lambda X, Y: laplacian_kernel(X, Y, gamma=gamma)),
+            ("linear", linear_kernel),
+        ):
+            found = kernel_matrix(kernel, to(X), stored, gamma=gamma)
+            assert type(found) is np.ndarray
+            assert_allclose(found, reference(X, other), rtol=1e-9, atol=1e-12)
+        for nu in (0.5, 1.5, 2.5):
+            found = kernel_matrix("matern", to(X), stored, gamma=gamma, nu=nu)
+            assert_allclose(found, Matern(1.0 / gamma, nu=nu)(X, other), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel, nu", FOURIER)
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_the_error_of_a_kernel_is_bounded_wherever_rows_are(offset, kernel, nu):
+    rng = np.random.default_rng(1)
+    X = offset + rng.normal(size=(12, 5)) * 10.0 ** rng.uniform(-8, 3, size=(12, 1))
+    found = kernel_matrix(kernel, X, gamma=0.7, nu=nu)
+    with mpmath.workdps(40):
+        for i, x in enumerate(X):
+            for j, y in enumerate(X):
+                differences = [mpmath.mpf(a) - mpmath.mpf(b) for a, b in zip(x, y, strict=True)]
+                gamma = mpmath.mpf(0.7)
+                if kernel == "laplacian":
+                    exact = mpmath.exp(-gamma * mpmath.fsum(abs(t) for t in differences))
+                else:
+                    square = mpmath.fsum(t**2 for t in differences)
+                    r = mpmath.sqrt(2 * mpmath.mpf(nu) * square) * gamma
+                    exact = {
+                        ("rbf", 1.5): mpmath.exp(-gamma * square),
+                        ("matern", 0.5): mpmath.exp(-r),
+                        ("matern", 1.5): (1 + r) * mpmath.exp(-r),
+                        ("matern", 2.5): (1 + r + r**2 / 3) * mpmath.exp(-r),
+                    }[kernel, nu]
+                assert abs(found[i, j] - exact) <= kernel_error(5)
+    assert_array_equal(np.diag(found), 1.0)
+    assert kernel_error(5) < 1e-14
+
+
+@pytest.mark.parametrize("kernel, nu", FOURIER)
+def test_kernels_vanish_between_rows_that_are_as_far_as_can_be(kernel, nu):
+    for far in (1e30, 1e150, 1e153, 1e300):
+        X = np.array([[far, 0.0], [-far, far], [0.0, 0.0]])
+        for gamma in (1.0, 1e30):
+            assert_array_equal(kernel_matrix(kernel, X, gamma=gamma, nu=nu), np.eye(3))
+
+
+# The approximation.
+
+
+def points(d):
+    """A few rows at distances at which kernels change, in general position."""
+    rng = np.random.default_rng(2)
+    return 0.4 * rng.normal(size=(6, d)) / math.sqrt(d) * np.array([[0.0, 0.5, 1, 2, 4, 6]]).T
+
+
+@pytest.mark.parametrize("orthogonal", [True, False])
+@pytest.mark.parametrize("d, n_components", [(1, 2), (2, 14), (9, 4), (4, 8), (3, 20)])
+@pytest.mark.parametrize("kernel, nu", FOURIER)
+def test_products_of_features_are_the_kernel_on_average(
+    kernel, nu, d, n_components, orthogonal, repetitions
+):
+    X, gamma = points(d), 0.8
+    draws = repetitions(40_000, 4000) // n_components
+    rng = np.random.default_rng(3)
+    products = []
+    for _ in range(draws):
+        features = fourier_features(
+            kernel,
+            d,
+            n_components=n_components,
+            gamma=gamma,
+            nu=nu,
+            orthogonal=orthogonal,
+            random_state=rng,
+        )
+        Z = features.transform(X)
+        assert Z.shape == (6, n_components) == (6, features.n_components)
+        products.append((Z @ Z.T)[np.triu_indices(6, 1)])
+    error = (
+        np.mean(products, axis=0)
+        - kernel_matrix(kernel, X, gamma=gamma, nu=nu)[np.triu_indices(6, 1)]
+    )
+    # Products are within [-1, 1]: six standard deviations of a mean of bounded numbers. Cutting
+    # the longest frequencies costs a thousandth in each coordinate.
+    deviation = np.std(products, axis=0) / math.sqrt(draws)
+    assert (np.abs(error) <= 6.0 * deviation + 1.3e-3 * d + 1e-5).all()
+    assert deviation.max() < 0.04  # enough draws to tell one kernel from another
+
+
+@pytest.mark.parametrize("d, n_components", [(9, 4), (4, 8), (3, 20)])
+def test_kernels_are_told_from_one_another(d, n_components):
+    # That the test above can fail: with a tenth more gamma, or the next smoothness, it does.
+    X = points(d)
+    pairs = np.triu_indices(6, 1)
+    least = 6.0 * 0.5 / math.sqrt(40_000) + 1.3e-3 * d
+    for kernel, nu in FOURIER:
+        exact = kernel_matrix(kernel, X, gamma=0.8, nu=nu)[pairs]
+        assert np.abs(kernel_matrix(kernel, X, gamma=1.0, nu=nu)[pairs] - exact).max() > least
+    assert (
+        np.abs(
+            kernel_matrix("matern", X, gamma=0.8, nu=1.5) - kernel_matrix("rbf", X, gamma=0.8)
+        ).max()
+        > least
+    )
+
+
+@pytest.mark.parametrize("d, n_components", [(20, 40), (20, 36), (8, 64)])
+@pytest.mark.parametrize("kernel", ["rbf", "matern"])
+def test_orthogonal_directions_lower_the_error(kernel, d, n_components):
+    X = points(d)
+    exact = kernel_matrix(kernel, X, gamma=0.8, nu=2.5)
+    squares = {}
+    for orthogonal in (True, False):
+        rng = np.random.default_rng(4)
+        squares[orthogonal] = []
+        for _ in range(800):
+            features = fourier_features(
+                kernel,
+                d,
+                n_components=n_components,
+                gamma=0.8,
+                nu=2.5,
+                orthogonal=orthogonal,
+                random_state=rng,
+            )
+            Z = features.transform(X)
+            squares[orthogonal].append(np.mean((Z @ Z.T - exact) ** 2))
+    gain = np.mean(squares[False]) - np.mean(squares[True])
+    deviation = math.hypot(*(np.std(each) / math.sqrt(800) for each in squares.values()))
+    assert gain > 5.0 * deviation
+
+
+@pytest.mark.parametrize("d, D", [(5, 5), (5, 3), (5, 12), (1, 4)])
+def test_directions_are_orthogonal_in_groups_as_large_as_can_be(d, D):
+    W = fourier_features("rbf", d, n_components=2 * D, gamma=1.0, random_state=0).frequencies
+    assert W.shape == (D, d)
+    for start in range(0, D, d):
+        group = W[start : start + d]
+        cosines = group @ group.T / np.outer(*[np.linalg.norm(group, axis=1)] * 2)
+        assert_allclose(cosines, np.eye(len(group)), atol=1e-5)
+    free = fourier_features("rbf", d, n_components=2 * D, gamma=1.0, orthogonal=False).frequencies
+    assert d == 1 or np.abs(free @ free.T - np.diag(np.diag(free @ free.T))).max() > 1e-2
+
+
+# A row of features depends on its row alone, bit by bit, wherever it stands: that is what
+# replacing or removing one record means.
+
+
+def wild_rows(rng, n, d):
+    """Rows of all sizes, among them zeros and rows at the ends of the floats."""
+    X = rng.normal(size=(n, d)) * 10.0 ** rng.uniform(-12, 12, size=(n, 1))
+    X[rng.random((n, d)) < 0.2] = 0.0
+    X[0] = 0.0
+    X[1 % n] = 1e300
+    X[2 % n] = -1e-300
+    return X
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("d, n_components", [(1, 2), (3, 34), (300, 20), (40, 1000)])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+def test_features_of_a_row_do_not_depend_on_its_place(kernel, d, n_components, layout):
+    rng = np.random.default_rng(5)
+    features = fourier_features(kernel, d, n_components=n_components, gamma=0.5, random_state=1)
+    X = wild_rows(rng, 70, d)
+    X[3] = features.x_limit  # the largest phases
+    X[4] = -features.x_limit
+    alone = np.vstack([features.transform(X[i : i + 1]) for i in range(70)])
+    for order in (np.arange(70), np.arange(70)[::-1], rng.permutation(70)):
+        for start in (0, 1, 2, 3, 5):
+            part = order[start : start + 63]
+            assert_array_equal(features.transform(LAYOUTS[layout](X[part])), alone[part])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_replacing_a_row_leaves_all_others_as_they_were(layout):
+    rng = np.random.default_rng(6)
+    features = fourier_features("matern", 6, n_components=50, gamma=0.5, random_state=1)
+    X = rng.normal(size=(300, 6))
+    before = features.transform(LAYOUTS[layout](X))
+    for row in (np.zeros(6), np.full(6, 1e300), np.full(6, -1e-310), rng.normal(size=6)):
+        X[117] = row
+        after = features.transform(LAYOUTS[layout](X))
+        assert_array_equal(np.delete(after, 117, axis=0), np.delete(before, 117, axis=0))
+        assert (after[117] != before[117]).any()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("kernel, nu", FOURIER)
+@pytest.mark.parametrize("gamma", [1e-30, 0.3, 1e30])
+def test_rows_have_norm_one_whatever_the_input(gamma, kernel, nu, layout):
+    rng = np.random.default_rng(7)
+    features = fourier_features(kernel, 7, n_components=24, gamma=gamma, nu=nu, random_state=2)
+    X = np.vstack([wild_rows(rng, 200, 7), np.diag(np.full(7, 1.7e308))])
+    given = X.copy()
+    stored = LAYOUTS[layout](X)
+    Z = features.transform(stored).astype(np.float64)
+    norms = np.linalg.norm(Z, axis=1)
+    assert norms.max() <= features.row_norm
+    assert_allclose(norms, 1.0, atol=1e-6)
+    assert_array_equal(stored.toarray() if sparse.issparse(stored) else stored, given)
+    # A record costs no more noise than a row of norm one.
+    assert 1.0 <= features.row_norm <= 1.00001
+
+
+def test_repeated_and_unordered_entries_of_a_sparse_row_count_by_their_sum():
+    features = fourier_features("rbf", 3, n_components=20, gamma=1.0, random_state=0)
+    data, columns = np.array([1e300, 0.25, -1e300, 0.5, 0.25]), np.array([2, 1, 2, 0, 1])
+    X = sparse.csr_array((data, columns, np.array([0, 5])), shape=(1, 3))
+    assert_array_equal(features.transform(X), features.transform(np.array([[0.5, 0.5, 0.0]])))
+    assert_array_equal(X.data, data)
+
+
+@pytest.mark.parametrize("kernel, nu", FOURIER)
+@pytest.mark.parametrize("d", [1, 8, 1000])
+def test_features_are_cosines_and_sines_of_the_frequencies(d, kernel, nu):
+    rng = np.random.default_rng(8)
+    features = fourier_features(kernel, d, n_components=16, gamma=0.5, nu=nu, random_state=3)
+    X = 3.0 * rng.normal(size=(50, d)) / math.sqrt(d)
+    phases = X @ features.frequencies.T
+    expected = np.hstack([np.cos(phases), np.sin(phases)]) / math.sqrt(8.0)
+    # Coordinates are rounded; the longest frequencies notice most.
+    resolution = np.abs(features.frequencies).sum(axis=1) * features.x_step / 2
+    found = features.transform(X)
+    tolerance = (np.tile(resolution, 2) + 1e-6) / math.sqrt(8.0)
+    assert (np.abs(found - expected) <= tolerance).all()
+    assert np.median(np.abs(found - expected)) * math.sqrt(8.0) < 0.01
+
+
+@pytest.mark.parametrize("kernel, nu", FOURIER)
+def test_phases_of_the_longest_rows_are_exact(kernel, nu):
+    d = 37
+    features = fourier_features(kernel, d, n_components=12, gamma=0.5, nu=nu, random_state=3)
+    rng = np.random.default_rng(9)
+    X = features.x_limit * np.where(rng.random((5, d)) < 0.5, 1.0, rng.uniform(-1, 1, (5, d)))
+    X = np.rint(X / features.x_step) * features.x_step
+    W = features.frequencies
+    phases = X @ W.T
+    with mpmath.workdps(60):
+        for i in range(5):
+            for j in range(6):
+                terms = (mpmath.mpf(a) * mpmath.mpf(b) for a, b in zip(X[i], W[j], strict=True))
+                assert phases[i, j] == mpmath.fsum(terms)
+
+
+# Seeds and errors.
+
+
+def test_a_seed_draws_the_same_frequencies_again_and_an_instance_new_ones():
+    def draw(random_state):
+        return fourier_features(
+            "rbf", 3, n_components=10, gamma=1.0, random_state=random_state
+        ).frequencies
+
+    assert_array_equal(draw(7), draw(7))
+    rng = np.random.default_rng(0)
+    drawn = [draw(7), draw(8), draw(None), draw(None), draw(rng), draw(rng)]
+    for i, one in enumerate(drawn):
+        for other in drawn[:i]:
+            assert (one != other).all()
+
+
+def test_frequencies_do_not_touch_the_global_state():
+    np.random.seed(0)  # noqa: NPY002
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    for random_state in (None, 3):
+        fourier_features("matern", 3, n_components=10, gamma=1.0, random_state=random_state)
+    assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+
+
+@pytest.mark.parametrize("gamma", ["scale", "auto", 0.0, -1.0, math.nan, math.inf, None, 1e31])
+def test_gamma_must_be_a_positive_number(gamma):
+    for kernel in KERNELS:
+        with pytest.raises(ValueError, match="gamma must be"):
+            check_kernel(kernel, gamma, 1.5)
+        with pytest.raises(ValueError, match="gamma must be"):
+            kernel_matrix(kernel, np.eye(2), gamma=gamma)
+    with pytest.raises(ValueError, match="gamma must be"):
+        fourier_features("rbf", 2, n_components=4, gamma=gamma)
+
+
+def test_unknown_kernels_and_smoothness_are_refused():
+    with pytest.raises(ValueError, match="kernel must be one of 'rbf', 'laplacian', 'matern'"):
+        check_kernel("poly", 1.0, 1.5)
+    for nu in (1.0, 0.0, math.inf, "1.5", None):
+        with pytest.raises(ValueError, match=r"nu must be 0\.5, 1\.5 or 2\.5"):
+            check_kernel("matern", 1.0, nu)
+        check_kernel("rbf", 1.0, nu)  # has none
+    with pytest.raises(ValueError, match="must not be 'linear'"):
+        fourier_features("linear", 2, n_components=4, gamma=1.0)
+
+
+def test_a_feature_map_is_its_frequencies():
+    features = fourier_features("rbf", 3, n_components=10, gamma=1.0, random_state=0)
+    again = FourierFeatures(features.frequencies.copy())
+    X = np.random.default_rng(0).normal(size=(5, 3))
+    assert_array_equal(again.transform(X), features.transform(X))
