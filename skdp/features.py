@@ -6,6 +6,7 @@ a vector of fixed length, which can be released as a whole.
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from scipy import linalg, sparse
@@ -44,7 +45,7 @@ def check_kernel(kernel, gamma, nu):
     positive(gamma=gamma)
     if not 1e-30 <= gamma <= 1e30:
         raise ValueError(f"gamma must be between 1e-30 and 1e30; got {gamma!r}.")
-    if kernel == "matern" and nu not in SMOOTHNESS:
+    if kernel == "matern" and not (isinstance(nu, Real) and nu in SMOOTHNESS):
         raise ValueError(f"nu must be 0.5, 1.5 or 2.5; got {nu!r}.")
 
 

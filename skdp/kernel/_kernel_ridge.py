@@ -89,7 +89,8 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
         ``1/gamma``, or ``<x, y>``.
 
     gamma : float, default=1.0
-        Public: chosen without a look at the data. Scale the features by public bounds first.
+        Public: chosen without a look at the data. Scale the features by public bounds first;
+        entries beyond 64 length scales (many more with few features) are cut.
 
     nu : {0.5, 1.5, 2.5}, default=1.5
         Smoothness of the Matérn kernel.
@@ -152,7 +153,7 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_components,)
+    coef_ : ndarray of shape (n_components,), or (`n_features_in_`,) for the linear kernel
         Weights of the features, for targets in units of half their range around its middle;
         only with ``release="features"``. Released under ``guarantee_``.
 
@@ -298,12 +299,12 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
             targets = (np.clip(y, low, high) - (low / 2 + high / 2)) / (high / 2 - low / 2)
             targets = np.clip(targets, -1.0, 1.0)  # rounding may have left the interval
             fitted = fit(X, targets, target)
-        # The old model may have been released in the other way.
-        for name in ("coef_", "frequencies_", "_features", "_answers"):
-            if hasattr(self, name):
-                delattr(self, name)
-        for name, value in fitted.items():
-            setattr(self, name, value)
+            # The old model may have been released in the other way.
+            for name in ("coef_", "frequencies_", "_features", "_answers"):
+                if hasattr(self, name):
+                    delattr(self, name)
+            for name, value in fitted.items():
+                setattr(self, name, value)
         return self
 
     def predict(self, X):
@@ -344,6 +345,8 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
         one_of(LOSSES, loss=self.loss)
         check_budget(self, epsilon=1.0 if self._epsilon_is_auto() else None)
         check_kernel(self.kernel, self.gamma, self.nu)
+        if not isinstance(self.orthogonal, bool | np.bool_):
+            raise ValueError(f"orthogonal must be True or False; got {self.orthogonal!r}.")
         positive(x_norm=self.x_norm, source_smoothness=self.source_smoothness)
         if not 1e-50 < self.x_norm < 1e50:
             raise ValueError(f"x_norm must be between 1e-50 and 1e50; got {self.x_norm!r}.")
@@ -464,9 +467,9 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
         )
         _check_noise(noise_level(n_components, target), n_components)
         guarantee, solve = self._plan(mechanism, n_components, n_samples, target)
+        feature_state, noise_state = self._random_streams()
         charge(self, guarantee)
 
-        feature_state, noise_state = self._random_streams()
         features: NormalisedRows | FourierFeatures
         blocks: type[FeatureBlocks] = IntegerFeatureBlocks
         if self.kernel == "linear":
@@ -644,9 +647,9 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
                 "X must have fewer rows with release='query', which holds their kernel matrix",
                 f"; got {n_samples}",
             )
+        _, noise_state = self._random_streams()
         charge(self, guarantee)
 
-        _, noise_state = self._random_streams()
         secret = os.urandom(32) if noise_state is None else noise_state.bytes(32)
         if linear:
             X = clip_rows(X, float(self.x_norm)) / float(self.x_norm)

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skdp.exceptions import BudgetExceededError, SolverError
+from skdp.exceptions import BudgetExceededError, PrivacyWarning, SolverError
 from skdp.features import kernel_matrix
 from skdp.kernel import DPKernelRidge, _kernel_ridge
 from skdp.preprocessing import BoundedScaler
@@ -490,6 +490,10 @@ def test_epsilon_auto_reads_the_number_of_rows_only(r):
         (dict(release="query"), "n_queries must be given .* release='features'"),
         (dict(release="query", n_queries=0), "n_queries must be a positive int"),
         (dict(release="query", n_queries=5, mechanism="output"), "mechanism must be 'auto'"),
+        (dict(random_state=-1), "random_state must be None"),
+        (dict(release="query", n_queries=3, random_state="a"), "random_state must be None"),
+        (dict(orthogonal="no"), "orthogonal must be True or False"),
+        (dict(kernel="matern", nu=np.array([1.5])), "nu must be 0.5, 1.5 or 2.5"),
         (dict(ledger="file"), "ledger must be None or a BudgetLedger"),
         (dict(source_smoothness=0.0), "source_smoothness must be a positive"),
     ],
@@ -564,3 +568,46 @@ def test_the_automatic_penalty_of_queries_can_be_certified(epsilon, adjacency):
     X, y = problem(1000)
     model = DPKernelRidge(epsilon, release="query", n_queries=20, adjacency=adjacency).fit(X, y)
     assert_allclose(model.predict(X[:20]), y[:20], atol=0.2)
+
+
+def test_an_interrupt_while_results_are_stored_leaves_the_old_model(monkeypatch):
+    X, y = problem(60)
+    model = DPKernelRidge(10.0, n_components=10).fit(X, y)
+    before = dict(vars(model))
+    plain = DPKernelRidge.__setattr__
+
+    def interrupt(self, name, value):
+        if name == "_features":
+            raise KeyboardInterrupt
+        plain(self, name, value)
+
+    monkeypatch.setattr(DPKernelRidge, "__setattr__", interrupt, raising=False)
+    with pytest.raises(KeyboardInterrupt):
+        DPKernelRidge.fit(model, X[:, :1], y)
+    monkeypatch.undo()
+    assert vars(model) == before
+    assert np.isfinite(model.predict(X)).all()
+
+
+@pytest.mark.parametrize("delta, size", [(0.0, 200), (1e-5, 1000)])
+def test_the_number_of_features_has_a_default_and_is_even(delta, size):
+    X, y = problem(30)
+    assert DPKernelRidge(delta=delta).fit(X, y).coef_.shape == (size,)
+    model = DPKernelRidge(delta=delta, n_components=7).fit(X, y)
+    assert model.coef_.shape == (8,) and model.frequencies_.shape == (4, 2)
+
+
+def test_rows_of_the_linear_kernel_are_clipped_to_the_ball():
+    X, y = problem(200)
+    options = dict(kernel="linear", mechanism="output", alpha=20.0, x_norm=0.5, random_state=0)
+    inside = 0.5 * X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 0.5)
+    fits = [DPKernelRidge(1e6, **options).fit(rows, y) for rows in (X, inside)]
+    assert_allclose(fits[0].coef_, fits[1].coef_, rtol=1e-9)
+    assert_allclose(fits[0].predict(X), fits[0].predict(inside), rtol=1e-9)
+
+
+def test_a_seed_beside_a_ledger_warns():
+    X, y = problem(30)
+    ledger = BudgetLedger(epsilon=10.0, delta=0.1)
+    with pytest.warns(PrivacyWarning, match="random_state is set"):
+        DPKernelRidge(random_state=0, ledger=ledger, n_components=4).fit(X, y)
