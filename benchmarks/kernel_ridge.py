@@ -60,12 +60,12 @@ TARGETS = {
     "California housing": {1.0: 0.64, 3.0: 0.69},
 }
 
+DEFAULT = "default (auto: gradient)"
 PRIVATE = {
-    "default (auto)": {"delta": DELTA},
-    "gradient": {"delta": DELTA, "mechanism": "gradient"},
+    DEFAULT: {"delta": DELTA},
     "sufficient_statistics": {"delta": DELTA, "mechanism": "sufficient_statistics"},
     "output": {"delta": DELTA, "mechanism": "output"},
-    "pure (delta=0)": {},
+    "default, pure (auto: output)": {},
     "add-remove": {"delta": DELTA, "adjacency": "add-remove"},
     "add-remove, pure": {"adjacency": "add-remove"},
 }
@@ -271,7 +271,7 @@ def accuracy(draws, names, python):
                 [model.set_params(epsilon=e).fit(X, y).score(X_test, y_test) for e in EPSILONS]
                 for X, X_test, y, y_test in splits
             ]
-            row(label, scores, TARGETS.get(name) if label.startswith("default") else None)
+            row(label, scores, TARGETS.get(name) if label == DEFAULT else None)
         rng = np.random.default_rng(0)
         for delta in (0.0, DELTA):
             model = DPKernelRidge(

@@ -222,9 +222,10 @@ def test_removing_a_row_removes_its_share_of_a_sum_and_nothing_else(p):
         cap = float(10.0 ** rng.uniform(-1, 0.5))
         sums = [data.capped_sum(weights, cap)[0] for data in (whole, mixed, less)]
         one = blocks(features, X[:1], targets[:1]).capped_sum(weights, cap)[0]
-        tiny = 1e-13 * len(X) * cap
-        assert_allclose(sums[0], sums[1], rtol=0.0, atol=tiny)
-        assert_allclose(sums[0] - sums[2], one, rtol=0.0, atol=tiny)
+        assert_array_equal(sums[0], sums[1])
+        # Converting a sum from integers is one rounding.
+        ulps = 4.0 * np.spacing(np.abs(sums[0]).max())
+        assert_allclose(sums[0] - sums[2], one, rtol=0.0, atol=ulps)
         # The share is the row times its capped residual, which digits of weights keep.
         residual = np.clip(row @ weights - targets[0], -cap, cap)
         atol = 1e-4 * cap + 1e-6 * scale * math.sqrt(p)
@@ -233,6 +234,37 @@ def test_removing_a_row_removes_its_share_of_a_sum_and_nothing_else(p):
     moments = [data.second_moments()[0] for data in (whole, mixed, less)]
     assert_array_equal(moments[0], moments[1])
     assert_allclose(moments[0] - moments[2], np.outer(row, row), rtol=0.0, atol=1e-10)
+
+
+@pytest.mark.parametrize("p", [12, 1000, 2000])
+def test_no_place_makes_a_residual_round_the_other_way(p):
+    # A target at which the rounded residual of a row jumps: the row has the same score wherever
+    # it stands, or many of its copies would jump when they move.
+    rng = np.random.default_rng(6)
+    features = fourier_features("rbf", 3, n_components=p, gamma=0.5, random_state=6)
+    x, weights = rng.normal(size=(1, 3)), rng.normal(size=p)
+
+    def share(target, n=1):
+        data = blocks(features, x.repeat(n, axis=0), np.full(n, target))
+        return data.capped_sum(weights, 16.0)[0]
+
+    for low, high in rng.uniform(0.1, 0.3, size=(3, 2)) + [[0.0, 0.3]]:
+        first = share(low)
+        while np.nextafter(low, high) < high:
+            middle = low / 2 + high / 2
+            low, high = (middle, high) if (share(middle) == first).all() else (low, middle)
+        for target in (low, high):
+            for n in (7, 500, 1027):
+                one = share(target)
+                assert_allclose(share(target, n), n * one, rtol=1e-14, atol=0.0)
+        assert (share(low) != share(high)).any()
+
+
+def test_targets_beyond_their_bounds_are_cut():
+    targets = np.array([-7.0, -1.0, 0.3, 1.0, 1.0 + 1e-9])
+    for features, X in ((LINEAR, np.ones((5, 6))), (FOURIER, np.ones((5, 40)))):
+        ((_, found),) = blocks(features, X, targets).blocks
+        assert_array_equal(found, [-1.0, -1.0, 0.3, 1.0, 1.0])
 
 
 @pytest.mark.parametrize("n, d", [(1, 2), (2100, 30), (300, 700)])
@@ -309,6 +341,38 @@ def test_nothing_is_released_of_more_rows_than_can_be_certified(uncertain, mecha
                 # The number of rows may be known by then, or the other sum.
                 assert (6,) not in releases
                 assert uncertain == "capped_sum" or (21,) not in releases
+
+
+@pytest.mark.parametrize("mechanism", ["gradient", "sufficient_statistics"])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_errors_that_pass_are_part_of_the_sensitivity(adjacency, mechanism):
+    data = blocks(LINEAR, np.ones((3000, 6)), np.ones(3000))
+    guarantee = GaussianDP(2.0, adjacency=adjacency)
+    sums = {name: getattr(data, name) for name in ("capped_sum", "second_moments")}
+
+    def solve():
+        if mechanism == "gradient":
+            return descent(data, guarantee)
+        return sufficient_statistics(data, guarantee=guarantee, noise=noise_source(0))
+
+    for name, compute in sums.items():
+        error = 1.0
+        while True:  # the largest that passes, to a few percent
+            error *= 0.95
+            setattr(
+                data, name, lambda *options, e=error, compute=compute: (compute(*options)[0], e)
+            )
+            try:
+                releases, _ = transcript(solve)
+            except SolverError:
+                continue
+            break
+        sizes = {"capped_sum": (6,), "second_moments": (21,)}
+        errors = [
+            release.options["error"] for release in releases if release.value.shape == sizes[name]
+        ]
+        assert errors and min(errors) >= error
+        setattr(data, name, compute)
 
 
 # Neighbours: given the same outputs so far, how far apart are the next exact values?
@@ -478,8 +542,9 @@ def test_minimisers_of_squared_loss_get_as_far_apart_as_declared():
     rows = np.tile([0.0, math.sqrt(penalty / n)], (n, 1))
     targets = np.ones(n)
     others, labels = rows.copy(), targets.copy()
-    rows[0], targets[0] = [math.sqrt(0.5), math.sqrt(0.5)], -1.0
-    others[0], labels[0] = [math.sqrt(0.5), -math.sqrt(0.5)], 1.0
+    # Targets beyond their bounds, and a record beyond the ball.
+    rows[0], targets[0] = [4.0, 4.0], -300.0
+    others[0], labels[0] = [3.0, -3.0], 200.0
     here, there = (
         blocks(NormalisedRows(2, 1.0), *each) for each in ((rows, targets), (others, labels))
     )
