@@ -272,5 +272,14 @@ def noise_source(random_state=None) -> NoiseSource:
         return random_state
     if random_state is None:
         return NoiseSource(_system_words)
-    bits = np.random.PCG64(seed_sequence(random_state))
-    return NoiseSource(lambda n: np.atleast_1d(bits.random_raw(n)))
+    return NoiseSource(_SeededWords(np.random.PCG64(seed_sequence(random_state))))
+
+
+class _SeededWords:
+    """Words of a generator; unlike a closure it can be pickled, and goes on where it was."""
+
+    def __init__(self, bits):
+        self._bits = bits
+
+    def __call__(self, n):
+        return np.atleast_1d(self._bits.random_raw(n))

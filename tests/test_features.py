@@ -1,6 +1,8 @@
 """Kernels, and random features whose products are the kernels on average."""
 
+import copy
 import math
+import sys
 
 import mpmath
 import numpy as np
@@ -10,6 +12,7 @@ from scipy import sparse
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, rbf_kernel
 
+from skdp._random import noise_source
 from skdp.features import (
     KERNELS,
     FourierFeatures,
@@ -18,6 +21,7 @@ from skdp.features import (
     kernel_error,
     kernel_matrix,
 )
+from skdp.kernel import DPKernelRidge
 
 FOURIER = [("rbf", 1.5), ("laplacian", 1.5), ("matern", 0.5), ("matern", 1.5), ("matern", 2.5)]
 LAYOUTS = {"dense": np.asarray, "fortran": np.asfortranarray, "csr": sparse.csr_array}
@@ -296,6 +300,36 @@ def test_a_seed_draws_the_same_frequencies_again_and_an_instance_new_ones():
     for i, one in enumerate(drawn):
         for other in drawn[:i]:
             assert (one != other).all()
+
+
+@pytest.mark.parametrize("random_state", [3, np.random.RandomState(3), np.random.default_rng(3)])
+def test_the_seed_of_the_frequencies_of_an_estimator_is_not_that_of_its_noise(
+    random_state, monkeypatch
+):
+    # Frequencies are public: from their seed the noise could be computed.
+    states = []
+
+    def recorded(function):
+        def recording(*options, **more):
+            state = more.get("random_state", options[-1] if options else None)
+            states.append(copy.deepcopy(state))
+            return function(*options, **more)
+
+        return recording
+
+    modules = [module for name, module in sys.modules.items() if name.startswith("skdp.kernel.")]
+    for function in (fourier_features, noise_source):
+        for module in modules:
+            if hasattr(module, function.__name__):
+                monkeypatch.setattr(module, function.__name__, recorded(function))
+    model = DPKernelRidge(1.0, 1e-5, n_components=4, random_state=random_state)
+    for _ in range(2):
+        model.fit(np.eye(5), np.arange(5.0))
+    words = [noise_source(state).normal(8, 1e6) for state in states]
+    assert len(words) == 4
+    again = not isinstance(random_state, int)
+    for i, j in ((0, 1), (0, 3), (1, 2), (2, 3)) + ((0, 2), (1, 3)) * again:
+        assert (words[i] != words[j]).all()
 
 
 def test_frequencies_do_not_touch_the_global_state():

@@ -7,24 +7,19 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import brentq
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp._fitting import (
-    LinkedDocumentation,
-    additive_refinement,
-    charge,
-    check_budget,
-    unchanged_on_error,
-)
-from skdp._random import noise_source, seed_sequence
-from skdp._validation import finite, one_of, positive
-from skdp.features import (
-    FourierFeatures,
-    check_kernel,
-    fourier_features,
-    kernel_error,
-    kernel_matrix,
+from skdp._fitting import additive_refinement, charge, check_budget, unchanged_on_error
+from skdp._random import noise_source
+from skdp._validation import one_of, positive
+from skdp.features import kernel_error, kernel_matrix
+from skdp.kernel._base import (
+    KAPPA,
+    BaseKernelRegressor,
+    ExactPredictor,
+    check_memory,
+    check_noise,
+    feature_attributes,
+    number_or_auto,
 )
 from skdp.kernel._queries import QueryAnswers, query_guarantee, query_noise
 from skdp.mechanisms import clip_rows, noise_level
@@ -32,13 +27,11 @@ from skdp.privacy import ApproxDP, GaussianDP, gaussian_mu
 from skdp.solvers.feature_ridge import (
     FeatureBlocks,
     IntegerFeatureBlocks,
-    NormalisedRows,
     gradient_descent,
     output_perturbation,
     sufficient_statistics,
 )
 from skdp.solvers.kernel_ridge import (
-    expand,
     rounding_bound,
     solve_dual,
     solver_tolerance,
@@ -59,14 +52,12 @@ LOSSES = ("auto", "squared", "huber")
 
 # Where targets span [-1, 1].
 _CAP = 0.25
-# Bound on the norm of a row of the linear kernel, rounding included.
-_KAPPA = 1.0 + 1e-9
 
 # The choice of a mechanism must not depend on a number of rows that may be private.
 _TYPICAL_ROWS = 10_000
 
 
-class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
+class DPKernelRidge(BaseKernelRegressor):
     """Kernel ridge regression with differential privacy.
 
     The function is released once, on random features, and predicts without end; or an exact
@@ -257,12 +248,6 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
         self.random_state = random_state
         self.ledger = ledger
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.regressor_tags.poor_score = True  # noise is a promise and accuracy is not
-        return tags
-
     def fit(self, X, y):
         """Fit the model under ``(epsilon, delta)``-differential privacy.
 
@@ -288,77 +273,23 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
         """
         with unchanged_on_error(self):
             self._check_parameters()
-            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
-            if y.dtype.kind not in "biuf":
-                raise ValueError(f"y must hold numbers; got an array of dtype {y.dtype}.")
-            y = y.astype(np.float64)
+            X, targets = self._validated(X, y)
             epsilon = self._epsilon(X.shape[0])
             target = ApproxDP(epsilon, float(self.delta), adjacency=self.adjacency)
             fit = self._fit_queries if self.release == "query" else self._fit_features
-            low, high = map(float, self.y_bounds)
-            targets = (np.clip(y, low, high) - (low / 2 + high / 2)) / (high / 2 - low / 2)
-            targets = np.clip(targets, -1.0, 1.0)  # rounding may have left the interval
             fitted = fit(X, targets, target)
-            # The old model may have been released in the other way.
-            for name in ("coef_", "frequencies_", "_features", "_answers"):
-                if hasattr(self, name):
-                    delattr(self, name)
-            for name, value in fitted.items():
-                setattr(self, name, value)
+            self._store(fitted)
         return self
-
-    def predict(self, X):
-        """Predict the target of each row, within ``y_bounds``.
-
-        With ``release="features"`` that costs no privacy. With ``release="query"`` each row that
-        was not asked for before is one of the ``n_queries``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-
-        Raises
-        ------
-        BudgetExceededError
-            If fewer queries are left than rows are new. None is answered then.
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        if hasattr(self, "_answers"):
-            values = self._answers.answer(X)
-        else:
-            values = np.empty(X.shape[0])
-            for start in range(0, X.shape[0], 4096):
-                block = slice(start, start + 4096)
-                values[block] = self._features.transform(X[block]).astype(np.float64) @ self.coef_
-        low, high = map(float, self.y_bounds_)
-        middle, half = low / 2 + high / 2, high / 2 - low / 2
-        return np.clip(middle + half * np.clip(values, -1.0, 1.0), low, high)
 
     def _check_parameters(self):
         one_of(RELEASES, release=self.release)
         one_of(MECHANISMS, mechanism=self.mechanism)
         one_of(LOSSES, loss=self.loss)
         check_budget(self, epsilon=1.0 if self._epsilon_is_auto() else None)
-        check_kernel(self.kernel, self.gamma, self.nu)
-        if not isinstance(self.orthogonal, bool | np.bool_):
-            raise ValueError(f"orthogonal must be True or False; got {self.orthogonal!r}.")
-        positive(x_norm=self.x_norm, source_smoothness=self.source_smoothness)
-        if not 1e-50 < self.x_norm < 1e50:
-            raise ValueError(f"x_norm must be between 1e-50 and 1e50; got {self.x_norm!r}.")
-        self._check_y_bounds()
+        self._check_kernel_parameters()
+        positive(source_smoothness=self.source_smoothness)
         self._check_penalty()
-        if self.residual_cap != "auto":
-            _number_or_auto(residual_cap=self.residual_cap)
-            if not 1e-6 <= self._cap() <= 1e6:
-                raise ValueError(
-                    "residual_cap must be between 1e-6 and 1e6 times half the range of y_bounds; "
-                    f"got {self.residual_cap!r}."
-                )
+        self._cap(_CAP)
         if self._epsilon_is_auto() and self.adjacency == "add-remove":
             raise ValueError(
                 "epsilon must be a number under adjacency='add-remove': the rule reads the "
@@ -388,30 +319,14 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
                 "loss must be 'auto' or 'huber' with mechanism='gradient', which caps residuals; "
                 "got 'squared'."
             )
-        if self.n_components != "auto":
-            n = self.n_components
-            whole = isinstance(n, int | np.integer) and not isinstance(n, bool)
-            if not whole or n < 1:
-                raise ValueError(f"n_components must be 'auto' or a positive int; got {n!r}.")
 
     def _epsilon_is_auto(self):
         return isinstance(self.epsilon, str) and self.epsilon == "auto"
 
-    def _check_y_bounds(self):
-        try:
-            low, high = self.y_bounds
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"y_bounds must be two numbers (low, high); got {self.y_bounds!r}."
-            ) from None
-        finite(**{"y_bounds[0]": low, "y_bounds[1]": high})
-        if not high / 2 - low / 2 > 1e-200:
-            raise ValueError(f"y_bounds must be (low, high), low first; got {self.y_bounds!r}.")
-
     def _check_penalty(self):
         if isinstance(self.alpha, str) and self.alpha == "auto":
             return
-        _number_or_auto(alpha=self.alpha)
+        number_or_auto(alpha=self.alpha)
         if not 1e-6 <= self._scaled(self.alpha) <= 1e12:
             unit = self._scaled(1.0)
             raise ValueError(
@@ -441,18 +356,6 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
             return epsilon_rule(n_samples, float(self.source_smoothness))
         return float(self.epsilon)
 
-    def _cap(self):
-        if self.residual_cap == "auto":
-            return _CAP
-        low, high = map(float, self.y_bounds)
-        return float(self.residual_cap) / (high / 2 - low / 2)
-
-    def _random_streams(self):
-        """Frequencies are public: their seed is never that of the noise."""
-        if self.random_state is None:
-            return None, None
-        return map(np.random.default_rng, seed_sequence(self.random_state).spawn(2))
-
     def _fit_features(self, X, targets, target):
         n_samples, n_features = X.shape
         mechanism, n_components = self._resolved(target, n_features)
@@ -460,47 +363,24 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
             rule = "X must have fewer columns, of which the linear kernel takes the square"
         else:
             rule = "n_components must be smaller"
-        _check_memory(
+        check_memory(
             48.0 * n_components**2 + 16.0 * n_components * n_features,
             rule,
             f"; got {n_components}",
         )
-        _check_noise(noise_level(n_components, target), n_components)
+        check_noise(noise_level(n_components, target), n_components)
         guarantee, solve = self._plan(mechanism, n_components, n_samples, target)
         feature_state, noise_state = self._random_streams()
         charge(self, guarantee)
 
-        features: NormalisedRows | FourierFeatures
-        blocks: type[FeatureBlocks] = IntegerFeatureBlocks
-        if self.kernel == "linear":
-            blocks = FeatureBlocks
-            features = NormalisedRows(n_components, float(self.x_norm))
-        else:
-            features = fourier_features(
-                self.kernel,
-                n_features,
-                n_components=n_components,
-                gamma=float(self.gamma),
-                nu=self.nu,
-                orthogonal=self.orthogonal,
-                random_state=feature_state,
-            )
-        data = blocks(X, targets, features)
-        weights = solve(data, noise_source(noise_state))
-        fitted = self._fitted(guarantee)
-        fitted.update(coef_=weights, _features=features)
-        if isinstance(features, FourierFeatures):
-            fitted.update(frequencies_=features.frequencies)
-        return fitted
+        features = self._draw_features(n_features, n_components, feature_state)
+        blocks = FeatureBlocks if self.kernel == "linear" else IntegerFeatureBlocks
+        weights = solve(blocks(X, targets, features), noise_source(noise_state))
+        return {**self._fitted(guarantee), **feature_attributes(features, weights)}
 
     def _resolved(self, target, n_features):
         """Mechanism and number of features, from public numbers."""
-        size = n_features
-        if self.kernel != "linear":
-            size = self.n_components
-            if size == "auto":
-                size = 1000 if target.delta > 0.0 else 200
-            size = int(size) + int(size) % 2
+        size = self._n_components(n_features, 1000 if target.delta > 0.0 else 200)
         if self.mechanism != "auto":
             return self.mechanism, size
         if self.loss == "squared":
@@ -512,7 +392,7 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
         numbers = dict(
             n_samples=_TYPICAL_ROWS,
             n_components=size,
-            clip_norm=2.0 if self.loss == "squared" else self._cap(),
+            clip_norm=2.0 if self.loss == "squared" else self._cap(_CAP),
             level=noise_level(size, target),
             guarantee=target,
         )
@@ -534,7 +414,7 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
                 source="Bassily, Smith and Thakurta, FOCS 2014, composed by Dong, Roth and Su, "
                 "JRSS-B 2022, corollary 2",
             )
-            options = dict(clip_norm=self._cap(), guarantee=budget, penalty=penalty or 0.0)
+            options = dict(clip_norm=self._cap(_CAP), guarantee=budget, penalty=penalty or 0.0)
             return guarantee, lambda data, noise: gradient_descent(data, noise=noise, **options)
         guarantee = replace(
             target,
@@ -586,7 +466,7 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
         if squared:
             options.update(loss="squared", n_samples=n_samples)
         else:
-            options.update(loss="huber", huber_width=self._cap())
+            options.update(loss="huber", huber_width=self._cap(_CAP))
         if penalty is None:
 
             def excess(log_penalty):
@@ -601,7 +481,11 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
             else:
                 penalty = math.exp(brentq(excess, low, high))
         reach = 1.01 * math.sqrt(n_samples / penalty) + 1.0
-        return penalty, sensitivity(penalty=penalty, **options), reach if squared else self._cap()
+        return (
+            penalty,
+            sensitivity(penalty=penalty, **options),
+            reach if squared else self._cap(_CAP),
+        )
 
     def _fit_queries(self, X, targets, target):
         n_samples, n_features = X.shape
@@ -613,10 +497,10 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
         penalty = None if isinstance(self.alpha, str) else self._scaled(self.alpha)
         if penalty is None and self._epsilon_is_auto():
             penalty = penalty_rule(n_samples, target.epsilon, float(self.source_smoothness))
-        _check_noise(level, 1)
+        check_noise(level, 1)
         automatic = isinstance(self.alpha, str)
         penalty, distance, cap = self._distance(squared, n_samples, level, penalty)
-        error = kernel_error(n_features, _KAPPA)
+        error = kernel_error(n_features, KAPPA)
 
         def shortfall(penalty, distance):
             """Tolerance that floating point certifies over the one that is needed."""
@@ -627,7 +511,7 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
                 penalty=penalty,
                 y_bound=1.0,
                 kernel_error=error,
-                kappa=_KAPPA,
+                kappa=KAPPA,
                 huber_width=math.inf if squared else cap,
             )
             return reachable / tolerance
@@ -642,7 +526,7 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
         tolerance = solver_tolerance(sensitivity=min(distance, 2.0), penalty=penalty)
         guarantee = query_guarantee(target, n_queries)
         if self.adjacency == "replace-one":
-            _check_memory(
+            check_memory(
                 32.0 * n_samples**2 + 8.0 * X.shape[0] * n_features,
                 "X must have fewer rows with release='query', which holds their kernel matrix",
                 f"; got {n_samples}",
@@ -655,14 +539,14 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
             X = clip_rows(X, float(self.x_norm)) / float(self.x_norm)
         else:
             X = X.toarray() if issparse(X) else X.copy()  # the caller may change it
-        predictor = _ExactPredictor(X, self.kernel, float(self.gamma), self.nu, self.x_norm)
+        predictor = ExactPredictor(X, self.kernel, float(self.gamma), self.nu, self.x_norm)
         predictor.coef = solve_dual(
             kernel_matrix(self.kernel, X, gamma=predictor.gamma, nu=self.nu),
             targets,
             penalty=penalty,
             tolerance=tolerance,
             kernel_error=error,
-            kappa=_KAPPA,
+            kappa=KAPPA,
             huber_width=math.inf if squared else cap,
         )
         answers = QueryAnswers(
@@ -670,7 +554,7 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
             bound=1.0,
             # The linear kernel exceeds one by rounding, and distances grow with its cube at most.
             sensitivity=distance * (1.0 + 1e-8),
-            error=value_error(tolerance=tolerance, penalty=penalty, kappa=_KAPPA),
+            error=value_error(tolerance=tolerance, penalty=penalty, kappa=KAPPA),
             guarantee=target,
             n_queries=n_queries,
             secret=secret,
@@ -680,45 +564,3 @@ class DPKernelRidge(LinkedDocumentation, RegressorMixin, BaseEstimator):
     def _fitted(self, guarantee):
         low, high = map(float, self.y_bounds)
         return dict(guarantee_=guarantee, y_bounds_=(low, high))
-
-
-def _number_or_auto(**named):
-    for name, value in named.items():
-        if isinstance(value, str):
-            raise ValueError(f"{name} must be 'auto' or a positive number; got {value!r}.")
-        positive(**{name: value})
-
-
-class _ExactPredictor:
-    """Kernel expansion over the training rows. It is private: to be kept by the curator."""
-
-    def __init__(self, X, kernel, gamma, nu, x_norm):
-        self.X, self.kernel, self.gamma, self.nu, self.x_norm = X, kernel, gamma, nu, x_norm
-        self.coef = np.zeros(X.shape[0])
-
-    def __call__(self, X):
-        if self.kernel == "linear":
-            X = clip_rows(X, float(self.x_norm)) / float(self.x_norm)
-        K = kernel_matrix(self.kernel, X, self.X, gamma=self.gamma, nu=self.nu)
-        return expand(K, self.coef)
-
-
-def _check_noise(level, size):
-    """Refuse noise that no integer of the lattice could hold; ``level`` is for sensitivity 1."""
-    if 1000.0 * level * math.sqrt(size) > 2.0**50:
-        raise ValueError(
-            "epsilon must be larger: the noise would not fit into the 53 bits of a float. With "
-            "release='query', fewer n_queries need less noise."
-        )
-
-
-def _check_memory(needed, rule, given=""):
-    try:
-        available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        available = 2**34
-    if needed > available:
-        raise ValueError(
-            f"{rule}: the fit would take {needed / 2**30:.0f} GiB of the "
-            f"{available / 2**30:.0f} GiB of this machine{given}."
-        )

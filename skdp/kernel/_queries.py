@@ -1,5 +1,6 @@
 """Noisy answers to a limited number of prediction queries."""
 
+import copy
 import hashlib
 import math
 import threading
@@ -159,7 +160,31 @@ class QueryAnswers:
         self._law, scale = query_noise(guarantee, self.n_queries)
         self._scale = scale * self._lattice.sensitivity
         self._secret = secret
+        self._generation = 0
         self._state = _state_of(uuid.uuid4().hex, {})
+
+    def continued(self, predict, *, sensitivity, error):
+        """Answers by another function of a stream that went on, from the same count of queries.
+
+        Privacy: every answer, by whichever function, has noise for one of ``n_queries``; rows are
+        new to the new function.
+
+        Parameters
+        ----------
+        predict, sensitivity, error
+            Of the new function, as for the class.
+
+        Returns
+        -------
+        QueryAnswers
+        """
+        new = copy.copy(self)
+        new._predict = predict
+        sensitivity = min(sensitivity, 2.0 * self._bound)
+        new._lattice = Lattice.for_sensitivity(sensitivity, size=1, order=1, error=error)
+        new._scale = self._scale / self._lattice.sensitivity * new._lattice.sensitivity
+        new._generation = self._generation + 1
+        return new
 
     @property
     def remaining(self):
@@ -183,7 +208,8 @@ class QueryAnswers:
         BudgetExceededError
             If more rows are new than are left. None is answered, and none is charged.
         """
-        keys = [self._hash(row, b"row") for row in _canonical_rows(X)]
+        generation = self._generation.to_bytes(8, "little")
+        keys = [self._hash(generation + row, b"row") for row in _canonical_rows(X)]
         answers = self._state.answers
         with self._state.lock:
             new = {key: i for i, key in enumerate(keys) if key not in answers}

@@ -14,11 +14,21 @@ the part inside a block is sequential.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-__all__ = ["Recursion", "run_features", "run_kernel"]
+from skdp.mechanisms import Lattice
+
+__all__ = [
+    "NoisyTree",
+    "Recursion",
+    "rounding_error",
+    "run_features",
+    "run_kernel",
+    "run_noisy",
+    "run_tree",
+]
 
 _BLOCK = 128
 
@@ -204,3 +214,170 @@ def _steps(scores, K, targets, squared_norm, time, recursion):
                 scale *= limit / math.sqrt(squared_norm)
                 squared_norm = limit * limit
     return scale * coef, scale
+
+
+def rounding_error(time, n_components, norm, recursion):
+    """Bound on the norm of the error of `run_features`, in units of the function.
+
+    Parameters
+    ----------
+    time : int
+        Steps so far.
+
+    n_components : int
+
+    norm : float
+        Bound on the norm of the function at all times.
+
+    recursion : Recursion
+
+    Returns
+    -------
+    float
+        A score is off by its rounding, the step that follows by ``eta_t`` times as much, and what
+        is gathered by its own rounding once a block. Errors contract like differences do.
+    """
+    scores = (2 * n_components + 4 * _BLOCK + 64) * 2.0 * time ** (1.0 - recursion.theta)
+    return 2.0**-53 * (norm + 1.0) * (scores + 8.0 * time)
+
+
+def run_noisy(rows, targets, gathered, average, time, recursion, *, lattice, draw):
+    """Continue the recursion along noisy gradients that are fed back.
+
+    Privacy: a record enters one gradient, of norm at most ``recursion.cap`` times that of a
+    row, taken at a point that earlier releases determine. The gradient is released on
+    ``lattice`` with the integers of ``draw``; everything else is post-processing, for ever.
+
+    Parameters
+    ----------
+    rows, targets, gathered, time, recursion
+        As for `run_features`; the cap must be finite. ``gathered`` is released.
+
+    lattice : Lattice
+        Of one gradient.
+
+    draw : callable
+        ``draw(n)`` returns noise for ``n`` gradients, in steps of the lattice, of shape
+        (n, n_components).
+
+    Returns
+    -------
+    gathered : ndarray of shape (n_components,)
+    """
+    step, cap, radius = lattice.step, recursion.cap, recursion.radius
+    n_points = float(time)
+    gathered, average = gathered.copy(), average.copy()
+    for start in range(0, len(rows), _BLOCK):
+        Z = np.asarray(rows[start : start + _BLOCK], dtype=np.float64)
+        weights = (step * recursion.weights(time + start, len(Z))).tolist()
+        y = targets[start : start + _BLOCK].tolist()
+        before = time + start - 1.0 + recursion.t0
+        for z, target, weight, noise in zip(Z, y, weights, draw(len(Z)), strict=True):
+            residual = float(z @ gathered) / before - target if before > 0.0 else -target
+            gradient = z * (min(max(residual, -cap), cap) / step)
+            np.rint(gradient, out=gradient)
+            gradient += noise
+            gradient *= weight
+            gathered -= gradient
+            before += 1.0
+            if radius < math.inf:
+                norm = math.sqrt(float(gathered @ gathered))
+                if norm > radius * before:
+                    gathered *= radius * before / norm
+            n_points += 1.0
+            average += (gathered / before - average) * min(1.0, 4.0 / (n_points + 3.0))
+    return gathered, average
+
+
+@dataclass
+class NoisyTree:
+    """Sums of weighted gradients over dyadic intervals of time, each released with noise.
+
+    Parameters
+    ----------
+    exact : dict of int to ndarray
+        Sums that are not complete at the next level, by level, in lattice steps. Private.
+
+    noisy : dict of int to ndarray
+        The same with noise, released.
+    """
+
+    exact: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
+    noisy: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
+
+
+def run_tree(rows, targets, tree, time, recursion, *, sensitivity, horizon, noise_scale, draw):
+    """Continue the recursion with gradients taken at noisy prefix sums.
+
+    What is gathered at a time is the sum over the dyadic intervals that make up the time so far.
+    The sum over each is released once, when it is complete.
+
+    Privacy: a record enters one interval a level, with its gradient at a point that earlier
+    releases determine. Its part of a sum, rounded to the lattice, changes by at most
+    ``sensitivity`` times its weight, which is that of the last step of the interval at most, plus
+    rounding. With noise of ``noise_scale`` times that bound in each of
+    ``horizon.bit_length()`` levels, the levels compose.
+
+    Parameters
+    ----------
+    rows, targets, time, recursion
+        As for `run_features`; the cap must be finite.
+
+    tree : NoisyTree
+        After ``time`` steps. It is left alone.
+
+    sensitivity : float
+        Largest change of one gradient between neighbours, in l2 norm.
+
+    horizon : int
+        Number of steps that may be taken in all.
+
+    noise_scale : float
+        Scale of the noise for a sensitivity of 1, one level's share of the budget.
+
+    draw : callable
+        ``draw(scale)`` returns noise of shape (n_components,) in lattice steps.
+
+    Returns
+    -------
+    tree : NoisyTree
+
+    gathered : ndarray of shape (n_components,)
+        Released.
+
+    References
+    ----------
+    Dwork, Naor, Pitassi and Rothblum, "Differential privacy under continual observation", STOC
+    2010; Kairouz, McMahan, Song, Thakkar, Thakurta and Xu, "Practical and private (deep) learning
+    without sampling or shuffling", ICML 2021.
+    """
+    exact, noisy = dict(tree.exact), dict(tree.noisy)
+    n_components, cap, radius = rows.shape[1], recursion.cap, recursion.radius
+    # One lattice for all sums, as fine as the first step needs.
+    first = sensitivity * float(recursion.weights(0, 1)[0])
+    lattice = Lattice.for_sensitivity(first, size=n_components, error=1e-9 * first)
+    step, rounding = lattice.step, lattice.sensitivity - first
+    gathered = sum(noisy.values(), np.zeros(n_components)) * step
+    for start in range(0, len(rows), _BLOCK):
+        Z = np.asarray(rows[start : start + _BLOCK], dtype=np.float64)
+        weights = recursion.weights(time + start, len(Z)).tolist()
+        y = targets[start : start + _BLOCK].tolist()
+        for i, z in enumerate(Z):
+            t = time + start + i
+            before = t - 1.0 + recursion.t0
+            score = -float(z @ gathered) / before if before > 0.0 else 0.0
+            if radius < math.inf:
+                norm = math.sqrt(float(gathered @ gathered))
+                score *= min(1.0, radius * before / norm) if norm > 0.0 else 1.0
+            residual = min(max(score - y[i], -cap), cap)
+            total = np.rint(z * (residual * weights[i] / step))
+            level = 0
+            while level in exact:
+                total += exact.pop(level)
+                gathered -= step * noisy.pop(level)
+                level += 1
+            exact[level] = total
+            scale = noise_scale * (sensitivity * weights[i] * (1 + 1e-12) + rounding) / step
+            noisy[level] = total + draw(scale)
+            gathered += step * noisy[level]
+    return NoisyTree(exact, noisy), -gathered

@@ -182,8 +182,9 @@ def norm_bounds(
     roots = _power_sums(times, t0, 1.0 - theta)
     squares = energy * np.maximum(_power_sums(times, t0, 2.0 - theta) - roots, 0.0)
     bounds = np.minimum(np.sqrt(squares), kappa * slope * roots) / (times - 1.0 + t0)
-    bounds = bounds * (1.0 + _ROUNDING)
-    return np.minimum(bounds, radius) if residual == "ball" else bounds
+    if residual == "ball":
+        bounds = np.minimum(bounds, radius)
+    return bounds * (1.0 + _ROUNDING)
 
 
 def created_distances(
@@ -240,7 +241,8 @@ def created_distances(
     ``a (u - y)``, which are those of the representer ``sqrt(a) K_x`` and the target
     ``sqrt(a) y``. Clipped residuals also move by no more than ``2 eta kappa width``, which is
     attained while ``width <= M``. A null record costs ``eta kappa`` times one residual:
-    ``kappa B + M``, or ``width`` if that is less.
+    ``kappa B + M``, or ``width`` if that is less. Two functions in the ball are at most
+    ``2 radius`` apart.
 
     The paper's Theorem 1 prints the density of the noise without its minus sign, and (12) without
     a factor kappa: the proof gives (17),
@@ -285,7 +287,10 @@ def created_distances(
         residuals = values + y_bound
     if residual == "huber":
         residuals = np.minimum(residuals, records * width)
-    return steps * kappa * residuals * (1.0 + _ROUNDING)
+    distances = steps * kappa * residuals
+    if residual == "ball":
+        distances = np.minimum(distances, 2.0 * radius)
+    return distances * (1.0 + _ROUNDING)
 
 
 def sensitivities(times, **stream):
@@ -311,10 +316,10 @@ def sensitivities(times, **stream):
     over the whole stream is ``D_{t-1}``:
 
     ``D_s (s + t0)`` is ``(s + t0)^(1 - theta)``, which increases, times a non-decreasing function
-    of the norm bound B. Of the latter, the linear recursion averages ``B_t`` and
-    ``kappa M X^(1 - theta)``, the energy recursion ``B_t^2`` and
-    ``M^2 X^(1 - theta) (X - 1) / (2 X - 1)``. Both targets increase with ``X = t + t0``, and a
-    value that starts below an increasing target never decreases.
+    of the norm bound ``B_s``, or ``2 radius (s + t0)`` if that is less. And ``B_s`` does not
+    decrease: the linear recursion averages it with ``kappa M X^(1 - theta)``, the energy recursion
+    averages its square with ``M^2 X^(1 - theta) (X - 1) / (2 X - 1)``. Both targets increase with
+    ``X = s + t0``, and a value that starts below an increasing target never decreases.
 
     Examples
     --------
@@ -784,7 +789,7 @@ def _power_sums(times, t0, power):
     tail += power / 12.0 * (end ** (power - 1.0) - start ** (power - 1.0))
     third = power * (power - 1.0) * (power - 2.0) / 720.0
     tail -= third * (end ** (power - 3.0) - start ** (power - 3.0))
-    return head[np.minimum(times, _HEAD).astype(int)] + tail
+    return head[np.minimum(times, _HEAD).astype(int)] + np.where(gap > 0.0, tail, 0.0)
 
 
 def _counts(name, values, least=0):

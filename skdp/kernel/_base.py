@@ -1,0 +1,220 @@
+"""What the private kernel estimators share."""
+
+import math
+import os
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdp._fitting import LinkedDocumentation
+from skdp._random import seed_sequence
+from skdp._validation import finite, positive
+from skdp.features import FourierFeatures, check_kernel, fourier_features, kernel_matrix
+from skdp.mechanisms import clip_rows
+from skdp.solvers.feature_ridge import NormalisedRows
+from skdp.solvers.kernel_ridge import expand
+
+# Bound on the norm of a row of the linear kernel, rounding included.
+KAPPA = 1.0 + 1e-9
+
+
+class BaseKernelRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
+    """Regressor on a kernel, with a public range of targets."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.regressor_tags.poor_score = True  # noise is a promise and accuracy is not
+        return tags
+
+    def predict(self, X):
+        """Predict the target of each row, within ``y_bounds``.
+
+        With ``release="features"`` that costs no privacy. With ``release="query"`` each row that
+        was not asked for before is one of the ``n_queries``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+
+        Raises
+        ------
+        BudgetExceededError
+            If fewer queries are left than rows are new. None is answered then.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        if hasattr(self, "_answers"):
+            values = self._answers.answer(X)
+        else:
+            values = feature_values(self._features, self.coef_, X)
+        return in_range(values, self.y_bounds_)
+
+    def _check_kernel_parameters(self):
+        check_kernel(self.kernel, self.gamma, self.nu)
+        if not isinstance(self.orthogonal, bool | np.bool_):
+            raise ValueError(f"orthogonal must be True or False; got {self.orthogonal!r}.")
+        positive(x_norm=self.x_norm)
+        if not 1e-50 < self.x_norm < 1e50:
+            raise ValueError(f"x_norm must be between 1e-50 and 1e50; got {self.x_norm!r}.")
+        self._check_y_bounds()
+
+    def _check_y_bounds(self):
+        try:
+            low, high = self.y_bounds
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"y_bounds must be two numbers (low, high); got {self.y_bounds!r}."
+            ) from None
+        finite(**{"y_bounds[0]": low, "y_bounds[1]": high})
+        if not high / 2 - low / 2 > 1e-200:
+            raise ValueError(f"y_bounds must be (low, high), low first; got {self.y_bounds!r}.")
+
+    def _validated(self, X, y, *, reset=True):
+        """Rows, and targets in units of half their range around its middle."""
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True, reset=reset
+        )
+        if y.dtype.kind not in "biuf":
+            raise ValueError(f"y must hold numbers; got an array of dtype {y.dtype}.")
+        y = y.astype(np.float64)
+        low, high = map(float, self.y_bounds)
+        targets = (np.clip(y, low, high) - (low / 2 + high / 2)) / (high / 2 - low / 2)
+        return X, np.clip(targets, -1.0, 1.0)  # rounding may have left the interval
+
+    def _cap(self, automatic):
+        """Cap of the residuals, in units of half the range of the target."""
+        if isinstance(self.residual_cap, str) and self.residual_cap == "auto":
+            return automatic
+        number_or_auto(residual_cap=self.residual_cap)
+        low, high = map(float, self.y_bounds)
+        cap = float(self.residual_cap) / (high / 2 - low / 2)
+        if not 1e-6 <= cap <= 1e6:
+            raise ValueError(
+                "residual_cap must be between 1e-6 and 1e6 times half the range of y_bounds; "
+                f"got {self.residual_cap!r}."
+            )
+        return cap
+
+    def _n_components(self, n_features, automatic):
+        """Length of a row of features."""
+        size = self.n_components
+        if size != "auto":
+            whole = isinstance(size, int | np.integer) and not isinstance(size, bool)
+            if not whole or size < 1:
+                raise ValueError(f"n_components must be 'auto' or a positive int; got {size!r}.")
+        if self.kernel == "linear":
+            return n_features
+        size = automatic if size == "auto" else int(size)
+        return size + size % 2
+
+    def _random_streams(self):
+        """Frequencies are public: their seed is never that of the noise."""
+        if self.random_state is None:
+            return None, None
+        return map(np.random.default_rng, seed_sequence(self.random_state).spawn(2))
+
+    def _draw_features(self, n_features, n_components, feature_state):
+        if self.kernel == "linear":
+            return NormalisedRows(n_components, float(self.x_norm))
+        return fourier_features(
+            self.kernel,
+            n_features,
+            n_components=n_components,
+            gamma=float(self.gamma),
+            nu=self.nu,
+            orthogonal=self.orthogonal,
+            random_state=feature_state,
+        )
+
+    def _store(self, fitted):
+        """Replace what an older fit, maybe of another kind, has left."""
+        for name in STORED:
+            if hasattr(self, name):
+                delattr(self, name)
+        for name, value in fitted.items():
+            setattr(self, name, value)
+
+
+# Everything that fits store, besides what validation does.
+STORED = (
+    "coef_",
+    "frequencies_",
+    "guarantee_",
+    "n_samples_seen_",
+    "y_bounds_",
+    "_answers",
+    "_features",
+    "_stream",
+)
+
+
+def feature_attributes(features, coef):
+    """Attributes of a function on features."""
+    fitted = dict(coef_=coef, _features=features)
+    if isinstance(features, FourierFeatures):
+        fitted.update(frequencies_=features.frequencies)
+    return fitted
+
+
+def feature_values(features, coef, X):
+    """Values of a function on features, a block of rows at a time."""
+    values = np.empty(X.shape[0])
+    for start in range(0, X.shape[0], 4096):
+        block = slice(start, start + 4096)
+        values[block] = features.transform(X[block]).astype(np.float64) @ coef
+    return values
+
+
+def in_range(values, y_bounds):
+    """Turn values for targets in [-1, 1] into predictions within the bounds."""
+    low, high = map(float, y_bounds)
+    middle, half = low / 2 + high / 2, high / 2 - low / 2
+    return np.clip(middle + half * np.clip(values, -1.0, 1.0), low, high)
+
+
+class ExactPredictor:
+    """Kernel expansion over the training rows. It is private: to be kept by the curator."""
+
+    def __init__(self, X, kernel, gamma, nu, x_norm):
+        self.X, self.kernel, self.gamma, self.nu, self.x_norm = X, kernel, gamma, nu, x_norm
+        self.coef = np.zeros(X.shape[0])
+
+    def __call__(self, X):
+        if self.kernel == "linear":
+            X = clip_rows(X, float(self.x_norm)) / float(self.x_norm)
+        K = kernel_matrix(self.kernel, X, self.X, gamma=self.gamma, nu=self.nu)
+        return expand(K, self.coef)
+
+
+def number_or_auto(**named):
+    for name, value in named.items():
+        if isinstance(value, str):
+            raise ValueError(f"{name} must be 'auto' or a positive number; got {value!r}.")
+        positive(**{name: value})
+
+
+def check_noise(level, size):
+    """Refuse noise that no integer of the lattice could hold; ``level`` is for sensitivity 1."""
+    if 1000.0 * level * math.sqrt(size) > 2.0**50:
+        raise ValueError(
+            "epsilon must be larger: the noise would not fit into the 53 bits of a float. With "
+            "release='query', fewer n_queries need less noise."
+        )
+
+
+def check_memory(needed, rule, given=""):
+    try:
+        available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        available = 2**34
+    if needed > available:
+        raise ValueError(
+            f"{rule}: the fit would take {needed / 2**30:.0f} GiB of the "
+            f"{available / 2**30:.0f} GiB of this machine{given}."
+        )

@@ -1,0 +1,553 @@
+"""Private online regression in a kernel space."""
+
+import math
+import os
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import check_array
+
+from skdp._fitting import charge, check_budget, unchanged_on_error
+from skdp._random import noise_source
+from skdp._validation import one_of, positive
+from skdp.features import kernel_error, kernel_matrix
+from skdp.kernel._base import (
+    KAPPA,
+    BaseKernelRegressor,
+    ExactPredictor,
+    check_memory,
+    check_noise,
+    feature_attributes,
+    feature_values,
+    in_range,
+)
+from skdp.kernel._queries import QueryAnswers, query_guarantee, query_noise
+from skdp.mechanisms import Lattice, clip_rows
+from skdp.privacy import ApproxDP, GaussianDP, gaussian_mu
+from skdp.solvers.online import (
+    NoisyTree,
+    Recursion,
+    rounding_error,
+    run_features,
+    run_kernel,
+    run_noisy,
+    run_tree,
+)
+from skdp.theory.online import (
+    RESIDUALS,
+    ReleaseAccount,
+    automatic_t0,
+    norm_bounds,
+    sensitivity,
+    step_sensitivity,
+)
+
+__all__ = ["DPOnlineKernelRegressor", "ReleasedKernelRegressor"]
+
+RELEASES = ("final", "sgd", "tree", "query")
+BOUNDS = ("tight", "paper")
+
+# Where targets span [-1, 1]: noise is proportional to the cap, and so is what a step can learn.
+_CAPS = {"final": 0.5, "sgd": 0.2, "tree": 0.4, "query": 0.5}
+# Rows whose features are made at a time.
+_BLOCK = 1024
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """What is kept between calls. Arrays are private; it is replaced whole, never changed."""
+
+    params: dict = field(repr=False)
+    recursion: Recursion
+    kappa: float
+    time: int = 0
+    features: Any = field(default=None, repr=False)
+    noise: Any = field(default=None, repr=False)
+    secret: bytes = field(default=b"", repr=False)
+    gathered: Any = field(default=None, repr=False)
+    rows: Any = field(default=None, repr=False)
+    tree: NoisyTree | None = field(default=None, repr=False)
+    account: ReleaseAccount | None = field(default=None, repr=False)
+    answers: QueryAnswers | None = field(default=None, repr=False)
+
+
+class DPOnlineKernelRegressor(BaseKernelRegressor):
+    def __init__(
+        self,
+        epsilon=1.0,
+        delta=0.0,
+        *,
+        kernel="rbf",
+        gamma=1.0,
+        nu=1.5,
+        theta=0.75,
+        t0="auto",
+        residual="huber",
+        residual_cap="auto",
+        radius=1.0,
+        sensitivity="tight",
+        release="final",
+        n_components="auto",
+        orthogonal=True,
+        y_bounds=(-1.0, 1.0),
+        x_norm=1.0,
+        adjacency="replace-one",
+        horizon=None,
+        n_queries=None,
+        random_state=None,
+        ledger=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.kernel = kernel
+        self.gamma = gamma
+        self.nu = nu
+        self.theta = theta
+        self.t0 = t0
+        self.residual = residual
+        self.residual_cap = residual_cap
+        self.radius = radius
+        self.sensitivity = sensitivity
+        self.release = release
+        self.n_components = n_components
+        self.orthogonal = orthogonal
+        self.y_bounds = y_bounds
+        self.x_norm = x_norm
+        self.adjacency = adjacency
+        self.horizon = horizon
+        self.n_queries = n_queries
+        self.random_state = random_state
+        self.ledger = ledger
+
+    def fit(self, X, y):
+        """Start afresh, and pass through the rows once in the given order.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        y : array-like of shape (n_samples,)
+            Targets. Those outside ``y_bounds`` are clipped.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the input is invalid, or there are more rows than ``horizon``.
+        BudgetExceededError
+            If the ledger cannot pay; the old model stays.
+        """
+        return self._advance(X, y, fresh=True)
+
+    def partial_fit(self, X, y):
+        """Go on with the stream.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            As `fit`, and if a parameter has changed since the stream began.
+        BudgetExceededError
+            If the ledger cannot pay for one more release; the old model stays.
+        """
+        return self._advance(X, y, fresh=not hasattr(self, "_stream"))
+
+    def released(self):
+        """Return a predictor that holds released numbers only.
+
+        Returns
+        -------
+        ReleasedKernelRegressor
+
+        Raises
+        ------
+        ValueError
+            With ``release="query"``, where nothing is released but answers.
+        """
+        if hasattr(self, "_answers"):
+            raise ValueError(
+                "release must not be 'query': its answers are released, the function is not."
+            )
+        return ReleasedKernelRegressor(
+            coef=self.coef_,
+            features=self._features,
+            y_bounds=self.y_bounds_,
+            guarantee=self.guarantee_,
+        )
+
+    def _advance(self, X, y, *, fresh):
+        with unchanged_on_error(self):
+            self._check_parameters()
+            X, targets = self._validated(X, y, reset=fresh)
+            if fresh:
+                stream = self._new_stream(X.shape[1])
+            else:
+                stream = self._stream
+                self._check_unchanged(stream)
+            advance = getattr(self, f"_advance_{self.release}")
+            stream, fitted = advance(X, targets, stream)
+            low, high = map(float, self.y_bounds)
+            fitted.update(_stream=stream, n_samples_seen_=stream.time, y_bounds_=(low, high))
+            self._store(fitted)
+        return self
+
+    def _check_parameters(self):
+        one_of(RELEASES, release=self.release)
+        one_of(RESIDUALS, residual=self.residual)
+        one_of(BOUNDS, sensitivity=self.sensitivity)
+        check_budget(self)
+        self._check_kernel_parameters()
+        positive(theta=self.theta, radius=self.radius)
+        if not 0.5 < self.theta < 1.0:
+            raise ValueError(f"theta must be above 1/2 and below 1; got {self.theta!r}.")
+        if not 1e-6 <= self.radius <= 1e6:
+            raise ValueError(f"radius must be between 1e-6 and 1e6; got {self.radius!r}.")
+        self._recursion(1.0)
+        if self.release in ("sgd", "tree") and self.residual == "plain":
+            raise ValueError(
+                f"residual must be 'huber' or 'ball' with release={self.release!r}: a gradient "
+                "of the plain recursion is not bounded at a noisy point; got 'plain'."
+            )
+        for name, release in (("horizon", "tree"), ("n_queries", "query")):
+            value = getattr(self, name)
+            if self.release != release:
+                continue
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            if not whole or value < 1:
+                raise ValueError(
+                    f"{name} must be a positive int with release={release!r}; got {value!r}."
+                )
+
+    def _recursion(self, kappa):
+        """Public numbers of the recursion, in units of half the range of the target."""
+        if isinstance(self.t0, str) and self.t0 == "auto":
+            t0 = automatic_t0(self.theta, kappa)
+        else:
+            if isinstance(self.t0, str):
+                raise ValueError(f"t0 must be 'auto' or a positive number; got {self.t0!r}.")
+            positive(t0=self.t0)
+            t0, least = float(self.t0), automatic_t0(self.theta, 1.0)
+            if t0 < least:
+                raise ValueError(
+                    f"t0 must be at least {least:.6g} with theta={self.theta!r}, for steps not "
+                    f"to overshoot; got {self.t0!r}."
+                )
+            t0 = max(t0, automatic_t0(self.theta, kappa))
+        cap, radius = math.inf, math.inf
+        noisy = self.release in ("sgd", "tree")
+        if self.residual == "huber":
+            cap = self._cap(_CAPS[self.release])
+        elif self.residual == "ball":
+            radius = float(self.radius)
+            if noisy:  # points are projected, so that no residual gets there
+                cap = kappa * radius + 1.0
+        return Recursion(float(self.theta), t0, cap, radius)
+
+    def _new_stream(self, n_features):
+        feature_state, noise_state = self._random_streams()
+        kappa = KAPPA
+        features = None
+        if self.release != "query":
+            size = self._n_components(n_features, self._automatic_size())
+            check_memory(8.0 * size * (n_features + 4 * _BLOCK), "n_components must be smaller")
+            features = self._draw_features(n_features, size, feature_state)
+            kappa = features.row_norm
+        secret = os.urandom(32) if noise_state is None else noise_state.bytes(32)
+        return _Stream(
+            params=self.get_params(deep=False),
+            recursion=self._recursion(kappa),
+            kappa=kappa,
+            features=features,
+            noise=noise_source(noise_state),
+            secret=secret,
+        )
+
+    def _automatic_size(self):
+        return 1000 if self.release == "final" and self.delta > 0.0 else 200
+
+    def _check_unchanged(self, stream):
+        for name, value in self.get_params(deep=False).items():
+            before = stream.params[name]
+            if value is not before and (name == "ledger" or repr(value) != repr(before)):
+                raise ValueError(
+                    f"{name} must not change within a stream, it was {before!r}; call fit to "
+                    f"start another one; got {value!r}."
+                )
+
+    def _target(self):
+        return ApproxDP(float(self.epsilon), float(self.delta), adjacency=self.adjacency)
+
+    def _distances(self, stream):
+        """Keywords of the theory for this recursion."""
+        recursion = stream.recursion
+        return dict(
+            theta=recursion.theta,
+            t0=recursion.t0,
+            y_bound=1.0,
+            kappa=stream.kappa,
+            residual=self.residual,
+            radius=recursion.radius if self.residual == "ball" else None,
+            width=recursion.cap if self.residual == "huber" else None,
+            adjacency=self.adjacency,
+            bound=self.sensitivity,
+        )
+
+    def _norm(self, stream, time):
+        """Bound on the norm of the function."""
+        keywords = self._distances(stream)
+        del keywords["adjacency"], keywords["bound"]
+        return float(norm_bounds(time, **keywords))
+
+    def _rounding_error(self, stream, time, size):
+        return rounding_error(time, size, self._norm(stream, time), stream.recursion)
+
+    def _advance_final(self, X, targets, stream):
+        """Run the recursion without noise, and release where it ends."""
+        time, size = stream.time + X.shape[0], stream.features.n_components
+        target, distances = self._target(), self._distances(stream)
+        l2_sensitivity = sensitivity(time, **distances)
+        error = self._rounding_error(stream, time, size)
+        lattice = Lattice.for_sensitivity(l2_sensitivity, size=size, error=error)
+        gaussian = target.delta > 0.0
+        if gaussian:
+            # On its own, this release satisfies the target.
+            level = 1.0 / gaussian_mu(epsilon=target.epsilon, delta=target.delta)
+        else:
+            level = 1.0 / target.epsilon
+        check_noise(level, size)
+        scale = level * lattice.sensitivity * (1 + 1e-12)
+        account = stream.account
+        if account is None:
+            account = ReleaseAccount(noise="gaussian" if gaussian else "k-norm", **distances)
+        new = account.after(time, scale, slack=lattice.sensitivity - l2_sensitivity)
+        charge(self, new.increase_over(account))
+
+        gathered = stream.gathered
+        gathered = np.zeros(size) if gathered is None else gathered
+        for rows, part, start in _feature_blocks(X, targets, stream):
+            gathered = run_features(rows, part, gathered, start, stream.recursion)
+        weights = gathered / (time - 1.0 + stream.recursion.t0)
+        draw = stream.noise.normal if gaussian else stream.noise.k_norm
+        coef = lattice.release(weights, draw(size, scale / lattice.step))
+        guarantee = _cumulative(new, target)
+        stream = replace(stream, time=time, gathered=gathered, account=new)
+        return stream, {"guarantee_": guarantee, **feature_attributes(stream.features, coef)}
+
+    def _advance_sgd(self, X, targets, stream):
+        """Feed noise back at every step; what it costs was paid at the first."""
+        time, size = stream.time + X.shape[0], stream.features.n_components
+        target, recursion = self._target(), stream.recursion
+        change = step_sensitivity(
+            width=recursion.cap, kappa=stream.kappa, adjacency=self.adjacency
+        )
+        lattice = Lattice.for_sensitivity(change, size=size, error=1e-12 * change)
+        guarantee, level = _one_shot(target, "noisy online gradient descent")
+        check_noise(level, size)
+        if stream.time == 0:
+            charge(self, guarantee)
+        scale = level * lattice.sensitivity * (1 + 1e-12) / lattice.step
+
+        def draw(n):
+            if target.delta > 0.0:
+                return stream.noise.normal(n * size, scale).reshape(n, size)
+            return np.stack([stream.noise.k_norm(size, scale) for _ in range(n)])
+
+        state = stream.gathered
+        gathered, average = np.zeros((2, size)) if state is None else state
+        for rows, part, start in _feature_blocks(X, targets, stream):
+            gathered, average = run_noisy(
+                rows, part, gathered, average, start, recursion, lattice=lattice, draw=draw
+            )
+        coef = average
+        stream = replace(stream, time=time, gathered=(gathered, average))
+        return stream, {"guarantee_": guarantee, **feature_attributes(stream.features, coef)}
+
+    def _advance_tree(self, X, targets, stream):
+        """Take gradients at noisy prefix sums; all levels of the tree were paid at the first."""
+        time, size = stream.time + X.shape[0], stream.features.n_components
+        horizon, target, recursion = int(self.horizon), self._target(), stream.recursion
+        if time > horizon:
+            raise ValueError(
+                f"horizon must be at least the number of rows, which these would make {time}; "
+                f"got {horizon}."
+            )
+        guarantee, level = _one_shot(target, "binary tree of noisy gradient sums")
+        levels = horizon.bit_length()
+        level *= math.sqrt(levels) if target.delta > 0.0 else levels
+        # Later sums are on the lattice of the first step.
+        growth = ((horizon + recursion.t0) / recursion.t0) ** (1.0 - recursion.theta)
+        check_noise(level * growth, size)
+        if stream.time == 0:
+            charge(self, guarantee)
+        change = step_sensitivity(
+            width=recursion.cap, kappa=stream.kappa, adjacency=self.adjacency
+        )
+        law = stream.noise.normal if target.delta > 0.0 else stream.noise.k_norm
+        tree, gathered = stream.tree or NoisyTree(), np.zeros(size)
+        for rows, part, start in _feature_blocks(X, targets, stream):
+            tree, gathered = run_tree(
+                rows,
+                part,
+                tree,
+                start,
+                recursion,
+                sensitivity=change,
+                horizon=horizon,
+                noise_scale=level * (1 + 1e-12),
+                draw=lambda scale: law(size, scale),
+            )
+        coef = gathered / (time - 1.0 + recursion.t0)
+        norm = float(np.linalg.norm(coef))
+        coef = coef * min(1.0, recursion.radius / norm) if norm > 0.0 else coef
+        stream = replace(stream, time=time, tree=tree)
+        return stream, {"guarantee_": guarantee, **feature_attributes(stream.features, coef)}
+
+    def _advance_query(self, X, targets, stream):
+        """Run the recursion with the exact kernel; answers have noise of their own."""
+        time, target, n_queries = stream.time + X.shape[0], self._target(), int(self.n_queries)
+        distance = sensitivity(time, **self._distances(stream))
+        guarantee = query_guarantee(target, n_queries)
+        check_noise(query_noise(target, n_queries)[1], 1)
+        error = self._rounding_error(stream, time, time)
+        # Coefficients sum to (norm + 1) time^(1 - theta) at most, before and after.
+        norm = self._norm(stream, time)
+        error += (
+            kernel_error(X.shape[1], KAPPA)
+            * 4.0
+            * (norm + 1.0)
+            * time ** (2.0 - 2.0 * stream.recursion.theta)
+        )
+        check_memory(8.0 * time * (X.shape[1] + 1), "X must have fewer rows with release='query'")
+        if stream.time == 0:
+            charge(self, guarantee)
+
+        linear = self.kernel == "linear"
+        rows = clip_rows(X, float(self.x_norm)) / float(self.x_norm) if linear else X
+        rows = rows.toarray() if issparse(rows) else np.array(rows)
+        if stream.rows is not None:
+            rows = np.concatenate([stream.rows, rows])
+        predictor = ExactPredictor(rows, self.kernel, float(self.gamma), self.nu, self.x_norm)
+        gathered = run_kernel(
+            lambda A, B: kernel_matrix(self.kernel, A, B, gamma=predictor.gamma, nu=self.nu),
+            rows,
+            targets,
+            np.zeros(0) if stream.gathered is None else stream.gathered,
+            stream.time,
+            stream.recursion,
+        )
+        predictor.coef = gathered / (time - 1.0 + stream.recursion.t0)
+        options = dict(sensitivity=stream.kappa * distance, error=error)
+        if stream.answers is None:
+            answers = QueryAnswers(
+                predictor,
+                bound=1.0,
+                guarantee=target,
+                n_queries=n_queries,
+                secret=stream.secret,
+                **options,
+            )
+        else:
+            answers = stream.answers.continued(predictor, **options)
+        stream = replace(stream, time=time, gathered=gathered, rows=rows, answers=answers)
+        return stream, {"guarantee_": guarantee, "_answers": answers}
+
+
+def _feature_blocks(X, targets, stream):
+    """Features and targets of a block of rows, with the steps before it."""
+    for start in range(0, X.shape[0], _BLOCK):
+        block = slice(start, start + _BLOCK)
+        yield stream.features.transform(X[block]), targets[block], stream.time + start
+
+
+def _one_shot(target, mechanism):
+    """Guarantee of a transcript in which a record has one Gaussian or K-norm release.
+
+    Returns
+    -------
+    guarantee : ApproxDP
+
+    level : float
+        Scale of the noise for a sensitivity of 1.
+    """
+    source = "Bassily, Smith and Thakurta, FOCS 2014"
+    if target.delta == 0.0:
+        return replace(target, mechanism=mechanism, source=source), 1.0 / target.epsilon
+    mu = gaussian_mu(epsilon=target.epsilon, delta=target.delta)
+    refined = GaussianDP(mu, adjacency=target.adjacency)
+    return replace(target, refined=refined, mechanism=mechanism, source=source), 1.0 / mu
+
+
+def _cumulative(account, target):
+    """What all releases so far satisfy, at the delta of the target."""
+    guarantee = account.guarantee
+    epsilon = guarantee.epsilon_at(target.delta)
+    if account.n_releases == 1:
+        epsilon = min(epsilon, target.epsilon)
+    return replace(
+        target,
+        epsilon=epsilon,
+        refined=guarantee if target.delta > 0.0 else None,
+        mechanism=f"{account.n_releases} release(s) of online kernel regression",
+        source="output perturbation as in Chaudhuri, Monteleoni and Sarwate, JMLR 2011, "
+        "composed exactly over the positions of a record",
+    )
+
+
+class ReleasedKernelRegressor(RegressorMixin, BaseEstimator):
+    """Function that a private stream has released: a predictor and nothing else.
+
+    Made by :meth:`DPOnlineKernelRegressor.released`. It holds public and released numbers only,
+    and can be given away.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n_components,)
+        Weights of the features, for targets in units of half their range around its middle.
+
+    features : FourierFeatures or NormalisedRows
+        Map from rows to features.
+
+    y_bounds : tuple of two floats
+        Bounds of the target.
+
+    guarantee : ApproxDP
+        What all releases of the stream so far satisfy together.
+    """
+
+    def __init__(self, coef, features, y_bounds, guarantee):
+        self.coef = coef
+        self.features = features
+        self.y_bounds = y_bounds
+        self.guarantee = guarantee
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def predict(self, X):
+        """Predict the target of each row, within ``y_bounds``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        X = check_array(X, accept_sparse="csr", dtype=np.float64)
+        return in_range(feature_values(self.features, self.coef, X), self.y_bounds)
