@@ -1,5 +1,6 @@
 """Private kernel methods."""
 
 from skdp.kernel._kernel_ridge import DPKernelRidge
+from skdp.kernel._online import DPOnlineKernelRegressor, ReleasedKernelRegressor
 
-__all__ = ["DPKernelRidge"]
+__all__ = ["DPKernelRidge", "DPOnlineKernelRegressor", "ReleasedKernelRegressor"]

@@ -209,12 +209,16 @@ def check_noise(level, size):
 
 
 def check_memory(needed, rule, given=""):
+    """Refuse what this machine could not hold; ``given=None`` if numbers are private."""
     try:
         available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
         available = 2**34
-    if needed > available:
-        raise ValueError(
-            f"{rule}: the fit would take {needed / 2**30:.0f} GiB of the "
-            f"{available / 2**30:.0f} GiB of this machine{given}."
-        )
+    if needed <= available:
+        return
+    if given is None:
+        raise ValueError(f"{rule}: the fit would take more memory than this machine has.")
+    raise ValueError(
+        f"{rule}: the fit would take {needed / 2**30:.0f} GiB of the "
+        f"{available / 2**30:.0f} GiB of this machine{given}."
+    )

@@ -100,10 +100,10 @@ class DPKernelRidge(BaseKernelRegressor):
         public numbers: "gradient" for a positive delta, and otherwise "output".
 
     loss : {"auto", "squared", "huber"}, default="auto"
-        "huber" is half the square up to ``residual_cap`` and straight beyond. "auto" is
-        "squared" for sufficient statistics, and for queries under "replace-one"; otherwise
-        "huber". "squared" with noise on the minimiser has the sensitivity of the paper's
-        Lemma 2, sharpened; under "add-remove" it has none.
+        "huber" is half the square up to ``residual_cap`` and straight beyond. "squared" has the
+        sensitivity of the paper's Lemma 2, sharpened; under "add-remove" it has none. "auto" is
+        "squared" for sufficient statistics, and for queries with ``epsilon="auto"``, whose rule
+        is about it; otherwise "huber", which is the more accurate.
 
     residual_cap : float or "auto", default="auto"
         Largest slope of Huber's loss, in units of the target. "auto" is an eighth of the range
@@ -493,7 +493,7 @@ class DPKernelRidge(BaseKernelRegressor):
         n_queries = int(self.n_queries)
         law, scale = query_noise(target, n_queries)
         level = scale * (math.sqrt(2.0) if law == "laplace" else 1.0)
-        squared = self.loss != "huber" and self.adjacency == "replace-one"
+        squared = self.loss == "squared" or (self.loss == "auto" and self._epsilon_is_auto())
         penalty = None if isinstance(self.alpha, str) else self._scaled(self.alpha)
         if penalty is None and self._epsilon_is_auto():
             penalty = penalty_rule(n_samples, target.epsilon, float(self.source_smoothness))
@@ -525,12 +525,11 @@ class DPKernelRidge(BaseKernelRegressor):
             )
         tolerance = solver_tolerance(sensitivity=min(distance, 2.0), penalty=penalty)
         guarantee = query_guarantee(target, n_queries)
-        if self.adjacency == "replace-one":
-            check_memory(
-                32.0 * n_samples**2 + 8.0 * X.shape[0] * n_features,
-                "X must have fewer rows with release='query', which holds their kernel matrix",
-                f"; got {n_samples}",
-            )
+        check_memory(
+            32.0 * n_samples**2 + 8.0 * n_samples * n_features,
+            "X must have fewer rows with release='query', which holds their kernel matrix",
+            f"; got {n_samples}" if self.adjacency == "replace-one" else None,
+        )
         _, noise_state = self._random_streams()
         charge(self, guarantee)
 

@@ -75,6 +75,164 @@ class _Stream:
 
 
 class DPOnlineKernelRegressor(BaseKernelRegressor):
+    """Online regression in a kernel space with differential privacy.
+
+    One pass through a stream: ``f_{t+1} = f_t - eta_t [psi(f_t(x_t) - y_t) K(x_t, .) +
+    lam_t f_t]`` with ``eta_t = (t + t0)^-theta`` and ``eta_t lam_t = 1 / (t + t0)``. `partial_fit`
+    goes on where the last call ended.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget: of one release with ``release="final"``, of the whole stream otherwise.
+
+    delta : float, default=0.0
+        0 is pure differential privacy; a positive number, well below one over the number of
+        rows, allows Gaussian noise.
+
+    kernel : {"rbf", "laplacian", "matern", "linear"}, default="rbf"
+        As for :class:`DPKernelRidge`.
+
+    gamma : float, default=1.0
+        Public, as for :class:`DPKernelRidge`.
+
+    nu : {0.5, 1.5, 2.5}, default=1.5
+        Smoothness of the Matérn kernel.
+
+    theta : float in (1/2, 1), default=0.75
+        Exponent of the steps. Close to 1/2 the function learns faster and is noisier.
+
+    t0 : float or "auto", default="auto"
+        Offset of the time. "auto" is the smallest with which no step overshoots, see
+        :func:`~skdp.theory.online.automatic_t0`.
+
+    residual : {"huber", "ball", "plain"}, default="huber"
+        What bounds a step: "huber" clips residuals to ``residual_cap``; "ball" projects the
+        function onto the ball of ``radius`` in the kernel's space; "plain", the recursion of the
+        paper, does neither, and is for "final" and "query" only.
+
+    residual_cap : float or "auto", default="auto"
+        Largest residual for "huber", in units of the target. "auto" is half of half the range
+        of ``y_bounds``, 0.4 of it with "tree" and 0.2 with "sgd", whose noise needs it small.
+
+    radius : float, default=1.0
+        Norm of the ball, for targets in units of half their range.
+
+    sensitivity : {"tight", "paper"}, default="tight"
+        Bound behind the noise of "final" and "query": exact, or the paper's (17).
+
+    release : {"final", "sgd", "tree", "query"}, default="final"
+        "final" releases the function at the end of each `fit` or `partial_fit`. "sgd" feeds
+        noise back at every step: the transcript is released, for ever, for one budget. "tree"
+        releases noisy sums of gradients up to a public ``horizon``, less noisy than "sgd" by
+        far. "query" keeps an exact kernel expansion, which holds the data, and adds noise to
+        each predicted row.
+
+    n_components : int or "auto", default="auto"
+        Number of random features; an odd number is rounded up. "auto" is 1000 for "final" with
+        a positive delta and 200 otherwise. Not used by "query".
+
+    orthogonal : bool, default=True
+        Draw frequencies in orthogonal groups.
+
+    y_bounds : (float, float), default=(-1.0, 1.0)
+        Public bounds of the target. Targets outside are clipped silently; predictions stay
+        within.
+
+    x_norm : float, default=1.0
+        Public bound on the Euclidean norm of a row, for the linear kernel only.
+
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+        Which streams are neighbours. Time stamps are public either way: with "add-remove" one
+        record is there or is a null record, which keeps its time and contributes nothing.
+
+    horizon : int, default=None
+        Largest number of rows in the life of a stream, for "tree".
+
+    n_queries : int, default=None
+        Number of different rows that "query" predicts in the life of a stream. A row counts
+        again when the function has changed.
+
+    random_state : None, int, RandomState or Generator, default=None
+        None draws the noise from the operating system. Anything else makes it reproducible
+        and void of privacy, for tests and figures. Frequencies have a stream of their own.
+
+    ledger : BudgetLedger, default=None
+        Budget that is charged before the data are used: with "final" the increase of the
+        cumulative guarantee at each call, otherwise the whole at the first.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_components,), or (`n_features_in_`,) for the linear kernel
+        Weights of the features, for targets in units of half their range around its middle;
+        with "sgd" a mean of the iterates in which late ones weigh more. Not with "query".
+        Released under ``guarantee_``.
+
+    frequencies_ : ndarray of shape (n_components / 2, `n_features_in_`)
+        Frequencies of the features, except for the linear kernel. Public.
+
+    n_samples_seen_ : int
+        Rows of the stream so far. Public, as time stamps are.
+
+    y_bounds_ : tuple of two floats
+        Bounds of the target. Public.
+
+    guarantee_ : ApproxDP
+        What all releases of the stream so far promise together, with its privacy profile.
+        Public.
+
+    n_features_in_ : int
+        Number of features. Public.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if ``X`` has them. Public.
+
+    See Also
+    --------
+    DPKernelRidge : Many passes over the same rows, for less noise in the end.
+
+    Notes
+    -----
+    **Privacy.** The attributes above are public or released. Between calls a live estimator must
+    also keep what has not been released: with "final" the function without noise, with "tree"
+    sums without noise, with "query" all rows. It keeps them under one private name, and a pickle
+    has them too: both belong to the curator alone. `released` returns a predictor without them.
+
+    With "final", a record that entered at step s has moved each later function by at most
+    ``D_s (s + t0) / (T - 1 + t0)``, and the guarantee is the largest, over s, of what the releases
+    compose to: exactly, and far below the sum of their budgets. With "sgd" and "tree" a
+    record's gradient is taken at a released point, so that it enters one noisy gradient, or one
+    noisy sum at each level of the tree.
+
+    One scalar noise for a whole function, as in the paper's Theorem 1, would be void; and the
+    paper's Theorem 2 drops the bias of the penalty, see :func:`~skdp.theory.online.rate`.
+
+    What the guarantee does not cover: the time that a call takes, errors about malformed input,
+    and other uses of the same data.
+
+    References
+    ----------
+    "A study on differential private online learning", Journal of Computer and Communications 5,
+    2017. Tarrès and Yao, "Online learning as stochastic approximation of regularization paths",
+    IEEE Transactions on Information Theory 60, 2014. Kairouz, McMahan, Song, Thakkar, Thakurta and
+    Xu, "Practical and private (deep) learning without sampling or shuffling", ICML 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.kernel import DPOnlineKernelRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(20000, 2))
+    >>> y = np.sin(3 * X[:, 0])
+    >>> model = DPOnlineKernelRegressor(epsilon=1.0, delta=1e-6, theta=0.6)
+    >>> for start in range(0, 15000, 5000):
+    ...     model = model.partial_fit(X[start : start + 5000], y[start : start + 5000])
+    >>> bool(model.released().score(X[15000:], y[15000:]) > 0.7)
+    True
+    >>> bool(model.guarantee_.epsilon < 3.0)
+    True
+    """
+
     def __init__(
         self,
         epsilon=1.0,

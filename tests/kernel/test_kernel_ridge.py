@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skdp.exceptions import BudgetExceededError, PrivacyWarning, SolverError
 from skdp.features import kernel_matrix
-from skdp.kernel import DPKernelRidge, _kernel_ridge
+from skdp.kernel import DPKernelRidge, _base, _kernel_ridge
 from skdp.preprocessing import BoundedScaler
 from skdp.privacy import BudgetLedger, GaussianDP, gaussian_delta
 from skdp.theory.kernel_ridge import epsilon_rule
@@ -46,6 +46,7 @@ RELEASES = [
     dict(mechanism="output", n_components=20, loss="squared"),
     dict(mechanism="output", n_components=20, adjacency="add-remove"),
     dict(release="query", n_queries=50),
+    dict(release="query", n_queries=50, loss="squared"),
     dict(release="query", n_queries=50, delta=1e-5, adjacency="add-remove"),
 ]
 
@@ -87,7 +88,7 @@ def test_a_private_fit_learns(options, least):
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "matern", "linear"])
 def test_without_privacy_queries_are_kernel_ridge(kernel):
     X, y = problem(200)
-    options = dict(release="query", n_queries=50, alpha=200.0, x_norm=2.0)
+    options = dict(release="query", n_queries=50, alpha=200.0, x_norm=2.0, loss="squared")
     model = DPKernelRidge(1e9, kernel=kernel, gamma=2.0, **options).fit(X, y)
     K = kernel_matrix(kernel, X, gamma=2.0)
     exact = KernelRidge(alpha=200.0, kernel="precomputed").fit(K, y)
@@ -210,7 +211,7 @@ AUDITED = [
     dict(mechanism="gradient", n_components=2, delta=0.01),
     dict(mechanism="gradient", n_components=2, delta=0.01, adjacency="add-remove"),
     dict(mechanism="sufficient_statistics", n_components=2, delta=0.01),
-    dict(release="query", n_queries=1, alpha=20.0),
+    dict(release="query", n_queries=1, alpha=20.0, loss="squared"),
     dict(release="query", n_queries=1, alpha=20.0, adjacency="add-remove"),
 ]
 
@@ -611,3 +612,28 @@ def test_a_seed_beside_a_ledger_warns():
     ledger = BudgetLedger(epsilon=10.0, delta=0.1)
     with pytest.warns(PrivacyWarning, match="random_state is set"):
         DPKernelRidge(random_state=0, ledger=ledger, n_components=4).fit(X, y)
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_rows_that_do_not_fit_into_memory_are_refused_before_the_charge(monkeypatch, adjacency):
+    X, y = problem(2000)
+    monkeypatch.setattr(_base.os, "sysconf", lambda name: 1000)
+    ledger = BudgetLedger(epsilon=10.0)
+    model = DPKernelRidge(release="query", n_queries=5, adjacency=adjacency, ledger=ledger)
+    with pytest.raises(ValueError, match="X must have fewer rows") as caught:
+        model.fit(X, y)
+    assert not ledger.history()
+    # The number of rows is private where records come and go.
+    assert ("2000" in str(caught.value)) == (adjacency == "replace-one")
+
+
+@pytest.mark.parametrize("epsilon, same", [(1.0, "huber"), ("auto", "squared")])
+def test_queries_use_hubers_loss_unless_the_rule_of_the_paper_is_asked_for(epsilon, same):
+    X, y = problem(500)
+    options = dict(release="query", n_queries=5, alpha=10.0, random_state=0)
+    fits = [
+        DPKernelRidge(epsilon, loss=loss, **options).fit(X, y).predict(X[:5])
+        for loss in ("auto", same, "huber" if same == "squared" else "squared")
+    ]
+    assert_allclose(fits[0], fits[1], rtol=0)
+    assert np.abs(fits[0] - fits[2]).max() > 1e-6

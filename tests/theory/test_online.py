@@ -6,6 +6,7 @@ where a later record can be orthogonal to all that happened before.
 
 import itertools
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -288,6 +289,14 @@ def test_the_last_record_is_the_worst_one_of_the_whole_stream(kappa, mode, bound
         assert sensitivity(150, **stream) == sensitivities(150, **stream)
 
 
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_a_width_that_no_residual_reaches_changes_nothing(adjacency):
+    times = np.array([1, 30, 10**5])
+    plain = sensitivities(times, adjacency=adjacency, **PAPER)
+    wide = {"residual": "huber", "width": 1e3, "adjacency": adjacency}
+    assert_allclose(sensitivities(times, **wide, **PAPER), plain, rtol=1e-15)
+
+
 def test_the_constant_of_the_paper_is_valid_and_loose():
     for kappa, theta in itertools.product([0.1, 0.3, 1.0, 3.0, 20.0], [0.51, 0.75, 0.99]):
         stream = {"theta": theta, "y_bound": 0.7, "kappa": kappa}
@@ -367,6 +376,15 @@ def test_an_account_does_not_change():
     twice = first.after(10, 0.1)
     assert_allclose(twice.guarantee.mu, math.sqrt(2) * mu, rtol=1e-12)
     assert_allclose(mu, sensitivity(10, **PAPER) / 0.1, rtol=1e-12)
+
+
+def test_many_releases_at_one_time_take_no_more_memory_than_one():
+    account = ReleaseAccount(**PAPER).after(10, 0.1)
+    size = len(pickle.dumps(account))
+    for _ in range(200):
+        account = account.after(10, 0.1)
+    assert len(pickle.dumps(account)) < size + 20
+    assert_allclose(pickle.loads(pickle.dumps(account)).guarantee.mu, account.guarantee.mu)
 
 
 def test_all_iterates_can_be_released_at_a_bounded_price():
