@@ -251,6 +251,11 @@ def test_repeated_and_unordered_entries_of_a_sparse_row_count_by_their_sum():
     X = sparse.csr_array((data, columns, np.array([0, 5])), shape=(1, 3))
     assert_array_equal(features.transform(X), features.transform(np.array([[0.5, 0.5, 0.0]])))
     assert_array_equal(X.data, data)
+    # They are summed before they are cut or rounded.
+    for unit in (features.x_limit, features.x_step / 10):
+        entries, columns = np.array([3.0, -2.5, 8.0]) * unit, np.array([0, 0, 1])
+        X = sparse.csr_array((entries, columns, np.array([0, 3])), shape=(1, 3))
+        assert_array_equal(features.transform(X), features.transform(X.toarray()))
 
 
 @pytest.mark.parametrize("kernel, nu", FOURIER)
@@ -283,6 +288,8 @@ def test_phases_of_the_longest_rows_are_exact(kernel, nu):
             for j in range(6):
                 terms = (mpmath.mpf(a) * mpmath.mpf(b) for a, b in zip(X[i], W[j], strict=True))
                 assert phases[i, j] == mpmath.fsum(terms)
+    expected = np.hstack([np.cos(phases), np.sin(phases)]) / math.sqrt(6.0)
+    assert_allclose(features.transform(X), expected, rtol=0.0, atol=1e-6)
 
 
 # Seeds and errors.

@@ -42,6 +42,7 @@ from skdp.theory.random_features import (
     NOISE_VARIANCE,
     expected_error,
     statistics_penalty,
+    tempered,
 )
 
 __all__ = ["DPKernelRidge"]
@@ -479,7 +480,7 @@ class DPKernelRidge(BaseKernelRegressor):
             elif excess(high) >= 0.0:
                 penalty = math.exp(high)
             else:
-                penalty = math.exp(brentq(excess, low, high))
+                penalty = tempered(math.exp(brentq(excess, low, high)))
         reach = 1.01 * math.sqrt(n_samples / penalty) + 1.0
         return (
             penalty,
