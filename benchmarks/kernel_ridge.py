@@ -237,7 +237,10 @@ def row(name, scores, target=None):
     """Print means and standard errors (in units of the last digit) by epsilon."""
     scores = np.asarray(scores, dtype=float)
     means, errors = scores.mean(axis=0), scores.std(axis=0) / np.sqrt(len(scores))
-    cells = [f"{m:8.3f}({1e3 * e:2.0f})" for m, e in zip(means, errors, strict=True)]
+    cells = [
+        f"{m:8.3f}({1e3 * e:2.0f})" if m > -100 else f"{m:8.0e}    "
+        for m, e in zip(means, errors, strict=True)
+    ]
     print(f"  {name:36s}" + "".join(cells), flush=True)
     if target:
         verdicts = [

@@ -61,10 +61,19 @@ class NoiseSource:
     ----------
     words : callable
         ``words(n)`` returns ``n`` independent uniform unsigned 64-bit integers.
+
+    more_words : callable, default=None
+        The same for the digits that are rarely needed. With a source of their own, draws of
+        several sizes give the same sequence of noise as one. None takes ``words``.
     """
 
-    def __init__(self, words: Callable[[int], np.ndarray]):
+    def __init__(
+        self,
+        words: Callable[[int], np.ndarray],
+        more_words: Callable[[int], np.ndarray] | None = None,
+    ):
         self._words = words
+        self._more_words = words if more_words is None else more_words
 
     def normal(self, size: int, scale: float) -> np.ndarray:
         """Draw ``rint(scale * Z)`` with ``Z`` standard normal.
@@ -150,7 +159,7 @@ class NoiseSource:
         return self._rounded(size, approximate, error, _minus_normal, exact, is_settled)
 
     def _draw_word(self) -> int:
-        return int(self._words(1)[0])
+        return int(self._more_words(1)[0])
 
     def _rounded(self, size, scale, error, law, exact, is_settled=None):
         """Round ``scale * law(u)`` with a random sign, exactly where float cannot tell."""
@@ -272,7 +281,9 @@ def noise_source(random_state=None) -> NoiseSource:
         return random_state
     if random_state is None:
         return NoiseSource(_system_words)
-    return NoiseSource(_SeededWords(np.random.PCG64(seed_sequence(random_state))))
+    seed = seed_sequence(random_state)
+    more = seed.spawn(1)[0]
+    return NoiseSource(_SeededWords(np.random.PCG64(seed)), _SeededWords(np.random.PCG64(more)))
 
 
 class _SeededWords:

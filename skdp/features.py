@@ -139,6 +139,11 @@ class FourierFeatures:
         return 2 * len(self.frequencies)
 
     @property
+    def n_features_in(self):
+        """Length of a row."""
+        return self.frequencies.shape[1]
+
+    @property
     def x_step(self):
         """Power of two that entries of a row are rounded to a multiple of.
 

@@ -292,6 +292,15 @@ def test_phases_of_the_longest_rows_are_exact(kernel, nu):
     assert_allclose(features.transform(X), expected, rtol=0.0, atol=1e-6)
 
 
+@pytest.mark.parametrize("kernel, nu", FOURIER)
+def test_rows_far_from_the_origin_are_still_told_apart(kernel, nu):
+    # Prices, say: kernels depend on differences only.
+    X = np.column_stack([30_000.0 + np.arange(4.0), *np.zeros((7, 4))])
+    features = fourier_features(kernel, 8, n_components=4000, gamma=0.5, nu=nu, random_state=0)
+    Z = features.transform(X).astype(np.float64)
+    assert_allclose(Z @ Z.T, kernel_matrix(kernel, X, gamma=0.5, nu=nu), atol=0.15)
+
+
 # Seeds and errors.
 
 

@@ -492,3 +492,11 @@ def test_other_seeds_are_refused(random_state):
     for function in (noise_source, seed_sequence):
         with pytest.raises(ValueError, match="random_state must be None, a non-negative int"):
             function(random_state)
+
+
+def test_seeded_noise_does_not_depend_on_how_it_is_cut_into_draws():
+    # Among this many draws some need more digits than they began with.
+    whole = noise_source(0).normal(2_000_000, 6000.0)
+    source = noise_source(0)
+    parts = [source.normal(size, 6000.0) for size in (1, 999_999, 20_000, 980_000)]
+    assert (whole == np.concatenate(parts)).all()

@@ -2,13 +2,17 @@
 
 import math
 import os
+import threading
+import uuid
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
 
 from skdp._fitting import charge, check_budget, unchanged_on_error
 from skdp._random import noise_source
@@ -56,6 +60,35 @@ _CAPS = {"final": 0.5, "sgd": 0.2, "tree": 0.4, "query": 0.5}
 _BLOCK = 1024
 
 
+class _Line:
+    """Versions of one stream, shared by all copies in a process: only the latest may go on.
+
+    Two copies that go on with rows of their own would be two streams, and together cost more
+    than their account knows.
+    """
+
+    _lines: ClassVar[WeakValueDictionary[str, "_Line"]] = WeakValueDictionary()
+
+    def __init__(self, token, version):
+        self.token, self.version, self.lock = token, version, threading.RLock()
+        self._lines[token] = self
+
+    @classmethod
+    def of(cls, token, version):
+        """Return the line of a token; a new one, in a process that does not know it."""
+        return cls._lines.get(token) or cls(token, version)
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        _pinned_lines.add(self)  # what is pickled may come back
+        return _Line.of, (self.token, self.version)
+
+
+_pinned_lines: set[_Line] = set()
+
+
 @dataclass(frozen=True)
 class _Stream:
     """What is kept between calls. Arrays are private; it is replaced whole, never changed."""
@@ -63,6 +96,8 @@ class _Stream:
     params: dict = field(repr=False)
     recursion: Recursion
     kappa: float
+    line: _Line = field(repr=False)
+    version: int = 0
     time: int = 0
     features: Any = field(default=None, repr=False)
     noise: Any = field(default=None, repr=False)
@@ -197,6 +232,9 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
     also keep what has not been released: with "final" the function without noise, with "tree"
     sums without noise, with "query" all rows. It keeps them under one private name, and a pickle
     has them too: both belong to the curator alone. `released` returns a predictor without them.
+    Of several copies of a live estimator one may go on, in one process: copies that go on apart,
+    as processes with a pickle each could, are streams of their own on the same rows, and
+    together cost more than the account of each.
 
     With "final", a record that entered at step s has moved each later function by at most
     ``D_s (s + t0) / (T - 1 + t0)``, and the guarantee is the largest, over s, of what the releases
@@ -337,12 +375,13 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         ValueError
             With ``release="query"``, where nothing is released but answers.
         """
+        check_is_fitted(self)
         if hasattr(self, "_answers"):
             raise ValueError(
                 "release must not be 'query': its answers are released, the function is not."
             )
         return ReleasedKernelRegressor(
-            coef=self.coef_,
+            coef=self.coef_.copy(),
             features=self._features,
             y_bounds=self.y_bounds_,
             guarantee=self.guarantee_,
@@ -358,10 +397,18 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
                 stream = self._stream
                 self._check_unchanged(stream)
             advance = getattr(self, f"_advance_{self.release}")
-            stream, fitted = advance(X, targets, stream)
-            low, high = map(float, self.y_bounds)
-            fitted.update(_stream=stream, n_samples_seen_=stream.time, y_bounds_=(low, high))
-            self._store(fitted)
+            with stream.line.lock:
+                if stream.version != stream.line.version:
+                    raise ValueError(
+                        "This copy of the stream is stale: another one has gone on. Two streams "
+                        "from one would cost more than is accounted for; call fit to start afresh."
+                    )
+                stream, fitted = advance(X, targets, stream)
+                stream = replace(stream, version=stream.version + 1)
+                low, high = map(float, self.y_bounds)
+                fitted.update(_stream=stream, n_samples_seen_=stream.time, y_bounds_=(low, high))
+                self._store(fitted)
+                stream.line.version = stream.version
         return self
 
     def _check_parameters(self):
@@ -400,10 +447,10 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
                 raise ValueError(f"t0 must be 'auto' or a positive number; got {self.t0!r}.")
             positive(t0=self.t0)
             t0, least = float(self.t0), automatic_t0(self.theta, 1.0)
-            if t0 < least:
+            if not least <= t0 <= 1e9:
                 raise ValueError(
                     f"t0 must be at least {least:.6g} with theta={self.theta!r}, for steps not "
-                    f"to overshoot; got {self.t0!r}."
+                    f"to overshoot, and at most 1e9; got {self.t0!r}."
                 )
             t0 = max(t0, automatic_t0(self.theta, kappa))
         cap, radius = math.inf, math.inf
@@ -433,6 +480,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             features=features,
             noise=noise_source(noise_state),
             secret=secret,
+            line=_Line(uuid.uuid4().hex, 0),
         )
 
     def _automatic_size(self):
@@ -531,7 +579,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             gathered, average = run_noisy(
                 rows, part, gathered, average, start, recursion, lattice=lattice, draw=draw
             )
-        coef = average
+        coef = average.copy()
         stream = replace(stream, time=time, gathered=(gathered, average))
         return stream, {"guarantee_": guarantee, **feature_attributes(stream.features, coef)}
 
@@ -620,7 +668,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
                 **options,
             )
         else:
-            answers = stream.answers.continued(predictor, **options)
+            function = rows.tobytes() + predictor.coef.tobytes()
+            answers = stream.answers.continued(predictor, function=function, **options)
         stream = replace(stream, time=time, gathered=gathered, rows=rows, answers=answers)
         return stream, {"guarantee_": guarantee, "_answers": answers}
 
@@ -653,9 +702,10 @@ def _one_shot(target, mechanism):
 def _cumulative(account, target):
     """What all releases so far satisfy, at the delta of the target."""
     guarantee = account.guarantee
-    epsilon = guarantee.epsilon_at(target.delta)
-    if account.n_releases == 1:
-        epsilon = min(epsilon, target.epsilon)
+    # The first release satisfies the target by its calibration.
+    epsilon = target.epsilon
+    if account.n_releases > 1:
+        epsilon = guarantee.epsilon_at(target.delta)
     return replace(
         target,
         epsilon=epsilon,
@@ -708,4 +758,8 @@ class ReleasedKernelRegressor(RegressorMixin, BaseEstimator):
         ndarray of shape (n_samples,)
         """
         X = check_array(X, accept_sparse="csr", dtype=np.float64)
+        if X.shape[1] != self.features.n_features_in:
+            raise ValueError(
+                f"X must have {self.features.n_features_in} features; got {X.shape[1]}."
+            )
         return in_range(feature_values(self.features, self.coef, X), self.y_bounds)

@@ -1,6 +1,5 @@
 """Noisy answers to a limited number of prediction queries."""
 
-import copy
 import hashlib
 import math
 import threading
@@ -160,10 +159,10 @@ class QueryAnswers:
         self._law, scale = query_noise(guarantee, self.n_queries)
         self._scale = scale * self._lattice.sensitivity
         self._secret = secret
-        self._generation = 0
+        self._function = b""
         self._state = _state_of(uuid.uuid4().hex, {})
 
-    def continued(self, predict, *, sensitivity, error):
+    def continued(self, predict, *, function, sensitivity, error):
         """Answers by another function of a stream that went on, from the same count of queries.
 
         Privacy: every answer, by whichever function, has noise for one of ``n_queries``; rows are
@@ -174,16 +173,22 @@ class QueryAnswers:
         predict, sensitivity, error
             Of the new function, as for the class.
 
+        function : bytes
+            What determines the new function beside the old one.
+
         Returns
         -------
         QueryAnswers
         """
-        new = copy.copy(self)
+        new = object.__new__(type(self))
+        vars(new).update(vars(self))
         new._predict = predict
         sensitivity = min(sensitivity, 2.0 * self._bound)
         new._lattice = Lattice.for_sensitivity(sensitivity, size=1, order=1, error=error)
         new._scale = self._scale / self._lattice.sensitivity * new._lattice.sensitivity
-        new._generation = self._generation + 1
+        # Another function must have other noise, in copies that went on differently, too: the
+        # difference of two answers would be free of it.
+        new._function = self._hash(self._function + function, b"function")
         return new
 
     @property
@@ -208,8 +213,7 @@ class QueryAnswers:
         BudgetExceededError
             If more rows are new than are left. None is answered, and none is charged.
         """
-        generation = self._generation.to_bytes(8, "little")
-        keys = [self._hash(generation + row, b"row") for row in _canonical_rows(X)]
+        keys = [self._hash(self._function + row, b"row") for row in _canonical_rows(X)]
         answers = self._state.answers
         with self._state.lock:
             new = {key: i for i, key in enumerate(keys) if key not in answers}

@@ -58,6 +58,11 @@ class NormalisedRows:
 
     row_norm = 1.0 + 1e-6
 
+    @property
+    def n_features_in(self):
+        """Length of a row."""
+        return self.n_components
+
     def transform(self, X):
         """Divide rows by ``x_norm``, which no row is longer than; result in double precision."""
         rows = clip_rows(X, self.x_norm)

@@ -201,19 +201,20 @@ def _steps(scores, K, targets, squared_norm, time, recursion):
     coef, scale = np.zeros(b), 1.0
     scores = scores.copy()
     for i in range(b):
-        # Values of what is gathered are `scale * scores`; projections change `scale` only.
-        score = scale * float(scores[i])
+        score = float(scores[i])
         residual = score / before[i] - y[i] if before[i] > 0.0 else -y[i]
-        added = -weights[i] * min(max(residual, -cap), cap)
-        coef[i] = added / scale
+        coef[i] = -weights[i] * min(max(residual, -cap), cap)
         scores[i + 1 :] += coef[i] * K[i + 1 :, i]
         if radius < math.inf:
-            squared_norm += added * (2.0 * score + added * diagonal[i])
+            squared_norm += coef[i] * (2.0 * score + coef[i] * diagonal[i])
             limit = radius * (before[i] + 1.0)
             if squared_norm > limit * limit:
-                scale *= limit / math.sqrt(squared_norm)
+                shrink = limit / math.sqrt(squared_norm)
                 squared_norm = limit * limit
-    return scale * coef, scale
+                coef[: i + 1] *= shrink
+                scores *= shrink
+                scale *= shrink
+    return coef, scale
 
 
 def rounding_error(time, n_components, norm, recursion):

@@ -618,14 +618,10 @@ def test_releases_live_on_lattices_that_do_not_depend_on_data(adjacency):
             releases, _ = transcript(lambda data=data, solve=solve: solve(data))
             steps.append([])
             for release in releases:
-                # About a hundredth of the sensitivity, as a public power of two.
-                size = release.options["l2_sensitivity"]
-                step = 2.0 ** math.floor(
-                    math.log2(size / 100.0 / math.sqrt(max(1, np.size(release.value))))
-                )
+                # A public power of two, about a hundredth of the sensitivity in norm.
+                size = release.options["l2_sensitivity"] / math.sqrt(release.value.size)
+                step = 2.0 ** math.floor(math.log2(size / 100.0))
                 whole = release.released / step
-                if release.value.shape == (21,) or len(releases) == 1 or whole.ndim == 0:
-                    whole = whole * 1.0
                 assert_array_equal(whole, np.rint(whole))
                 steps[-1].append((release.scale, step))
         assert steps[0] == steps[1]
