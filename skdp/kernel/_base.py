@@ -31,8 +31,8 @@ class BaseKernelRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
     def predict(self, X):
         """Predict the target of each row, within ``y_bounds``.
 
-        With ``release="features"`` that costs no privacy. With ``release="query"`` each row that
-        was not asked for before is one of the ``n_queries``.
+        That costs no privacy, but with ``release="query"``, where each row that was not asked
+        for before is one of the ``n_queries``.
 
         Parameters
         ----------

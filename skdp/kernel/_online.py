@@ -4,6 +4,7 @@ import math
 import os
 import threading
 import uuid
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
@@ -78,6 +79,11 @@ class _Line:
         """Return the line of a token; a new one, in a process that does not know it."""
         return cls._lines.get(token) or cls(token, version)
 
+    def admits(self, version):
+        """Whether a copy of this version may go on: the latest here, or a later one, which went
+        on in another process and is back."""
+        return version == self.version or version[0] > self.version[0]
+
     def __deepcopy__(self, memo):
         return self
 
@@ -97,7 +103,7 @@ class _Stream:
     recursion: Recursion
     kappa: float
     line: _Line = field(repr=False)
-    version: int = 0
+    version: tuple[int, str] = (0, "")
     time: int = 0
     features: Any = field(default=None, repr=False)
     noise: Any = field(default=None, repr=False)
@@ -230,11 +236,12 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
     -----
     **Privacy.** The attributes above are public or released. Between calls a live estimator must
     also keep what has not been released: with "final" the function without noise, with "tree"
-    sums without noise, with "query" all rows. It keeps them under one private name, and a pickle
+    sums without noise, with "query" all rows. It keeps them under private names, and a pickle
     has them too: both belong to the curator alone. `released` returns a predictor without them.
     Of several copies of a live estimator one may go on, in one process: copies that go on apart,
     as processes with a pickle each could, are streams of their own on the same rows, and
-    together cost more than the account of each.
+    together cost more than the account of each. So is a stream that goes on from an old pickle
+    after a crash.
 
     With "final", a record that entered at step s has moved each later function by at most
     ``D_s (s + t0) / (T - 1 + t0)``, and the guarantee is the largest, over s, of what the releases
@@ -244,6 +251,9 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
 
     One scalar noise for a whole function, as in the paper's Theorem 1, would be void; and the
     paper's Theorem 2 drops the bias of the penalty, see :func:`~skdp.theory.online.rate`.
+
+    `score` compares predictions with targets of the caller's. A score on private targets is a new
+    function of them, which nothing covers, also before the stream has passed them.
 
     What the guarantee does not cover: the time that a call takes, errors about malformed input,
     and other uses of the same data.
@@ -344,6 +354,9 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
     def partial_fit(self, X, y):
         """Go on with the stream.
 
+        Each record may pass once: the guarantee is that of a record, and rows that come again
+        are records of their own. Passing them k times costs what k records in one hand cost.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
@@ -388,27 +401,29 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         )
 
     def _advance(self, X, y, *, fresh):
-        with unchanged_on_error(self):
-            self._check_parameters()
-            X, targets = self._validated(X, y, reset=fresh)
-            if fresh:
-                stream = self._new_stream(X.shape[1])
-            else:
-                stream = self._stream
-                self._check_unchanged(stream)
-            advance = getattr(self, f"_advance_{self.release}")
-            with stream.line.lock:
-                if stream.version != stream.line.version:
-                    raise ValueError(
-                        "This copy of the stream is stale: another one has gone on. Two streams "
-                        "from one would cost more than is accounted for; call fit to start afresh."
-                    )
+        # Threads go on one after the other, each from where the last has ended.
+        with nullcontext() if fresh else self._stream.line.lock:
+            with unchanged_on_error(self):
+                self._check_parameters()
+                X, targets = self._validated(X, y, reset=fresh)
+                if fresh:
+                    stream = self._new_stream(X.shape[1])
+                else:
+                    stream = self._stream
+                    self._check_unchanged(stream)
+                    if not stream.line.admits(stream.version):
+                        raise ValueError(
+                            "This copy of the stream is stale: another one has gone on. Two "
+                            "streams from one would cost more than is accounted for; call fit "
+                            "to start afresh."
+                        )
+                advance = getattr(self, f"_advance_{self.release}")
                 stream, fitted = advance(X, targets, stream)
-                stream = replace(stream, version=stream.version + 1)
+                stream = replace(stream, version=(stream.version[0] + 1, uuid.uuid4().hex))
                 low, high = map(float, self.y_bounds)
                 fitted.update(_stream=stream, n_samples_seen_=stream.time, y_bounds_=(low, high))
                 self._store(fitted)
-                stream.line.version = stream.version
+            stream.line.version = stream.version
         return self
 
     def _check_parameters(self):
@@ -474,13 +489,13 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             kappa = features.row_norm
         secret = os.urandom(32) if noise_state is None else noise_state.bytes(32)
         return _Stream(
-            params=self.get_params(deep=False),
+            params={name: _frozen(value) for name, value in self.get_params(deep=False).items()},
             recursion=self._recursion(kappa),
             kappa=kappa,
             features=features,
             noise=noise_source(noise_state),
             secret=secret,
-            line=_Line(uuid.uuid4().hex, 0),
+            line=_Line(uuid.uuid4().hex, (0, "")),
         )
 
     def _automatic_size(self):
@@ -488,8 +503,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
 
     def _check_unchanged(self, stream):
         for name, value in self.get_params(deep=False).items():
-            before = stream.params[name]
-            if value is not before and (name == "ledger" or repr(value) != repr(before)):
+            before, now = stream.params[name], _frozen(value)
+            if now is not before and now != before:
                 raise ValueError(
                     f"{name} must not change within a stream, it was {before!r}; call fit to "
                     f"start another one; got {value!r}."
@@ -668,10 +683,19 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
                 **options,
             )
         else:
-            function = rows.tobytes() + predictor.coef.tobytes()
+            # New for every copy that goes on; with a seed, reproducible.
+            seeded = self.random_state is not None
+            function = time.to_bytes(16, "little") if seeded else os.urandom(16)
             answers = stream.answers.continued(predictor, function=function, **options)
         stream = replace(stream, time=time, gathered=gathered, rows=rows, answers=answers)
         return stream, {"guarantee_": guarantee, "_answers": answers}
+
+
+def _frozen(value):
+    """Copy of a parameter that compares by its value."""
+    if isinstance(value, list | tuple | np.ndarray):
+        return tuple(float(part) for part in value)
+    return value
 
 
 def _feature_blocks(X, targets, stream):

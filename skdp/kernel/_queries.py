@@ -174,7 +174,7 @@ class QueryAnswers:
             Of the new function, as for the class.
 
         function : bytes
-            What determines the new function beside the old one.
+            What tells the new function from all others, such as a fresh random number.
 
         Returns
         -------
@@ -222,7 +222,7 @@ class QueryAnswers:
                     f"The rows hold {len(new)} that were not asked for before, and "
                     f"{self.remaining} of n_queries={self.n_queries} are left; none was answered. "
                     "Rows answered before stay free. For more, fit again with a larger n_queries, "
-                    "or with release='features', whose predictions are unlimited."
+                    "or release the function, whose predictions are unlimited."
                 )
             for key, i in new.items():
                 (value,) = np.clip(self._predict(X[i : i + 1]), -self._bound, self._bound)

@@ -239,7 +239,8 @@ def rounding_error(time, n_components, norm, recursion):
         is gathered by its own rounding once a block. Errors contract like differences do.
     """
     scores = (2 * n_components + 4 * _BLOCK + 64) * 2.0 * time ** (1.0 - recursion.theta)
-    return 2.0**-53 * (norm + 1.0) * (scores + 8.0 * time)
+    projections = n_components / 4 if recursion.radius < math.inf else 0.0
+    return 2.0**-53 * (norm + 1.0) * (scores + (8.0 + projections) * time)
 
 
 def run_noisy(rows, targets, gathered, average, time, recursion, *, lattice, draw):
