@@ -298,7 +298,7 @@ def write(streams, output):
                     if values.size:
                         score = 1.0 - np.mean(values**2) / np.var(y)
                         mae = np.mean(np.abs(values))
-                        points.append((part[-1] + 1, score))
+                        points.append(((part[-1] + 1) / 1000, score))
                         row = [stream.name, model, part[-1] + 1, f"{score:.4f}", f"{mae:.4f}"]
                         table.writerow(row)
                 # One schedule, and not the queries, which are too few for a curve.
@@ -306,7 +306,7 @@ def write(streams, output):
                     style = ":" if "river" in model else "--" if "not private" in model else "-"
                     label = model.removesuffix(", theta=0.6")
                     ax.plot(*zip(*points, strict=True), style, label=label)
-            ax.set(title=stream.name, xlabel="rows", ylim=(-0.6, 1.0))
+            ax.set(title=stream.name, xlabel="thousand rows", ylim=(-0.6, 1.0))
             ax.axhline(0.0, color="0.8", zorder=0)
     axes[0, 0].set(ylabel="$R^2$ in a window, theta=0.6")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
