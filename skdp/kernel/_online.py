@@ -355,7 +355,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         """Go on with the stream.
 
         Each record may pass once: the guarantee is that of a record, and rows that come again
-        are records of their own. Passing them k times costs what k records in one hand cost.
+        are records of their own. Passing them k times costs what k records in one hand cost. How
+        many rows a call has must not depend on the data.
 
         Parameters
         ----------
