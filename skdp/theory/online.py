@@ -616,7 +616,7 @@ def prefix_root(n):
 
 
 def matrix_sensitivity(horizon, *, theta, t0, width, kappa=1.0, adjacency="replace-one"):
-    """Sensitivity of the matrix mechanism for ``w_1 .. w_horizon``.
+    """Sensitivity of the matrix mechanism for ``w_1`` to ``w_horizon``.
 
     With clipped gradients ``g_s``, the recursion is a weighted sum,
     ``w_t = -sum_{s<t} (s + t0)^(1 - theta) g_s / (t - 1 + t0)``. Let C be the matrix of
