@@ -69,7 +69,7 @@ PRIVATE = {
     "add-remove": {"delta": DELTA, "adjacency": "add-remove"},
     "add-remove, pure": {"adjacency": "add-remove"},
 }
-N_QUERIES, QUERY_ROWS = 10, 5_000
+N_QUERIES, QUERY_ROWS = 10, 3_000
 
 DIFFPRIVLIB = """
 import json, sys, warnings
@@ -225,7 +225,7 @@ def diffprivlib_scores(python, split, y_bounds):
 
 
 def query_score(model, split, rng):
-    """R^2 of a few noisy predictions by the exact kernel, fitted on at most 5,000 rows."""
+    """R^2 of a few noisy predictions by the exact kernel, fitted on at most 3,000 rows."""
     X, X_test, y, y_test = split
     asked = rng.choice(len(X_test), N_QUERIES, replace=False)
     model.fit(X[:QUERY_ROWS], y[:QUERY_ROWS])
