@@ -27,6 +27,7 @@ def main():
         "exact lattice K-norm, 1024 coordinates": lambda: [
             system.k_norm(1024, SCALE) for _ in range(N // 1024)
         ],
+        "exact lattice K-norm, vectors of 55": lambda: system.k_norms(N // 55, 55, SCALE),
         "numpy standard_normal (PCG64)": lambda: generator.standard_normal(N),
         "numpy laplace (PCG64)": lambda: generator.laplace(size=N),
         "os.urandom, 8 bytes": lambda: os.urandom(8 * N),

@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+from decimal import Decimal, Inexact, localcontext
+from itertools import pairwise
 
 import mpmath
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 from joblib import Parallel, delayed
 from numpy.testing import assert_array_equal
 from scipy import stats
-from scipy.special import gammainc, roots_legendre
+from scipy.special import gammainc, ndtri, roots_legendre
 
 from skdp import _random
 from skdp._random import NoiseSource, noise_source, seed_sequence
@@ -121,16 +123,14 @@ def test_draws_do_not_depend_on_each_other(law):
 
 @pytest.mark.parametrize("scale", [0.4, 2.0, 50.0])
 def test_k_norm_noise_of_one_coordinate_is_laplace(scale, repetitions):
-    source = noise_source(4)
-    draws = np.concatenate([source.k_norm(1, scale) for _ in range(repetitions(200_000, 10_000))])
+    draws = noise_source(4).k_norms(repetitions(2_000_000, 200_000), 1, scale).ravel()
     assert chi_square(*integer_cells(draws, stats.laplace.cdf, scale)) > ALARM
 
 
 @pytest.mark.parametrize("size", [2, 3, 50])
 def test_k_norm_noise_has_a_gamma_norm_and_a_uniform_direction(size, repetitions):
-    n = repetitions(100_000, 6_000)
-    source = noise_source(5)
-    noise = np.array([source.k_norm(size, 1e7) for _ in range(n)]) / 1e7
+    n = repetitions(500_000, 50_000)
+    noise = noise_source(5).k_norms(n, size, 1e7) / 1e7
     norms = np.linalg.norm(noise, axis=1)
     levels = gammainc(size, norms)  # uniform under the claim; the rounding is invisible
     cells = np.full(40, 1 / 40)
@@ -162,13 +162,30 @@ def test_small_k_norm_noise_has_the_integrals_of_the_density_over_squares(repeti
     probabilities = mass.reshape(side, -1, side, len(points) // side).sum(axis=(1, 3))
     assert 1 - 1e-3 < probabilities.sum() < 1 + 1e-6
 
-    source = noise_source(7)
-    draws = np.array([source.k_norm(2, scale) for _ in range(repetitions(200_000, 15_000))])
+    draws = noise_source(7).k_norms(repetitions(2_000_000, 200_000), 2, scale)
     inside = (np.abs(draws) <= reach).all(axis=1)
     flat = (draws[inside] + reach) @ [side, 1]
     counts = np.append(np.bincount(flat, minlength=side**2), np.sum(~inside))
     probabilities = np.append(probabilities, 1 - probabilities.sum())
     assert chi_square(counts, probabilities) > ALARM
+
+
+def test_the_exact_path_of_k_norm_noise_alone_has_the_law(everything_exact, repetitions):
+    draws = noise_source(10).k_norms(repetitions(20_000, 1_500), 1, 2.5).ravel()
+    assert chi_square(*integer_cells(draws, stats.laplace.cdf, 2.5)) > ALARM
+
+
+@pytest.mark.parametrize("size", [1, 4, 30])
+def test_vectors_drawn_together_do_not_depend_on_each_other(size):
+    n = 100_000 // size
+    noise = noise_source(11).k_norms(n, size, 1e6) / 1e6
+    norms = np.linalg.norm(noise, axis=1)
+    together = _random._BLOCK // (size // 2 + 1 + size)
+    for values in (noise[:, 0], noise[:, -1], norms):
+        values = (values - values.mean()) / values.std()
+        for lag in (1, 2, together - 1, together, together + 1):
+            correlation = np.mean(values[lag:] * values[:-lag])
+            assert abs(correlation) * np.sqrt(n - lag) < 6.5
 
 
 # Float where it is certain, multiple precision where it is not
@@ -180,13 +197,27 @@ def grid_of_digits():
     digits = {int(2.0**k * factor) for k in range(45, 63) for factor in factors}
     digits |= {2**63 - 1 - j for j in (0, 1, 2, 1000, 2**20, 2**40, 2**50, 2**55)}
     digits |= {2**45 + j for j in (0, 1, 2, 2**10)}
-    joint = int(2 * np.exp(-2.0) * 2.0**63)  # ndtri changes its approximation at exp(-2)
-    digits |= {joint + j * 2**k for j in (-1, 1) for k in range(10, 40, 5)}
+    for probability in (np.exp(-2.0), 0.075):  # where ndtri and inv_cdf change approximations
+        joint = int(2 * probability * 2.0**63)
+        digits |= {joint + j * 2**k for j in (-1, 1) for k in range(10, 40, 5)}
     return sorted(digits)
 
 
+@pytest.fixture(params=["scipy", "no scipy"])
+def quantile(request, monkeypatch):
+    """The normal quantile function of scipy or, as where that is missing, another."""
+    _random._ndtri.cache_clear()
+    if request.param == "no scipy":
+        monkeypatch.setitem(sys.modules, "scipy.special", None)
+        assert _random._ndtri() is not ndtri
+    else:
+        assert _random._ndtri() is ndtri
+    yield request.param
+    _random._ndtri.cache_clear()
+
+
 @pytest.mark.parametrize("law", LAWS)
-def test_the_float_error_bounds_the_distance_from_the_whole_interval(law):
+def test_the_float_error_bounds_the_distance_from_the_whole_interval(law, quantile):
     in_float = {"laplace": _random._minus_laplace, "normal": _random._minus_normal}[law]
     for digits in grid_of_digits():
         value = mpmath.mpf(-float(in_float(np.array([np.int64(digits) + 0.5]))[0]))
@@ -211,10 +242,11 @@ def test_few_digits_and_large_quantiles_are_not_left_to_float():
     ["0.5", "0.4999999999999999999999999999999999", "0.49999", "0.3", "1e-5", "1e-60", "1e-400"],
 )
 def test_the_multiple_precision_quantile_inverts_the_normal_distribution(probability):
-    with mpmath.workprec(400):
-        p = mpmath.mpf(probability)
-        root = _random._mp_ndtri(p)
-        assert abs(mpmath.ncdf(root) / p - 1) < mpmath.ldexp(1, -380)
+    with _random._precision(400):
+        root = _random._upper_quantile(Decimal(probability))
+    with mpmath.workprec(600):
+        inverse = mpmath.ncdf(-mpmath.mpf(str(root))) / mpmath.mpf(probability)
+        assert abs(inverse - 1) < mpmath.ldexp(1, -380)
 
 
 @pytest.mark.parametrize("scale", [0.3, 40.0, 1e6])
@@ -347,6 +379,126 @@ def test_k_norm_settles_shared_words_of_few_digits(few):
     assert_array_equal(draws, expected)
 
 
+def mp_radius(shared, size, tail=0):
+    """``sqrt(2 G)`` from 63-digit numbers, each with ``tail`` units of the last digit more."""
+    uniforms = [mpmath.ldexp(mpmath.mpf(digits) + tail, -63) for digits in shared]
+    n_exponentials = (size + 1) // 2
+    gamma = mpmath.fsum(reference("laplace", u) for u in uniforms[:n_exponentials])
+    for u in uniforms[n_exponentials:]:
+        gamma += reference("normal", u) ** 2 / 2
+    return mpmath.sqrt(2 * gamma)
+
+
+def seldom(words, rng):
+    """Replace some words by others of few digits, of either sign, or next to one."""
+    words = words.copy()
+    odd = np.flatnonzero(rng.random(words.size) < 0.004)
+    words[odd] >>= rng.integers(17, 64, odd.size).astype(np.uint64)
+    flip = rng.random(odd.size) < 0.5
+    words[odd[flip]] ^= np.uint64(ALL_BITS)
+    return words
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 9, 55, 400])
+def test_the_float_radius_keeps_within_its_bound(size, quantile):
+    n_shared = size // 2 + 1
+    rng = np.random.default_rng(size)
+    words = np.random.PCG64(size).random_raw((1_500 // size + 20) * n_shared)
+    words = words.reshape(-1, n_shared)
+    words[::3] |= np.uint64(ALL_BITS) << rng.integers(40, 64, words[::3].shape).astype(np.uint64)
+    words[1::3, -1] >>= rng.integers(0, 16, len(words[1::3])).astype(np.uint64)
+    radii, errors, certain = _random._float_radii(words, size)
+    assert np.mean(certain) > 0.5
+    quantiles = np.array([0.0, 0.1, 1.0, reference("normal", mpmath.ldexp(1, -18))])
+    with mpmath.workprec(160):
+        for row in np.flatnonzero(certain):
+            for tail in (0, 1):
+                exact = mp_radius((words[row] >> np.uint64(1)).tolist(), size, tail)
+                for z in quantiles:
+                    # The float quantile is off by half of the float error at most.
+                    further = abs(float(radii[row])) * (z + _random._FLOAT_ERROR / 2) - exact * z
+                    assert abs(further) < errors[row]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 8, 15, 16, 17, 129, 300, 3000])
+def test_float_radii_have_the_same_bits_alone_and_together(size):
+    words = np.random.PCG64(size).random_raw(40 * (size // 2 + 1)).reshape(40, -1)
+    together = _random._float_radii(words, size)
+    alone = [_random._float_radii(words[i : i + 1], size) for i in range(40)]
+    for whole, parts in zip(together, zip(*alone, strict=True), strict=True):
+        assert_array_equal(whole, np.concatenate(parts))
+
+
+@pytest.mark.parametrize("block", [4, 1 << 13])  # less than a vector, more than all
+@pytest.mark.parametrize("scale", [30.0, 2.0**20, 2.0**46])
+@pytest.mark.parametrize("size", [1, 2, 5, 10])
+def test_vectors_drawn_together_are_settled_by_the_digits_of_their_own(
+    size, scale, block, monkeypatch
+):
+    monkeypatch.setattr(_random, "_BLOCK", block)
+    # Some words have few digits or settle a rounding; all later digits are those of one word.
+    n, n_shared, later = 120 // size, size // 2 + 1, 0xF0F0F0F0F0F0F0F0
+    rng = np.random.default_rng(size)
+    words = seldom(np.random.PCG64(size).random_raw(n * (n_shared + size)), rng)
+    words[rng.integers(words.size)] = 5
+    source = NoiseSource(Tape(*words.tolist()), Tape(later=later))
+    draws = source.k_norms(n, size, scale)
+    with mpmath.workprec(700):
+        tail = mpmath.mpf(later) / ALL_BITS
+        for vector, draw in zip(words.reshape(n, -1).tolist(), draws, strict=True):
+            radius = scale * mp_radius([w >> 1 for w in vector[:n_shared]], size, tail)
+            for word, found in zip(vector[n_shared:], draw.tolist(), strict=True):
+                sign, digits = (1, word) if word < 2**63 else (-1, ALL_BITS - word)
+                u = mpmath.ldexp(digits + tail, -63)
+                assert found == sign * nearest(radius * reference("normal", u))
+
+
+@pytest.mark.parametrize("digit", [0, 1])
+@pytest.mark.parametrize("size", [1, 4])
+def test_k_norm_waits_for_the_digits_of_shared_words_beside_0_and_1(size, digit):
+    # Five words of nothing but zeros, or ones, for each uniform number that has such a beginning.
+    shared, equal = [digit * ALL_BITS, *([2**62 + 12345] * (size // 2))], [digit * ALL_BITS] * 3
+    coordinates = [2**61 + 2**40 + 987 * i for i in range(size)]
+    other, last = 0x123456789ABCDEF0, 0x0FEDCBA987654321
+    # At 192 digits all draw three words; at 384 three more.
+    later = [*equal, *([other] * 3 * (size // 2)), digit * ALL_BITS, last, last]
+    later += [other] * 3 * (size // 2)
+    source = NoiseSource(Tape(*shared, *coordinates), Tape(*later, later=other))
+    noise = source.k_norm(size, 1e12)
+    with mpmath.workprec(1200):
+        first = mpmath.mpf(digit * (2**63 - 1))
+        for k, word in enumerate([*equal, digit * ALL_BITS, last, last, *([other] * 9)]):
+            first += mpmath.ldexp(mpmath.mpf(word), -64 * (k + 1))
+        tail = mpmath.mpf(other) / ALL_BITS
+        halves = [mpmath.mpf(word >> 1) + tail for word in shared[1:]]
+        radius = 10**12 * mp_radius([first, *halves], size)
+        for word, found in zip(coordinates, noise.tolist(), strict=True):
+            u = mpmath.ldexp(mpmath.mpf(word) + tail, -63)
+            assert found == nearest(radius * reference("normal", u))
+
+
+@pytest.mark.parametrize("size", [5, 6])
+def test_all_coordinates_of_a_vector_share_the_later_digits_of_its_radius(size):
+    # A shared word of zeros leaves the radius open by a per cent; each coordinate settles.
+    n_shared = size // 2 + 1
+    coordinates = [2**40 + 1, 2**62 + 2**45, *([3**25] * (size - 2))]
+    words = [0] * n_shared + coordinates
+    source = NoiseSource(Tape(*words, *words), np.random.PCG64(15).random_raw)
+    noise = source.k_norms(2, size, 1e9)
+    quantiles = [float(reference("normal", mpmath.ldexp(word, -63))) for word in coordinates]
+    for some in noise:  # the first and the others have few digits
+        radii = some[1:] / quantiles[1:]
+        np.testing.assert_allclose(radii[1:], radii[0], rtol=1e-6)
+    assert abs(noise[0, 1] / noise[1, 1] - 1) > 1e-5  # later digits do matter, and differ
+
+
+@pytest.mark.parametrize("traps", [[], [Inexact]])
+def test_a_decimal_context_of_the_caller_changes_nothing(traps, everything_exact):
+    expected = three_kinds(noise_source(12))
+    with localcontext(prec=2, Emin=-1, Emax=1, traps=traps):
+        assert three_kinds(noise_source(12)) == expected
+
+
 @pytest.mark.parametrize("law", [*LAWS, "k_norm"])
 @pytest.mark.parametrize("scale", [2.0**59, 1e300, np.inf, np.nan])
 def test_noise_beyond_the_integers_is_refused(law, scale):
@@ -376,6 +528,20 @@ def test_no_noise_for_no_coordinate(law):
     assert getattr(noise_source(), law)(0, 3.0).shape == (0,)
 
 
+@pytest.mark.parametrize("shape", [(0, 0), (0, 5), (3, 0), (1, 1), (7, 1), (2, 20_000), (3, 8192)])
+def test_vectors_have_the_shape_asked_for(shape):
+    for random_state in (0, None):
+        noise = noise_source(random_state).k_norms(*shape, 1e6)
+        assert noise.shape == shape
+        assert noise.dtype == np.int64
+        assert np.count_nonzero(noise) >= 0.99 * noise.size
+
+
+def test_vectors_beyond_the_integers_are_refused():
+    with pytest.raises(ValueError, match="lattice steps"):
+        noise_source(0).k_norms(4, 3, 2.0**59)
+
+
 # Fresh where it must be, reproducible where it may be
 
 
@@ -390,20 +556,41 @@ def test_noise_without_a_seed_never_comes_twice():
     assert len(set(draws)) == len(draws)  # two numbers of 40 bits agree once in 1e12
 
 
+@pytest.mark.parametrize("cipher", [True, False], ids=["cipher", "no cipher"])
 @pytest.mark.parametrize("law", [*LAWS, "k_norm"])
-def test_each_draw_takes_eight_fresh_bytes_of_the_operating_system(law, monkeypatch):
+def test_each_draw_takes_fresh_bytes_of_the_operating_system(law, cipher, monkeypatch):
     asked = []
 
     def urandom(n, original=os.urandom):
         asked.append(n)
         return original(n)
 
+    if not cipher:
+        monkeypatch.setattr(_random, "_key_stream", lambda: None)
     monkeypatch.setattr(os, "urandom", urandom)
     source = noise_source()
     for _ in range(3):  # no buffer is kept from call to call
         asked.clear()
         getattr(source, law)(20_000, 5.0)
-        assert sum(asked) >= 8 * 20_000
+        if cipher:  # a key of 256 bits and a start of 128
+            assert sum(asked) >= 48
+            assert set(asked) >= {32, 16}
+        else:
+            assert sum(asked) >= 8 * 20_000
+
+
+def test_long_draws_are_the_key_stream_of_aes_in_counter_mode(monkeypatch):
+    # NIST SP 800-38A, F.5.5: the key stream is the plaintext xor the ciphertext.
+    key = "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4"
+    start = "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"
+    plain = "6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e51"
+    cipher = "601ec313775789a5b7a7f504bbf3d228f443e3ca4d62b59aca84e990cacaf5c5"
+    given = {32: bytes.fromhex(key), 16: bytes.fromhex(start)}
+    monkeypatch.setattr(os, "urandom", given.__getitem__)
+    words = noise_source()._words(1000).tobytes()
+    expected = int(plain, 16) ^ int(cipher, 16)
+    assert words[:32].hex() == f"{expected:064x}"
+    assert len(words) == 8000
 
 
 def test_forked_processes_draw_other_noise():
@@ -432,14 +619,7 @@ with get_context("fork").Pool(2) as pool:
         draws += some
 print(json.dumps(draws + draw(0)))
 """
-    run = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OPENBLAS_NUM_THREADS": "1"},
-    )
-    draws = json.loads(run.stdout)
+    draws = json.loads(python(script))
     assert len(draws) == 32
     assert len(set(draws)) == 32
 
@@ -500,3 +680,95 @@ def test_seeded_noise_does_not_depend_on_how_it_is_cut_into_draws():
     source = noise_source(0)
     parts = [source.normal(size, 6000.0) for size in (1, 999_999, 20_000, 980_000)]
     assert (whole == np.concatenate(parts)).all()
+
+
+class SeldomSeeded:
+    """Reproducible words of which some have few digits, the same however they are cut."""
+
+    def __init__(self, seed):
+        rng = np.random.default_rng(seed)
+        self.words = seldom(np.random.PCG64(seed).random_raw(40_000), rng)
+        self.taken = 0
+
+    def __call__(self, n):
+        self.taken += n
+        return self.words[self.taken - n : self.taken]
+
+
+@pytest.mark.parametrize("scale", [50.0, 2.0**30])
+@pytest.mark.parametrize(("size", "n"), [(1, 700), (2, 300), (9, 120), (55, 30), (5000, 2)])
+def test_vectors_are_the_same_alone_and_in_any_parts(size, n, scale, monkeypatch):
+    def source():
+        return NoiseSource(SeldomSeeded(size), _random._SeededWords(np.random.PCG64(1)))
+
+    monkeypatch.setattr(_random, "_BLOCK", 1 << 9)
+    alone, together, parts = source(), source(), source()
+    expected = np.array([alone.k_norm(size, scale) for _ in range(n)])
+    assert_array_equal(together.k_norms(n, size, scale), expected)
+    ends = sorted({0, 1, n // 3, n // 3 + 1, n})
+    cut = [parts.k_norms(end - start, size, scale) for start, end in pairwise(ends)]
+    assert_array_equal(np.concatenate(cut), expected)
+    # Afterwards all have used up as many words of both kinds.
+    for law in (*LAWS, "k_norm"):
+        draws = [getattr(one, law)(3, 1e12).tolist() for one in (alone, together, parts)]
+        assert draws[0] == draws[1] == draws[2]
+    later = {int(one._more_words(1)[0]) for one in (alone, together, parts)}
+    assert len(later) == 1
+
+
+def test_seeded_vectors_are_the_same_alone_and_together():
+    # Among this many numbers some need more digits than they began with.
+    alone, together = noise_source(13), noise_source(13)
+    expected = np.array([alone.k_norm(55, 2.0**20) for _ in range(12_000)])
+    assert_array_equal(together.k_norms(12_000, 55, 2.0**20), expected)
+    assert_array_equal(together.normal(9, 1e12), alone.normal(9, 1e12))
+
+
+# A device may have numpy and nothing else
+
+
+def many_kinds(source):
+    """Numbers of every law, among which some have been settled in multiple precision."""
+    draws = [source.normal(3000, 1e5), source.laplace(3000, 1e5)]
+    draws += [source.k_norms(100, 4, 1e9).ravel(), source.k_norm(5, 2.0**40)]
+    return np.concatenate(draws).tolist()
+
+
+def test_numpy_alone_draws_the_same_noise():
+    script = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("scipy", "mpmath", "cryptography", "sklearn", "joblib"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+import json, numpy as np
+from skdp._random import noise_source
+
+source = noise_source(14)
+draws = [source.normal(3000, 1e5), source.laplace(3000, 1e5)]
+draws += [source.k_norms(100, 4, 1e9).ravel(), source.k_norm(5, 2.0**40)]
+print(json.dumps(np.concatenate(draws).tolist()))
+assert np.count_nonzero(noise_source().k_norms(200, 55, 1e6)) > 10_000
+"""
+    assert json.loads(python(script)) == many_kinds(noise_source(14))
+
+
+def test_nothing_but_numpy_is_imported_before_the_first_draw():
+    script = "import sys, skdp._random; print('scipy' in sys.modules, 'mpmath' in sys.modules)"
+    assert python(script).split() == ["False", "False"]
+
+
+def python(script):
+    """Output of a script in a process of its own."""
+    environment = {"PYTHONPATH": os.pathsep.join(sys.path), "OPENBLAS_NUM_THREADS": "1"}
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **environment},
+    )
+    return run.stdout

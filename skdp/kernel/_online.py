@@ -15,7 +15,13 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._fitting import charge, check_budget, unchanged_on_error
+from skdp._fitting import (
+    charge,
+    check_budget,
+    check_unchanged,
+    frozen_params,
+    unchanged_on_error,
+)
 from skdp._random import noise_source
 from skdp._validation import one_of, positive
 from skdp.features import kernel_error, kernel_matrix
@@ -411,7 +417,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
                     stream = self._new_stream(X.shape[1])
                 else:
                     stream = self._stream
-                    self._check_unchanged(stream)
+                    check_unchanged(self, stream.params)
                     if not stream.line.admits(stream.version):
                         raise ValueError(
                             "This copy of the stream is stale: another one has gone on. Two "
@@ -490,7 +496,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             kappa = features.row_norm
         secret = os.urandom(32) if noise_state is None else noise_state.bytes(32)
         return _Stream(
-            params={name: _frozen(value) for name, value in self.get_params(deep=False).items()},
+            params=frozen_params(self),
             recursion=self._recursion(kappa),
             kappa=kappa,
             features=features,
@@ -501,15 +507,6 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
 
     def _automatic_size(self):
         return 1000 if self.release == "final" and self.delta > 0.0 else 200
-
-    def _check_unchanged(self, stream):
-        for name, value in self.get_params(deep=False).items():
-            before, now = stream.params[name], _frozen(value)
-            if now is not before and now != before:
-                raise ValueError(
-                    f"{name} must not change within a stream, it was {before!r}; call fit to "
-                    f"start another one; got {value!r}."
-                )
 
     def _target(self):
         return ApproxDP(float(self.epsilon), float(self.delta), adjacency=self.adjacency)
@@ -587,7 +584,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         def draw(n):
             if target.delta > 0.0:
                 return stream.noise.normal(n * size, scale).reshape(n, size)
-            return np.stack([stream.noise.k_norm(size, scale) for _ in range(n)])
+            return stream.noise.k_norms(n, size, scale)
 
         state = stream.gathered
         gathered, average = np.zeros((2, size)) if state is None else state
@@ -690,13 +687,6 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             answers = stream.answers.continued(predictor, function=function, **options)
         stream = replace(stream, time=time, gathered=gathered, rows=rows, answers=answers)
         return stream, {"guarantee_": guarantee, "_answers": answers}
-
-
-def _frozen(value):
-    """Copy of a parameter that compares by its value."""
-    if isinstance(value, list | tuple | np.ndarray):
-        return tuple(float(part) for part in value)
-    return value
 
 
 def _feature_blocks(X, targets, stream):

@@ -1,19 +1,19 @@
 """What the private linear classifiers share: check, charge, solve, store."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from skdp._fitting import (
+    LinearPredictions,
     LinkedDocumentation,
     additive_refinement,
     charge,
     check_budget,
+    encode_labels,
     unchanged_on_error,
 )
 from skdp._random import noise_source
@@ -35,7 +35,9 @@ MECHANISMS = ("auto", "objective", "output", "gradient")
 _SOLVER_SHARE = 0.002
 
 
-class BaseDPLinearClassifier(LinkedDocumentation, ClassifierMixin, BaseEstimator, ABC):
+class BaseDPLinearClassifier(
+    LinearPredictions, LinkedDocumentation, ClassifierMixin, BaseEstimator, ABC
+):
     """Private linear classifier; a subclass chooses the loss."""
 
     @abstractmethod
@@ -79,7 +81,7 @@ class BaseDPLinearClassifier(LinkedDocumentation, ClassifierMixin, BaseEstimator
         with unchanged_on_error(self):
             self._check_parameters()
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-            classes, codes = _encode_labels(y, self.classes)
+            classes, codes = encode_labels(y, self.classes)
             constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
             guarantee, solve = self._plan(len(classes), X.shape[1] + (constant != 0.0), constant)
             charge(self, guarantee)
@@ -94,37 +96,6 @@ class BaseDPLinearClassifier(LinkedDocumentation, ClassifierMixin, BaseEstimator
         self.coef_, self.intercept_ = coef, intercept
         self.guarantee_ = guarantee
         return self
-
-    def decision_function(self, X):
-        """Score of each sample: of the second class, or of every class if there are more.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        scores = np.asarray(X @ self.coef_.T) + self.intercept_
-        return scores[:, 0] if len(self.intercept_) == 1 else scores
-
-    def predict(self, X):
-        """Predict the class of each sample; costs no privacy.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        scores = self.decision_function(X)
-        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[codes]
 
     def _check_parameters(self):
         check_budget(self)
@@ -240,24 +211,3 @@ class BaseDPLinearClassifier(LinkedDocumentation, ClassifierMixin, BaseEstimator
                 f"calibrate objective perturbation; got {self.calibration!r}."
             )
         return self.mechanism
-
-
-def _encode_labels(y, classes):
-    if classes is None:
-        check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
-    else:
-        if isinstance(classes, str) or not isinstance(classes, Iterable):
-            raise ValueError(f"classes must be a list of labels or None; got {classes!r}.")
-        given = list(classes)
-        classes = np.unique(np.asarray(given))
-        if len(classes) != len(given):
-            raise ValueError(f"classes must hold distinct labels; got {classes.tolist()!r}.")
-        codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-        if (classes[codes] != y).any():
-            raise ValueError(f"classes must list every label of y; got {classes.tolist()!r}.")
-    if len(classes) < 2:
-        raise ValueError(
-            "classes must hold at least 2 classes, or y if classes is None; got 1 class."
-        )
-    return classes, codes
