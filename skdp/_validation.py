@@ -3,7 +3,7 @@
 import math
 from numbers import Real
 
-__all__ = ["finite", "non_negative", "one_of", "positive", "probability"]
+__all__ = ["check_y_bounds", "finite", "non_negative", "one_of", "positive", "probability"]
 
 
 def _check(rule, holds, named):
@@ -43,3 +43,14 @@ def one_of(options, **named):
         if not isinstance(value, str) or value not in options:
             listed = ", ".join(repr(option) for option in options)
             raise ValueError(f"{name} must be one of {listed}; got {value!r}.")
+
+
+def check_y_bounds(y_bounds):
+    """Check the bounds of a target: two finite numbers, low first."""
+    try:
+        low, high = y_bounds
+    except (TypeError, ValueError):
+        raise ValueError(f"y_bounds must be two numbers (low, high); got {y_bounds!r}.") from None
+    finite(**{"y_bounds[0]": low, "y_bounds[1]": high})
+    if not high / 2 - low / 2 > 1e-200:
+        raise ValueError(f"y_bounds must be (low, high), low first; got {y_bounds!r}.")

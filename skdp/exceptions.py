@@ -1,10 +1,20 @@
 """Errors and warnings of skdp."""
 
-__all__ = ["BudgetExceededError", "NoConversionError", "PrivacyWarning", "SolverError"]
+__all__ = [
+    "BudgetExceededError",
+    "DistributedError",
+    "NoConversionError",
+    "PrivacyWarning",
+    "SolverError",
+]
 
 
 class BudgetExceededError(ValueError):
     """A charge would exceed the budget of a ledger or of a fitted model; nothing was charged."""
+
+
+class DistributedError(RuntimeError):
+    """Another process of the same fit failed, or the processes were not called alike."""
 
 
 class NoConversionError(ValueError):

@@ -14,7 +14,16 @@ from scipy.special import expit
 
 from skdp._validation import positive
 
-__all__ = ["HuberHingeLoss", "HuberLoss", "LogisticLoss", "SoftmaxLoss"]
+__all__ = [
+    "AbsoluteLoss",
+    "EpsilonInsensitiveLoss",
+    "HingeLoss",
+    "HuberHingeLoss",
+    "HuberLoss",
+    "LogisticLoss",
+    "MulticlassHingeLoss",
+    "SoftmaxLoss",
+]
 
 
 class _MarginLoss(ABC):
@@ -201,7 +210,176 @@ class HuberHingeLoss(_MarginLoss):
 
 
 @dataclass(frozen=True)
-class HuberLoss:
+class HingeLoss(_MarginLoss):
+    """Hinge loss ``max(0, 1 - margin)``, with 0 as its slope at the kink."""
+
+    @property
+    def lipschitz(self):
+        """Largest slope."""
+        return 1.0
+
+    @property
+    def curvature(self):
+        """Infinite, for the kink."""
+        return math.inf
+
+    def value(self, margin):
+        """Loss at ``margin``."""
+        return np.maximum(1.0 - margin, 0.0)
+
+    def slope(self, margin):
+        """Minus the derivative."""
+        return (margin < 1.0).astype(np.float64)
+
+    def second(self, margin):
+        """Second derivative where there is one."""
+        return np.zeros(np.shape(margin))
+
+
+@dataclass(frozen=True)
+class MulticlassHingeLoss:
+    """Hinge loss of Crammer and Singer, ``max_k (z_k - z_y + [k != y])``.
+
+    Parameters
+    ----------
+    n_classes : int
+
+    References
+    ----------
+    Crammer and Singer, "On the algorithmic implementation of multiclass kernel-based vector
+    machines", JMLR 2, 2001.
+    """
+
+    n_classes: int
+
+    @property
+    def n_outputs(self):
+        """Number of scores."""
+        return self.n_classes
+
+    @property
+    def lipschitz(self):
+        """Largest norm of a residual."""
+        return math.sqrt(2.0)
+
+    def _margins(self, scores, codes):
+        rows = np.arange(len(codes))
+        margins = scores - scores[rows, codes][:, np.newaxis] + 1.0
+        margins[rows, codes] = 0.0
+        return margins
+
+    def residuals(self, scores, codes):
+        """Derivative with respect to the scores, of the shape of ``scores``."""
+        rows, margins = np.arange(len(codes)), self._margins(scores, codes)
+        residuals = np.zeros(scores.shape)
+        residuals[rows, margins.argmax(axis=1)] = 1.0
+        residuals[rows, codes] -= 1.0
+        return residuals
+
+    def total(self, scores, codes):
+        """Sum of the losses."""
+        return float(self._margins(scores, codes).max(axis=1).sum())
+
+
+class _ResidualLoss(ABC):
+    """Convex function of the residual ``score - target``, even and least at 0."""
+
+    n_outputs = 1
+
+    @property
+    @abstractmethod
+    def lipschitz(self) -> float:
+        """Largest slope."""
+
+    @abstractmethod
+    def value(self, residual):
+        """Loss at ``residual``."""
+
+    @abstractmethod
+    def slope(self, residual):
+        """Derivative; at a kink, 0 or one-sided."""
+
+    @abstractmethod
+    def conjugate(self, slope):
+        """Convex conjugate at slopes of at most ``lipschitz``."""
+
+    def residuals(self, scores, targets):
+        """Derivatives by the scores.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_samples, 1)
+
+        targets : ndarray of shape (n_samples,)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 1)
+        """
+        return self.slope(scores - targets[:, np.newaxis])
+
+    def total(self, scores, targets):
+        """Sum of the losses; arguments as for `residuals`."""
+        return float(self.value(scores[:, 0] - targets).sum())
+
+
+@dataclass(frozen=True)
+class AbsoluteLoss(_ResidualLoss):
+    """Absolute value of the residual."""
+
+    @property
+    def lipschitz(self):
+        """Largest slope."""
+        return 1.0
+
+    def value(self, residual):
+        """Loss at ``residual``."""
+        return np.abs(residual)
+
+    def slope(self, residual):
+        """Sign of the residual."""
+        return np.sign(residual)
+
+    def conjugate(self, slope):
+        """Convex conjugate: 0 for slopes of at most 1."""
+        return np.zeros(np.shape(slope))
+
+
+@dataclass(frozen=True)
+class EpsilonInsensitiveLoss(_ResidualLoss):
+    """Excess of the absolute residual over ``width``.
+
+    Parameters
+    ----------
+    width : float
+        Largest residual that costs nothing.
+    """
+
+    width: float
+
+    def __post_init__(self):
+        positive(width=self.width)
+
+    @property
+    def lipschitz(self):
+        """Largest slope."""
+        return 1.0
+
+    def value(self, residual):
+        """Loss at ``residual``."""
+        return np.maximum(np.abs(residual) - self.width, 0.0)
+
+    def slope(self, residual):
+        """Sign of the residual where it is wider than ``width``, else 0."""
+        return np.sign(residual) * (np.abs(residual) > self.width)
+
+    def conjugate(self, slope):
+        """Convex conjugate at slopes of at most 1."""
+        return self.width * np.abs(slope)
+
+
+@dataclass(frozen=True)
+class HuberLoss(_ResidualLoss):
     """Loss of a residual: half its square up to ``width``, and a straight line beyond.
 
     Parameters
@@ -220,7 +398,6 @@ class HuberLoss:
     def __post_init__(self):
         positive(width=self.width)
 
-    n_outputs = 1
     curvature = 1.0
 
     @property
@@ -228,26 +405,19 @@ class HuberLoss:
         """Largest slope."""
         return self.width
 
-    def residuals(self, scores, targets):
-        """Derivatives by the scores.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n_samples, 1)
-
-        targets : ndarray of shape (n_samples,)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 1)
-        """
-        return np.clip(scores - targets[:, np.newaxis], -self.width, self.width)
-
-    def total(self, scores, targets):
-        """Sum of the losses; arguments as for `residuals`."""
-        distance = np.abs(scores[:, 0] - targets)
+    def value(self, residual):
+        """Loss at ``residual``."""
+        distance = np.abs(residual)
         inner = np.minimum(distance, self.width)
-        return float((inner * (distance - inner / 2.0)).sum())
+        return inner * (distance - inner / 2.0)
+
+    def slope(self, residual):
+        """Derivative."""
+        return np.clip(residual, -self.width, self.width)
+
+    def conjugate(self, slope):
+        """Convex conjugate at slopes of at most ``width``."""
+        return np.square(slope) / 2.0
 
     def hessian_weights(self, scores, targets):
         """Second derivatives, of the shape (n_samples,)."""

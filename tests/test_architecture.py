@@ -12,10 +12,11 @@ PACKAGE = ROOT / "skdp"
 # A module imports from lower floors and from its own package.
 FLOORS = [
     {"exceptions", "_validation", "_random"},
-    {"privacy", "losses", "features", "topology"},
+    {"_gradients", "privacy", "losses", "features", "topology"},
     {"mechanisms", "theory"},
     {"solvers"},
     {"engines", "_fitting"},
+    {"local"},
     {"linear_model", "kernel", "distributed"},
     {"model_selection", "preprocessing", "datasets", "audit", "inspection"},
 ]

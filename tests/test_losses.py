@@ -8,7 +8,16 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import special
 
-from skdp.losses import HuberHingeLoss, HuberLoss, LogisticLoss, SoftmaxLoss
+from skdp.losses import (
+    AbsoluteLoss,
+    EpsilonInsensitiveLoss,
+    HingeLoss,
+    HuberHingeLoss,
+    HuberLoss,
+    LogisticLoss,
+    MulticlassHingeLoss,
+    SoftmaxLoss,
+)
 
 LOGISTIC = [LogisticLoss(), LogisticLoss(0.7), LogisticLoss(0.5), LogisticLoss(0.1)]
 HUBER = [HuberHingeLoss(), HuberHingeLoss(0.01), HuberHingeLoss(3.0)]
@@ -19,6 +28,7 @@ SOFTMAX = [
     SoftmaxLoss(3, margin=1.0, temperature=0.01),
 ]
 REGRESSION = [HuberLoss(0.25), HuberLoss(0.01), HuberLoss(30.0)]  # codes are targets
+KINKED = [AbsoluteLoss(), EpsilonInsensitiveLoss(0.1), EpsilonInsensitiveLoss(2.0)]
 EXTREME = np.array([-1e4, -800.0, -40.0, 0.0, 40.0, 800.0, 1e4])
 # A dense line of margins, and the corners of the capped losses above.
 CORNERS = [math.log(1.0 / loss.slope_cap - 1.0) for loss in LOGISTIC if loss.slope_cap < 1.0]
@@ -312,3 +322,127 @@ def test_a_huber_width_must_be_positive(bad):
         HuberHingeLoss(bad)
     with pytest.raises(ValueError, match=r"^width must be"):
         HuberLoss(bad)
+
+
+RESIDUALS = np.sort(np.concatenate([np.linspace(-60.0, 60.0, 120_001), [-0.1, 0.1, 0.01, -0.01]]))
+
+
+@pytest.mark.parametrize("loss", KINKED + REGRESSION, ids=str)
+def test_losses_of_residuals_are_even_and_convex_with_their_slope(loss):
+    value, slope = loss.value(RESIDUALS), loss.slope(RESIDUALS)
+    assert_array_equal(value, loss.value(-RESIDUALS))
+    assert_array_equal(slope, -loss.slope(-RESIDUALS))
+    assert (value >= 0.0).all() and loss.value(np.zeros(1)) == 0.0
+    assert (np.diff(slope) >= 0.0).all()
+    assert np.abs(slope).max() == loss.lipschitz
+    # Each slope is that of a line below the loss, hence a subgradient.
+    for r, f, a in list(zip(RESIDUALS, value, slope, strict=True))[::997]:
+        assert (f + a * (RESIDUALS - r) <= value + 1e-9).all()
+
+
+@pytest.mark.parametrize("loss", KINKED + REGRESSION, ids=str)
+def test_conjugates_are_a_supremum_over_residuals(loss):
+    slopes = loss.lipschitz * np.linspace(-1.0, 1.0, 41)
+    found = loss.conjugate(slopes)
+    brute = (slopes[:, np.newaxis] * RESIDUALS - loss.value(RESIDUALS)).max(axis=1)
+    assert found.shape == slopes.shape
+    assert (found >= brute - 1e-12).all()
+    assert_allclose(found, brute, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", KINKED, ids=str)
+def test_losses_with_kinks_go_through_scores_and_targets(loss):
+    rng = np.random.default_rng(11)
+    scores, targets = rng.normal(size=(50, 1)), rng.normal(size=50)
+    residuals = scores[:, 0] - targets
+    width = getattr(loss, "width", 0.0)
+    expected = np.where(np.abs(residuals) > width, np.abs(residuals) - width, 0.0)
+    assert_allclose(loss.value(residuals), expected, atol=1e-15)
+    assert_allclose(loss.total(scores, targets), expected.sum())
+    found = loss.residuals(scores, targets)
+    assert found.shape == (50, 1)
+    assert_array_equal(found[:, 0], np.where(np.abs(residuals) > width, np.sign(residuals), 0.0))
+    assert loss.n_outputs == 1
+    assert loss.total(scores[:0], targets[:0]) == 0.0
+    extreme = np.array([-1e300, 1e300, 5e-324])
+    assert np.isfinite(loss.value(extreme)).all() and np.abs(loss.slope(extreme)).max() == 1.0
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf, "wide", None])
+def test_a_width_that_costs_nothing_must_be_positive(bad):
+    with pytest.raises(ValueError, match=r"^width must be"):
+        EpsilonInsensitiveLoss(bad)
+
+
+def test_the_hinge_loss_is_its_formula_with_slope_0_at_the_kink():
+    loss = HingeLoss()
+    margins = np.array([-1e300, -2.0, 0.0, np.nextafter(1.0, 0.0), 1.0, 1.5, 1e300])
+    assert_array_equal(loss.value(margins), [1 + 1e300, 3.0, 1.0, 1.0 - margins[3], 0.0, 0.0, 0.0])
+    assert_array_equal(loss.slope(margins), [1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
+    assert_array_equal(loss.second(margins), np.zeros(7))
+    assert (loss.lipschitz, loss.curvature, loss.n_outputs) == (1.0, math.inf, 1)
+    scores = np.array([[0.3], [0.3], [-2.0], [-2.0]])
+    codes = np.array([1, 0, 1, 0])
+    assert_array_equal(loss.residuals(scores, codes), [[-1.0], [1.0], [-1.0], [0.0]])
+    assert_allclose(loss.total(scores, codes), 0.7 + 1.3 + 3.0)
+
+
+@pytest.mark.parametrize("loss", [HingeLoss(), *map(MulticlassHingeLoss, (2, 3, 7))], ids=str)
+def test_residuals_of_hinge_losses_are_subgradients(loss):
+    # The line through a point with the residual as its slope is nowhere above the loss.
+    rng = np.random.default_rng(12)
+    scores, codes = random_scores(loss, rng, size=300, spread=1.0)
+    scores[::3] = np.rint(scores[::3])  # on kinks
+    before = scores.copy(), codes.copy()
+    values, residuals = each_total(loss, scores, codes), loss.residuals(scores, codes)
+    assert residuals.shape == scores.shape
+    for spread in (1e-3, 1.0, 100.0):
+        moves = spread * rng.normal(size=scores.shape)
+        line = values + (residuals * moves).sum(axis=1)
+        assert (each_total(loss, scores + moves, codes) >= line - 1e-12 * (1 + spread)).all()
+    assert_array_equal(scores, before[0])
+    assert_array_equal(codes, before[1])
+    norms = np.linalg.norm(residuals, axis=1)
+    assert norms.max() == loss.lipschitz
+    assert norms.min() == 0.0  # far on the right side
+    assert loss.total(scores[:0], codes[:0]) == 0.0
+    assert loss.residuals(scores[:0], codes[:0]).shape == (0, loss.n_outputs)
+
+
+def test_the_loss_of_crammer_and_singer_is_its_formula():
+    loss, rng = MulticlassHingeLoss(4), np.random.default_rng(13)
+    scores, codes = random_scores(loss, rng, size=100)
+    expected = [
+        max(scores[i, k] - scores[i, codes[i]] + (k != codes[i]) for k in range(4))
+        for i in range(100)
+    ]
+    assert_allclose(each_total(loss, scores, codes), expected, atol=1e-12)
+    residuals = loss.residuals(scores, codes)
+    assert_array_equal(residuals.sum(axis=1), 0.0)
+    assert set(np.ravel(residuals)) == {-1.0, 0.0, 1.0}
+    assert (loss.n_outputs, loss.lipschitz) == (4, math.sqrt(2.0))
+    # Up to shifts of all scores.
+    assert_array_equal(
+        loss.residuals(np.rint(scores) + 8.0, codes), loss.residuals(np.rint(scores), codes)
+    )
+
+
+def test_two_classes_of_crammer_and_singer_are_a_hinge_problem():
+    rng = np.random.default_rng(14)
+    scores, codes = rng.normal(size=(200, 2)), rng.integers(0, 2, 200)
+    joint, single = MulticlassHingeLoss(2), HingeLoss()
+    gaps = scores[:, 1:] - scores[:, :1]
+    assert_allclose(each_total(joint, scores, codes), each_total(single, gaps, codes), atol=1e-12)
+    assert_array_equal(joint.residuals(scores, codes)[:, 1:], single.residuals(gaps, codes))
+
+
+@pytest.mark.parametrize("loss", [HingeLoss(), MulticlassHingeLoss(3)], ids=str)
+def test_extreme_scores_of_hinge_losses_stay_finite(loss):
+    scores = np.tile(EXTREME[:, np.newaxis], (1, loss.n_outputs)) * 1e200
+    if loss.n_outputs > 1:
+        scores[:, 1] *= -1.0
+    for code in range(2):
+        codes = np.full(len(scores), code)
+        assert np.isfinite(loss.residuals(scores, codes)).all()
+        assert np.isfinite(each_total(loss, scores, codes)).all()
+        assert np.linalg.norm(loss.residuals(scores, codes), axis=1).max() <= loss.lipschitz

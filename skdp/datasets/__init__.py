@@ -2,6 +2,7 @@
 
 from skdp.datasets._adult import fetch_adult
 from skdp.datasets._covertype import fetch_covertype
+from skdp.datasets._diabetes130 import fetch_diabetes130
 from skdp.datasets._regression import (
     fetch_bike_sharing,
     fetch_california_housing,
@@ -9,6 +10,7 @@ from skdp.datasets._regression import (
     fetch_kin40k,
     fetch_nycflights13,
 )
+from skdp.datasets._text import fetch_imdb, fetch_newsgroups20
 
 __all__ = [
     "fetch_adult",
@@ -16,6 +18,9 @@ __all__ = [
     "fetch_california_housing",
     "fetch_ccpp",
     "fetch_covertype",
+    "fetch_diabetes130",
+    "fetch_imdb",
     "fetch_kin40k",
+    "fetch_newsgroups20",
     "fetch_nycflights13",
 ]

@@ -8,8 +8,9 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._fitting import LinkedDocumentation
+from skdp._gradients import scaled_targets
 from skdp._random import seed_sequence
-from skdp._validation import finite, positive
+from skdp._validation import check_y_bounds, positive
 from skdp.features import FourierFeatures, check_kernel, fourier_features, kernel_matrix
 from skdp.mechanisms import clip_rows
 from skdp.solvers.feature_ridge import NormalisedRows
@@ -62,18 +63,7 @@ class BaseKernelRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
         positive(x_norm=self.x_norm)
         if not 1e-50 < self.x_norm < 1e50:
             raise ValueError(f"x_norm must be between 1e-50 and 1e50; got {self.x_norm!r}.")
-        self._check_y_bounds()
-
-    def _check_y_bounds(self):
-        try:
-            low, high = self.y_bounds
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"y_bounds must be two numbers (low, high); got {self.y_bounds!r}."
-            ) from None
-        finite(**{"y_bounds[0]": low, "y_bounds[1]": high})
-        if not high / 2 - low / 2 > 1e-200:
-            raise ValueError(f"y_bounds must be (low, high), low first; got {self.y_bounds!r}.")
+        check_y_bounds(self.y_bounds)
 
     def _validated(self, X, y, *, reset=True):
         """Rows, and targets in units of half their range around its middle."""
@@ -82,10 +72,7 @@ class BaseKernelRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
         )
         if y.dtype.kind not in "biuf":
             raise ValueError(f"y must hold numbers; got an array of dtype {y.dtype}.")
-        y = y.astype(np.float64)
-        low, high = map(float, self.y_bounds)
-        targets = (np.clip(y, low, high) - (low / 2 + high / 2)) / (high / 2 - low / 2)
-        return X, np.clip(targets, -1.0, 1.0)  # rounding may have left the interval
+        return X, scaled_targets(y.astype(np.float64), self.y_bounds)
 
     def _cap(self, automatic):
         """Cap of the residuals, in units of half the range of the target."""

@@ -1,6 +1,7 @@
-"""Private linear classifiers."""
+"""Private linear classifiers, and linear regression that users privatise themselves."""
 
 from skdp.linear_model._linear_svc import DPLinearSVC
 from skdp.linear_model._logistic import DPLogisticRegression
+from skdp.linear_model._mi_sgd import MIPrivateSGDRegressor
 
-__all__ = ["DPLinearSVC", "DPLogisticRegression"]
+__all__ = ["DPLinearSVC", "DPLogisticRegression", "MIPrivateSGDRegressor"]

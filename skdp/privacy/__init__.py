@@ -17,6 +17,7 @@ from skdp.privacy._guarantees import (
 )
 from skdp.privacy._joint_logistic import JointLogisticDP
 from skdp.privacy._ledger import BudgetLedger, LedgerRecord
+from skdp.privacy._mutual_information import MutualInformationPrivacy
 
 __all__ = [
     "ADJACENCIES",
@@ -28,6 +29,7 @@ __all__ = [
     "Guarantee",
     "JointLogisticDP",
     "LedgerRecord",
+    "MutualInformationPrivacy",
     "ShiftedGaussianDP",
     "compose",
     "gaussian_delta",

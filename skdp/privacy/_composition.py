@@ -11,6 +11,7 @@ import numpy as np
 from skdp._validation import probability
 from skdp.exceptions import NoConversionError
 from skdp.privacy._guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, _smallest
+from skdp.privacy._mutual_information import MutualInformationPrivacy
 
 __all__ = ["ComposedDP", "compose"]
 
@@ -112,7 +113,8 @@ def compose(guarantees):
     -------
     Guarantee
         `GaussianDP` if all are Gaussian (exact), pure `ApproxDP` if all are pure, and else a
-        guarantee whose profile comes from privacy-loss distributions.
+        guarantee whose profile comes from privacy-loss distributions. Mutual information adds
+        up if all parts bound it and their worst cases are all Gaussian or all pure.
 
     References
     ----------
@@ -142,6 +144,11 @@ def compose(guarantees):
     if len(guarantees) == 1:
         return first
     context = {"adjacency": first.adjacency, "unit": first.unit, "mechanism": "composition"}
+    if all(isinstance(guarantee, MutualInformationPrivacy) for guarantee in guarantees):
+        local = compose(guarantee.differential_privacy() for guarantee in guarantees)
+        if isinstance(local, GaussianDP | ApproxDP):
+            nats = math.fsum(guarantee.mutual_information() for guarantee in guarantees)
+            return MutualInformationPrivacy(nats, local, **context)
     parts = _merged(guarantees)
     if len(parts) == 1 and isinstance(parts[0][0], GaussianDP):
         return GaussianDP(parts[0][0].mu, **context)
@@ -163,6 +170,8 @@ def _merged(guarantees):
         if isinstance(guarantee, ComposedDP):
             for part, k in guarantee.parts:
                 add(part, count * k)
+        elif isinstance(guarantee, MutualInformationPrivacy):
+            add(guarantee.differential_privacy(), count)
         elif isinstance(guarantee, ApproxDP) and guarantee.refined is not None:
             add(guarantee.refined, count)
         elif isinstance(guarantee, GaussianDP):

@@ -1,0 +1,288 @@
+"""Gradients of linear regression on a public grid: bounded and exact functions of a record.
+
+Rows and slopes are rounded toward zero to multiples of powers of two. A gradient, their product,
+is then exact in floating point, never longer than its bound, and integer noise can be added to
+it without a rounding that would depend on it. Needs numpy only, for it runs on users' devices.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdp._validation import one_of, positive
+
+__all__ = [
+    "LOSSES",
+    "NOISES",
+    "SLOPE_BITS",
+    "VALUE_BITS",
+    "ResidualSlope",
+    "centred_value",
+    "grid_below",
+    "grid_noise",
+    "grid_rows",
+    "one_point_gradient",
+    "residual_slope",
+    "row_step",
+    "scaled_targets",
+]
+
+LOSSES = ("absolute", "huber", "epsilon_insensitive", "squared")
+NOISES = ("gaussian", "k_norm")
+# Half-widths where the range of the target is [-1, 1].
+_WIDTHS = {"absolute": 0.0, "huber": 0.3, "epsilon_insensitive": 0.1, "squared": 1.0}
+
+VALUE_BITS = 24  # of a value, below the leading digit of its bound
+SLOPE_BITS = 8  # below the leading digit of the largest slope
+_FINEST, _COARSEST = 2.0**-16, 2.0**-8  # steps of rows
+_BLOCK = 256
+_INSIDE = 1.0 - 2.0**-40  # rounding errors of a norm stay below
+
+
+@dataclass(frozen=True)
+class ResidualSlope:
+    """Slope of an even convex loss of the residual, on a grid.
+
+    Parameters
+    ----------
+    cap : float
+        Largest slope.
+
+    dead : float, default=0.0
+        Residuals up to here have slope 0.
+
+    linear : bool, default=False
+        Whether the slope is the residual up to the cap, and otherwise at once plus or minus
+        ``cap``.
+    """
+
+    cap: float
+    dead: float = 0.0
+    linear: bool = False
+
+    @property
+    def step(self):
+        """Slopes are multiples of this power of two."""
+        return grid_below(self.cap, SLOPE_BITS if self.linear else 0)
+
+    @property
+    def limit(self):
+        """Largest slope on the grid."""
+        return math.floor(self.cap / self.step) * self.step
+
+    def __call__(self, residual):
+        """Slope at one residual, a float."""
+        limit = self.limit
+        if not self.linear:
+            return limit if residual > self.dead else -limit if residual < -self.dead else 0.0
+        step = self.step
+        inside = max(-self.cap, min(self.cap, residual))
+        return max(-limit, min(limit, int(inside / step) * step))
+
+    def value(self, residual):
+        """Loss at a residual."""
+        distance = abs(residual)
+        if not self.linear:
+            return self.cap * max(distance - self.dead, 0.0)
+        inner = min(distance, self.cap)
+        return inner * (distance - inner / 2.0)
+
+
+def residual_slope(loss, width, y_bounds):
+    """Slope of a loss by its name.
+
+    Parameters
+    ----------
+    loss : {"absolute", "huber", "epsilon_insensitive", "squared"}
+
+    width : float or "auto"
+        In units of the target: the residual up to which the Huber loss is a square and the
+        epsilon-insensitive loss is 0, and at which the slope of the squared loss is clipped.
+
+    y_bounds : (float, float)
+
+    Returns
+    -------
+    ResidualSlope
+        For targets in [-1, 1].
+    """
+    one_of(LOSSES, loss=loss)
+    relative = _WIDTHS[loss]
+    if not (isinstance(width, str) and width == "auto") and loss != "absolute":
+        if isinstance(width, str):
+            raise ValueError(f"width must be 'auto' or a positive number; got {width!r}.")
+        positive(width=width)
+        low, high = map(float, y_bounds)
+        relative = float(width) / (high / 2 - low / 2)
+        if not 1e-6 <= relative <= 1e6:
+            raise ValueError(
+                "width must be between 1e-6 and 1e6 times half the range of y_bounds; "
+                f"got {width!r}."
+            )
+    if loss in ("absolute", "epsilon_insensitive"):
+        return ResidualSlope(1.0, dead=relative)
+    return ResidualSlope(relative, linear=True)
+
+
+def grid_below(value, bits):
+    """Power of two, ``bits`` places below the leading digit of a positive ``value``."""
+    return 2.0 ** (math.floor(math.log2(value)) - bits)
+
+
+def row_step(scale, slope_step):
+    """Step of the grid of rows: coarser if noise is high, which then is cheaper to draw exactly.
+
+    Parameters
+    ----------
+    scale : float
+        Of the noise in a coordinate.
+
+    slope_step : float
+        Of the grid of slopes.
+
+    Returns
+    -------
+    float
+        A power of two.
+    """
+    return min(max(grid_below(scale / slope_step, 26), _FINEST), _COARSEST)
+
+
+def grid_noise(source, noise, n, size, scale, step):
+    """Noise for ``n`` vectors, multiples of the grid's step.
+
+    Parameters
+    ----------
+    source : NoiseSource
+
+    noise : {"gaussian", "k_norm"}
+
+    n, size : int
+
+    scale : float
+        Standard deviation, or scale of the norm.
+
+    step : float
+
+    Returns
+    -------
+    ndarray of shape (n, size)
+    """
+    if not scale / step < 2.0**47:
+        raise ValueError("The noise would not fit into the 53 bits of a float.")
+    if noise == "gaussian":
+        drawn = source.normal(n * size, scale / step).reshape(n, size)
+    else:
+        drawn = source.k_norms(n, size, scale / step)
+    return drawn * step
+
+
+def grid_rows(X, x_norm, constant, step):
+    """Rows in units of ``x_norm``, clipped onto the unit ball and rounded toward zero.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features), or sparse
+        Finite values.
+
+    x_norm : float
+        Longer rows are scaled back onto the ball.
+
+    constant : bool
+        Whether to append a feature that is 1.
+
+    step : float
+        Of the grid, a power of two.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_features + constant)
+        Multiples of ``step``, with norms of at most 1, or sqrt(2) with the constant.
+    """
+    X = X.toarray() if hasattr(X, "toarray") else X
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    n_features = X.shape[1]
+    rows = np.empty((len(X), n_features + bool(constant)))
+    for start in range(0, len(X), _BLOCK):
+        block, out = X[start : start + _BLOCK], rows[start : start + _BLOCK]
+        with np.errstate(over="ignore", under="ignore"):
+            norms = np.sqrt(np.einsum("ij,ij->i", block, block))
+        odd = ~((norms > 1e-120) & (norms < 1e120))
+        out[:, :n_features] = block
+        if constant:
+            out[:, n_features] = 0.0
+        factors = np.minimum(1.0 / x_norm, 1.0 / np.maximum(norms, 1e-300))
+        if odd.any():
+            # Squares leave the range of floats; in units of its largest entry no row does.
+            largest = np.abs(block[odd]).max(axis=1, initial=0.0)
+            largest[largest == 0.0] = 1.0
+            out[odd] /= largest[:, np.newaxis]
+            norms = np.maximum(np.sqrt(np.einsum("ij,ij->i", out[odd], out[odd])), 1e-300)
+            with np.errstate(over="ignore"):
+                length = largest / x_norm
+                factors[odd] = np.where(length * norms > 1.0, 1.0 / norms, length)
+        out *= (factors * (_INSIDE / step))[:, np.newaxis]
+        np.trunc(out, out=out)
+        out *= step
+        if constant:
+            out[:, n_features] = 1.0
+    return rows
+
+
+def scaled_targets(y, y_bounds):
+    """Targets clipped to their bounds, in units of half the range around its middle."""
+    low, high = map(float, y_bounds)
+    scaled = (np.clip(y, low, high) - (low / 2 + high / 2)) / (high / 2 - low / 2)
+    return np.clip(scaled, -1.0, 1.0)  # rounding may have left the interval
+
+
+def centred_value(value, half_range, step):
+    """Value in ``[0, 2 half_range]`` minus the middle, on the grid of ``step``.
+
+    A constant does not matter to a one-point gradient, whose direction has mean zero. Centred,
+    values have half the amplitude.
+
+    Parameters
+    ----------
+    value : float
+        Clipped to its range.
+
+    half_range : float
+
+    step : float
+
+    Returns
+    -------
+    float
+        A multiple of ``step``, at most ``half_range`` in absolute value.
+    """
+    centred = max(-half_range, min(half_range, value - half_range))
+    return int(centred / step) * step
+
+
+def one_point_gradient(value, direction, exploration, half_range, step):
+    """Estimate of a gradient from one value at a distance, on the grid of ``step``.
+
+    Parameters
+    ----------
+    value : float
+        Of the loss, ``exploration`` away in ``direction``.
+
+    direction : ndarray of shape (size,)
+        Unit vector.
+
+    exploration : float
+
+    half_range, step
+        As for `centred_value`; the step is that of the coordinates.
+
+    Returns
+    -------
+    ndarray of shape (size,)
+        ``(size / exploration) (value - half_range) direction``, rounded toward zero, of norm at
+        most ``size half_range / exploration``.
+    """
+    centred = max(-half_range, min(half_range, value - half_range))
+    factor = len(direction) * centred / exploration * _INSIDE / step
+    return np.trunc(factor * direction) * step

@@ -1,0 +1,296 @@
+"""Hospital stays of patients with diabetes."""
+
+import numpy as np
+from sklearn.datasets import fetch_openml
+from sklearn.utils import Bunch
+
+from skdp._validation import one_of
+from skdp.datasets._files import local_file, pandas_for, unavailable
+from skdp.datasets._regression import _damaged, _numbers
+
+__all__ = ["fetch_diabetes130"]
+
+NAME = "diabetes130/diabetic_data.csv.gz"
+PAGE = "https://archive.ics.uci.edu/dataset/296"
+
+# Ages run in decades to 100. Stays of 1 to 14 days were selected (Strack et al., Section 2). The
+# UB-92 claim form of those years has fields for 9 diagnoses and 6 procedures. The others are
+# round numbers: seven tests a day for two weeks, fifty medicines, a visit a week in the year
+# before. What lies outside is clipped.
+BOUNDS = {
+    "age": (0.0, 100.0),
+    "time_in_hospital": (1.0, 14.0),
+    "num_lab_procedures": (0.0, 100.0),
+    "num_procedures": (0.0, 6.0),
+    "num_medications": (0.0, 50.0),
+    "number_outpatient": (0.0, 52.0),
+    "number_emergency": (0.0, 52.0),
+    "number_inpatient": (0.0, 52.0),
+    "number_diagnoses": (0.0, 9.0),
+}
+LOG = ["number_outpatient", "number_emergency", "number_inpatient"]
+
+AGES = {f"[{age}-{age + 10})": age + 5.0 for age in range(0, 100, 10)}
+
+# The paper's groups of diagnoses (Table 2), by the whole part of an ICD-9 code; the symptoms 785
+# to 788 belong to the organs. All other codes, external causes (E) and supplementary ones (V)
+# among them, are "other".
+ICD9 = {
+    "circulatory": [(390, 459), (785, 785)],
+    "respiratory": [(460, 519), (786, 786)],
+    "digestive": [(520, 579), (787, 787)],
+    "diabetes": [(250, 250)],
+    "injury": [(800, 999)],
+    "musculoskeletal": [(710, 739)],
+    "genitourinary": [(580, 629), (788, 788)],
+    "neoplasms": [(140, 239)],
+}
+DIAGNOSES = ["diag_1", "diag_2", "diag_3"]
+
+# The paper's groups of specialties (Table 3).
+DEPARTMENTS = {
+    "InternalMedicine": "internal medicine",
+    "Cardiology": "cardiology",
+    "Surg": "surgery",
+    "Family/GeneralPractice": "family/general practice",
+}
+
+_MEDICINES = (
+    "metformin, repaglinide, nateglinide, chlorpropamide, glimepiride, acetohexamide, glipizide, "
+    "glyburide, tolbutamide, pioglitazone, rosiglitazone, acarbose, miglitol, troglitazone, "
+    "tolazamide, examide, citoglipton, insulin, glyburide-metformin, glipizide-metformin, "
+    "glimepiride-pioglitazone, metformin-rosiglitazone, metformin-pioglitazone"
+)
+MEDICINES = _MEDICINES.split(", ")
+_PAYERS = "BC, CH, CM, CP, DM, FR, HM, MC, MD, MP, OG, OT, PO, SI, SP, UN, WC, ?"
+
+# The data dictionary (Table 1 of the paper) and the list of codes that comes with the file
+# (IDs_mapping.csv, where no source has the number 16); "?" where values may be unknown. Of the
+# payers nobody has published more than the codes in the header of OpenML's version.
+CATEGORIES: dict[str, list] = {
+    "race": ["Caucasian", "AfricanAmerican", "Hispanic", "Asian", "Other", "?"],
+    "gender": ["Female", "Male", "Unknown/Invalid"],
+    "admission_type_id": list(range(1, 9)),
+    "discharge_disposition_id": list(range(1, 31)),
+    "admission_source_id": [code for code in range(1, 27) if code != 16],
+    "payer_code": _PAYERS.split(", "),
+    "medical_specialty": [*DEPARTMENTS.values(), "other", "?"],
+    **{name: [*ICD9, "other", "?"] for name in DIAGNOSES},
+    "max_glu_serum": ["None", "Norm", ">200", ">300"],
+    "A1Cresult": ["None", "Norm", ">7", ">8"],
+    **{name: ["No", "Steady", "Up", "Down"] for name in MEDICINES},
+    "change": ["No", "Ch"],
+    "diabetesMed": ["No", "Yes"],
+}
+# Places that may stand for hospitals, which the file does not tell.
+PLACES = ["medical_specialty", "payer_code", "admission_source_id", "admission_type_id"]
+
+READMITTED = ["NO", ">30", "<30"]
+TARGETS = {
+    "any": ([">30", "<30"], ["not readmitted", "readmitted"]),
+    "<30": (["<30"], ["not readmitted within 30 days", "readmitted within 30 days"]),
+}
+
+DESCR = """Diabetes 130-US hospitals, 1999 to 2008
+
+101,766 stays of 71,518 patients with diabetes in 130 hospitals of the United States: who they
+are, how they came and left, nine counts and measures, the kinds of three diagnoses, two
+laboratory results and 23 medicines. The task is to tell whether the patient came back: at any
+time (46 % of the stays), or within 30 days (11 %). Stays that end in death or in a hospice are
+kept; they are codes 11, 13, 14, 19, 20 and 21 of discharge_disposition_id, and Strack et al.
+leave them out.
+
+A patient has up to 40 stays. A guarantee for records protects a stay; one for users protects all
+stays of a patient, and "patient" tells which they are. Training and test sets are best divided by
+patient, too. The file does not name the hospitals; "groups" divides the stays by a published
+list (the department, unless asked otherwise), in their stead. Neither looks at the target.
+
+Ages are the middles of their decades, diagnoses and specialties the groups of Strack et al., and
+an unknown value is the category "?". The weight, which is missing for 97 % of the stays, is left
+out.
+
+The bounds and categories that come with the data are public: the published codebook, the rules by
+which stays were selected, and round numbers, none of them computed from the records. The one
+exception is the list of payers, of which only the codes that occur are published. Rows that
+make_public_preprocessor prepares have norm 1.
+
+J. Clore, K. Cios, J. DeShazo and B. Strack, Diabetes 130-US Hospitals for Years 1999-2008, UCI
+Machine Learning Repository, 2014, doi:10.24432/C5230J, licence CC BY 4.0. B. Strack, J. DeShazo,
+C. Gennings, J. Olmo, S. Ventura, K. Cios and J. Clore, "Impact of HbA1c measurement on hospital
+readmission rates: analysis of 70,000 clinical database patient records", BioMed Research
+International 2014, article 781670.
+"""
+
+
+def fetch_diabetes130(
+    target="any", *, group_by="medical_specialty", data_home=None, return_X_y=False
+):
+    """Load the hospital stays of patients with diabetes (binary classification), public bounds.
+
+    The file ``diabetes130/diabetic_data.csv``, packed with gzip (``.gz``) or not, is looked for
+    in the folder named by the environment variable ``SKDP_DATA``; where it is not there,
+    scikit-learn fetches the data from OpenML. Needs pandas.
+
+    Parameters
+    ----------
+    target : {"any", "<30"}, default="any"
+        What is class 1: a readmission at any time (46 % of the stays), or one within 30 days
+        (11 %).
+
+    group_by : {"medical_specialty", "payer_code", "admission_source_id", \
+"admission_type_id"}, default="medical_specialty"
+        Column that stands for the hospital, which the file does not tell.
+
+    data_home : str or path-like, default=None
+        Folder in which scikit-learn keeps what it fetches.
+
+    return_X_y : bool, default=False
+        If True, return ``(data, target)`` only.
+
+    Returns
+    -------
+    sklearn.utils.Bunch
+        With ``data`` (DataFrame of 46 columns, a row for each stay), ``target`` (Series of 0 and
+        1, ``"readmitted"``), ``frame`` (both), ``patient`` (Series of the patients' numbers),
+        ``groups`` (Series of positions in ``group_names``), ``group_names`` (the public list of
+        the values of ``group_by``, some of which may not occur), ``feature_names``, ``classes``
+        (0 and 1), ``target_names`` (their meaning), ``bounds`` (dict of the numeric columns),
+        ``categories`` (dict of the categorical columns), ``log`` (names of the columns that are
+        best scaled in log), ``indicators`` (an empty list), and ``DESCR``. Bounds, categories
+        and names are public: they are written in the code and do not depend on the records. A
+        value that is not in its public list is missing in ``data``, and
+        `~skdp.preprocessing.make_public_preprocessor` makes zeros of it.
+
+    Notes
+    -----
+    Stays of one patient may be in several groups (9 % of the patients, by medical specialty).
+    Where a patient must have one, take that of the first stay in the file:
+    ``groups.groupby(patient).transform("first")``.
+
+    Most medicines are not given in most stays, and the indicators of "No" take up much of the
+    norm of a row. To leave them out, remove "No" from the lists: zeros say the same.
+
+    Examples
+    --------
+    >>> from skdp.datasets import fetch_diabetes130
+    >>> from skdp.preprocessing import make_public_preprocessor
+    >>> stays = fetch_diabetes130()  # doctest: +SKIP
+    >>> prepare = make_public_preprocessor(
+    ...     stays.bounds, stays.categories, log=stays.log
+    ... )  # doctest: +SKIP
+    >>> prepare.fit_transform(stays.data).shape  # doctest: +SKIP
+    (101766, 239)
+    """
+    one_of(TARGETS, target=target)
+    one_of(PLACES, group_by=group_by)
+    pandas = pandas_for("fetch_diabetes130")
+    path = local_file(NAME)
+    if path is None:
+        frame, source = _fetch(data_home), "OpenML's Diabetes130US, version 1,"
+    else:
+        # "None" of the laboratory results is a value: nobody measured.
+        frame = pandas.read_csv(path, keep_default_na=False, low_memory=False)
+        source = str(path)
+    lacking = {*BOUNDS, *CATEGORIES, "patient_nbr", "readmitted"}.difference(frame.columns)
+    if lacking:
+        raise ValueError(
+            f"{source} must have a header line with the names of the original file; it lacks "
+            f"{sorted(lacking)}: get the file from {PAGE}, for the folder named by SKDP_DATA."
+        )
+
+    data = _features(pandas, frame)
+    answers = _texts(frame["readmitted"])
+    if not answers.isin(READMITTED).all():
+        raise ValueError(_damaged("readmitted"))
+    positive, target_names = TARGETS[target]
+    y = answers.isin(positive).astype(np.int64).rename("readmitted")
+    if return_X_y:
+        return data, y
+    groups = data[group_by].cat.codes.astype(np.int64).rename(group_by)
+    if (groups < 0).any():
+        raise ValueError(_damaged(group_by))
+    return Bunch(
+        data=data,
+        target=y,
+        frame=data.assign(readmitted=y),
+        patient=_whole(frame["patient_nbr"]).rename("patient"),
+        groups=groups,
+        group_names=list(CATEGORIES[group_by]),
+        feature_names=list(data.columns),
+        classes=[0, 1],
+        target_names=list(target_names),
+        bounds=dict(BOUNDS),
+        categories={name: list(values) for name, values in CATEGORIES.items()},
+        indicators=[],
+        log=list(LOG),
+        DESCR=DESCR,
+    )
+
+
+def _fetch(data_home):
+    try:
+        return fetch_openml("Diabetes130US", version=1, data_home=data_home, as_frame=True).frame
+    except Exception as error:  # whatever it is, the advice is the same
+        raise unavailable("The Diabetes 130 data set", NAME, PAGE, error) from error
+
+
+def _features(pandas, frame):
+    """Columns of types that do not depend on the rows, in the order of the public lists."""
+    columns = {"age": _texts(frame["age"]).map(AGES)}
+    if columns["age"].isna().any():
+        raise ValueError(_damaged("age"))
+    for name in BOUNDS:
+        columns[name] = _numbers(columns.get(name, frame[name]))
+    for name, values in CATEGORIES.items():
+        if isinstance(values[0], int):
+            column = _whole(frame[name])
+        elif name in DIAGNOSES:
+            column = _mapped(frame[name], _diagnosis)
+        elif name == "medical_specialty":
+            column = _mapped(frame[name], _department)
+        else:
+            column = _texts(frame[name])
+        # Unknown values are removed first: pandas is about to refuse them.
+        known = column.astype(object).where(column.isin(values), None)
+        columns[name] = pandas.Categorical(known, categories=values)
+    return pandas.DataFrame(columns)
+
+
+def _texts(column):
+    # OpenML has NaN where the file has "?".
+    return column.astype(object).where(column.notna(), "?").astype(str).str.strip()
+
+
+def _whole(column):
+    numbers = _numbers(column)
+    if not (numbers == np.floor(numbers)).all():
+        raise ValueError(_damaged(column.name))
+    return numbers.astype(np.int64)
+
+
+def _mapped(column, function):
+    texts = _texts(column)
+    return texts.map({text: function(text) for text in texts.unique()})
+
+
+def _diagnosis(code):
+    """Group of an ICD-9 code, which may lack its leading zeros; "?" where there is none."""
+    if code == "?":
+        return code
+    try:
+        number = int(float(code))
+    except ValueError:
+        # Codes of external causes and supplementary ones begin with a letter.
+        return "other" if code[:1] in ("E", "V") else None
+    for group, ranges in ICD9.items():
+        if any(low <= number <= high for low, high in ranges):
+            return group
+    return "other"
+
+
+def _department(specialty):
+    if specialty == "?":
+        return specialty
+    return next(
+        (group for start, group in DEPARTMENTS.items() if specialty.startswith(start)), "other"
+    )

@@ -1,0 +1,259 @@
+"""Online gradient descent on noisy gradients, with lazy projection onto a ball.
+
+The learner keeps ``theta_t``, minus the sum of the noisy gradients so far, and plays
+
+    w_t = min(eta_t, radius / ||theta_t||) theta_t,
+
+the projection of ``eta_t theta_t``. Only the scalar in front is ever computed. With noise that is
+fed back, everything the learner holds is released.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.linalg.blas import daxpy, ddot
+
+from skdp._gradients import VALUE_BITS, centred_value, grid_below, one_point_gradient
+
+__all__ = [
+    "LazyProjection",
+    "OGDState",
+    "learn_value",
+    "played",
+    "run_bandit",
+    "run_full",
+    "run_noised",
+]
+
+_BLOCK = 1024
+
+
+@dataclass(frozen=True)
+class LazyProjection:
+    """Public numbers of the learner.
+
+    Parameters
+    ----------
+    radius : float
+        Of the ball in which weights are.
+
+    step : callable or float
+        Steps at an array of times, from 1, or the step at all times.
+
+    exploration : callable or float, default=0.0
+        With values alone, distances from the weights of the points that are asked for.
+    """
+
+    radius: float
+    step: Callable | float
+    exploration: Callable | float = 0.0
+
+    def steps(self, start, size):
+        """Steps at the times ``start + 1, ..., start + size``."""
+        return _at(self.step, start, size)
+
+    def explorations(self, start, size):
+        """Exploration at the same times."""
+        return _at(self.exploration, start, size)
+
+
+def _at(schedule, start, size):
+    if not callable(schedule):
+        return np.full(size, float(schedule))
+    return np.asarray(schedule(np.arange(start + 1, start + size + 1)), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class OGDState:
+    """What the learner holds, all of it released. It is replaced whole, never changed.
+
+    Parameters
+    ----------
+    theta : ndarray of shape (size,)
+        Minus the sum of the noisy gradients.
+
+    total : ndarray of shape (size,)
+        Sum of the weights played.
+
+    time : int
+        Gradients so far.
+    """
+
+    theta: np.ndarray = field(repr=False)
+    total: np.ndarray = field(repr=False)
+    time: int = 0
+
+    @classmethod
+    def zeros(cls, size):
+        """State before the first gradient."""
+        return cls(np.zeros(size), np.zeros(size))
+
+
+def played(state, projection):
+    """Weights that the learner plays next.
+
+    Parameters
+    ----------
+    state : OGDState
+
+    projection : LazyProjection
+
+    Returns
+    -------
+    ndarray of shape (size,)
+    """
+    step = float(projection.steps(state.time, 1)[0])
+    return _factor(state.theta, step, projection.radius) * state.theta
+
+
+def _factor(theta, step, radius):
+    norm = math.sqrt(ddot(theta, theta))
+    return radius / norm if step * norm > radius else step
+
+
+def run_full(rows, targets, state, projection, slope, *, draw, keep=None):
+    """Play, take noisy gradients at the weights played, and learn from them.
+
+    Privacy: a record enters its own gradient only, ``slope(<w, x> - y) x``, at weights that
+    earlier releases determine. The gradient is an exact multiple of the grid, of norm at most
+    ``slope.cap`` times the bound on a row, and ``draw`` adds noise on the same grid.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, size)
+        From `~skdp._gradients.grid_rows`.
+
+    targets : ndarray of shape (n_rows,)
+
+    state : OGDState
+
+    projection : LazyProjection
+
+    slope : ResidualSlope
+
+    draw : callable
+        ``draw(n)`` returns noise of shape (n, size), multiples of the grid's step.
+
+    keep : ndarray of shape (n_rows, size), default=None
+        Takes the weights played.
+
+    Returns
+    -------
+    OGDState
+    """
+    theta, total = state.theta.copy(), state.total.copy()
+    radius, limit, dead = projection.radius, slope.limit, slope.dead
+    cap, grid, linear = slope.cap, slope.step, slope.linear
+    size = len(theta)
+    for start in range(0, len(rows), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        X, y = rows[block], targets[block].tolist()
+        steps = projection.steps(state.time + start, len(y)).tolist()
+        for i, (x, z, target, step) in enumerate(zip(X, draw(len(y)), y, steps, strict=True)):
+            norm = math.sqrt(ddot(theta, theta))
+            factor = radius / norm if step * norm > radius else step
+            residual = factor * ddot(x, theta) - target
+            if linear:
+                inside = max(-cap, min(cap, residual))
+                psi = int(inside / grid) * grid
+            else:
+                psi = limit if residual > dead else -limit if residual < -dead else 0.0
+            if keep is not None:
+                keep[start + i] = factor * theta
+            daxpy(theta, total, size, factor)
+            daxpy(x, z, size, psi)
+            daxpy(z, theta, size, -1.0)
+    return OGDState(theta, total, state.time + len(rows))
+
+
+def run_noised(gradients, state, projection, *, keep=None):
+    """Learn from noisy gradients, each taken at the weights that `played` returned for its time.
+
+    Parameters
+    ----------
+    gradients : ndarray of shape (n_rows, size)
+
+    state, projection, keep
+        As for `run_full`.
+
+    Returns
+    -------
+    OGDState
+        The same as from `run_full`, if these are its gradients.
+    """
+    theta, total = state.theta.copy(), state.total.copy()
+    steps = projection.steps(state.time, len(gradients)).tolist()
+    for i, (z, step) in enumerate(zip(gradients, steps, strict=True)):
+        factor = _factor(theta, step, projection.radius)
+        if keep is not None:
+            keep[i] = factor * theta
+        daxpy(theta, total, a=factor)
+        daxpy(z, theta, a=-1.0)
+    return OGDState(theta, total, state.time + len(gradients))
+
+
+def run_bandit(
+    rows, targets, state, projection, slope, *, half_range, vector, directions, draw, keep=None
+):
+    """Play, ask for the value of the loss at a point nearby, and learn from the noisy answer.
+
+    Privacy: a record enters its own answer only, its loss at a point that earlier releases
+    and public directions determine. Answers are multiples of a grid and bounded, and ``draw``
+    adds noise on the same grid.
+
+    Parameters
+    ----------
+    rows, targets, state, projection, slope
+        As for `run_full`.
+
+    half_range : float
+        Losses are clipped to ``[0, 2 half_range]``.
+
+    vector : bool
+        Whether the answer is the one-point gradient, as in the paper, and not the value.
+
+    directions : callable
+        ``directions(n)`` returns unit vectors of shape (n, size).
+
+    draw : callable
+        ``draw(distances)`` returns noise for answers at these distances from the weights, of shape
+        (n, 1) or (n, size).
+
+    keep : ndarray of shape (n_rows, size), default=None
+        Takes the points asked for.
+
+    Returns
+    -------
+    OGDState
+    """
+    theta, total = state.theta.copy(), state.total.copy()
+    size, value_step = len(theta), grid_below(half_range, VALUE_BITS)
+    for start in range(0, len(rows), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        X, y = rows[block], targets[block].tolist()
+        steps = projection.steps(state.time + start, len(y)).tolist()
+        distances = projection.explorations(state.time + start, len(y))
+        noises = draw(distances)
+        every = zip(X, y, steps, distances.tolist(), directions(len(y)), noises, strict=True)
+        for i, (x, target, step, distance, direction, noise) in enumerate(every):
+            factor = _factor(theta, step, projection.radius)
+            daxpy(theta, total, a=factor)
+            point = factor * theta + distance * direction
+            if keep is not None:
+                keep[start + i] = point
+            value = slope.value(ddot(x, point) - target)
+            if vector:
+                grid = grid_below(size * half_range / distance, VALUE_BITS)
+                z = one_point_gradient(value, direction, distance, half_range, grid)
+                theta -= z + noise
+            else:
+                answer = centred_value(value, half_range, value_step) + float(noise[0])
+                learn_value(answer, direction, distance, theta)
+    return OGDState(theta, total, state.time + len(rows))
+
+
+def learn_value(answer, direction, distance, theta):
+    """Take a step, in place, along the one-point gradient of a noisy centred value."""
+    daxpy(direction, theta, a=-len(theta) / distance * answer)

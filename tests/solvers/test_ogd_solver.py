@@ -1,0 +1,351 @@
+"""The learner's recursion, against its definition."""
+
+import math
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from skdp._gradients import grid_rows, residual_slope
+from skdp.losses import AbsoluteLoss, EpsilonInsensitiveLoss, HuberLoss
+from skdp.solvers.ogd import (
+    LazyProjection,
+    OGDState,
+    learn_value,
+    played,
+    run_bandit,
+    run_full,
+    run_noised,
+)
+
+STEP = 2.0**-16
+LOSSES = {
+    "absolute": AbsoluteLoss(),
+    "huber": HuberLoss(0.3),
+    "epsilon_insensitive": EpsilonInsensitiveLoss(0.1),
+    "squared": HuberLoss(1.0),
+}
+PROJECTIONS = {
+    "constant": LazyProjection(1.0, 0.03, 0.2),
+    "anytime": LazyProjection(0.5, lambda t: 0.3 / np.sqrt(t), lambda t: 0.4 * t**-0.25),
+    "wide": LazyProjection(1e3, lambda t: 0.1 * t**-0.75, 0.1),
+}
+SIZE = 4
+every_loss = pytest.mark.parametrize("loss", LOSSES)
+every_projection = pytest.mark.parametrize("projection", PROJECTIONS.values(), ids=PROJECTIONS)
+
+
+def stream(n_rows, seed=0):
+    """Rows on the grid with a constant, targets, and noise in whole steps."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, SIZE - 1))
+    y = np.clip(X @ [0.5, -0.3, 0.2] + 0.2 + 0.1 * rng.normal(size=n_rows), -1, 1)
+    return grid_rows(X, 2.0, True, STEP), y, rng
+
+
+def noise_of(rng, n_rows, slope, size=SIZE):
+    step = slope.step * STEP
+    return step * rng.integers(-(2**30), 2**30, size=(n_rows, size)) * 2.0**-10
+
+
+def drawn_from(noise):
+    """Give out the noise in any portions, as a copy."""
+    position = 0
+
+    def draw(n):
+        nonlocal position
+        n = n if isinstance(n, int) else len(n)
+        position += n
+        return noise[position - n : position].copy()
+
+    return draw
+
+
+def projected(point, radius):
+    norm = np.linalg.norm(point)
+    return point if norm <= radius else point * (radius / norm)
+
+
+def schedule(value, t):
+    return value(np.array([t]))[0] if callable(value) else value
+
+
+def literally(rows, targets, noise, projection, loss, *, start=0, theta=None):
+    """Algorithm 1 as it is written."""
+    theta = np.zeros(rows.shape[1]) if theta is None else theta
+    weights = []
+    for t, (x, y, v) in enumerate(zip(rows, targets, noise, strict=True), start=start + 1):
+        w = projected(schedule(projection.step, t) * theta, projection.radius)
+        theta = theta - (loss.slope(w @ x - y) * x + v)
+        weights.append(w)
+    return theta, np.array(weights)
+
+
+def coarse(slope):
+    """Error of a sum of gradients for each row."""
+    return 2 * slope.step if slope.linear else 1e-12
+
+
+# Gradients
+
+
+@every_projection
+@every_loss
+def test_gradient_descent_is_algorithm_1(loss, projection):
+    rows, y, rng = stream(2500)
+    slope = residual_slope(loss, "auto", (-1, 1))
+    noise = 0.01 * noise_of(rng, 2500, slope) / (slope.step * 2.0**5)
+    keep = np.empty(rows.shape)
+    # The slopes of `literally` are on no grid: row by row, from the same state.
+    state = run_full(
+        rows, y, OGDState.zeros(SIZE), projection, slope, draw=drawn_from(noise), keep=keep
+    )
+    if not slope.linear:
+        theta, weights = literally(rows, y, noise, projection, LOSSES[loss])
+        assert_allclose(state.theta, theta, atol=1e-9)
+        assert_allclose(keep, weights, atol=1e-10)
+    theta = np.zeros(SIZE)
+    for t in range(len(y)):
+        after, (w,) = literally(
+            rows[t : t + 1], y[t : t + 1], noise[t : t + 1], projection, LOSSES[loss],
+            start=t, theta=theta,
+        )  # fmt: skip
+        assert_allclose(keep[t], w, atol=1e-11)
+        exact = [slope(float(w @ rows[t] - y[t])) * rows[t] + noise[t]]
+        theta = theta - exact[0]
+        assert_allclose(theta, after, atol=coarse(slope))
+    assert_allclose(state.theta, theta, atol=1e-9)
+    assert_allclose(state.total, keep.sum(axis=0), atol=1e-9)
+    assert state.time == 2500
+    norms = np.linalg.norm(keep, axis=1)
+    assert norms.max() <= projection.radius * (1 + 1e-12)
+    assert (norms.max() >= projection.radius * (1 - 1e-12)) == (projection.radius < 1e3)
+
+
+@every_projection
+@every_loss
+def test_the_learner_needs_nothing_but_noisy_gradients(loss, projection):
+    rows, y, rng = stream(1500)
+    slope = residual_slope(loss, "auto", (-1, 1))
+    noise = noise_of(rng, 1500, slope)
+    keep, again = np.empty((2, *rows.shape))
+    state = run_full(
+        rows, y, OGDState.zeros(SIZE), projection, slope, draw=drawn_from(noise), keep=keep
+    )
+    messages = [
+        slope(float(w @ x - target)) * x + v
+        for w, x, target, v in zip(keep, rows, y, noise, strict=True)
+    ]
+    alone = run_noised(np.array(messages), OGDState.zeros(SIZE), projection, keep=again)
+    for name in ("theta", "total", "time"):
+        assert_array_equal(getattr(alone, name), getattr(state, name))
+    assert_array_equal(again, keep)
+    assert_array_equal(played(alone, projection), played(state, projection))
+
+
+@every_projection
+@pytest.mark.parametrize("feedback", ["full", "scalar", "vector", "noised"])
+def test_any_chunks_are_one_stream_bit_by_bit(feedback, projection):
+    n_rows = 2300
+    rows, y, rng = stream(n_rows)
+    slope = residual_slope("huber", "auto", (-1, 1))
+    noise = noise_of(rng, n_rows, slope, size=1 if feedback == "scalar" else SIZE)
+    directions = rng.normal(size=(n_rows, SIZE))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+
+    def run(chunks):
+        state, draw, point = OGDState.zeros(SIZE), drawn_from(noise), drawn_from(directions)
+        keep = np.empty(rows.shape)
+        ends = np.cumsum(chunks)
+        for start, stop in zip(ends - chunks, ends, strict=True):
+            part = slice(start, stop)
+            if feedback == "noised":
+                state = run_noised(noise[part], state, projection, keep=keep[part])
+            elif feedback == "full":
+                state = run_full(
+                    rows[part], y[part], state, projection, slope, draw=draw, keep=keep[part]
+                )
+            else:
+                state = run_bandit(
+                    rows[part], y[part], state, projection, slope, half_range=1.5,
+                    vector=feedback == "vector", directions=point, draw=draw, keep=keep[part],
+                )  # fmt: skip
+        return state, keep
+
+    whole, points = run([n_rows])
+    for size in (1, 7, 1000, 1024):
+        chunks = [size] * (n_rows // size) + [n_rows % size]
+        state, keep = run(chunks)
+        assert state.time == whole.time == n_rows
+        assert_array_equal(state.theta, whole.theta)
+        assert_array_equal(state.total, whole.total)
+        assert_array_equal(keep, points)
+
+
+def test_a_state_is_never_changed():
+    rows, y, rng = stream(50)
+    slope = residual_slope("absolute", "auto", (-1, 1))
+    noise, projection = noise_of(rng, 50, slope), PROJECTIONS["anytime"]
+    state = OGDState(np.full(SIZE, 0.5), np.full(SIZE, 2.0), 7)
+    before = state.theta.copy(), state.total.copy(), rows.copy(), noise.copy()
+    run_full(rows, y, state, projection, slope, draw=drawn_from(noise))
+    run_noised(noise, state, projection)
+    run_bandit(
+        rows, y, state, projection, slope, half_range=1.0, vector=True,
+        directions=lambda n: np.eye(SIZE)[np.zeros(n, int)], draw=drawn_from(noise),
+    )  # fmt: skip
+    played(state, projection)
+    for array, copy in zip((state.theta, state.total, rows, noise), before, strict=True):
+        assert_array_equal(array, copy)
+    assert state.time == 7
+    assert "array" not in repr(state)
+
+
+def test_steps_and_explorations_are_taken_at_the_times_from_one():
+    rows, y, rng = stream(1100)
+    slope = residual_slope("absolute", "auto", (-1, 1))
+    noise = noise_of(rng, 1100, slope)
+    seen = {"step": [], "exploration": []}
+
+    def note(name, times):
+        seen[name].extend(times.tolist())
+        return 1.0 / times
+
+    projection = LazyProjection(1.0, partial(note, "step"), partial(note, "exploration"))
+    state = replace(OGDState.zeros(SIZE), time=5)
+    run_full(rows, y, state, projection, slope, draw=drawn_from(noise))
+    assert seen.pop("step") == list(range(6, 1106))
+    seen["step"] = []
+    run_noised(noise, state, projection)
+    assert seen["step"] == list(range(6, 1106))
+    seen["step"] = []
+    run_bandit(
+        rows, y, state, projection, slope, half_range=1.0, vector=True,
+        directions=lambda n: np.eye(SIZE)[np.zeros(n, int)], draw=drawn_from(noise),
+    )  # fmt: skip
+    assert seen["step"] == seen["exploration"] == list(range(6, 1106))
+    seen["step"] = []
+    played(state, projection)
+    assert seen["step"] == [6]
+
+
+@every_loss
+def test_a_residual_that_is_no_number_stops_nothing(loss):
+    rows, y, rng = stream(5)
+    slope = residual_slope(loss, "auto", (-1, 1))
+    targets = np.array([math.nan, math.inf, -math.inf, *y[3:]])
+    state = run_full(
+        rows, targets, OGDState.zeros(SIZE), PROJECTIONS["constant"], slope,
+        draw=drawn_from(noise_of(rng, 5, slope)),
+    )  # fmt: skip
+    assert state.time == 5 and np.isfinite(state.theta).all()
+
+
+def test_what_is_played_first_is_zero():
+    for projection in PROJECTIONS.values():
+        assert_array_equal(played(OGDState.zeros(3), projection), np.zeros(3))
+
+
+@every_projection
+def test_what_is_played_is_the_nearest_point_of_the_ball(projection):
+    rng = np.random.default_rng(0)
+    for scale in (1e-3, 1.0, 1e3, 1e150):
+        theta = scale * rng.normal(size=SIZE)
+        state = OGDState(theta, np.zeros(SIZE), 10)
+        target = schedule(projection.step, 11) * theta
+        w = played(state, projection)
+        assert np.linalg.norm(w) <= projection.radius * (1 + 1e-15)
+        assert_allclose(w, projected(target, projection.radius), rtol=1e-12)
+
+
+# Values
+
+
+@every_projection
+@pytest.mark.parametrize("vector", [False, True], ids=["scalar", "vector"])
+@every_loss
+def test_descent_on_values_is_algorithm_2(loss, vector, projection):
+    n_rows, half_range = 400, 0.2  # some losses are larger than twice that
+    rows, y, rng = stream(n_rows)
+    slope = residual_slope(loss, "auto", (-1, 1))
+    directions = rng.normal(size=(n_rows, SIZE))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    noise = rng.normal(size=(n_rows, SIZE if vector else 1))
+    state, clipped = OGDState.zeros(SIZE), 0
+    for t in range(n_rows):  # from the same state: errors of the grid do not add up
+        delta = schedule(projection.exploration, t + 1)
+        w = projected(schedule(projection.step, t + 1) * state.theta, projection.radius)
+        point = w + delta * directions[t]
+        value = float(LOSSES[loss].value(point @ rows[t] - y[t]))
+        clipped += value > 2 * half_range
+        centred = min(value, 2 * half_range) - half_range
+        if vector:
+            z = SIZE / delta * centred * directions[t] + noise[t]
+        else:
+            z = SIZE / delta * (centred + noise[t, 0]) * directions[t]
+        one, keep = slice(t, t + 1), np.empty((1, SIZE))
+        after = run_bandit(
+            rows[one], y[one], state, projection, slope, half_range=half_range, vector=vector,
+            directions=lambda n, one=one: directions[one], draw=lambda d, one=one: noise[one],
+            keep=keep,
+        )  # fmt: skip
+        assert_allclose(keep[0], point, rtol=1e-9, atol=1e-12)
+        assert_allclose(after.total, state.total + w, rtol=1e-9, atol=1e-12)
+        theta = state.theta - z
+        error = 1e-6 * SIZE * half_range / delta + 1e-12 * np.abs(theta).max()
+        assert_allclose(after.theta, theta, atol=error)
+        assert after.time == t + 1
+        state = after
+    assert clipped or loss == "huber"
+
+
+def test_the_noise_of_values_is_asked_for_by_their_distances():
+    rows, y, _ = stream(1500)
+    slope = residual_slope("absolute", "auto", (-1, 1))
+    seen = []
+
+    def draw(distances):
+        seen.extend(distances.tolist())
+        return np.zeros((len(distances), 1))
+
+    projection = PROJECTIONS["anytime"]
+    state = replace(OGDState.zeros(SIZE), time=3)
+    run_bandit(
+        rows, y, state, projection, slope, half_range=1.0, vector=False,
+        directions=lambda n: np.eye(SIZE)[np.zeros(n, int)], draw=draw,
+    )  # fmt: skip
+    assert_allclose(seen, [0.4 * t**-0.25 for t in range(4, 1504)], rtol=1e-15)
+
+
+def test_a_value_that_is_told_moves_along_its_direction():
+    theta, direction = np.array([1.0, 2.0, 3.0]), np.array([0.0, 0.6, -0.8])
+    learn_value(-0.5, direction, 0.1, theta)
+    assert_allclose(theta, np.array([1.0, 2.0, 3.0]) + 3 / 0.1 * 0.5 * direction)
+
+
+# The bound of theorem 2, with its own constants
+
+
+@pytest.mark.parametrize("sigma", [0.0, 1.0])
+def test_regret_is_below_the_bound_of_the_paper(sigma):
+    """d = L = B = 1 and absolute loss as in figure 3; the mean of 40 runs, and its error."""
+    n_rows, regrets = 400, []
+    slope = residual_slope("absolute", "auto", (-1, 1))
+    eta = 1.0 / math.sqrt((1.0 + sigma**2) * n_rows)
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        rows = grid_rows(np.ones((n_rows, 1)), 1.0, False, STEP)
+        y = np.where(rng.random(n_rows) < 0.8, 0.9, -0.9)
+        keep = np.empty((n_rows, 1))
+        noise = np.rint(sigma * rng.normal(size=(n_rows, 1)) / STEP) * STEP
+        run_full(
+            rows, y, OGDState.zeros(1), LazyProjection(1.0, eta), slope,
+            draw=drawn_from(noise), keep=keep,
+        )  # fmt: skip
+        best = min(np.abs(w * rows[:, 0] - y).sum() for w in np.linspace(-1, 1, 401))
+        regrets.append(np.abs(keep[:, 0] * rows[:, 0] - y).sum() - best)
+    bound = math.sqrt((1.0 + sigma**2) * n_rows)
+    assert np.mean(regrets) + 6 * np.std(regrets) / math.sqrt(40) < bound
+    assert np.mean(regrets) > 0.1 * bound  # the bound is no empty one

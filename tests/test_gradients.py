@@ -1,0 +1,319 @@
+"""Gradients on a grid: bounded to the last bit, and a function of one record alone."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from skdp._gradients import (
+    LOSSES,
+    centred_value,
+    grid_below,
+    grid_noise,
+    grid_rows,
+    one_point_gradient,
+    residual_slope,
+    row_step,
+    scaled_targets,
+)
+from skdp._random import NoiseSource, noise_source
+from skdp.losses import AbsoluteLoss, EpsilonInsensitiveLoss, HuberLoss
+
+STEP = 2.0**-16
+SLOPES = [
+    ("absolute", "auto", (-1, 1), AbsoluteLoss()),
+    ("absolute", 0.7, (-1, 1), AbsoluteLoss()),  # has no width
+    ("huber", "auto", (-5, 20), HuberLoss(0.3)),
+    ("huber", 0.5, (-1, 1), HuberLoss(0.5)),
+    ("huber", 30.0, (100, 300), HuberLoss(0.3)),
+    ("huber", 7e-6, (-1, 1), HuberLoss(7e-6)),
+    ("huber", 300.0, (-1, 1), HuberLoss(300.0)),
+    ("squared", "auto", (0, 1), HuberLoss(1.0)),
+    ("squared", 3.0, (0, 2), HuberLoss(3.0)),
+    ("epsilon_insensitive", "auto", (-9, -1), EpsilonInsensitiveLoss(0.1)),
+    ("epsilon_insensitive", 5, (0, 20), EpsilonInsensitiveLoss(0.5)),
+]
+slopes = pytest.mark.parametrize("loss, width, y_bounds, expected", SLOPES)
+
+
+def norm_squared(row):
+    return sum(Fraction(value) ** 2 for value in row.tolist())
+
+
+def is_multiple(values, step):
+    """Whether each value is an integer times a step, a power of two, exactly."""
+    return all((Fraction(v) / Fraction(step)).denominator == 1 for v in np.ravel(values).tolist())
+
+
+def line(loss):
+    """Residuals all over, the kinks and their neighbours among them."""
+    kinks = np.array([0.0, loss.lipschitz, getattr(loss, "width", 0.0)])
+    kinks = np.concatenate([kinks, np.nextafter(kinks, np.inf), np.nextafter(kinks, -np.inf)])
+    wide = loss.lipschitz * np.linspace(-2.0, 2.0, 4001)
+    fine = np.random.default_rng(0).uniform(-3.0, 3.0, 2000)
+    extreme = [-1e6, -5e-324, 5e-324, 1e300]
+    return np.sort(np.concatenate([kinks, -kinks, wide, fine, extreme]))
+
+
+# Slopes
+
+
+@slopes
+def test_slopes_are_the_derivative_of_the_loss_rounded_toward_zero(
+    loss, width, y_bounds, expected
+):
+    slope = residual_slope(loss, width, y_bounds)
+    residuals = line(expected)
+    found = np.array([slope(r) for r in residuals.tolist()])
+    true = expected.slope(residuals)
+    assert (np.diff(found) >= 0.0).all()
+    assert (np.abs(found) <= np.abs(true)).all()
+    assert (np.abs(found - true) < (slope.step if slope.linear else 1e-300)).all()
+    assert_array_equal(found, [-slope(-r) for r in residuals.tolist()])
+    assert is_multiple(found, slope.step)
+    assert slope.cap == expected.lipschitz
+    assert slope.limit == found.max() <= slope.cap
+    assert slope.cap - slope.limit < slope.step <= slope.cap / 100 or not slope.linear
+
+
+@slopes
+def test_values_are_those_of_the_loss(loss, width, y_bounds, expected):
+    slope = residual_slope(loss, width, y_bounds)
+    residuals = line(expected)
+    residuals = residuals[np.abs(residuals) < 1e10]
+    found = [slope.value(r) for r in residuals.tolist()]
+    assert_allclose(found, expected.value(residuals), rtol=1e-15, atol=1e-300)
+
+
+@slopes
+def test_slopes_of_what_is_no_number_are_bounded(loss, width, y_bounds, expected):
+    slope = residual_slope(loss, width, y_bounds)
+    for residual in (math.nan, math.inf, -math.inf):
+        assert abs(slope(residual)) <= slope.cap
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf, None, "wide", True])
+@pytest.mark.parametrize("loss", ["huber", "squared", "epsilon_insensitive"])
+def test_widths_must_be_positive(loss, bad):
+    with pytest.raises(ValueError, match=r"^width must be .*; got "):
+        residual_slope(loss, bad, (-1, 1))
+
+
+@pytest.mark.parametrize("bad", [1e-3, 1e12])
+def test_widths_must_be_moderate_in_units_of_the_target(bad):
+    with pytest.raises(ValueError, match=r"^width must be between 1e-6 and 1e6 times .*; got "):
+        residual_slope("huber", bad, (-1e4, 1e4))
+    residual_slope("huber", 1.0, (-1e4, 1e4))
+
+
+@pytest.mark.parametrize("bad", ["Huber", "", None, 1, ["huber"]])
+def test_losses_have_names(bad):
+    with pytest.raises(ValueError, match=r"^loss must be one of 'absolute', .*; got "):
+        residual_slope(bad, "auto", (-1, 1))
+
+
+# Rows
+
+
+def hard_rows(n_features, rng):
+    """Rows of all sizes: long, short, zero, and such as no float can square."""
+    rows = rng.normal(size=(40, n_features))
+    rows *= 10.0 ** rng.uniform(-2, 2, size=(40, 1))
+    sizes = [0.0, 1.0, 1e300, 1e-300, 5e-324, 1.7e308, 1e-160, 1e160, 1e-120, 1e120, 1e50, 1e-50]
+    special = [np.full(n_features, size) for size in sizes]
+    special += [size * np.eye(1, n_features)[0] for size in sizes]
+    special += [np.where(np.arange(n_features) % 2, 1e300, -1e-300)]
+    return np.vstack([rows, special])
+
+
+def exact_row(row, x_norm):
+    """The row in rational numbers, and its squared norm."""
+    values = [Fraction(v) / Fraction(x_norm) for v in row.tolist()]
+    square = sum(v * v for v in values)
+    return values, square
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("x_norm", [1.0, 0.3, 40.0, 1e50, 1e-50])
+@pytest.mark.parametrize("n_features", [1, 2, 3, 17])
+def test_rows_are_short_to_the_last_bit_and_on_the_grid(n_features, x_norm, constant):
+    X = hard_rows(n_features, np.random.default_rng(n_features))
+    for step in (STEP, 2.0**-8):
+        rows = grid_rows(X, x_norm, constant, step)
+        assert rows.shape == (len(X), n_features + constant)
+        assert np.isfinite(rows).all() and is_multiple(rows, step)
+        for x, row in zip(X, rows, strict=True):
+            if constant:
+                assert row[-1] == 1.0
+                row = row[:-1]
+            assert norm_squared(row) <= 1
+            exact, square = exact_row(x, x_norm)
+            shrunk = max(1.0, math.sqrt(square)) if square < 1e300 else None
+            for value, found in zip(exact, row.tolist(), strict=True):
+                assert abs(Fraction(found)) <= abs(value) and value * Fraction(found) >= 0
+                if shrunk is None:  # in units that floats can express
+                    share = float(value * value / square)
+                    true = math.copysign(math.sqrt(share), 1 if value > 0 else -1)
+                else:
+                    true = float(value) / shrunk
+                assert abs(found - true) <= step * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 5, 8, 54])
+def test_a_row_does_not_depend_on_what_is_around_it(n_features):
+    rng = np.random.default_rng(0)
+    X = np.vstack([hard_rows(n_features, rng), rng.normal(size=(600, n_features))])
+    X = X[rng.permutation(len(X))]
+    whole = grid_rows(X, 0.7, True, STEP)
+    for start, stop in [(0, 1), (3, 300), (255, 257), (1, len(X))]:
+        assert_array_equal(grid_rows(X[start:stop], 0.7, True, STEP), whole[start:stop])
+    for i in range(0, len(X), 7):
+        assert_array_equal(grid_rows(X[i : i + 1].copy(), 0.7, True, STEP)[0], whole[i])
+    padded = np.zeros((len(X), n_features + 3))
+    padded[:, 1:-2] = X
+    layouts = [np.asfortranarray(X), X[::-1].copy()[::-1], padded[:, 1:-2], np.tile(X, 2)]
+    layouts[-1] = layouts[-1][:, :n_features]
+    layouts += [make(X) for make in (sparse.csr_array, sparse.csc_matrix, sparse.coo_array)]
+    for layout in layouts:
+        assert_array_equal(grid_rows(layout, 0.7, True, STEP), whole)
+    shuffled = rng.permutation(len(X))
+    assert_array_equal(grid_rows(X[shuffled], 0.7, True, STEP), whole[shuffled])
+
+
+def test_input_rows_are_left_as_they_were():
+    X = hard_rows(3, np.random.default_rng(0))
+    before = X.copy()
+    grid_rows(X, 1.0, True, STEP)[:] = 7.0
+    assert_array_equal(X, before)
+
+
+@pytest.mark.parametrize("n_features", [10_000, 300_000])
+def test_long_rows_are_short_too(n_features):
+    """Sums of many squares are rounded; the rows must have room for that."""
+    rng = np.random.default_rng(0)
+    equal, wild = np.ones(n_features), rng.normal(size=n_features)
+    few = np.where(np.arange(n_features) < 7, 1.0, 1e-9)
+    for step in (STEP, 2.0**-40):
+        for row in grid_rows(np.vstack([equal, wild, few]), 1.0, False, step):
+            units = (row / step).astype(np.int64).tolist()
+            assert sum(u * u for u in units) <= round(1 / step) ** 2
+
+
+def test_noise_decides_how_fine_the_grid_of_rows_is():
+    steps = [row_step(scale, 1.0) for scale in np.geomspace(1e-3, 1e12, 100)]
+    assert all(math.frexp(step)[0] == 0.5 for step in steps)
+    assert steps == sorted(steps) and steps[0] <= 2.0**-16 and 2.0**-10 <= steps[-1] <= 2.0**-8
+    for scale, slope_step in itertools.product([1e-3, 1.0, 1e3], [1.0, 2.0**-10]):
+        assert grid_noise(noise_source(0), "gaussian", 1, 1, scale, row_step(scale, slope_step))
+
+
+# Targets and values
+
+
+@pytest.mark.parametrize(
+    "y_bounds", [(-1, 1), (0, 1), (-7.3, 0.1), (1e10, 1e10 + 1), (-1e308, 1.7e308), (0, 1e-190)]
+)
+def test_targets_are_clipped_and_measured_from_the_middle(y_bounds):
+    low, high = map(float, y_bounds)
+    share = np.linspace(0.0, 1.0, 101)
+    y = low * (1 - share) + high * share
+    scaled = scaled_targets(y, y_bounds)
+    assert_allclose(scaled, 2 * share - 1, atol=1e-5 if low == 1e10 else 1e-14)
+    assert np.abs(scaled).max() <= 1.0
+    wild = np.array([-np.finfo(float).max, np.finfo(float).max])
+    assert_array_equal(np.abs(scaled_targets(wild, y_bounds)), 1.0)
+
+
+@pytest.mark.parametrize("half_range", [1.0, 0.37, 1e6, 3e-9])
+def test_centred_values_are_bounded_to_the_last_bit(half_range):
+    step = grid_below(half_range, 24)
+    values = half_range * np.concatenate([np.linspace(-1, 4, 1001), [1e300, np.inf, -np.inf]])
+    centred = np.array([centred_value(v, half_range, step) for v in values.tolist()])
+    assert is_multiple(centred, step)
+    assert (np.diff(centred[:1001]) >= 0).all() and np.abs(centred).max() <= half_range
+    expected = np.clip(values - half_range, -half_range, half_range)
+    assert (np.abs(centred) <= np.abs(expected)).all()
+    assert_allclose(centred, expected, atol=step)
+    # The middle of the range costs nothing, so that both ends are as far as each other.
+    assert centred[200] == -centred[600] and abs(centred[200]) > half_range * (1 - 1e-6)
+    assert centred[400] == 0.0
+
+
+@pytest.mark.parametrize("size, exploration", [(1, 0.01), (3, 0.7), (200, 1e-5)])
+def test_one_point_gradients_are_short_to_the_last_bit(size, exploration):
+    rng = np.random.default_rng(0)
+    half_range = 1.3
+    bound = Fraction(size) * Fraction(half_range) / Fraction(exploration)
+    step = grid_below(float(bound), 24)
+    longest = 0.0
+    for value in [0.0, 0.2, 1.3, 2.6, 99.0, -5.0, *rng.uniform(0, 2.6, 30)]:
+        direction = rng.normal(size=size)
+        direction /= np.linalg.norm(direction)
+        found = one_point_gradient(value, direction, exploration, half_range, step)
+        assert norm_squared(found) <= bound * bound
+        assert is_multiple(found, step)
+        clipped = min(max(value, 0.0), 2 * half_range)
+        expected = size / exploration * (clipped - half_range) * direction
+        assert_allclose(found, expected, atol=step * (1 + 1e-6))
+        longest = max(longest, np.linalg.norm(found))
+    assert longest > float(bound) * (1 - 1e-5)
+
+
+# Noise
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "k_norm"])
+def test_noise_is_on_the_grid_in_the_scale_that_is_asked_for(noise):
+    drawn = grid_noise(noise_source(0), noise, 20_000, 3, 5.0, 2.0**-20)
+    assert drawn.shape == (20_000, 3)
+    assert is_multiple(drawn[:500], 2.0**-20)
+    energy = {"gaussian": 3 * 25.0, "k_norm": 3 * 4 * 25.0}[noise]
+    spread = np.std((drawn**2).sum(axis=1)) / math.sqrt(20_000)
+    assert abs((drawn**2).sum(axis=1).mean() - energy) < 6 * spread
+    assert np.abs(np.corrcoef(drawn.T) - np.eye(3)).max() < 6 / math.sqrt(20_000)
+    rows = drawn[:-1].ravel(), drawn[1:].ravel()
+    assert abs(np.corrcoef(*rows)[0, 1]) < 6 / math.sqrt(20_000)
+
+
+def test_noise_that_a_float_cannot_hold_is_refused():
+    with pytest.raises(ValueError, match="53 bits"):
+        grid_noise(noise_source(0), "gaussian", 1, 1, 1.0, 2.0**-60)
+
+
+class Fixed(NoiseSource):
+    """Gives out the noise that it is given."""
+
+    def __init__(self, integers):
+        self.integers = integers
+
+    def normal(self, size, scale):
+        assert size == self.integers.size
+        return self.integers.ravel()
+
+    def k_norms(self, n, size, scale):
+        assert (n, size) == self.integers.shape
+        return self.integers
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "k_norm"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_gradient_and_noise_add_up_without_rounding(loss, noise):
+    rng = np.random.default_rng(0)
+    slope = residual_slope(loss, "auto", (-1, 1))
+    rows = grid_rows(rng.normal(size=(50, 4)), 1.0, True, STEP)
+    step = slope.step * STEP
+    for bits in (1, 20, 50):
+        integers = rng.integers(-(2**bits), 2**bits, size=rows.shape)
+        drawn = grid_noise(Fixed(integers), noise, *rows.shape, 1.0, step)
+        for x, z, n in zip(rows, drawn, integers.tolist(), strict=True):
+            psi = slope(float(rng.uniform(-2, 2)))
+            message = psi * x + z
+            exact = [
+                Fraction(psi) * Fraction(a) + b * Fraction(step)
+                for a, b in zip(x.tolist(), n, strict=True)
+            ]
+            assert [Fraction(v) for v in message.tolist()] == exact
