@@ -180,7 +180,12 @@ def encode_labels(y, classes):
         if isinstance(classes, str) or not isinstance(classes, Iterable):
             raise ValueError(f"classes must be a list of labels or None; got {classes!r}.")
         given = list(classes)
-        classes = np.unique(np.asarray(given))
+        if len(given) < 2:
+            raise ValueError(f"classes must hold at least 2 classes; got {given!r}.")
+        try:
+            classes = np.unique(np.asarray(given))
+        except TypeError:
+            raise ValueError(f"classes must hold labels of one type; got {given!r}.") from None
         if len(classes) != len(given):
             raise ValueError(f"classes must hold distinct labels; got {classes.tolist()!r}.")
         codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)

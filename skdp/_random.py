@@ -18,7 +18,7 @@ scipy is used where it is installed, for speed.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import (
     MAX_EMAX,
     MIN_EMIN,
@@ -61,8 +61,12 @@ class _Uniform:
     def to(self, length: int) -> Decimal:
         """Midpoint of the interval known once at least ``length`` digits are."""
         while self.length < length:
-            self.digits, self.length = (self.digits << 64) | self._draw(), self.length + 64
+            self.append(self._draw())
         return Decimal(2 * self.digits + 1) / (2 << self.length)
+
+    def append(self, word: int):
+        """Go on with the digits of ``word``."""
+        self.digits, self.length = (self.digits << 64) | word, self.length + 64
 
     def is_inner(self) -> bool:
         """Whether the known digits keep the number well away from 0 and from 1."""
@@ -178,13 +182,13 @@ class NoiseSource:
         def radius(row):  # rarely needed, and slow to make
             if row not in exact:
                 uniforms = [self._uniform(int(word) >> 1) for word in shared[row]]
-                exact[row] = _Radius(uniforms, size, scale)
+                exact[row] = _Radius(uniforms, self._more_words, size, scale)
             return exact[row]
 
         def settle(row, uniform):
             return _settle(
                 lambda length: radius(row).at(length) * _upper_quantile(uniform.to(length) / 2),
-                [uniform, *radius(row).uniforms],
+                [uniform, radius(row)],
             )
 
         radii, errors, certain = _float_radii(shared, size)
@@ -333,19 +337,43 @@ def _precision(bits):
 class _Radius:
     """``scale * sqrt(2 G)`` of one K-norm vector, to as many digits as are asked for."""
 
-    def __init__(self, uniforms: list[_Uniform], size: int, scale: float):
-        self.uniforms, self._size, self._scale = uniforms, size, scale
-        self._length, self._value = 0, Decimal(0)
+    def __init__(self, uniforms: list[_Uniform], more_words, size: int, scale: float):
+        self._uniforms, self._more_words = uniforms, more_words
+        self._size, self._scale = size, scale
+        self._length, self._value, self._inner = 0, Decimal(0), False
 
     def at(self, length: int) -> Decimal:
         """Compute it from ``length`` digits of each uniform number, or more."""
         if length > self._length:
-            values = [uniform.to(length) for uniform in self.uniforms]
-            gamma = -prod(values[: (self._size + 1) // 2], start=Decimal(1)).ln()
+            self._extend(length)
+            gamma = -self._product((self._size + 1) // 2).ln()
             if self._size % 2 == 0:
-                gamma += _upper_quantile(values[-1] / 2) ** 2 / 2
+                gamma += _upper_quantile(self._uniforms[-1].to(length) / 2) ** 2 / 2
             self._length, self._value = length, Decimal(self._scale) * (2 * gamma).sqrt()
+            self._inner = all(uniform.is_inner() for uniform in self._uniforms)
         return self._value
+
+    def is_inner(self) -> bool:
+        """Whether all its uniform numbers are known to be away from 0 and from 1."""
+        return self._inner
+
+    def _extend(self, length):
+        """Draw the digits of all numbers at once, in the order of one after the other."""
+        n_words = -(-(length - self._uniforms[0].length) // 64)
+        if n_words > 0:
+            words = self._more_words(n_words * len(self._uniforms)).reshape(-1, n_words)
+            for uniform, more in zip(self._uniforms, words.tolist(), strict=True):
+                for word in more:
+                    uniform.append(word)
+
+    def _product(self, n_terms):
+        """Multiply the first numbers, in groups of exact integers."""
+        total = Decimal(1)
+        for start in range(0, n_terms, 16):
+            group = self._uniforms[start : min(start + 16, n_terms)]
+            whole = prod(2 * uniform.digits + 1 for uniform in group)
+            total *= Decimal(whole) / (1 << sum(uniform.length + 1 for uniform in group))
+        return total
 
     def to_float(self) -> float:
         """Round it to the nearest float."""
@@ -353,7 +381,7 @@ class _Radius:
         while True:
             with _precision(length + 64):
                 value = self.at(length)
-            if all(uniform.is_inner() for uniform in self.uniforms):
+            if self._inner:
                 return float(value)
             length *= 2
 
@@ -366,7 +394,7 @@ def _laplace_magnitude(u: Decimal, scale: Decimal) -> Decimal:
     return -scale * u.ln()
 
 
-def _settle(magnitude: Callable[[int], Decimal], uniforms: list[_Uniform]) -> int:
+def _settle(magnitude: Callable[[int], Decimal], uniforms: Sequence[_Uniform | _Radius]) -> int:
     """Round ``magnitude(length)``, with as many digits of its uniforms as that takes."""
     length = 192
     while True:

@@ -6,7 +6,6 @@ Nothing here is private: the minimum is for evaluations on public or simulated d
 import math
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from scipy import sparse
