@@ -1,0 +1,519 @@
+"""Nodes spread over the processes of an MPI job.
+
+MPI leaves open what happens to a job when one of its processes fails: usually the others wait for
+it for ever. Here a process that fails or ends while others count on it ends the job instead.
+Nothing waits inside MPI where it could not look around: collective calls are started, and
+completed in a loop that also listens for processes that have left.
+"""
+
+import atexit
+import dataclasses
+import hashlib
+import math
+import os
+import pickle
+import signal
+import sys
+import time
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from skdp._validation import positive
+from skdp.exceptions import DistributedError
+
+__all__ = ["MPIEngine"]
+
+# Number of processes that a launcher started: MPICH and its kin, Open MPI, MVAPICH; last of all
+# Slurm, which others run on.
+_LAUNCHED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
+
+# Tags of the messages of a process that ends, or that alone has failed: the highest that every
+# MPI library has, because a process may end when there is only the user's communicator.
+_LEFT, _FAILED = 32767, 32766
+_NAME, _DIGEST = 64, 32  # bytes of an error's type and of a token in a record
+_EAGER = 0.02  # seconds of a wait during which the processor is not given away
+_GRACE = 1.0  # seconds that whatever is on its way may take
+_NOTE = 30.0  # seconds until a wait is reported
+
+_give_way = getattr(os, "sched_yield", lambda: time.sleep(0.0))
+
+
+class MPIEngine:
+    """Spreads the nodes over the processes of an MPI job.
+
+    Every process runs the same script and calls `fit` with the rows of its own nodes. Process
+    ``r`` of ``size`` runs nodes ``floor(r n_nodes / size)`` to ``floor((r + 1) n_nodes / size) -
+    1``. In a round each process sends the released parameters of a node to the processes that run
+    a neighbour of it, and nothing else.
+
+    Privacy: what leaves a process is what `exchange` and `collect` are given, and in `agree` the
+    type of an error and the SHA-256 of a token, which therefore must be public. MPI neither
+    encrypts nor authenticates: use a network that you trust, or a VPN. An exception that escapes
+    is printed by its own process, and launchers show that where the job was started.
+
+    Parameters
+    ----------
+    comm : mpi4py communicator, default=None
+        None is ``MPI.COMM_WORLD``.
+
+    patience : float, default=600.0
+        Seconds to wait for other processes, after which the job ends: they may load their rows
+        that much longer than this one.
+
+    Raises
+    ------
+    ImportError
+        At first use, if mpi4py or an MPI library is missing.
+
+    RuntimeError
+        At first use, if the launcher belongs to another MPI library than the one that mpi4py has
+        found, so that each process believes that it is alone.
+
+    Notes
+    -----
+    Start scripts with ``mpiexec -n 4 python -m mpi4py script.py``: then an exception that escapes
+    in one process ends the job even before the engine is first used. From then on the engine sees
+    to that by itself, and also to processes that end early, by ``sys.exit`` for instance.
+
+    Set ``OMP_NUM_THREADS=1`` if several processes share a machine, or the threads of one take the
+    processor from the others.
+
+    Clones and deep copies of models share the engine. A pickle holds ``patience`` only.
+
+    Examples
+    --------
+    >>> from skdp.engines import MPIEngine
+    >>> engine = MPIEngine(patience=60.0)  # MPI starts when the engine is used
+    """
+
+    def __init__(self, comm=None, *, patience=600.0):
+        positive(patience=patience)
+        self._base = comm
+        self._patience = patience
+        self._is_open = False
+        self._graph = self._outer = None
+        self._mine = self._heard = np.arange(0)
+
+    def __repr__(self):
+        comm = "" if self._base is None else "comm, "
+        return f"MPIEngine({comm}patience={self._patience!r})"
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __sklearn_clone__(self):
+        return self
+
+    def __reduce__(self):
+        if self._base is not None:
+            raise TypeError(
+                "An MPIEngine with a communicator cannot be pickled; set engine='mpi' first."
+            )
+        return _with_patience, (self._patience,)
+
+    @property
+    def _channel(self):
+        return _channel(self._comm, self._patience)
+
+    @property
+    def _comm(self):
+        return _job().MPI.COMM_WORLD if self._base is None else self._base
+
+    @property
+    def is_distributed(self):
+        """Whether there is more than one process."""
+        _job()
+        return self._comm.size > 1
+
+    @property
+    def mine(self):
+        """Nodes of this process, consecutive."""
+        return self._mine
+
+    @property
+    def heard(self):
+        """Nodes of this process and their neighbours, ascending."""
+        return self._heard
+
+    def nodes(self, n_nodes):
+        """Nodes of a network that this process runs: whose rows it needs.
+
+        Parameters
+        ----------
+        n_nodes : int
+
+        Returns
+        -------
+        ndarray of int
+        """
+        starts = self._first_nodes(n_nodes)
+        return np.arange(*starts[self._comm.rank : self._comm.rank + 2])
+
+    def _first_nodes(self, n_nodes):
+        _job()
+        size = self._comm.size
+        if n_nodes < size:
+            raise ValueError(
+                f"n_nodes must be at least the number of processes, {size}; got {n_nodes}."
+            )
+        return np.arange(size + 1) * n_nodes // size
+
+    def open(self, topology, width):
+        """See `Engine.open`.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer nodes than processes.
+
+        DistributedError
+            If ``topology`` or ``width`` differ between processes.
+        """
+        channel = self._channel
+        error = None
+        try:
+            self._prepare(topology, width)
+        except Exception as problem:
+            error = problem
+        self.agree(error, ("open", topology, width))
+        if channel.size > 1:
+            peers = self._peers
+            self._graph = channel.comm.Create_dist_graph_adjacent(peers, peers, reorder=False)
+        self._is_open = True
+        channel.together = False
+        self._outer = sys.exc_info()[1]
+
+    def _prepare(self, topology, width):
+        starts = self._starts = self._first_nodes(topology.n_nodes)
+        owner = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        here = owner == self._comm.rank
+        first, second = np.concatenate([topology.edges, topology.edges[:, ::-1]]).T
+        outward = here[first] & ~here[second]
+        self._peers = np.unique(owner[second[outward]])
+
+        self._mine = np.flatnonzero(here)
+        self._heard = np.union1d(self._mine, second[outward])
+        own = np.searchsorted(self._heard, self._mine[0])
+        self._buffer = np.zeros((len(self._heard), width))
+        self._own = self._buffer[own : own + len(self._mine)]
+
+        given = [np.unique(first[outward & (owner[second] == q)]) for q in self._peers]
+        self._given = np.concatenate([np.empty(0, int), *given]) - self._mine[0]
+        self._outbox = np.empty((len(self._given), width))
+        n_given = np.array([len(nodes) for nodes in given], dtype=int)
+        taken = [np.flatnonzero(owner[self._heard] == q) for q in self._peers]
+        n_taken = np.array([len(places) for places in taken], dtype=int)
+        at = np.array([places[0] for places in taken], dtype=int)
+        first_given = np.cumsum(n_given) - n_given
+        self._out = [self._outbox, (n_given * width, first_given * width)]
+        self._in = [self._buffer, (n_taken * width, at * width)]
+
+    def close(self):
+        """See `Engine.close`. After an error of this process alone the others end the job."""
+        if not self._is_open:
+            return
+        channel = self._channel
+        error = sys.exc_info()[1]
+        if error is not None and error is not self._outer and not channel.together:
+            channel.fail(error)
+        elif self._graph is not None:
+            self._graph.Free()
+        self._is_open = False
+        self._graph = self._outer = None
+
+    def exchange(self, messages):
+        """See `Engine.exchange`."""
+        np.copyto(self._own, messages)
+        if self._graph is not None:
+            np.take(messages, self._given, axis=0, out=self._outbox)
+            channel = self._channel
+            channel.check()
+            channel.wait(self._graph.Ineighbor_alltoallv(self._out, self._in), self._patience)
+        return self._buffer
+
+    def collect(self, values):
+        """See `Engine.collect`; values are integers, booleans or become float64."""
+        values = np.asarray(values)
+        error = None
+        if len(values) != len(self._mine):
+            error = ValueError(
+                f"values must have {len(self._mine)} rows, one a node here; got {len(values)}."
+            )
+        kind, shape = values.dtype.kind, values.shape[1:]
+        self.agree(error, ("collect", kind, shape))
+        channel = self._channel
+        values = np.ascontiguousarray(values, dtype=np.int64 if kind in "iub" else np.float64)
+        everyone = np.empty((self._starts[-1], *shape), dtype=values.dtype)
+        length = int(np.prod(shape, dtype=int))
+        layout = np.diff(self._starts) * length, self._starts[:-1] * length
+        request = channel.comm.Iallgatherv(values, [everyone, layout])
+        channel.wait(request, self._patience)
+        return everyone.astype(bool) if kind == "b" else everyone
+
+    def agree(self, error, token=None):
+        """See `Engine.agree`.
+
+        Raises
+        ------
+        Exception
+            ``error`` itself in the process that brings it.
+
+        DistributedError
+            If others bring an error, or their tokens differ.
+        """
+        channel = self._channel
+        channel.check()
+        record = np.zeros(1 + _NAME + _DIGEST, dtype=np.uint8)
+        try:
+            record[1 + _NAME :] = np.frombuffer(_digest(token), dtype=np.uint8)
+        except Exception as problem:
+            error = problem if error is None else error
+        if error is not None:
+            name = type(error).__name__.encode()[:_NAME]
+            record[0] = 1
+            record[1 : 1 + len(name)] = np.frombuffer(name, dtype=np.uint8)
+        records = np.empty((channel.size, len(record)), dtype=np.uint8)
+        channel.wait(channel.comm.Iallgather(record, records), self._patience)
+
+        failed = np.flatnonzero(records[:, 0])
+        differ = np.flatnonzero((records[:, 1 + _NAME :] != records[0, 1 + _NAME :]).any(axis=1))
+        channel.together = bool(len(failed) or len(differ))
+        if error is not None:
+            raise error
+        if len(failed):
+            each = ", ".join(f"{r} ({_text(records[r, 1 : 1 + _NAME])})" for r in failed)
+            raise DistributedError(
+                f"An error occurred in process {each} of {channel.size}; that process reports it."
+            )
+        if len(differ):
+            raise DistributedError(
+                "All processes must call fit with the same parameters, features and classes; "
+                f"those of process {', '.join(map(str, differ))} are not those of process 0."
+            )
+
+
+def _text(letters):
+    return letters.tobytes().rstrip(b"\0").decode(errors="replace")
+
+
+def _with_patience(patience):
+    return MPIEngine(patience=patience)
+
+
+def _digest(token):
+    """SHA-256 of a public value, the same for equal values in all processes."""
+    digest = hashlib.sha256()
+
+    def add(value):
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            fields = dataclasses.fields(value)
+            value = (type(value).__qualname__, *(getattr(value, f.name) for f in fields))
+        if isinstance(value, np.ndarray):
+            value = (value.dtype.kind, value.shape, value.ravel().tolist())
+        if isinstance(value, np.generic):
+            value = value.item()
+        if isinstance(value, dict):
+            value = sorted(value.items(), key=lambda item: repr(item[0]))
+        if isinstance(value, set | frozenset):
+            value = sorted(map(repr, value))
+        if isinstance(value, list | tuple):
+            digest.update(b"(%d" % len(value))
+            for part in value:
+                add(part)
+        elif value is None or isinstance(value, bool | int | float | str | bytes):
+            text = repr(value).encode()
+            digest.update(b"%d:" % len(text) + text)
+        else:
+            data = pickle.dumps(value, protocol=5)
+            digest.update(b"p%d:" % len(data) + data)
+
+    add(token)
+    return digest.digest()
+
+
+class _Channel:
+    """Communicator of our own, apart from the user's messages, on which waiting has an end."""
+
+    def __init__(self, MPI, comm, patience):
+        self.MPI, self.rank, self.size = MPI, comm.rank, comm.size
+        self.comm: Any = comm
+        self.left, self.failed = set(), set()
+        self.told = []
+        self.together = False  # the last agreement was on an error
+        self.failure = None  # type of an error of this process alone
+        self.wait(comm.Ibarrier(), patience)
+        self.comm = comm.Dup()
+
+    def check(self):
+        """End the job after an error: what is started now would meet what others wait for."""
+        if self.failure is not None:
+            self.abort(f"stopped inside fit with {self.failure} and went on")
+
+    def fail(self, error):
+        """After an error of this process alone: tell the others, who count on it."""
+        if self.failure is not None or self.size == 1:
+            return
+        self.failure = type(error).__name__
+        self.told = _tell(self.comm, _FAILED)
+        end = time.monotonic() + _GRACE  # some libraries send only while they are called
+        while not self.MPI.Request.Testall(self.told) and time.monotonic() < end:
+            time.sleep(1e-3)
+
+    def wait(self, request, patience):
+        """Complete a request, or end the job if another process will never take part."""
+        try:
+            self._complete(request, patience)
+        except BaseException as error:
+            self.fail(error)
+            raise
+
+    def _complete(self, request, patience):
+        begin = time.monotonic()
+        look, note = _GRACE, _NOTE
+        turn = 1.5 * _GRACE * min(self.rank, 3)  # so that not all say the same
+        while not request.Test():
+            waited = time.monotonic() - begin
+            if waited < _EAGER:
+                _give_way()
+                continue
+            time.sleep(1e-3)
+            if waited < look:
+                continue
+            if self.left and waited > look + turn:
+                self.abort(f"waits for process {min(self.left)}, which has ended")
+            # Rather that process itself says more, if its error escapes.
+            if self.failed and waited > look + turn + 2 * _GRACE:
+                self.abort(f"waits for process {min(self.failed)}, which has failed")
+            if waited > patience + turn:
+                self.abort(f"has waited {patience:g} s for other processes")
+            if self.left or self.failed:
+                continue
+            if waited > note:
+                self.report(f"waits for other processes to call fit, up to {patience:g} s")
+                note = math.inf
+            look = waited + _GRACE
+            self.listen()
+
+    def listen(self):
+        """Note which processes have left or failed."""
+        status = self.MPI.Status()
+        for tag, gone in [(_LEFT, self.left), (_FAILED, self.failed)]:
+            while self.comm.Iprobe(self.MPI.ANY_SOURCE, tag, status):
+                self.comm.Recv(np.empty(0, dtype=np.uint8), status.source, tag)
+                gone.add(status.source)
+
+    def leave(self):
+        """Tell the others that this process ends."""
+        if self.failure is not None:
+            self.abort(f"stopped inside fit with {self.failure}")
+        return _tell(self.comm, _LEFT)
+
+    def is_over(self):
+        """Whether all others have left."""
+        self.listen()
+        return len(self.left) == self.size - 1
+
+    def report(self, what):
+        """Say something of this process."""
+        _say(f"process {self.rank} of {self.size} {what}")
+
+    def abort(self, what):
+        """End all processes."""
+        self.report(f"{what}; the job ends")
+        _end(self.MPI)
+
+
+def _tell(comm, tag):
+    nothing = np.empty(0, dtype=np.uint8)
+    return [comm.Isend(nothing, q, tag) for q in range(comm.size) if q != comm.rank]
+
+
+def _end(MPI):
+    time.sleep(_GRACE)  # launchers drop what they have not yet passed on; others may say more
+    MPI.COMM_WORLD.Abort(1)
+    time.sleep(_GRACE)  # it may return, and the launcher take its time
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _say(sentence):
+    sys.stdout.flush()
+    sys.stderr.write(f"skdp: {sentence}.\n")
+    sys.stderr.flush()
+
+
+class _Job:
+    """MPI in this process."""
+
+    def __init__(self, MPI):
+        self.MPI = MPI
+        self.pid = os.getpid()
+        self.key = MPI.Comm.Create_keyval()
+        self.channels = []
+        if MPI.COMM_WORLD.size > 1:
+            atexit.register(self.leave)
+            self.excepthook, sys.excepthook = sys.excepthook, self.fail
+
+    def is_running(self):
+        """Whether MPI can be called; not in a fork, which owns no connection."""
+        return os.getpid() == self.pid and not self.MPI.Is_finalized()
+
+    def leave(self):
+        """At exit, whatever brought it about: wait for the others, as MPI itself does."""
+        if self.is_running():
+            sent = [request for channel in self.channels for request in channel.leave()]
+            if not self.channels:  # others may wait for this process to make the first
+                sent = _tell(self.MPI.COMM_WORLD, _LEFT)
+            while not all(channel.is_over() for channel in self.channels):
+                time.sleep(1e-3)
+            self.MPI.Request.Waitall(sent)
+
+    def fail(self, kind, error, trace):
+        """Uncaught exception: report it as ever, then end the job."""
+        if not self.is_running():
+            return self.excepthook(kind, error, trace)
+        world = self.MPI.COMM_WORLD
+        # A DistributedError is the same in all processes.
+        if kind is not DistributedError or any(channel.rank == 0 for channel in self.channels):
+            self.excepthook(kind, error, trace)
+            _say(f"process {world.rank} of {world.size} failed with {kind.__name__}; the job ends")
+        _end(self.MPI)
+
+
+@cache
+def _job():
+    advice = 'pip install "skdp[mpi]" && pip install mpich'
+    try:
+        from mpi4py import MPI
+    except ImportError as error:
+        raise ImportError(f"MPIEngine needs mpi4py and an MPI library: {advice}") from error
+    except RuntimeError as error:
+        raise ImportError(
+            "mpi4py has found no MPI library; load the one of your cluster, or on a single "
+            f"machine: {advice}"
+        ) from error
+    _check_launcher(MPI.COMM_WORLD.size)
+    return _Job(MPI)
+
+
+def _check_launcher(size):
+    launched = {name: os.environ[name] for name in _LAUNCHED if name in os.environ}
+    name, count = next(iter(launched.items()), ("", "1"))
+    if size == 1 and count.isdecimal() and int(count) > 1:
+        raise RuntimeError(
+            f"The launcher started {count} processes ({name}), but each is alone in its job: "
+            "mpiexec belongs to another MPI library than mpi4py has found. Use the mpiexec that "
+            f"is installed beside {sys.executable}, or your cluster's, and keep one MPI library "
+            "only."
+        )
+
+
+def _channel(comm, patience):
+    job = _job()
+    channel = comm.Get_attr(job.key)
+    if channel is None:
+        channel = _Channel(job.MPI, comm, patience)
+        comm.Set_attr(job.key, channel)
+        job.channels.append(channel)
+    return channel

@@ -1,0 +1,378 @@
+"""Decentralised online learning: nodes mix what they released and learn from their own rows.
+
+Each round, node ``i`` mixes the released parameters of its neighbours *and its own released ones*,
+takes a noisy gradient on its own rows at that point, steps, projects, and broadcasts:
+
+    b_i = sum_j a_ij x_j,    x_i <- Proj[b_i - step (g_i + noise + penalty b_i)].
+
+Given the broadcasts so far, the point is a constant. A row therefore enters one message in the
+life of the network, and the transcript of all messages costs what one message costs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from skdp._gradients import SLOPE_BITS, grid_below, grid_rows
+from skdp.losses import HingeLoss, MulticlassHingeLoss
+from skdp.mechanisms import clip_rows
+
+__all__ = [
+    "GossipState",
+    "GossipUpdate",
+    "batches",
+    "grid_csr_rows",
+    "run_gossip",
+    "slope_step",
+    "soft_threshold",
+]
+
+_BLOCK = 1 << 20  # numbers in memory beside the rows
+_INSIDE = 1.0 - 2.0**-40  # rounding errors of a norm stay below
+
+
+def slope_step(loss):
+    """Power of two whose multiples the residuals of a loss are rounded to."""
+    if isinstance(loss, HingeLoss | MulticlassHingeLoss):
+        return 1.0
+    return grid_below(loss.lipschitz, SLOPE_BITS)
+
+
+@dataclass(frozen=True)
+class GossipUpdate:
+    """Public numbers of the update.
+
+    Parameters
+    ----------
+    loss : object
+        With ``residuals(scores, codes)``, ``lipschitz`` and ``n_outputs``.
+
+    batch_size : int
+        Rows of a node in a round. Sums of gradients are divided by it, however many there are.
+
+    radius : float
+        Parameters of a node are projected onto this ball.
+
+    steps : callable
+        Steps at an array of rounds, from 1.
+
+    row_step : float
+        Rows are rounded to multiples of this power of two.
+
+    penalty : float, default=0.0
+        Of the squared norm of the parameters, halved.
+
+    threshold : float, default=0.0
+        If positive, gradients are taken at soft-thresholded points, with this times the step as
+        the threshold, and parameters are sums of gradients that are not projected.
+
+    decay : float, default=0.0
+        Round t weighs ``t ** decay`` in the average.
+    """
+
+    loss: Any
+    batch_size: int
+    radius: float
+    steps: Callable
+    row_step: float
+    penalty: float = 0.0
+    threshold: float = 0.0
+    decay: float = 0.0
+
+    @property
+    def slope_step(self):
+        """Residuals are multiples of this power of two."""
+        return slope_step(self.loss)
+
+    @property
+    def grid(self):
+        """Messages of nodes to themselves, sums of gradients, are multiples of this."""
+        return self.slope_step * self.row_step
+
+    def points(self, mixed, step):
+        """Where gradients are taken."""
+        if self.threshold == 0.0:
+            return mixed
+        return _in_ball(soft_threshold(mixed, step * self.threshold), self.radius)
+
+
+@dataclass(frozen=True)
+class GossipState:
+    """What the nodes of this process have released. It is replaced whole, never changed.
+
+    Parameters
+    ----------
+    released : ndarray of shape (n_nodes_here, size)
+        Latest broadcasts.
+
+    total : ndarray of shape (n_nodes_here, size)
+        Weighted sum of all broadcasts.
+
+    weight : float
+        Sum of the weights.
+
+    time : int
+        Rounds so far.
+    """
+
+    released: np.ndarray = field(repr=False)
+    total: np.ndarray = field(repr=False)
+    weight: float = 0.0
+    time: int = 0
+
+    @classmethod
+    def zeros(cls, n_nodes, size):
+        """State before the first round."""
+        return cls(np.zeros((n_nodes, size)), np.zeros((n_nodes, size)))
+
+    def average(self):
+        """Mean of the broadcasts, of shape (n_nodes_here, size)."""
+        return self.total / self.weight if self.weight else self.released
+
+
+def soft_threshold(values, threshold):
+    """Move values toward 0 by ``threshold``, and no farther."""
+    return np.sign(values) * np.maximum(np.abs(values) - threshold, 0.0)
+
+
+def batches(owners, n_nodes, batch_size, n_rounds=None):
+    """Rows that each node takes in each round, in the order in which they are given.
+
+    Parameters
+    ----------
+    owners : ndarray of int, shape (n_rows,)
+        Node of each row, from 0 to ``n_nodes - 1``.
+
+    n_nodes, batch_size : int
+
+    n_rounds : int, default=None
+        None is as many as the node with most rows needs.
+
+    Returns
+    -------
+    ndarray of int, shape (n_rounds, n_nodes, batch_size)
+        Indices of rows, and -1 where a node has no more.
+    """
+    order = np.argsort(owners, kind="stable")
+    counts = np.bincount(owners, minlength=n_nodes)
+    if n_rounds is None:
+        n_rounds = -(-int(counts.max(initial=0)) // batch_size)
+    table = np.full((n_nodes, n_rounds * batch_size), -1)
+    place = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    table[owners[order], place] = order
+    return table.reshape(n_nodes, n_rounds, batch_size).transpose(1, 0, 2)
+
+
+def grid_csr_rows(X, x_norm, constant, step):
+    """`~skdp._gradients.grid_rows` for CSR, without making it dense.
+
+    Parameters
+    ----------
+    X : CSR matrix or array of shape (n_rows, n_features)
+
+    x_norm : float
+
+    constant : bool
+
+    step : float
+
+    Returns
+    -------
+    CSR array of shape (n_rows, n_features + constant)
+    """
+    X = sparse.csr_array(clip_rows(X, x_norm), dtype=np.float64, copy=True)
+    X.data = np.trunc(X.data / x_norm * (_INSIDE / step)) * step
+    if constant:
+        X = sparse.csr_array(sparse.hstack([X, np.ones((X.shape[0], 1))], format="csr"))
+    return X
+
+
+@np.errstate(all="ignore")  # a warning could tell rows apart where a neighbour is hostile
+def run_gossip(
+    engine,
+    topology,
+    X,
+    codes,
+    schedule,
+    state,
+    update,
+    *,
+    x_norm,
+    constant,
+    draw,
+    keep=None,
+    monitor=None,
+):
+    """Run rounds of the nodes of this process.
+
+    Privacy: a row enters one sum of gradients each time that ``schedule`` names it, with an exact
+    multiple of the grid, of norm at most ``loss.lipschitz`` times the bound on a row, at a point
+    that earlier broadcasts determine. ``draw`` adds noise on the same grid before anything else
+    is done with the sum. A node without rows in a round adds none: who has how many is public.
+
+    Parameters
+    ----------
+    engine : Engine
+        Open.
+
+    topology : Topology
+
+    X : {ndarray, CSR matrix} of shape (n_rows, n_features)
+        Rows of the nodes of this process.
+
+    codes : ndarray of int, shape (n_rows,)
+
+    schedule : ndarray of int, shape (n_rounds, n_nodes_here, batch_size)
+        From `batches`.
+
+    state : GossipState
+
+    update : GossipUpdate
+
+    x_norm : float
+        Public bound on the norm of a row.
+
+    constant : bool
+        Whether to append a feature of 1 to rows in units of ``x_norm``.
+
+    draw : callable
+        ``draw(n)`` returns noise for n rounds, of shape (n, n_nodes_here, size), multiples of the
+        grid.
+
+    keep : list, default=None
+        Takes the points of blocks of rounds.
+
+    monitor : callable, default=None
+        Called with the number of rounds after each block.
+
+    Returns
+    -------
+    GossipState
+    """
+    released, total, weight = state.released.copy(), state.total.copy(), state.weight
+    n_here, size = released.shape
+    heard = len(engine.heard)
+    per_round = n_here * size * (2 + update.batch_size) + n_here * heard
+    mixed, scratch = np.empty_like(released), np.empty_like(released)
+    length = max(1, min(256, _BLOCK // per_round))
+    gradients = _SparseGradients if sparse.issparse(X) else _DenseGradients
+    for start in range(0, len(schedule), length):
+        block = schedule[start : start + length]
+        first = state.time + start
+        mixing = topology.rows(first, first + len(block), engine.mine, engine.heard)
+        steps = update.steps(np.arange(first + 1, first + len(block) + 1))
+        rows = gradients(X, codes, block, update, x_norm, constant) if len(codes) else None
+        points_kept = np.empty((len(block), n_here, size)) if keep is not None else None
+        noise = np.ascontiguousarray(draw(len(block)))
+        # Numbers of rows are public: where there are none, nothing is to be hidden.
+        noise[(block < 0).all(axis=2)] = 0.0
+        every = zip(mixing, noise, steps.tolist(), strict=True)
+        for r, (weights, noisy, step) in enumerate(every):
+            np.matmul(weights, engine.exchange(released), out=mixed)
+            points = update.points(mixed, step)
+            if rows is not None:
+                rows.add_to(noisy, r, points)
+            if points_kept is not None:
+                points_kept[r] = points
+            noisy *= -step / update.batch_size
+            if update.penalty:
+                noisy -= (step * update.penalty) * points
+            noisy += mixed
+            released = noisy
+            if update.threshold == 0.0:
+                _in_ball(released, update.radius)
+            share = (first + r + 1.0) ** update.decay
+            weight += share
+            total += np.multiply(released, share, out=scratch)
+        if keep is not None:
+            keep.append(points_kept)
+        if monitor is not None:
+            monitor(len(block))
+    return replace(
+        state,
+        released=released.copy(),
+        total=total,
+        weight=weight,
+        time=state.time + len(schedule),
+    )
+
+
+def _in_ball(values, radius):
+    squares = np.vecdot(values, values)
+    if squares.max(initial=0.0) > radius * radius:
+        values *= (radius / np.sqrt(np.maximum(squares, radius * radius)))[:, np.newaxis]
+    return values
+
+
+class _Gradients:
+    """Sums of gradients of a block of rounds, exact multiples of the grid."""
+
+    def __init__(self, codes, block, update):
+        self.valid = block >= 0
+        self.codes = codes[np.maximum(block, 0)]
+        self.update = update
+        self.n_outputs = update.loss.n_outputs
+        self.all_valid = bool(self.valid.all())
+        self.slope_step = update.slope_step
+
+    def _residuals(self, r, scores):
+        """Residuals of round ``r``, rounded toward zero, 0 where there is no row."""
+        residuals = self.update.loss.residuals(scores, self.codes[r].ravel())
+        # A hostile neighbour can send infinities, and no noise would hide where they made a NaN.
+        np.copyto(residuals, 0.0, where=np.isnan(residuals))
+        if self.slope_step != 1.0:  # that of hinge losses, whose residuals are integers
+            residuals = np.trunc(residuals / self.slope_step) * self.slope_step
+        if not self.all_valid:
+            residuals *= self.valid[r].reshape(-1, 1)
+        return residuals
+
+
+class _DenseGradients(_Gradients):
+    def __init__(self, X, codes, block, update, x_norm, constant):
+        super().__init__(codes, block, update)
+        rows = grid_rows(X[np.maximum(block, 0).ravel()], x_norm, constant, update.row_step)
+        self.rows = rows.reshape(*block.shape, -1)
+
+    def add_to(self, noisy, r, points):
+        """Add the sums of round ``r`` to ``noisy``, in place."""
+        X = self.rows[r]
+        n_here, batch_size, width = X.shape
+        if self.n_outputs == 1 and batch_size == 1:
+            X = X[:, 0]
+            noisy += self._residuals(r, np.vecdot(X, points)[:, np.newaxis]) * X
+            return
+        points = points.reshape(n_here, self.n_outputs, width)
+        scores = X @ points.transpose(0, 2, 1)
+        residuals = self._residuals(r, scores.reshape(-1, self.n_outputs))
+        residuals = residuals.reshape(n_here, batch_size, self.n_outputs)
+        noisy += (residuals.transpose(0, 2, 1) @ X).reshape(noisy.shape)
+
+
+class _SparseGradients(_Gradients):
+    def __init__(self, X, codes, block, update, x_norm, constant):
+        super().__init__(codes, block, update)
+        self.per_round = block.shape[1] * block.shape[2]
+        self.batch_size = block.shape[2]
+        self.rows = grid_csr_rows(
+            X[np.maximum(block, 0).ravel()], x_norm, constant, update.row_step
+        )
+
+    def add_to(self, noisy, r, points):
+        """Add the sums of round ``r`` to ``noisy``, in place."""
+        rows, width = self.rows, self.rows.shape[1]
+        bounds = rows.indptr[r * self.per_round : (r + 1) * self.per_round + 1]
+        part = slice(bounds[0], bounds[-1])
+        data, columns = rows.data[part], rows.indices[part]
+        row = np.repeat(np.arange(self.per_round), np.diff(bounds))
+        place = (row // self.batch_size) * points.shape[1] + columns
+        flat = points.reshape(-1)
+        scores = [
+            np.bincount(row, data * flat[place + k * width], minlength=self.per_round)
+            for k in range(self.n_outputs)
+        ]
+        residuals = self._residuals(r, np.stack(scores, axis=1))
+        for k in range(self.n_outputs):
+            np.add.at(noisy.reshape(-1), place + k * width, data * residuals[row, k])

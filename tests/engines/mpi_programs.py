@@ -1,0 +1,517 @@
+"""Programs that test_mpi_engine.py runs under mpiexec: mpi_programs.py NAME SIZE [ARGUMENTS].
+
+Each process checks that the job has as many processes as the test has asked for: with the launcher
+of another MPI library every process would be alone, and pass.
+"""
+
+import copy
+import os
+import pickle
+import signal
+import sys
+import time
+import warnings
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from skdp.engines import LocalEngine, MPIEngine
+from skdp.exceptions import DistributedError, PrivacyWarning
+from skdp.losses import HingeLoss, SoftmaxLoss
+from skdp.solvers.gossip import GossipState, GossipUpdate, batches, run_gossip
+from skdp.topology import make_topology
+
+N_FEATURES = 5
+
+
+def classifier(**params):
+    """A model; scikit-learn takes its time to be imported, and not every program needs it."""
+    from skdp.distributed import DistributedDPClassifier
+
+    return DistributedDPClassifier(**params)
+
+
+def clone(model):
+    """As scikit-learn does."""
+    from sklearn.base import clone
+
+    return clone(model)
+
+
+def raises(kind, parts, call, *arguments):
+    """The error of ``call(*arguments)``, which must be a ``kind`` and say ``parts``."""
+    try:
+        call(*arguments)
+    except kind as error:
+        assert parts in str(error), (parts, str(error))
+        return error
+    raise AssertionError(f"no {kind.__name__}")
+
+
+def network(engine, topology, loss, n_rounds=12, batch_size=2):
+    """Nodes of an engine after seeded rounds. Process and node see their own rows only."""
+    size = loss.n_outputs * (N_FEATURES + 1)
+    engine.open(topology, size)
+    rows, codes, owners, streams = [], [], [], []
+    for place, node in enumerate(engine.mine):
+        rng = np.random.default_rng([11, node])
+        n_rows = n_rounds * batch_size - node % 3  # some nodes run out of rows
+        rows.append(rng.standard_normal((n_rows, N_FEATURES)))
+        codes.append(rng.integers(max(2, loss.n_outputs), size=n_rows))
+        owners.append(np.full(n_rows, place))
+        streams.append(np.random.default_rng([12, node]))
+    X, codes, owners = map(np.concatenate, (rows, codes, owners))
+    update = GossipUpdate(
+        loss,
+        batch_size=batch_size,
+        radius=3.0,
+        steps=lambda t: 1.0 / np.sqrt(t),
+        row_step=2.0**-26,
+        penalty=0.01,
+    )
+    step = max(2.0**-10, update.grid)
+
+    def draw(n):
+        noise = [rng.integers(-2000, 2000, (n, size)) for rng in streams]
+        return np.stack(noise, axis=1) * step
+
+    state = run_gossip(
+        engine,
+        topology,
+        X,
+        codes,
+        batches(owners, len(engine.mine), batch_size, n_rounds),
+        GossipState.zeros(len(engine.mine), size),
+        update,
+        x_norm=2.0,
+        constant=True,
+        draw=draw,
+    )
+    collected = engine.collect(np.stack([state.released, state.average()], axis=1))
+    engine.close()
+    return collected
+
+
+def agrees_with_local(comm):
+    """Same numbers as in one process, whatever the layout."""
+    networks = [
+        ("ring", 7, 1.0),
+        ("complete", 8, 0.3),
+        ("erdos_renyi", 13, 0.5),
+        ("star", 64, 0.7),
+    ]
+    networks.append(("grid", comm.size, 1.0))  # one node a process
+    engine = MPIEngine()
+    for name, n_nodes, probability in networks:
+        topology = make_topology(name, n_nodes, edge_probability=probability, seed=5)
+        for loss in [HingeLoss(), SoftmaxLoss(n_classes=3)]:
+            expected = network(LocalEngine(), topology, loss)
+            assert expected.std() > 0.1
+            np.testing.assert_allclose(
+                network(engine, topology, loss), expected, rtol=0, atol=1e-9
+            )
+            mine = list(nodes_of(comm, n_nodes))
+            assert engine.mine.tolist() == engine.nodes(n_nodes).tolist() == mine
+
+
+def collects(comm):
+    """Values of all nodes arrive everywhere, in order, with their shape and kind."""
+    engine = MPIEngine()
+    raises(ValueError, "n_nodes", engine.open, make_topology("complete", comm.size - 1), 1)
+    engine.open(make_topology("complete", 2 * comm.size + 1), 3)
+    everyone = np.arange(2 * comm.size + 1)
+    for values in [
+        everyone,
+        everyone % 2 == 0,
+        everyone[:, np.newaxis, np.newaxis] * np.arange(6.0).reshape(2, 3),
+        np.empty((len(everyone), 0)),
+    ]:
+        collected = engine.collect(values[engine.mine])
+        assert collected.dtype == values.dtype
+        np.testing.assert_array_equal(collected, values)
+    whole = everyone if comm.rank else everyone[engine.mine]
+    raises(DistributedError if comm.rank == 0 else ValueError, "", engine.collect, whole)
+    engine.close()
+
+    # What a process hears: its own nodes and their neighbours, sorted, and no one else.
+    ring = make_topology("ring", 5 * comm.size)
+    engine.open(ring, 2)
+    near = {int(j) for i in engine.mine for j in ring.neighbours(i)} | set(engine.mine.tolist())
+    assert engine.heard.tolist() == sorted(near)
+    for t in range(3):
+        messages = np.column_stack([engine.mine, engine.mine**2]) + t
+        heard = engine.exchange(messages.astype(float))
+        expected = np.column_stack([engine.heard, engine.heard**2]) + t
+        np.testing.assert_array_equal(heard, expected)
+    engine.close()
+
+
+def raises_together(comm):
+    """If one process brings an error all raise, and the job goes on."""
+    engine = MPIEngine()
+    last = comm.size - 1
+    for opened in [False, True]:
+        if opened:
+            engine.open(make_topology("ring", comm.size), 1)
+        engine.agree(None, ("epsilon", 1.0))
+        secret = ValueError("label 'secret' is unknown") if comm.rank == last else None
+        if comm.rank == last:
+            raises(ValueError, "secret", engine.agree, secret)
+        else:
+            error = raises(DistributedError, f"{last} (ValueError)", engine.agree, None)
+            assert "secret" not in str(error)
+        public = [
+            1.0,
+            np.arange(3),
+            {"a": "b"},
+            make_topology("ring", comm.size),
+            np.int64(3),
+            None,
+        ]
+        engine.agree(None, public)
+        for place, other in enumerate([2.0, np.arange(4), {"a": "c"}, 2, 2, 0]):
+            token = list(public)
+            token[place] = other if comm.rank == last else token[place]
+            raises(DistributedError, f"process {last}", engine.agree, None, token)
+        unfit = (lambda: 0) if comm.rank == 0 else None
+        kind = Exception if comm.rank == 0 else DistributedError
+        raises(kind, "", engine.agree, None, unfit)
+    engine.close()
+    width = 1 if comm.rank else 2
+    raises(DistributedError, "", engine.open, make_topology("ring", comm.size), width)
+    comm.Barrier()
+
+
+def copies(comm):
+    """Models are cloned, copied and pickled with their engine."""
+    part = comm.Split(comm.rank % 2)
+    try:
+        engine = MPIEngine(part)
+        engine.open(make_topology("ring", 4), 2)
+        assert engine.is_distributed == (part.size > 1)
+        assert clone(engine) is engine and copy.deepcopy(engine) is engine
+        raises(TypeError, "engine='mpi'", pickle.dumps, engine)
+        engine.close()
+        network(engine, make_topology("ring", 6), HingeLoss())
+    finally:
+        part.Free()
+    again = pickle.loads(pickle.dumps(MPIEngine(patience=3.0)))
+    assert again.is_distributed and "3.0" in repr(again)
+    models = [classifier(engine=kind) for kind in ("mpi", again)]
+    assert clone(models[1]).engine is again
+    models = [
+        model.set_params(n_nodes=comm.size, classes=[0, 1]).fit(*rows_of([0])[:2])
+        for model in models
+    ]
+    assert [pickle.loads(pickle.dumps(model)).n_rounds_ for model in models] == [20, 20]
+
+
+class Recorder:
+    """A communicator that notes all that leaves through it; unknown ways out are errors."""
+
+    harmless = ("rank", "size", "Get_attr", "Set_attr", "Ibarrier", "Iprobe", "Recv", "Free")
+
+    def __init__(self, comm, sent):
+        self.comm, self.sent = comm, sent
+
+    def __getattr__(self, name):
+        if name not in self.harmless:
+            raise AssertionError(f"{name} is not recorded")
+        return getattr(self.comm, name)
+
+    def Dup(self):
+        return Recorder(self.comm.Dup(), self.sent)
+
+    def Create_dist_graph_adjacent(self, sources, destinations, reorder):
+        graph = self.comm.Create_dist_graph_adjacent(sources, destinations, reorder=reorder)
+        return Recorder(graph, self.sent)
+
+    def Ineighbor_alltoallv(self, out, into):
+        self.sent.append(("rounds", out[0].copy()))  # the whole buffer, counted or not
+        return self.comm.Ineighbor_alltoallv(out, into)
+
+    def Iallgatherv(self, values, into):
+        self.sent.append(("results", values.copy()))
+        return self.comm.Iallgatherv(values, into)
+
+    def Iallgather(self, record, records):
+        self.sent.append(("agreements", record.copy()))
+        return self.comm.Iallgather(record, records)
+
+    def Isend(self, nothing, *to):
+        assert nothing.size == 0  # a farewell
+        return self.comm.Isend(nothing, *to)
+
+
+def transcript(comm):
+    """All that leaves a process was given to the engine as released, or is public."""
+    sent, given = [], []
+
+    class Watched(MPIEngine):
+        def exchange(self, messages):
+            given.append(messages.copy())
+            return super().exchange(messages)
+
+        def collect(self, values):
+            given.append(values.copy())
+            return super().collect(values)
+
+    topology = make_topology("ring", 2 * comm.size + 1)
+    part = comm.Dup()  # COMM_WORLD may have been used before
+    network(Watched(Recorder(part, sent)), topology, HingeLoss())
+    width = N_FEATURES + 1
+    released = {row.tobytes() for values in given for row in values.reshape(-1, width)}
+    parameters = np.concatenate(
+        [values.reshape(-1, width) for what, values in sent if what != "agreements"]
+    )
+    assert len(parameters) > 12
+    assert {row.tobytes() for row in parameters} <= released
+    # Agreements are equal in all processes, so that they cannot tell what one of them holds.
+    agreements = np.stack([record for what, record in sent if what == "agreements"])
+    assert (comm.bcast(agreements) == agreements).all()
+    # A node at the border of two processes sends in each round; nodes inside never do.
+    rounds = [values for what, values in sent if what == "rounds"]
+    assert all(len(values) == 2 for values in rounds)
+
+
+def rows_of(nodes, n_classes=2, rows=20, as_sparse=False):
+    """Rows, labels and nodes; each node's are the same in whatever process."""
+    X, y = [], []
+    for node in nodes:
+        rng = np.random.default_rng([13, node])
+        n_rows = rows - node % 4
+        X.append(rng.standard_normal((n_rows, N_FEATURES)) * (rng.random(N_FEATURES) < 0.7))
+        y.append(np.argmax(X[-1][:, :n_classes], axis=1))
+    owners = np.repeat(nodes, [len(part) for part in y])
+    turn = np.concatenate([np.arange(len(part)) for part in y])
+    X, y = np.concatenate(X), np.concatenate(y)
+    order = np.argsort(turn, kind="stable")
+    return (csr_array(X) if as_sparse else X)[order], y[order], owners[order]
+
+
+def nodes_of(comm, n_nodes):
+    """Nodes of this process."""
+    return range(n_nodes * comm.rank // comm.size, n_nodes * (comm.rank + 1) // comm.size)
+
+
+def estimators_agree(comm):
+    """A model fitted over MPI is the one that is fitted in one process."""
+    warnings.simplefilter("ignore", PrivacyWarning)  # the seed
+    common = dict(epsilon=20.0, random_state=3, x_norm=2.0)
+    dense = dict(n_nodes=9, topology="erdos_renyi", edge_probability=0.6, batch_size=3, n_passes=2)
+    sparse = dict(n_nodes=6, delta=1e-5, loss="log_loss", sparsity=0.1, noise="gaussian")
+    for params, n_classes, as_sparse in [(dense, 2, False), (sparse, 3, True)]:
+        local = classifier(**common, **params, classes=range(n_classes))
+        spread = clone(local).set_params(engine="mpi")
+        everyone, here = range(local.n_nodes), nodes_of(comm, local.n_nodes)
+        local.fit(*rows_of(everyone, n_classes, as_sparse=as_sparse))
+        spread.fit(*rows_of(here, n_classes, as_sparse=as_sparse))
+        same_models(spread, local)
+        if local.n_passes == 1:
+            local.partial_fit(*rows_of(everyone, n_classes, 33, as_sparse=as_sparse))
+            spread.partial_fit(*rows_of(here, n_classes, 33, as_sparse=as_sparse))
+            same_models(spread, local)
+
+
+def same_models(one, other):
+    """Compare what two models have learned."""
+    assert np.std(other.node_coef_, axis=0).max() > 1e-3
+    for name in ("coef_", "intercept_", "node_coef_", "node_intercept_", "consensus_distance_"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=0, atol=1e-9)
+    for name in ("n_samples_seen_", "n_rounds_", "topology_", "guarantee_"):
+        assert getattr(one, name) == getattr(other, name), name
+
+
+def estimators_raise_together(comm):
+    """One process cannot fit: all say so, and a later fit works."""
+    last = comm.size - 1
+    model = classifier(n_nodes=4, engine="mpi", classes=[0, 1])
+    nodes = nodes_of(comm, 4)
+    X, y, node = rows_of(nodes)
+    model.fit(X, y, node)
+    coef = model.coef_
+    bad = comm.rank == last
+    kind = ValueError if bad else DistributedError
+    for rows in [
+        (X, np.where(y == 0, 7, y) if bad else y, node),
+        (X * (np.nan if bad else 1.0), y, node),
+        (X, y, 3 - node if bad else node),
+    ]:
+        error = raises(kind, "" if bad else f"process {last} (ValueError)", model.fit, *rows)
+        assert bad or "7" not in str(error)
+        assert model.coef_ is coef
+    other = clone(model).set_params(radius=3.0 if bad else 4.0)
+    raises(DistributedError, f"process {last}", other.fit, X, y, node)
+    few = clone(model).set_params(n_nodes=comm.size - 1, topology="complete")
+    raises(ValueError, "n_nodes", few.fit, X, y)
+    raises(ValueError, "classes", clone(model).set_params(classes=None).fit, X, y, node)
+    # Without a seed every process draws noise of its own.
+    model.fit(X, y, node)
+    assert len(np.unique(model.node_coef_[:, 0, 0])) == 4
+
+
+def estimator_transcript(comm):
+    """What leaves a process is what the nodes of one process would release, and never a row."""
+    warnings.simplefilter("ignore", PrivacyWarning)
+
+    class Watched(LocalEngine):
+        def exchange(self, messages):
+            rounds.append(messages.copy())
+            return messages
+
+        def collect(self, values):
+            results.append(np.array(values))
+            return results[-1]
+
+    rounds, results, sent = [], [], []
+    params = dict(n_nodes=2 * comm.size + 1, epsilon=20.0, random_state=3, classes=[0, 1])
+    local = classifier(**params, engine=Watched())
+    local.fit(*rows_of(range(local.n_nodes)))
+    X, y, node = rows_of(nodes_of(comm, local.n_nodes))
+    part = comm.Dup()
+    spread = classifier(**params, engine=MPIEngine(Recorder(part, sent)))
+    spread.fit(X, y, node)
+
+    mine = list(nodes_of(comm, local.n_nodes))
+    borders = mine if len(mine) < 3 else [mine[0], mine[-1]]
+    sent_rounds = [values for what, values in sent if what == "rounds"]
+    assert len(sent_rounds) == len(rounds) == 20
+    for values, released in zip(sent_rounds, rounds, strict=True):
+        assert len(values) == 2
+        expected = [released[borders]]
+        expected.append(expected[0][::-1])  # in the order of processes, not of nodes
+        errors = [np.abs(values - each).max() for each in expected]
+        assert min(errors) < 1e-9, errors
+    sent_results = [values for what, values in sent if what == "results"]
+    for values, released in zip(sent_results, results, strict=True):
+        np.testing.assert_allclose(values, released[mine], rtol=0, atol=1e-9)
+    # The number of rows of each node is public; the other integers are results of agreements.
+    assert [values.dtype.kind for values in sent_results].count("i") <= 1
+    payload = b"".join(np.ascontiguousarray(values).tobytes() for _, values in sent)
+    assert not [x for x in X[X != 0.0] if x.tobytes() in payload]
+
+
+def fails(comm, how, where):
+    """One process fails in one way at one place; the others count on it."""
+    engine = MPIEngine(patience=3.0 if how == "stays away" else 60.0)
+    topology = make_topology("ring", 2 * comm.size)
+    if where == "between fits":
+        network(engine, topology, HingeLoss(), n_rounds=2)
+    if where == "after a question":
+        assert engine.nodes(4).tolist() == [2 * comm.rank, 2 * comm.rank + 1]
+    if where == "inside":
+        engine.open(topology, 3)
+    print("started", flush=True)
+    try:
+        if comm.rank == 1:
+            fail(how)
+        if where != "inside":
+            engine.open(topology, 3)
+        while True:
+            engine.exchange(np.zeros((2, 3)))
+    finally:
+        if where == "inside":
+            engine.close()
+
+
+def fail(how):
+    """One way to fail."""
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how == "raise":
+        raise ValueError("a message that its own process shows")
+    if how == "exit":
+        sys.exit(3)
+    if how == "leave":
+        sys.exit(0)
+    if how == "vanish":
+        os._exit(0)
+    if how == "stays away":
+        time.sleep(60.0)
+
+
+def caught(comm, where, then):
+    """A process catches its error and goes on, as if the others were with it, or does no more."""
+    engine = MPIEngine(patience=60.0)
+    topology = make_topology("ring", comm.size)
+    try:
+        if where == "agree":
+            engine.agree(None)
+            if comm.rank == 1:
+                signal.signal(signal.SIGALRM, signal.default_int_handler)
+                signal.setitimer(signal.ITIMER_REAL, 0.2)
+            else:
+                time.sleep(1.0)
+            while True:
+                engine.agree(None)
+        engine.open(topology, 1)
+        try:
+            while True:
+                if comm.rank == 1:
+                    raise MemoryError
+                if where == "exchange":
+                    engine.exchange(np.zeros((1, 1)))
+                else:
+                    engine.collect(np.zeros((1, 1)))
+        finally:
+            engine.close()
+    except (MemoryError, KeyboardInterrupt):
+        if then == "fits":
+            network(engine, topology, HingeLoss())
+        time.sleep(60.0)
+
+
+def asks(comm):
+    """The engine is asked, and never opened."""
+    assert MPIEngine().nodes(comm.size).tolist() == [comm.rank]
+
+
+def alone(comm):
+    """One process without a launcher."""
+    topology = make_topology("ring", 5)
+    expected = network(LocalEngine(), topology, HingeLoss())
+    np.testing.assert_array_equal(network(MPIEngine(), topology, HingeLoss()), expected)
+    assert not MPIEngine().is_distributed
+    engine = MPIEngine()
+    try:
+        engine.open(topology, 1)
+        try:
+            raise MemoryError
+        finally:
+            engine.close()
+    except MemoryError:
+        np.testing.assert_array_equal(network(engine, topology, HingeLoss()), expected)
+    raises(KeyError, "mine", MPIEngine().agree, KeyError("mine"))
+
+
+PROGRAMS = [
+    agrees_with_local,
+    collects,
+    raises_together,
+    copies,
+    transcript,
+    estimators_agree,
+    estimators_raise_together,
+    estimator_transcript,
+    fails,
+    caught,
+    asks,
+    alone,
+]
+
+
+def main(names, size, *arguments):
+    """Run programs by name."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    if comm.size != int(size):
+        sys.exit(f"expected {size} processes; got {comm.size}")
+    known = {program.__name__: program for program in PROGRAMS}
+    for name in names.split(","):
+        known[name](comm, *arguments)
+    print(f"process {comm.rank} passed", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

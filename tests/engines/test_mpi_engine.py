@@ -1,0 +1,200 @@
+"""Nodes in several processes: programs of mpi_programs.py under a real mpiexec."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from skdp.engines import LocalEngine, MPIEngine
+from skdp.topology import make_topology
+
+PROGRAMS = Path(__file__).with_name("mpi_programs.py")
+ROOT = Path(__file__).parents[2]
+# What Open MPI wants in containers; MPICH does not mind.
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+}
+
+
+def run(*command, timeout=60, **environment):
+    """Exit status, output and errors of a program, which is ended with all that it has started."""
+    process = subprocess.Popen(
+        list(map(str, command)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, **ENVIRONMENT, **environment},
+    )
+    try:
+        output, errors = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        process.terminate()  # a launcher passes this on
+        try:
+            output, errors = process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            output, errors = process.communicate()
+        pytest.fail(f"{command} hangs\n{output}\n{errors}")
+    return process.returncode, output, errors
+
+
+@cache
+def unable():
+    """Why no MPI job can be run here, or None."""
+    here = Path(sys.executable).with_name("mpiexec")
+    launcher = str(here) if here.exists() else shutil.which("mpiexec")
+    if launcher is None:
+        return None, "there is no mpiexec: pip install mpi4py mpich"
+    hello = "from mpi4py import MPI; print('hello')"
+    status, output, errors = run(launcher, "-n", 2, sys.executable, "-c", hello)
+    if status or output.count("hello") != 2:
+        return None, f"mpiexec cannot run two processes here: {output} {errors}"
+    return launcher, None
+
+
+@pytest.fixture
+def mpiexec():
+    """Run a program in so many processes."""
+    launcher, reason = unable()
+    if launcher is None:
+        if os.environ.get("SKDP_REQUIRE_MPI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return lambda size, *command, **options: run(
+        launcher, "-n", size, sys.executable, *command, **options
+    )
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_processes_do_what_one_process_does_and_send_what_is_released(mpiexec, size):
+    programs = ",".join(
+        [
+            "agrees_with_local",
+            "collects",
+            "raises_together",
+            "copies",
+            "transcript",
+            "estimators_agree",
+            "estimators_raise_together",
+            "estimator_transcript",
+        ]
+    )
+    status, output, errors = mpiexec(size, "-W", "error", PROGRAMS, programs, size)
+    assert status == 0, errors
+    assert set(re.findall(r"process (\d) passed", output)) == set(map(str, range(size)))
+
+
+@pytest.mark.parametrize(
+    ("how", "where", "prefix", "message"),
+    [
+        ("kill", "inside", [], None),
+        ("raise", "inside", [], "process 1 of 2 failed with ValueError"),
+        ("exit", "inside", [], "process 1 of 2 stopped inside fit with SystemExit"),
+        ("leave", "between fits", [], "process 0 of 2 waits for process 1, which has ended"),
+        ("leave", "after a question", [], "process 0 of 2 waits for process 1, which has ended"),
+        ("raise", "before", ["-m", "mpi4py"], None),
+        ("stays away", "before", [], "process 0 of 2 has waited 3 s for other processes"),
+    ],
+)
+def test_job_ends_everywhere_when_a_process_fails(mpiexec, how, where, prefix, message):
+    command = [*prefix, PROGRAMS, "fails", 2, how, where]
+    status, output, errors = mpiexec(2, *command, timeout=20)
+    assert output.count("started") == 2, errors
+    assert status != 0
+    assert "passed" not in output
+    assert errors.count("the job ends") == (message is not None), errors
+    if message is not None:
+        assert f"skdp: {message}; the job ends." in errors
+    if how == "raise":
+        assert errors.count("ValueError: a message that its own process shows") == 1
+
+
+@pytest.mark.parametrize(
+    ("where", "then", "message"),
+    [
+        ("exchange", "fits", "process 1 of 2 stopped inside fit with MemoryError and went on"),
+        ("collect", "fits", "process 1 of 2 stopped inside fit with MemoryError and went on"),
+        ("exchange", "lives on", "process 0 of 2 waits for process 1, which has failed"),
+        ("agree", "lives on", "process 0 of 2 waits for process 1, which has failed"),
+    ],
+)
+def test_job_ends_when_a_process_catches_its_own_error(mpiexec, where, then, message):
+    status, output, errors = mpiexec(2, PROGRAMS, "caught", 2, where, then, timeout=20)
+    assert status != 0 and "passed" not in output
+    assert re.findall("skdp: (.*)", errors) == [f"{message}; the job ends."], errors
+    assert "Traceback" not in errors
+
+
+def test_processes_that_only_ask_end_well(mpiexec):
+    status, output, errors = mpiexec(2, "-W", "error", PROGRAMS, "asks", 2, timeout=20)
+    assert (status, errors) == (0, "")
+    assert output.count("passed") == 2
+
+
+def test_process_without_a_launcher_is_alone(mpiexec):
+    status, output, errors = run(sys.executable, "-W", "error", PROGRAMS, "alone", 1)
+    assert (status, output) == (0, "process 0 passed\n"), errors
+
+
+def test_launcher_of_another_library_is_noticed(mpiexec):
+    environment = {"OMPI_COMM_WORLD_SIZE": "2"}
+    status, _, errors = run(sys.executable, PROGRAMS, "alone", 1, **environment)
+    assert status != 0
+    assert "The launcher started 2 processes (OMPI_COMM_WORLD_SIZE)" in errors
+
+
+@pytest.mark.parametrize("missing", ["mpi4py", "library"])
+def test_what_is_missing_is_said_with_the_command_that_installs_it(mpiexec, missing):
+    program = "from skdp.engines import MPIEngine; e = MPIEngine(); print(e); e.agree(None)"
+    environment = {}
+    if missing == "mpi4py":
+        program = f"import sys; sys.modules['mpi4py'] = None; {program}"
+    else:
+        environment["MPI4PY_LIBMPI"] = "libno_such_library.so"
+    status, output, errors = run(sys.executable, "-c", program, **environment)
+    assert output == "MPIEngine(patience=600.0)\n"
+    assert status != 0
+    assert errors.splitlines()[-1].startswith("ImportError: ")
+    assert 'pip install "skdp[mpi]" && pip install mpich' in errors.splitlines()[-1]
+
+
+def test_mpi_does_not_start_before_it_is_used():
+    program = "import sys, skdp.distributed; assert 'mpi4py' not in sys.modules"
+    status, _, errors = run(sys.executable, "-c", program)
+    assert status == 0, errors
+
+
+@pytest.mark.parametrize("patience", [0.0, -1.0, "long", float("inf"), True])
+def test_patience_is_a_number_of_seconds(patience):
+    with pytest.raises(ValueError, match="patience must be a positive, finite number"):
+        MPIEngine(patience=patience)
+
+
+def test_local_engine_runs_all_nodes():
+    engine = LocalEngine()
+    engine.open(make_topology("ring", 4), 2)
+    assert engine.mine.tolist() == engine.heard.tolist() == [0, 1, 2, 3]
+    assert not engine.is_distributed
+    assert engine.collect([1, 2, 3, 4]).tolist() == [1, 2, 3, 4]
+    engine.agree(None, "token")
+    with pytest.raises(KeyError):
+        engine.agree(KeyError("mine"))
+    engine.close()
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_example_runs(mpiexec, size):
+    example = ROOT / "examples" / "distributed_mpi.py"
+    status, output, errors = mpiexec(size, "-m", "mpi4py", example, SKDP_DATA="")
+    assert status == 0, errors
+    assert output.count("accuracy") == 1

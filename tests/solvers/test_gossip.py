@@ -1,0 +1,598 @@
+"""Nodes that gossip, against a plain loop over nodes and rows, and to the last bit.
+
+Noise is injected, as multiples of the grid, so that results can be compared number by number.
+"""
+
+import itertools
+import math
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from skdp._gradients import grid_rows
+from skdp.engines import LocalEngine
+from skdp.losses import (
+    HingeLoss,
+    HuberHingeLoss,
+    LogisticLoss,
+    MulticlassHingeLoss,
+    SoftmaxLoss,
+)
+from skdp.solvers import gossip
+from skdp.solvers.gossip import (
+    GossipState,
+    GossipUpdate,
+    batches,
+    grid_csr_rows,
+    run_gossip,
+    slope_step,
+    soft_threshold,
+)
+from skdp.topology import make_topology
+
+ROW_STEP = 2.0**-12
+LOSSES = {
+    "hinge": HingeLoss(),
+    "log": LogisticLoss(),
+    "huber": HuberHingeLoss(0.5),
+    "multi hinge": MulticlassHingeLoss(3),
+    "multi log": SoftmaxLoss(3),
+    "multi huber": SoftmaxLoss(3, margin=1.0, temperature=0.5),
+}
+BINARY = ("hinge", "log", "huber")
+losses = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+kinds = pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+
+
+def sizes(loss, n_features, constant=True):
+    return loss.n_outputs * (n_features + constant)
+
+
+def problem(n_rows=60, n_features=4, n_classes=2, seed=0):
+    """Rows of which some are longer than ``x_norm = 2``, and some entries are 0."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, n_features)) * (rng.random((n_rows, n_features)) < 0.7)
+    X[:3] *= 1e3
+    X[3] = 0.0
+    return X, rng.integers(0, n_classes, n_rows)
+
+
+def uneven(n_rows, n_nodes, seed=0):
+    """Owners of rows; the last node has none, unless it is alone."""
+    weights = np.arange(1.0, n_nodes + 1.0)
+    if n_nodes > 1:
+        weights[-1] = 0.0
+    return np.random.default_rng(seed).choice(n_nodes, n_rows, p=weights / weights.sum())
+
+
+def roots(first, times):
+    return first / np.sqrt(times)
+
+
+def of_update(loss, **options):
+    numbers = dict(batch_size=1, radius=5.0, steps=partial(roots, 0.7), row_step=ROW_STEP)
+    return GossipUpdate(loss, **{**numbers, **options})
+
+
+def noise_of(n_rounds, n_nodes, update, n_features, spread=3.0, seed=1):
+    rng = np.random.default_rng(seed)
+    shape = (n_rounds, n_nodes, sizes(update.loss, n_features))
+    return np.rint(spread * rng.normal(size=shape) / update.grid) * update.grid
+
+
+def drawer(noise):
+    """Noise of one round after another."""
+    rounds = iter(noise)
+    return lambda n: np.array(list(itertools.islice(rounds, n)))
+
+
+class Wire(LocalEngine):
+    """Keeps what is broadcast."""
+
+    def __init__(self):
+        self.messages = []
+
+    def exchange(self, messages):
+        self.messages.append(messages.copy())
+        return messages
+
+
+def gossiped(topology, X, codes, schedule, update, noise, *, state=None, **options):
+    engine = Wire()
+    state = state or GossipState.zeros(topology.n_nodes, sizes(update.loss, X.shape[1]))
+    engine.open(topology, state.released.shape[1])
+    options = dict(x_norm=2.0, constant=True, draw=drawer(noise)) | options
+    state = run_gossip(engine, topology, X, codes, schedule, state, update, **options)
+    return state, np.array([*engine.messages, state.released])
+
+
+# The reference: one node and one row after another
+
+
+def metropolis(topology, t):
+    """Weights of a round, one pair of nodes after another."""
+    up = topology.edges[topology.active(t, t + 1)[0]].tolist()
+    degrees = [sum(i in edge for edge in up) for i in range(topology.n_nodes)]
+    A = np.eye(topology.n_nodes)
+    for i, j in up:
+        weight = 1.0 / (1.0 + max(degrees[i], degrees[j]))
+        A[i, j] = A[j, i] = weight
+        A[i, i] -= weight
+        A[j, j] -= weight
+    return A
+
+
+def textbook_residual(loss, z, code):
+    """Derivative of the loss of one row by its scores."""
+    if loss.n_outputs == 1:
+        sign = 1.0 if code == 1 else -1.0
+        margin = sign * z[0]
+        if isinstance(loss, HingeLoss):
+            slope = 1.0 if margin < 1.0 else 0.0
+        elif isinstance(loss, LogisticLoss):
+            slope = 1.0 / (1.0 + math.exp(margin))
+        else:
+            slope = min(1.0, max(0.0, (1.0 + loss.width - margin) / (2.0 * loss.width)))
+        return np.array([-sign * slope])
+    own = np.eye(loss.n_classes)[code]
+    if isinstance(loss, MulticlassHingeLoss):
+        best = max(range(loss.n_classes), key=lambda k: z[k] + (k != code))
+        return np.eye(loss.n_classes)[best] - own
+    powers = np.exp((z + loss.margin * (1.0 - own)) / loss.temperature)
+    return powers / powers.sum() - own
+
+
+def textbook_row(x, x_norm, step):
+    """In the ball, in units of its radius, rounded toward zero, and a constant."""
+    unit = x * min(1.0 / x_norm, 1.0 / max(np.linalg.norm(x), 1e-300))
+    return np.append(np.trunc(unit * (1.0 - 2.0**-40) / step) * step, 1.0)
+
+
+def node_by_node(topology, X, codes, owners, update, noise, n_passes=1, x_norm=2.0):
+    """Broadcasts of all nodes and the points of their gradients."""
+    loss, m, h = update.loss, topology.n_nodes, update.batch_size
+    queues = [[r for r in range(len(X)) if owners[r] == i] for i in range(m)]
+    n_rounds = max(math.ceil(len(queue) / h) for queue in queues)
+    x = np.zeros((m, loss.n_outputs, X.shape[1] + 1))
+    sent, points = [x.copy()], []
+    for t in range(n_passes * n_rounds):
+        A, step = metropolis(topology, t), float(update.steps(t + 1.0))
+        b = np.stack([sum(A[i, j] * x[j] for j in range(m)) for i in range(m)])
+        here = b.copy()
+        for i in range(m):
+            if update.threshold:
+                for place in np.ndindex(here[i].shape):
+                    size = max(abs(b[i][place]) - step * update.threshold, 0.0)
+                    here[i][place] = math.copysign(size, b[i][place])
+                here[i] *= min(1.0, update.radius / max(np.linalg.norm(here[i]), 1e-300))
+            gradient = noise[t, i].reshape(x[i].shape).copy()
+            start = (t % n_rounds) * h
+            taken = queues[i][start : start + h]
+            if not taken:
+                gradient[...] = 0.0  # there is nothing to hide, and no noise
+            for r in taken:
+                row = textbook_row(X[r], x_norm, update.row_step)
+                residual = textbook_residual(loss, here[i] @ row, codes[r])
+                residual = np.trunc(residual / update.slope_step) * update.slope_step
+                gradient += np.outer(residual, row)
+            x[i] = b[i] - step * (gradient / h + update.penalty * here[i])
+            if not update.threshold:
+                x[i] *= min(1.0, update.radius / max(np.linalg.norm(x[i]), 1e-300))
+        sent.append(x.copy())
+        points.append(here)
+    return tuple(np.array(a).reshape(len(a), m, -1) for a in (sent, points))
+
+
+ALGORITHMS = {
+    "1": dict(radius=3.0),
+    "1 regularised": dict(penalty=0.3, steps=lambda t: 1.0 / (0.3 * t)),
+    "1 inside": dict(radius=1e6),
+    "3": dict(threshold=2.0),
+    "3 regularised": dict(threshold=2.0, penalty=0.2),
+    "3 in a small ball": dict(threshold=0.5, radius=0.5),
+    "4": dict(batch_size=5, radius=0.5),
+    "3 and 4": dict(threshold=1.0, batch_size=4, decay=3.0),
+}
+NETWORKS = {
+    "ring": ("ring", 6, 1.0),
+    "links up and down": ("erdos_renyi", 7, 0.4),
+    "star": ("star", 4, 0.7),
+    "two": ("complete", 2, 1.0),
+    "one": ("ring", 1, 1.0),
+}
+
+
+def compare(update, network, kind, *, n_passes=1, n_rows=60):
+    name, n_nodes, p = NETWORKS[network]
+    topology = make_topology(name, n_nodes, edge_probability=p, seed=3)
+    X, codes = problem(n_rows, n_classes=max(2, update.loss.n_outputs))
+    owners = uneven(len(X), n_nodes)
+    schedule = np.tile(batches(owners, n_nodes, update.batch_size), (n_passes, 1, 1))
+    noise = noise_of(len(schedule), n_nodes, update, X.shape[1])
+    keep = []
+    state, sent = gossiped(topology, kind(X), codes, schedule, update, noise, keep=keep)
+    expected = node_by_node(topology, X, codes, owners, update, noise, n_passes)
+    assert state.time == len(schedule) == len(noise)
+    assert_allclose(sent, expected[0], rtol=1e-10, atol=1e-12)
+    assert_allclose(np.concatenate(keep), expected[1], rtol=1e-10, atol=1e-12)
+    shares = np.arange(1.0, len(noise) + 1.0) ** update.decay
+    mean = np.tensordot(shares / shares.sum(), expected[0][1:], 1)
+    assert_allclose(state.average(), mean, rtol=1e-10, atol=1e-12)
+    return sent
+
+
+@kinds
+@losses
+def test_every_loss_is_a_loop_over_nodes_and_rows(loss, kind):
+    compare(of_update(loss), "ring", kind)
+    compare(of_update(loss, batch_size=3), "links up and down", kind)
+
+
+@kinds
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_algorithm_is_a_loop_over_nodes_and_rows(algorithm, network, kind):
+    update = of_update(LogisticLoss(), **ALGORITHMS[algorithm])
+    sent = compare(update, network, kind)
+    longest = np.linalg.norm(sent, axis=2).max()
+    if algorithm in ("1", "4"):
+        assert longest == pytest.approx(update.radius)  # the projection was at work
+    if algorithm == "3 in a small ball":
+        assert longest > 0.5  # sums of gradients are not projected
+
+
+@kinds
+def test_several_passes_take_the_same_rows_again(kind):
+    compare(of_update(HingeLoss(), batch_size=4), "ring", kind, n_passes=3)
+
+
+def test_long_runs_cross_blocks(monkeypatch):
+    update = of_update(LogisticLoss(), decay=3.0)
+    monkeypatch.setattr(gossip, "_BLOCK", 6 * (5 * 3 + 6) * 7)  # 7 rounds of the ring
+    lengths = []
+    topology = make_topology("ring", 6)
+    X, codes = problem()
+    schedule = batches(uneven(60, 6), 6, 1)
+    noise = noise_of(len(schedule), 6, update, 4)
+    gossiped(topology, X, codes, schedule, update, noise, monitor=lengths.append)
+    assert sum(lengths) == len(schedule) and max(lengths) == 7
+    compare(update, "links up and down", np.asarray)
+
+
+@kinds
+@pytest.mark.parametrize("name", ["log", "multi hinge"])
+@pytest.mark.parametrize("options", [dict(decay=3.0), dict(threshold=1.0)], ids=["1", "3"])
+def test_a_stream_can_be_cut_anywhere(options, name, kind):
+    update = of_update(LOSSES[name], batch_size=2, **options)
+    topology = make_topology("erdos_renyi", 5, edge_probability=0.5, seed=1)
+    X, codes = problem(83, n_classes=max(2, update.loss.n_outputs))
+    schedule = batches(uneven(83, 5), 5, 2)
+    noise = noise_of(len(schedule), 5, update, 4)
+    whole, sent = gossiped(topology, kind(X), codes, schedule, update, noise)
+    for cuts in ([1], [3, 4, 11], list(range(1, len(schedule)))):
+        state, parts = None, []
+        for start, stop in itertools.pairwise([0, *cuts, len(schedule)]):
+            state, part = gossiped(
+                topology,
+                kind(X),
+                codes,
+                schedule[start:stop],
+                update,
+                noise[start:stop],
+                state=state,
+            )
+            parts.append(part[:-1])
+        assert_array_equal(np.concatenate([*parts, part[-1:]]), sent)
+        assert_allclose(state.total, whole.total, rtol=1e-12)
+        assert (state.time, state.weight) == (whole.time, pytest.approx(whole.weight))
+
+
+def test_states_are_left_as_they_were():
+    update, topology = of_update(HingeLoss()), make_topology("ring", 3)
+    X, codes = problem(9)
+    schedule = batches(np.arange(9) % 3, 3, 1)
+    noise = noise_of(3, 3, update, 4)
+    first, _ = gossiped(topology, X, codes, schedule, update, noise)
+    before = first.released.copy(), first.total.copy()
+    rows, schedule_before = X.copy(), schedule.copy()
+    gossiped(topology, X, codes, schedule, update, noise, state=first)
+    assert_array_equal(first.released, before[0])
+    assert_array_equal(first.total, before[1])
+    assert_array_equal(X, rows)
+    assert_array_equal(schedule, schedule_before)
+    assert first.time == 3
+
+
+def test_before_the_first_round_the_average_is_the_start():
+    assert_array_equal(GossipState.zeros(3, 2).average(), np.zeros((3, 2)))
+
+
+def test_no_rounds_change_nothing():
+    update, topology = of_update(HingeLoss()), make_topology("ring", 3)
+    X, codes = problem(5)
+    schedule = batches(np.arange(5) % 3, 3, 1, n_rounds=None)[:0]
+    state, _ = gossiped(topology, X, codes, schedule, update, np.zeros((0, 3, 5)))
+    assert state.time == 0 and not state.released.any()
+
+
+# Schedules
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 5, 100])
+@pytest.mark.parametrize("n_nodes", [1, 3, 8])
+def test_each_row_is_taken_once_in_its_order_by_its_owner(n_nodes, batch_size):
+    owners = uneven(50, n_nodes)
+    table = batches(owners, n_nodes, batch_size)
+    fullest = np.bincount(owners).max()
+    assert table.shape == (-(-fullest // batch_size), n_nodes, batch_size)
+    assert sorted(table[table >= 0]) == list(range(50))
+    for i in range(n_nodes):
+        taken = table[:, i].ravel()
+        taken = taken[: (owners == i).sum()]  # no gap before the last row
+        assert_array_equal(taken, np.flatnonzero(owners == i))
+        assert (table[:, i].ravel()[len(taken) :] == -1).all()
+    longer = batches(owners, n_nodes, batch_size, n_rounds=len(table) + 2)
+    assert_array_equal(longer[:-2], table)
+    assert (longer[-2:] == -1).all()
+
+
+def test_no_rows_make_no_rounds():
+    assert batches(np.zeros(0, dtype=int), 3, 2).shape == (0, 3, 2)
+
+
+# Exactness: what noise is added to
+
+
+class Alone:
+    """Everyone mixes with itself only, exactly."""
+
+    def __init__(self, n_nodes):
+        self.n_nodes = n_nodes
+
+    def rows(self, start, stop, mine, heard):
+        return np.broadcast_to(np.eye(len(mine)), (stop - start, len(mine), len(mine)))
+
+
+def exact_sums(
+    loss, X, codes, schedule, points, *, x_norm=1.0, row_step=ROW_STEP, kind=np.asarray
+):
+    """Sums of gradients at ``points`` in one round, without a rounding of the test's own."""
+    batch_size = schedule.shape[2]
+    update = of_update(
+        loss,
+        batch_size=batch_size,
+        radius=2.0**60,
+        row_step=row_step,
+        steps=lambda t: np.full(len(t), float(batch_size)),
+    )
+    points = np.rint(points / update.grid) * update.grid
+    state = replace(GossipState.zeros(*points.shape), released=points)
+    state, _ = gossiped(
+        Alone(len(points)),
+        kind(X),
+        codes,
+        schedule,
+        update,
+        np.zeros((1, *points.shape)),
+        state=state,
+        x_norm=x_norm,
+    )
+    return points - state.released, update
+
+
+def hostile_rows(n_features, x_norm, n_rows=24, seed=0):
+    """Rows on the sphere, a rounding beyond, far beyond, tiny, and along axes."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, n_features))
+    X *= x_norm / np.linalg.norm(X, axis=1, keepdims=True)
+    X[1::6] = np.nextafter(X[1::6], np.inf * X[1::6])
+    X[2::6] *= 1e200
+    X[3::6] *= 1e-200
+    X[4::6] *= 1.0 + rng.random((len(X[4::6]), 1))
+    X[5] = x_norm / math.sqrt(n_features)
+    X[11] = 0.0
+    X[11, 0] = -x_norm
+    return X
+
+
+def is_multiple(values, step):
+    return all((Fraction(v) / Fraction(step)).denominator == 1 for v in np.ravel(values).tolist())
+
+
+def squared_norm(values):
+    return sum(Fraction(v) ** 2 for v in np.ravel(values).tolist())
+
+
+@kinds
+@losses
+@pytest.mark.parametrize("x_norm", [1.0, 0.3, 1e30])
+def test_rows_have_gradients_on_the_grid_of_at_most_their_bound(loss, x_norm, kind):
+    # lipschitz sqrt(2) squared: 2 for one output, 4 for several.
+    bound = 2 if loss.n_outputs == 1 else 4
+    longest = Fraction(0)
+    for n_features, spread in [(1, 0.1), (3, 100.0), (40, 3.0)]:
+        X = hostile_rows(n_features, x_norm)
+        codes = np.random.default_rng(1).integers(0, max(2, loss.n_outputs), len(X))
+        points = spread * np.random.default_rng(2).normal(size=(len(X), sizes(loss, n_features)))
+        schedule = np.arange(len(X)).reshape(1, -1, 1)
+        sums, update = exact_sums(loss, X, codes, schedule, points, x_norm=x_norm, kind=kind)
+        assert is_multiple(sums, update.grid)
+        norms = [squared_norm(row) for row in sums]
+        assert max(norms) <= bound
+        longest = max(longest, max(norms))
+    assert longest > bound * 0.998  # attained
+    assert math.isclose(bound, 2.0 * loss.lipschitz**2)
+
+
+@kinds
+@losses
+def test_a_sum_is_the_sum_of_what_its_rows_give_alone(loss, kind):
+    X = hostile_rows(5, 1.0)
+    codes = np.random.default_rng(1).integers(0, max(2, loss.n_outputs), len(X))
+    point = np.random.default_rng(2).normal(size=(1, sizes(loss, 5)))
+    alone = np.arange(len(X)).reshape(1, -1, 1)
+    each, _ = exact_sums(loss, X, codes, alone, np.repeat(point, len(X), 0), kind=kind)
+    batch = np.append(np.arange(len(X)), [-1, -1]).reshape(1, 1, -1)
+    total, update = exact_sums(loss, X, codes, batch, point, kind=kind)
+    assert is_multiple(total, update.grid)
+    for found, parts in zip(total[0].tolist(), each.T.tolist(), strict=True):
+        assert Fraction(found) == sum(map(Fraction, parts))
+
+
+@losses
+def test_sparse_rows_give_what_dense_rows_give(loss):
+    X, codes = problem(200, 9, max(2, loss.n_outputs))
+    for row_step in (2.0**-16, 2.0**-8):
+        update = of_update(loss, batch_size=3, row_step=row_step)
+        schedule = batches(uneven(200, 5), 5, 3)
+        noise = noise_of(len(schedule), 5, update, 9)
+        topology = make_topology("grid", 5, edge_probability=0.6)
+        dense, _ = gossiped(topology, X, codes, schedule, update, noise)
+        for kind in (sparse.csr_array, sparse.csr_matrix):
+            found, _ = gossiped(topology, kind(X), codes, schedule, update, noise)
+            assert_array_equal(found.released, dense.released)
+            assert_array_equal(found.total, dense.total)
+
+
+@pytest.mark.parametrize("step", [2.0**-8, 2.0**-16])
+@pytest.mark.parametrize("x_norm", [1.0, 3.0, 1e-40, 1e40])
+@pytest.mark.parametrize("constant", [True, False])
+def test_sparse_rows_are_rounded_like_dense_ones(x_norm, step, constant):
+    for n_features in (1, 7, 60):
+        X = hostile_rows(n_features, x_norm)
+        X[np.random.default_rng(3).random(X.shape) < 0.3] = 0.0
+        before = sparse.csr_array(X)
+        found = grid_csr_rows(before, x_norm, constant, step)
+        assert_array_equal(found.toarray(), grid_rows(X, x_norm, constant, step))
+        assert_array_equal(before.toarray(), X)
+
+
+def test_rows_of_many_features_stay_within_the_bound():
+    rng = np.random.default_rng(0)
+    X = np.vstack([np.full(30_000, 1.0), rng.normal(size=30_000), rng.exponential(size=30_000)])
+    dense = grid_rows(X, 1.0, True, 2.0**-16)
+    assert_array_equal(grid_csr_rows(sparse.csr_array(X), 1.0, True, 2.0**-16).toarray(), dense)
+    assert max(map(squared_norm, dense)) <= 2
+
+
+@losses
+def test_slopes_have_a_public_step_that_hits_their_bound(loss):
+    step = slope_step(loss)
+    assert math.log2(step).is_integer() and 2.0**-10 <= step <= 1.0
+    assert (1.0 / step).is_integer()  # slopes of 1 are not rounded
+    assert of_update(loss).grid == step * ROW_STEP
+
+
+# Neighbours
+
+
+@kinds
+@losses
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_worst_neighbours_at_every_place_are_as_far_apart_as_declared(loss, batch_size, kind):
+    # Two unit rows, nearly equal, on either side of steep weights: with the wrong label each,
+    # both have the full slope, in opposite directions.
+    here, there = ([math.sqrt(1.0 - 0.02**2), 0.02], 0), ([math.sqrt(1.0 - 0.02**2), -0.02], 1)
+    weights = np.zeros((loss.n_outputs, 3))
+    weights[:2, 1] = [4000.0] if loss.n_outputs == 1 else [-4000.0, 4000.0]
+
+    n_nodes, n_rounds, step = 3, 3, 2.0**-10
+    topology = make_topology("ring", n_nodes)
+    X = np.tile(here[0], (n_nodes * n_rounds * batch_size, 1))
+    codes = np.full(len(X), here[1])
+    schedule = batches(np.arange(len(X)) % n_nodes, n_nodes, batch_size)
+    update = of_update(
+        loss,
+        batch_size=batch_size,
+        radius=1e6,
+        row_step=2.0**-16,
+        steps=lambda t: np.full(len(t), step),
+    )
+    noise = noise_of(n_rounds, n_nodes, update, 2)
+    start = np.tile(weights.ravel(), (n_nodes, 1))
+    state = replace(GossipState.zeros(*start.shape), released=start)
+
+    def broadcasts(X, codes):
+        options = dict(state=state, x_norm=1.0)
+        return gossiped(topology, kind(X), codes, schedule, update, noise, **options)[1]
+
+    sent = broadcasts(X, codes)
+    claimed = 2.0 * loss.lipschitz * math.sqrt(2.0) / batch_size
+    for t, i in np.ndindex(n_rounds, n_nodes):
+        other, labels = X.copy(), codes.copy()
+        place = schedule[t, i, (t + i) % batch_size]
+        other[place], labels[place] = there
+        seen = broadcasts(other, labels)
+        assert_array_equal(seen[: t + 1], sent[: t + 1])
+        change = (seen[t + 1] - sent[t + 1]) / step
+        assert not change[np.arange(n_nodes) != i].any()
+        distance = np.linalg.norm(change[i])
+        assert claimed * (1.0 - 1e-3) <= distance <= claimed * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 5])
+def test_a_short_batch_is_divided_by_the_public_size(n_rows):
+    # Rows of zeros: the gradient of the intercept is -1/2 for each row.
+    update = of_update(LogisticLoss(), batch_size=5, steps=lambda t: np.ones(len(t)))
+    X, codes = np.zeros((n_rows, 2)), np.ones(n_rows, dtype=int)
+    schedule = batches(np.zeros(n_rows, dtype=int), 1, 5)
+    topology = make_topology("ring", 1)
+    state, _ = gossiped(topology, X, codes, schedule, update, np.zeros((1, 1, 3)))
+    assert_allclose(state.released, [[0.0, 0.0, 0.5 * n_rows / 5]], atol=1e-15)
+
+
+def test_a_step_makes_noise_smaller_once():
+    # Points stay where the slope is 1, so that noise moves broadcasts as in a linear system.
+    update = of_update(HingeLoss(), batch_size=4, radius=1e6, steps=lambda t: 1e-4 / t)
+    X, codes = np.ones((6, 1)), np.zeros(6, dtype=int)
+    schedule = batches(np.arange(6) % 2, 2, 4, n_rounds=1)
+    schedule = np.tile(schedule, (3, 1, 1))
+    noise = noise_of(3, 2, update, 1, spread=100.0)
+    topology = make_topology("complete", 2)
+    _, quiet = gossiped(topology, X, codes, schedule, update, 0.0 * noise)
+    _, sent = gossiped(topology, X, codes, schedule, update, noise)
+    moved = sent - quiet
+    for t in range(3):
+        expected = np.full((2, 2), 0.5) @ moved[t] - 1e-4 / (t + 1) * noise[t] / 4
+        assert_allclose(moved[t + 1], expected, rtol=1e-9)
+
+
+def test_a_node_without_rows_passes_on_what_it_heard():
+    # Its number of rows is public, and no noise is needed to hide nothing.
+    update = of_update(HingeLoss(), batch_size=2, radius=1e6)
+    X, codes = problem(5)
+    topology = make_topology("ring", 3)
+    schedule = batches(np.zeros(5, dtype=int), 3, 2)
+    _, sent = gossiped(topology, X, codes, schedule, update, noise_of(3, 3, update, 4))
+    for t in range(3):
+        heard = metropolis(topology, t) @ sent[t]
+        assert_allclose(sent[t + 1, 1:], heard[1:], rtol=1e-12)
+        assert (np.abs(sent[t + 1, 0] - heard[0]) > 1e-3).any()
+
+
+def test_noise_is_inside_the_projection():
+    update = of_update(HingeLoss(), radius=1.5)
+    X, codes = problem(40)
+    noise = noise_of(10, 4, update, 4, spread=50.0)
+    topology = make_topology("ring", 4)
+    _, sent = gossiped(topology, X, codes, batches(np.arange(40) % 4, 4, 1), update, noise)
+    assert_allclose(np.linalg.norm(sent[1:], axis=2), 1.5, rtol=1e-12)
+
+
+# Soft threshold
+
+
+def test_soft_thresholds_are_nearest_points_with_an_l1_penalty():
+    values = np.array([-3.0, -1.0, -0.4, 0.0, 0.4, 1.0, 3.0])
+    found = soft_threshold(values, 1.0)
+    assert_array_equal(found, [-2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 2.0])
+    line = np.linspace(-4.0, 4.0, 80_001)
+    for value, best in zip(values, found, strict=True):
+        objective = 0.5 * (line - value) ** 2 + np.abs(line)
+        assert line[objective.argmin()] == pytest.approx(best, abs=1e-4)
+    assert_array_equal(soft_threshold(values, 0.0), values)
