@@ -1,0 +1,96 @@
+"""
+Nodes on several machines
+=========================
+
+Eight hospitals, or offices, learn together, each from rows that never leave its process::
+
+    pip install "skdp[mpi]" mpich
+    OMP_NUM_THREADS=1 mpiexec -n 4 python -m mpi4py examples/distributed_mpi.py
+
+Every process runs this script, with the rows of its own nodes, here two each; alone, without
+mpiexec, one process runs all eight. On several machines: the same environment on each,
+``mpiexec -hosts first,second -n 4 ...``, over a network that you trust, as MPI does not encrypt.
+
+The data are the Adult census if the environment variable SKDP_DATA names a folder that has it,
+and else the breast cancer data that come with scikit-learn.
+"""
+
+import os
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+
+from skdp.distributed import DistributedDPClassifier
+from skdp.engines import MPIEngine
+from skdp.preprocessing import BoundedScaler, make_public_preprocessor
+
+N_NODES = 8
+
+
+def adult(nodes):
+    """Rows, labels and owners of some nodes, and rows to test with; all bounds are public."""
+    from skdp.datasets import fetch_adult
+
+    train, test = fetch_adult("train"), fetch_adult("test")
+    prepare = make_public_preprocessor(
+        train.bounds, train.categories, log=["capital-gain", "capital-loss"]
+    )
+    # Elsewhere each process would open a file of its own. Here they share one, and a row belongs
+    # to a node by its position.
+    owner = np.arange(len(train.data)) % N_NODES
+    here = np.isin(owner, nodes)
+    X = prepare.fit_transform(train.data[here])
+    return X, train.target[here], owner[here], prepare.transform(test.data), test.target
+
+
+def breast_cancer(nodes):
+    """As `adult`; every fifth row is for the test."""
+    # Ranges of thirty measurements: means, standard errors and extremes.
+    means = [(5, 30), (5, 40), (30, 200), (0, 2500), (0, 0.2)]
+    means += [(0, 0.4), (0, 0.5), (0, 0.25), (0, 0.4), (0, 0.1)]
+    errors = [(low, (low + high) / 8) for low, high in means]
+    bounds = means + [(0, high) for _, high in errors] + [(low, 1.5 * high) for low, high in means]
+    prepare = make_pipeline(BoundedScaler(bounds), Normalizer())  # row by row
+    X, y = load_breast_cancer(return_X_y=True)
+    owner, is_test = np.arange(len(y)) % N_NODES, np.arange(len(y)) % 5 == 0
+    here = np.isin(owner, nodes) & ~is_test
+    rows = prepare.fit_transform(X[here]), y[here], owner[here]
+    return *rows, prepare.transform(X[is_test]), y[is_test]
+
+
+def main():
+    """Fit, and let the process of node 0 report."""
+    engine = MPIEngine()
+    nodes = engine.nodes(N_NODES)
+    folder = os.environ.get("SKDP_DATA")
+    if folder and (Path(folder) / "adult" / "adult.data.gz").exists():
+        name, rows, classes = "Adult census", adult(nodes), ["<=50K", ">50K"]
+        options = dict(epsilon=1.0, delta=1e-5, batch_size=128)
+    else:
+        name, rows, classes = "breast cancer", breast_cancer(nodes), [0, 1]
+        options = dict(epsilon=4.0, delta=1e-4, batch_size=57, n_passes=40)
+    X, y, node, X_test, y_test = rows
+
+    model = DistributedDPClassifier(
+        **options,
+        n_nodes=N_NODES,
+        topology="ring",
+        edge_probability=0.8,  # a link fails in one round of five
+        classes=classes,  # public: no process looks at another's labels
+        engine=engine,
+    )
+    model.fit(X, y, node)
+
+    if 0 in nodes:
+        print(f"{name}: {N_NODES} nodes, {len(nodes)} of them here with {len(y)} rows")
+        print(f"{model.n_samples_seen_} rows used in {model.n_rounds_} rounds")
+        print(f"accuracy on {len(y_test)} other rows: {model.score(X_test, y_test):.4f}")
+        print(f"consensus distance: {model.consensus_distance_:.3f} of a radius {model.radius:g}")
+        print(f"guarantee: {model.guarantee_}")
+
+
+if __name__ == "__main__":
+    main()
