@@ -1,0 +1,237 @@
+"""Speed of the distributed classifier: both engines, a plain loop, and the noise alone.
+
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/distributed_speed.py
+
+One pass of 64 nodes over Covertype (581,012 x 54, class 2 against the rest, public scaling), each
+node one row a round: 9079 rounds. Noise comes from the operating system on its grid.
+
+noise alone
+    What the solver's own ``draw`` returns for these rounds, in its blocks: exact integers, and
+    the floats that are made of them.
+local engine
+    `fit`, with its checks; links always up, or in half of the rounds.
+plain loop
+    The same algorithm as one would write it at first, node by node in Python, on the first rows
+    and extrapolated. The noise comes in blocks there too. That it is the same algorithm is
+    checked: under one seed its parameters are those of `fit`.
+MPI
+    `fit` with engine="mpi" on this machine, 64 nodes spread over the processes, on the first rows:
+    wall time, for a process that waits uses none. Needs ``pip install "skdp[mpi]" mpich``.
+
+All but MPI is CPU time of one thread, the median of some rounds in which everything takes its
+turn, so that a slow moment of the machine meets all.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from skdp._gradients import grid_rows
+from skdp.datasets import fetch_covertype
+from skdp.distributed import DistributedDPClassifier
+from skdp.engines import MPIEngine
+from skdp.preprocessing import make_public_preprocessor
+
+N_NODES = 64
+BLOCK = 71  # rounds whose noise the solver draws at once
+LAWS = {"gaussian": 1e-5, "k_norm": 0.0, "laplace": 0.0}
+BAR = 3.0
+
+
+def covertype():
+    """Rows of Covertype, and whether they are of class 2."""
+    data = fetch_covertype()
+    prepare = make_public_preprocessor(data.bounds, indicators=data.indicators)
+    rows = np.ascontiguousarray(prepare.fit_transform(data.data))
+    return rows, np.asarray(data.target == 2).astype(int)
+
+
+def classifier(noise, **options):
+    """The model; everything else is at its default, apart from classes, which are public."""
+    options = {"topology": "random_regular", "edge_probability": 0.5, **options}
+    return DistributedDPClassifier(
+        1.0, LAWS[noise], n_nodes=N_NODES, noise=noise, classes=[0, 1], **options
+    )
+
+
+def plain_loop(model, X, y):
+    """What `fit` does with one row a node and round, one node after the other.
+
+    Only public numbers and the noise are taken from ``model``, which has been fitted before.
+    """
+    stream = model._stream
+    update, size, topology = stream.plan.update, stream.plan.size, stream.topology
+    rows = grid_rows(X, 1.0, True, update.row_step)
+    draw = model._draw(stream, np.arange(N_NODES))
+    n_rounds = -(-len(y) // N_NODES)
+    released = [np.zeros(size) for _ in range(N_NODES)]
+    total, weight = [np.zeros(size) for _ in range(N_NODES)], 0.0
+    for start in range(0, n_rounds, BLOCK):
+        stop = min(start + BLOCK, n_rounds)
+        noise, mixing = draw(stop - start), topology.mixing(start, stop)
+        steps = update.steps(np.arange(start + 1, stop + 1))
+        for r in range(stop - start):
+            share = (start + r + 1.0) ** update.decay
+            weight += share
+            fresh = []
+            for i in range(N_NODES):
+                mixed = np.zeros(size)
+                for j in np.flatnonzero(mixing[r, i]):
+                    mixed += mixing[r, i, j] * released[j]
+                k = (start + r) * N_NODES + i
+                if k < len(y):
+                    gradient, sign = noise[r, i].copy(), 2 * y[k] - 1
+                    if sign * (rows[k] @ mixed) < 1.0:
+                        gradient -= sign * rows[k]
+                    mixed -= steps[r] * gradient
+                norm = np.sqrt(mixed @ mixed)
+                if norm > update.radius:
+                    mixed *= update.radius / norm
+                total[i] += share * mixed
+                fresh.append(mixed)
+            released = fresh
+    return np.mean(total, axis=0) / weight
+
+
+def check_loop(X, y):
+    """Compare the plain loop with `fit` under one seed."""
+    few = 40 * N_NODES + 7
+    model = classifier("k_norm", random_state=0)
+    model.fit(X[:few], y[:few])
+    expected = np.concatenate([model.coef_[0], model.intercept_])
+    twin = classifier("k_norm", random_state=0).fit(X[:1], y[:1])  # the noise, drawn afresh
+    twin._stream = model._new_stream(model._stream.plan, model.topology_)
+    np.testing.assert_allclose(plain_loop(twin, X[:few], y[:few]), expected, rtol=1e-9)
+
+
+class Times:
+    """CPU seconds, by name."""
+
+    def __init__(self):
+        self.values = {}
+
+    def measure(self, name, work):
+        """Run ``work`` once."""
+        start = time.process_time()
+        work()
+        self.values.setdefault(name, []).append(time.process_time() - start)
+
+    def __getitem__(self, name):
+        return float(np.median(self.values[name]))
+
+
+def local(X, y, rounds, n_few):
+    """Measure everything that runs in this process, and print it."""
+    check_loop(X, y)
+    times = Times()
+    n_rounds = -(-len(y) // N_NODES)
+    for _ in range(rounds):
+        for law in LAWS:
+            models = {p: classifier(law, edge_probability=p) for p in (1.0, 0.5)}
+            for p, model in models.items():
+                times.measure((law, p), lambda model=model: model.fit(X, y))
+            model = models[0.5]
+            draw = model._draw(model._stream, np.arange(N_NODES))
+
+            def noise(draw=draw):
+                for start in range(0, n_rounds, BLOCK):
+                    draw(min(BLOCK, n_rounds - start))
+
+            times.measure((law, "noise"), noise)
+            few = (X[:n_few], y[:n_few])
+            times.measure((law, "loop"), lambda few=few, model=model: plain_loop(model, *few))
+    print(f"{X.shape[0]} x {X.shape[1]}, {N_NODES} nodes, {n_rounds} rounds, CPU time")
+    print(f"  {'':41s}{'seconds':>9s}{'examples a second':>19s}{'of noise':>10s}")
+    verdicts = []
+    for law in LAWS:
+        base = times[law, "noise"]
+        lines = {
+            "noise alone": base,
+            "local engine, links always up": times[law, 1.0],
+            "local engine, half of links up": times[law, 0.5],
+            f"plain loop, from {n_few} rows": times[law, "loop"] * len(y) / n_few,
+        }
+        for label, seconds in lines.items():
+            rate, ratio = len(y) / seconds, seconds / base
+            print(f"  {law + ', ' + label:41s}{seconds:9.2f}{rate:19,.0f}{ratio:10.2f}")
+        for p, links in ((1.0, "always"), (0.5, "half")):
+            ratio = times[law, p] / base
+            verdict = "yes" if ratio <= BAR else "NO"
+            verdicts.append(f"{law}, {links}: {ratio:.2f} {verdict}")
+    print(f"  at most {BAR:g} times the noise: {'; '.join(verdicts)}")
+
+
+def mpi(X, y, ranks, n_few):
+    """Start this script once more under mpiexec, for each number of processes."""
+    launcher = Path(sys.executable).parent / "mpiexec"
+    if not launcher.exists():
+        print('MPI: no mpiexec beside python: pip install "skdp[mpi]" mpich')
+        return
+    print(f"MPI, {N_NODES} nodes on this machine, {n_few} rows, wall time")
+    print(f"  {'processes':>10s}{'rounds a second':>18s}{'ms a round':>12s}{'examples':>12s}")
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(f"{folder}/X.npy", X[:n_few])
+        np.save(f"{folder}/y.npy", y[:n_few])
+        for n in ranks:
+            command = [launcher, "-n", str(n), sys.executable, "-m", "mpi4py", __file__]
+            run = subprocess.run(
+                [*map(str, command), "--process", folder],
+                capture_output=True,
+                text=True,
+                timeout=600,
+            )
+            if run.returncode:
+                print(f"  {n:10d}  failed: {run.stderr.strip()[-300:]}")
+            else:
+                print(run.stdout, end="", flush=True)
+
+
+def process(folder):
+    """One process of an MPI job."""
+    X, y = np.load(f"{folder}/X.npy", mmap_mode="r"), np.load(f"{folder}/y.npy")
+    engine = MPIEngine()
+    node = np.arange(len(y)) % N_NODES
+    here = np.isin(node, engine.nodes(N_NODES))
+    X, y, node = np.ascontiguousarray(X[here]), y[here], node[here]
+    model = classifier("gaussian", engine=engine)
+    first = np.arange(len(y)) < 10 * len(engine.nodes(N_NODES))
+    model.fit(X[first], y[first], node[first])
+    taken = []
+    for _ in range(3):
+        start = time.perf_counter()
+        model.fit(X, y, node)
+        taken.append(time.perf_counter() - start)
+    if 0 in engine.mine:
+        from mpi4py import MPI
+
+        seconds, n_rounds = float(np.median(taken)), model.n_rounds_
+        print(
+            f"  {MPI.COMM_WORLD.size:10d}{n_rounds / seconds:18,.0f}"
+            f"{1e3 * seconds / n_rounds:12.2f}{model.n_samples_seen_ / seconds:12,.0f}"
+        )
+
+
+def main():
+    """Print two tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=581_012)
+    parser.add_argument("--ranks", type=int, nargs="*", default=[1, 2, 4, 16])
+    parser.add_argument("--process", metavar="FOLDER", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.process:
+        process(arguments.process)
+        return
+    X, y = covertype()
+    X, y = X[: arguments.rows], y[: arguments.rows]
+    local(X, y, arguments.rounds, min(len(y), 200 * N_NODES))
+    mpi(X, y, arguments.ranks, min(len(y), 1000 * N_NODES))
+
+
+if __name__ == "__main__":
+    main()
