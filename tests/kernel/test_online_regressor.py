@@ -129,6 +129,11 @@ def noise(monkeypatch):
             return np.full(size, spy.value, dtype=np.int64)
 
         monkeypatch.setattr(NoiseSource, law, draw)
+
+    def vectors(self, n, size, scale):
+        return np.stack([self.k_norm(size, scale) for _ in range(n)])
+
+    monkeypatch.setattr(NoiseSource, "k_norms", vectors)
     return spy
 
 
