@@ -596,3 +596,43 @@ def test_soft_thresholds_are_nearest_points_with_an_l1_penalty():
         objective = 0.5 * (line - value) ** 2 + np.abs(line)
         assert line[objective.argmin()] == pytest.approx(best, abs=1e-4)
     assert_array_equal(soft_threshold(values, 0.0), values)
+
+
+class _HostileNeighbour(LocalEngine):
+    """Node 1 sends an infinity in the first coordinate, whatever it has computed."""
+
+    def exchange(self, messages):
+        tampered = messages.copy()
+        tampered[1] = 0.0
+        tampered[1, 0] = np.inf
+        return tampered
+
+
+@pytest.mark.parametrize("loss", [LogisticLoss(), HuberHingeLoss(), HingeLoss(), SoftmaxLoss(3)])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+def test_an_infinite_message_does_not_show_which_features_are_zero(loss, layout):
+    # 0 times infinity is not a number, and no noise would hide where that comes out.
+    width = 3
+    size = width * loss.n_outputs
+    topology = make_topology("complete", 2)
+    update = GossipUpdate(loss, 1, 5.0, lambda times: 1.0 / times, 2.0**-16)
+    schedule = batches(np.array([0]), 2, 1)
+    seen = []
+    for first in (0.0, 0.5, -0.5):
+        engine = _HostileNeighbour()
+        engine.open(topology, size)
+        state = run_gossip(
+            engine,
+            topology,
+            layout(np.array([[first, 0.5]])),
+            np.array([1]),
+            schedule,
+            GossipState.zeros(2, size),
+            update,
+            x_norm=1.0,
+            constant=True,
+            draw=lambda n: np.zeros((n, 2, size)),
+        )
+        seen.append(np.isnan(state.released[0]))
+    assert (seen[0] == seen[1]).all()
+    assert (seen[0] == seen[2]).all()
