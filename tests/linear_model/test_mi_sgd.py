@@ -601,7 +601,8 @@ def test_every_record_has_noise_of_its_own(options, noise, monkeypatch):
     X, y = problem(1200)
     regressor(noise=noise, **options).fit(X, y)
     assert len(drawn) == 1200
-    assert len({row.tobytes() for row in drawn}) == 1200
+    # Numbers of some 26 bits: two agree by chance once in a hundred runs, six once in 1e10.
+    assert len({row.tobytes() for row in drawn}) > 1200 - 6
     assert {len(row) for row in drawn} == {1 if options == BANDIT else 4}
 
 

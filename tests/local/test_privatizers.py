@@ -938,7 +938,8 @@ def test_no_two_messages_share_their_noise(noise):
     assert len(rows) == 120
     values = device(3, feedback="bandit", **options)
     twin = pickle.loads(pickle.dumps(values))
-    assert len({p.release_value(1.0) for p in (values, twin) for _ in range(50)}) == 100
+    # Numbers of some 26 bits: three pairs agree by chance less than once in 1e12.
+    assert len({p.release_value(1.0) for p in (values, twin) for _ in range(50)}) > 100 - 3
     vectors = device(3, feedback="bandit", perturbation="vector", **options)
     again = [vectors.release(np.zeros(4), np.zeros(3), 0.0, 0.1).tobytes() for _ in range(50)]
     assert len(set(again)) == 50
