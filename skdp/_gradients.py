@@ -23,6 +23,7 @@ __all__ = [
     "grid_noise",
     "grid_rows",
     "one_point_gradient",
+    "record_row_step",
     "residual_slope",
     "row_step",
     "scaled_targets",
@@ -147,6 +148,26 @@ def row_step(scale, slope_step):
         A power of two.
     """
     return min(max(grid_below(scale / slope_step, 26), _FINEST), _COARSEST)
+
+
+def record_row_step(slope, noise, scale):
+    """`row_step` for the gradient of one record.
+
+    Parameters
+    ----------
+    slope : ResidualSlope
+
+    noise : {"gaussian", "k_norm"}
+        The random scale of K-norm noise costs further digits.
+
+    scale : float
+        Of the noise.
+
+    Returns
+    -------
+    float
+    """
+    return row_step(scale * (1.0 if noise == "gaussian" else 64.0), slope.step)
 
 
 def grid_noise(source, noise, n, size, scale, step):

@@ -21,11 +21,12 @@ from skdp._fitting import (
 from skdp._gradients import (
     NOISES,
     VALUE_BITS,
+    ResidualSlope,
     grid_below,
     grid_noise,
     grid_rows,
+    record_row_step,
     residual_slope,
-    row_step,
     scaled_targets,
 )
 from skdp._random import NoiseSource, noise_source, seed_sequence
@@ -73,6 +74,7 @@ _UP = 1.0 + 1e-12  # rounding errors of public numbers
 class _Plan:
     """Public numbers of a stream."""
 
+    slope: ResidualSlope
     size: int
     scale: float
     guarantee: MutualInformationPrivacy
@@ -599,9 +601,8 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
         return EpsilonInsensitiveLoss(slope.dead) if slope.dead else AbsoluteLoss()
 
     def _validated(self, X, y, *, reset):
-        if (
-            getattr(getattr(y, "dtype", None), "kind", "") == "c"
-        ):  # scikit-learn's message would show it
+        # scikit-learn's message would show complex values.
+        if getattr(getattr(y, "dtype", None), "kind", "") == "c":
             raise ValueError("y must hold real numbers. Complex data not supported.")
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True, reset=reset
@@ -621,10 +622,9 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
         lipschitz, radius = slope.cap * row_norm, float(self.radius)
         nats = nats_of(self.mi_budget, self.unit)
         horizon = None if self.horizon is None else int(self.horizon)
-        gaussian = self.noise == "gaussian"
+        calibrated = gaussian_sigma if self.noise == "gaussian" else k_norm_scale
 
         if self.feedback == "full":
-            calibrated = gaussian_sigma if gaussian else k_norm_scale
             scale = calibrated(dimension=size, lipschitz=lipschitz, nats=nats) * _UP
             energy = noise_energy(dimension=size, scale=scale, noise=self.noise)
             bounds = dict(radius=radius, lipschitz=lipschitz, noise_energy=energy)
@@ -634,7 +634,13 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
             projection = LazyProjection(radius, self._step(step))
             local = self._local(2.0 * lipschitz / scale)
             return _Plan(
-                size, scale, self._guarantee(local), projection, lipschitz**2 + energy, lipschitz
+                slope,
+                size,
+                scale,
+                self._guarantee(local),
+                projection,
+                lipschitz**2 + energy,
+                lipschitz,
             )
 
         relative = bandit_noise(
@@ -666,15 +672,20 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
             )
             projection = LazyProjection(radius, self._step(step), exploration)
         vector = self.perturbation == "vector"
-        calibrated = gaussian_sigma if gaussian else k_norm_scale
-        # In units of the amplitude; given its direction a vector is a number.
-        scale = calibrated(
-            dimension=size if vector and not gaussian else 1, lipschitz=1.0, nats=nats
-        )
+        # In units of the amplitude; given its direction a vector is a number, to Gaussian noise.
+        joint = vector and self.noise == "k_norm"
+        scale = calibrated(dimension=size if joint else 1, lipschitz=1.0, nats=nats)
         local = self._local(2.0 / scale)
         scale *= _UP * (1.0 if vector else value_range / 2.0)
         return _Plan(
-            size, scale, self._guarantee(local), projection, amplitude**2, lipschitz, value_range
+            slope,
+            size,
+            scale,
+            self._guarantee(local),
+            projection,
+            amplitude**2,
+            lipschitz,
+            value_range,
         )
 
     def _step(self, automatic):
@@ -767,18 +778,14 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
             self._store(self._continued(replace(stream, asked=None), state, keep))
         return self
 
-    def _noise_reach(self, plan):
-        return plan.scale * (1.0 if self.noise == "gaussian" else 64.0)
-
     def _rows(self, X, plan):
-        slope = residual_slope(self.loss, self.width, self.y_bounds)
-        step = row_step(self._noise_reach(plan), slope.step)
+        step = record_row_step(plan.slope, self.noise, plan.scale)
         return grid_rows(X, float(self.x_norm), self.fit_intercept, step)
 
     def _run_full(self, rows, targets, state, stream, keep):
         plan = stream.plan
-        slope = residual_slope(self.loss, self.width, self.y_bounds)
-        grid = slope.step * row_step(self._noise_reach(plan), slope.step)
+        slope = plan.slope
+        grid = slope.step * record_row_step(slope, self.noise, plan.scale)
 
         def draw(n):
             return grid_noise(stream.noise, self.noise, n, plan.size, plan.scale, grid)
@@ -800,7 +807,7 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
             targets,
             state,
             plan.projection,
-            residual_slope(self.loss, self.width, self.y_bounds),
+            plan.slope,
             half_range=half_range,
             vector=vector,
             directions=lambda n: _unit_vectors(stream.directions, n, plan.size),
@@ -826,7 +833,7 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
         low, high = map(float, self.y_bounds)
         half = high / 2 - low / 2
         n_features = plan.size - bool(self.fit_intercept)
-        fitted = dict(
+        return dict(
             coef_=half / float(self.x_norm) * chosen[:n_features],
             intercept_=low / 2 + high / 2 + half * float(chosen[n_features:].sum()),
             weights_=weights,
@@ -836,7 +843,6 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
             guarantee_=plan.guarantee,
             _stream=stream,
         )
-        return fitted
 
     def _store(self, fitted):
         for name, value in fitted.items():

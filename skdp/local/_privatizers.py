@@ -12,8 +12,8 @@ from skdp._gradients import (
     grid_noise,
     grid_rows,
     one_point_gradient,
+    record_row_step,
     residual_slope,
-    row_step,
     scaled_targets,
 )
 from skdp._random import noise_source, seed_sequence
@@ -63,8 +63,7 @@ class _Privatizer:
     @property
     def row_step(self):
         """Rows are rounded toward zero to multiples of this power of two."""
-        factor = 1.0 if self.noise == "gaussian" else 64.0
-        return row_step(factor * self.scale, self.slope.step)
+        return record_row_step(self.slope, self.noise, self.scale)
 
     def _record(self, weights, x, y):
         """Rows on the grid and residuals; no error or warning may tell records apart."""
