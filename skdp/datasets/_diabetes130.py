@@ -5,8 +5,13 @@ from sklearn.datasets import fetch_openml
 from sklearn.utils import Bunch
 
 from skdp._validation import one_of
-from skdp.datasets._files import local_file, pandas_for, unavailable
-from skdp.datasets._regression import _damaged, _numbers
+from skdp.datasets._files import (
+    damaged_column,
+    finite_numbers,
+    local_file,
+    pandas_for,
+    unavailable,
+)
 
 __all__ = ["fetch_diabetes130"]
 
@@ -201,14 +206,14 @@ def fetch_diabetes130(
     data = _features(pandas, frame)
     answers = _texts(frame["readmitted"])
     if not answers.isin(READMITTED).all():
-        raise ValueError(_damaged("readmitted"))
+        raise ValueError(damaged_column("readmitted"))
     positive, target_names = TARGETS[target]
     y = answers.isin(positive).astype(np.int64).rename("readmitted")
     if return_X_y:
         return data, y
     groups = data[group_by].cat.codes.astype(np.int64).rename(group_by)
     if (groups < 0).any():
-        raise ValueError(_damaged(group_by))
+        raise ValueError(damaged_column(group_by))
     return Bunch(
         data=data,
         target=y,
@@ -238,9 +243,9 @@ def _features(pandas, frame):
     """Columns of types that do not depend on the rows, in the order of the public lists."""
     columns = {"age": _texts(frame["age"]).map(AGES)}
     if columns["age"].isna().any():
-        raise ValueError(_damaged("age"))
+        raise ValueError(damaged_column("age"))
     for name in BOUNDS:
-        columns[name] = _numbers(columns.get(name, frame[name]))
+        columns[name] = finite_numbers(columns.get(name, frame[name]))
     for name, values in CATEGORIES.items():
         if isinstance(values[0], int):
             column = _whole(frame[name])
@@ -262,9 +267,9 @@ def _texts(column):
 
 
 def _whole(column):
-    numbers = _numbers(column)
+    numbers = finite_numbers(column)
     if not (numbers == np.floor(numbers)).all():
-        raise ValueError(_damaged(column.name))
+        raise ValueError(damaged_column(column.name))
     return numbers.astype(np.int64)
 
 

@@ -3,7 +3,16 @@
 import os
 from pathlib import Path
 
-__all__ = ["local_file", "pandas_for", "unavailable"]
+import numpy as np
+
+__all__ = [
+    "damaged_column",
+    "finite_numbers",
+    "local_file",
+    "pandas_for",
+    "required_file",
+    "unavailable",
+]
 
 
 def local_file(name):
@@ -31,4 +40,35 @@ def unavailable(title, names, page, error):
         f"({os.environ.get('SKDP_DATA') or 'not set'}) nor could scikit-learn fetch it "
         f"({type(error).__name__}: {error}): connect to the Internet, or put {names} there, "
         f"from {page}."
+    )
+
+
+def required_file(name, page):
+    """Path of a file that must be there, because scikit-learn cannot fetch it."""
+    path = local_file(name)
+    if path is None:
+        raise OSError(
+            f"{name} is not in the folder named by the environment variable SKDP_DATA "
+            f"({os.environ.get('SKDP_DATA') or 'not set'}), and scikit-learn has no fetcher for "
+            f"it: put it there, from {page}."
+        )
+    return path
+
+
+def finite_numbers(column):
+    """Column of a file as finite floats."""
+    try:
+        numbers = column.astype(np.float64)
+    except ValueError as error:
+        raise ValueError(damaged_column(column.name)) from error
+    if not np.isfinite(numbers).all():
+        raise ValueError(damaged_column(column.name))
+    return numbers
+
+
+def damaged_column(name):
+    """Message for a column that is not what its codebook says."""
+    return (
+        f"The data must hold the values of their codebook; column {name!r} of the file has "
+        "others, so it is damaged or that of another data set."
     )

@@ -1,12 +1,16 @@
 """Regression data sets."""
 
-import os
-
-import numpy as np
 from sklearn.datasets import fetch_california_housing as fetch_from_scikit_learn
 from sklearn.utils import Bunch
 
-from skdp.datasets._files import local_file, pandas_for, unavailable
+from skdp.datasets._files import (
+    damaged_column,
+    finite_numbers,
+    local_file,
+    pandas_for,
+    required_file,
+    unavailable,
+)
 
 __all__ = [
     "fetch_bike_sharing",
@@ -185,7 +189,7 @@ def fetch_bike_sharing(*, return_X_y=False):
     """
     features = [*BIKE_CATEGORIES, *BIKE_BOUNDS]
     pandas = pandas_for("fetch_bike_sharing")
-    path = _required(
+    path = required_file(
         "bike_sharing/hour.csv.gz",
         "https://archive.ics.uci.edu/dataset/275/bike+sharing+dataset",
     )
@@ -232,7 +236,7 @@ def fetch_ccpp(*, return_X_y=False):
     (9568, 4)
     """
     pandas = pandas_for("fetch_ccpp")
-    path = _required(
+    path = required_file(
         "ccpp/ccpp.csv.gz",
         "https://archive.ics.uci.edu/dataset/294/combined+cycle+power+plant "
         "(the first sheet of Folds5x2_pp.xlsx, saved as CSV)",
@@ -278,7 +282,7 @@ def fetch_kin40k(*, return_X_y=False):
     (40000, 8)
     """
     pandas = pandas_for("fetch_kin40k")
-    path = _required(
+    path = required_file(
         "kin40k/kin40k.csv.gz",
         "https://github.com/treforevans/uci_datasets "
         "(with a header line that names the columns x1 to x8 and y)",
@@ -381,7 +385,7 @@ def fetch_nycflights13(*, return_X_y=False):
     """
     pandas = pandas_for("fetch_nycflights13")
     table = ["year", "month", "day", "dep_time", "dep_delay", "arr_delay", "carrier", "origin"]
-    path = _required(
+    path = required_file(
         "nycflights13/flights.csv.gz",
         "https://cran.r-project.org/package=nycflights13 (the table flights, saved as CSV)",
     )
@@ -406,18 +410,6 @@ def fetch_nycflights13(*, return_X_y=False):
         DESCR=FLIGHTS_DESCR,
         return_X_y=return_X_y,
     )
-
-
-def _required(name, page):
-    """Path of a file that must be there, because scikit-learn cannot fetch it."""
-    path = local_file(name)
-    if path is None:
-        raise OSError(
-            f"{name} is not in the folder named by the environment variable SKDP_DATA "
-            f"({os.environ.get('SKDP_DATA') or 'not set'}), and scikit-learn has no fetcher for "
-            f"it: put it there, from {page}."
-        )
-    return path
 
 
 def _table(pandas, path, columns):
@@ -460,7 +452,7 @@ def _original_california(pandas, data_home, name):
 def _bunch(data, target, *, bounds, target_bounds, DESCR, return_X_y, categories=None, log=()):
     """Put together what every fetcher returns, with types that do not depend on the file."""
     categories = {name: list(values) for name, values in (categories or {}).items()}
-    data, target = _typed(data, bounds, categories), _numbers(target)
+    data, target = _typed(data, bounds, categories), finite_numbers(target)
     if return_X_y:
         return data, target
     return Bunch(
@@ -479,26 +471,9 @@ def _bunch(data, target, *, bounds, target_bounds, DESCR, return_X_y, categories
 
 def _typed(data, bounds, categories):
     """Give the columns their types, and refuse what the codebook does not know."""
-    typed = {name: _numbers(data[name]) for name in bounds}
+    typed = {name: finite_numbers(data[name]) for name in bounds}
     for name, values in categories.items():
         if not data[name].isin(values).all():
-            raise ValueError(_damaged(name))
+            raise ValueError(damaged_column(name))
         typed[name] = data[name].astype(type(values[0]))
     return data.assign(**typed)
-
-
-def _numbers(column):
-    try:
-        numbers = column.astype(np.float64)
-    except ValueError as error:
-        raise ValueError(_damaged(column.name)) from error
-    if not np.isfinite(numbers).all():
-        raise ValueError(_damaged(column.name))
-    return numbers
-
-
-def _damaged(name):
-    return (
-        f"The data must hold the values of their codebook; column {name!r} of the file has "
-        "others, so it is damaged or that of another data set."
-    )

@@ -9,8 +9,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils import Bunch
 
 from skdp._validation import one_of
-from skdp.datasets._files import local_file, unavailable
-from skdp.datasets._regression import _required
+from skdp.datasets._files import local_file, required_file, unavailable
 
 __all__ = ["fetch_imdb", "fetch_newsgroups20"]
 
@@ -196,7 +195,7 @@ def fetch_imdb(subset="train", *, n_features=None, return_X_y=False):
     _check_n_features(n_features)
     parts = ["train", "test"] if subset == "all" else [subset]
     page = "https://ai.stanford.edu/~amaas/data/sentiment/ (its documentation tells how)"
-    paths = [_required(f"imdb/imdb_{part}.svm.bz2", page) for part in parts]
+    paths = [required_file(f"imdb/imdb_{part}.svm.bz2", page) for part in parts]
     counts, labels = _stacked([_read(path, IMDB_TOKENS, (-1, 1)) for path in paths])
     return _bunch(
         _rows(counts, n_features),
