@@ -3,7 +3,18 @@
 import math
 from numbers import Real
 
-__all__ = ["check_y_bounds", "finite", "non_negative", "one_of", "positive", "probability"]
+import numpy as np
+
+__all__ = [
+    "boolean",
+    "check_y_bounds",
+    "finite",
+    "non_negative",
+    "one_of",
+    "positive",
+    "positive_int",
+    "probability",
+]
 
 
 def _check(rule, holds, named):
@@ -35,6 +46,21 @@ def non_negative(**named):
 def probability(**named):
     """Check that each value lies in [0, 1)."""
     _check("at least 0 and less than 1", lambda v: 0.0 <= v < 1.0, named)
+
+
+def boolean(**named):
+    """Check that each value is a truth value."""
+    for name, value in named.items():
+        if not isinstance(value, bool | np.bool_):
+            raise ValueError(f"{name} must be True or False; got {value!r}.")
+
+
+def positive_int(**named):
+    """Check that each value is a whole number from 1."""
+    for name, value in named.items():
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        if not whole or value < 1:
+            raise ValueError(f"{name} must be a positive int; got {value!r}.")
 
 
 def one_of(options, **named):

@@ -8,7 +8,7 @@ from sklearn.datasets import fetch_20newsgroups_vectorized, load_svmlight_file
 from sklearn.preprocessing import normalize
 from sklearn.utils import Bunch
 
-from skdp._validation import one_of
+from skdp._validation import boolean, one_of
 from skdp.datasets._files import local_file, required_file, unavailable
 
 __all__ = ["fetch_imdb", "fetch_newsgroups20"]
@@ -125,8 +125,8 @@ def fetch_newsgroups20(
     """
     one_of(("train", "test", "all"), subset=subset)
     _check_n_features(n_features)
-    _check_bool(binary=binary)
-    _check_bool(stripped=stripped)
+    boolean(binary=binary)
+    boolean(stripped=stripped)
 
     n_tokens = NEWSGROUPS_TOKENS[bool(stripped)]
     kind = "stripped_" if stripped else ""
@@ -210,12 +210,6 @@ def _check_n_features(n_features):
     whole = isinstance(n_features, Integral) and not isinstance(n_features, bool)
     if n_features is not None and not (whole and 0 < n_features < 2**31):
         raise ValueError(f"n_features must be a positive integer or None; got {n_features!r}.")
-
-
-def _check_bool(**named):
-    ((name, value),) = named.items()
-    if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name} must be True or False; got {value!r}.")
 
 
 def _read(path, n_tokens, labels):

@@ -27,7 +27,7 @@ from skdp._fitting import (
 )
 from skdp._gradients import grid_rows, row_step
 from skdp._random import noise_source, seed_sequence
-from skdp._validation import non_negative, one_of, positive
+from skdp._validation import boolean, non_negative, one_of, positive, positive_int
 from skdp.engines import LocalEngine, MPIEngine
 from skdp.exceptions import PrivacyWarning
 from skdp.losses import (
@@ -443,7 +443,7 @@ class DistributedDPClassifier(
         ApproxDP or GaussianDP
         """
         check_is_fitted(self)
-        _whole(n_records=n_records)
+        positive_int(n_records=n_records)
         plan = self._stream.plan
         batch = plan.update.batch_size
         # The worst case: they share their rounds.
@@ -536,7 +536,7 @@ class DistributedDPClassifier(
 
     def _check_parameters(self):
         check_budget(self)
-        _whole(n_nodes=self.n_nodes, batch_size=self.batch_size, n_passes=self.n_passes)
+        positive_int(n_nodes=self.n_nodes, batch_size=self.batch_size, n_passes=self.n_passes)
         one_of(LOSSES, loss=self.loss)
         one_of(NOISES, noise=self.noise)
         positive(x_norm=self.x_norm, radius=self.radius, huber_width=self.huber_width)
@@ -561,8 +561,7 @@ class DistributedDPClassifier(
                 )
         if not isinstance(self.average, bool | np.bool_) and self.average != "uniform":
             raise ValueError(f"average must be True, 'uniform' or False; got {self.average!r}.")
-        if not isinstance(self.keep_iterates, bool | np.bool_):
-            raise ValueError(f"keep_iterates must be True or False; got {self.keep_iterates!r}.")
+        boolean(keep_iterates=self.keep_iterates)
         if self.noise == "gaussian" and self.delta == 0.0:
             raise ValueError("noise must not be 'gaussian' with delta=0; got 'gaussian'.")
         if self.output_node is not None and not _is_node(self.output_node, self.n_nodes):
@@ -859,13 +858,6 @@ def _inverse_root(first, times):
 
 def _inverse(first, times):
     return first / times
-
-
-def _whole(**named):
-    for name, value in named.items():
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if not whole or value < 1:
-            raise ValueError(f"{name} must be a positive int; got {value!r}.")
 
 
 def _is_node(value, n_nodes):

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdp._fitting import LinkedDocumentation
 from skdp._gradients import scaled_targets
 from skdp._random import seed_sequence
-from skdp._validation import check_y_bounds, positive
+from skdp._validation import boolean, check_y_bounds, positive
 from skdp.features import FourierFeatures, check_kernel, fourier_features, kernel_matrix
 from skdp.mechanisms import clip_rows
 from skdp.solvers.feature_ridge import NormalisedRows
@@ -58,8 +58,7 @@ class BaseKernelRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
 
     def _check_kernel_parameters(self):
         check_kernel(self.kernel, self.gamma, self.nu)
-        if not isinstance(self.orthogonal, bool | np.bool_):
-            raise ValueError(f"orthogonal must be True or False; got {self.orthogonal!r}.")
+        boolean(orthogonal=self.orthogonal)
         positive(x_norm=self.x_norm)
         if not 1e-50 < self.x_norm < 1e50:
             raise ValueError(f"x_norm must be between 1e-50 and 1e50; got {self.x_norm!r}.")

@@ -4,13 +4,12 @@ import math
 import os
 from dataclasses import replace
 
-import numpy as np
 from scipy.optimize import brentq
 from scipy.sparse import issparse
 
 from skdp._fitting import additive_refinement, charge, check_budget, unchanged_on_error
 from skdp._random import noise_source
-from skdp._validation import one_of, positive
+from skdp._validation import one_of, positive, positive_int
 from skdp.features import kernel_error, kernel_matrix
 from skdp.kernel._base import (
     KAPPA,
@@ -341,8 +340,7 @@ class DPKernelRidge(BaseKernelRegressor):
                 "n_queries must be given with release='query': every predicted row costs "
                 "budget. Use release='features' for predictions without end; got None."
             )
-        if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
-            raise ValueError(f"n_queries must be a positive int; got {n!r}.")
+        positive_int(n_queries=n)
         if self.mechanism != "auto":
             raise ValueError(
                 f"mechanism must be 'auto' with release='query'; got {self.mechanism!r}."

@@ -30,7 +30,14 @@ from skdp._gradients import (
     scaled_targets,
 )
 from skdp._random import NoiseSource, noise_source, seed_sequence
-from skdp._validation import check_y_bounds, finite, one_of, positive
+from skdp._validation import (
+    boolean,
+    check_y_bounds,
+    finite,
+    one_of,
+    positive,
+    positive_int,
+)
 from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer
 from skdp.losses import AbsoluteLoss, EpsilonInsensitiveLoss, HuberLoss
 from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP, MutualInformationPrivacy
@@ -588,9 +595,11 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
             whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
             if not (whole and 1 <= value < 2**53) and not (optional and value is None):
                 raise ValueError(f"{name} must be an int from 1 to 2**53; got {value!r}.")
-        for name in ("average", "fit_intercept", "keep_iterates"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise ValueError(f"{name} must be True or False; got {getattr(self, name)!r}.")
+        boolean(
+            average=self.average,
+            fit_intercept=self.fit_intercept,
+            keep_iterates=self.keep_iterates,
+        )
         if self.ledger is not None and not isinstance(self.ledger, BudgetLedger):
             raise ValueError(f"ledger must be None or a BudgetLedger; got {self.ledger!r}.")
 
@@ -613,9 +622,7 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
 
     def _plan(self, n_features):
         """Turn public numbers into the noise, what it promises, and the learner's steps."""
-        whole = isinstance(n_features, int | np.integer) and not isinstance(n_features, bool)
-        if not whole or n_features < 1:
-            raise ValueError(f"n_features must be a positive int; got {n_features!r}.")
+        positive_int(n_features=n_features)
         size = int(n_features) + bool(self.fit_intercept)
         slope = residual_slope(self.loss, self.width, self.y_bounds)
         row_norm = math.sqrt(2.0) if self.fit_intercept else 1.0

@@ -17,7 +17,7 @@ from skdp._gradients import (
     scaled_targets,
 )
 from skdp._random import noise_source, seed_sequence
-from skdp._validation import check_y_bounds, one_of, positive
+from skdp._validation import boolean, check_y_bounds, one_of, positive
 
 __all__ = ["GradientPrivatizer", "OnePointPrivatizer", "ValuePrivatizer"]
 
@@ -47,8 +47,7 @@ class _Privatizer:
         _moderate(scale=scale, x_norm=x_norm)
         one_of(NOISES, noise=noise)
         check_y_bounds(y_bounds)
-        if not isinstance(fit_intercept, bool | np.bool_):
-            raise ValueError(f"fit_intercept must be True or False; got {fit_intercept!r}.")
+        boolean(fit_intercept=fit_intercept)
         low, high = y_bounds
         self.scale, self.noise, self.loss, self.width = float(scale), noise, loss, width
         self.x_norm, self.y_bounds = float(x_norm), (float(low), float(high))

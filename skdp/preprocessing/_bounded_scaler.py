@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from skdp._validation import one_of
+from skdp._validation import boolean, one_of
 
 __all__ = ["BoundedScaler"]
 
@@ -83,8 +83,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             The transformer itself.
         """
         one_of(("error", "center"), missing=self.missing)
-        if not isinstance(self.log, (bool, np.bool_)):
-            raise ValueError(f"log must be True or False; got {self.log!r}.")
+        boolean(log=self.log)
         self._validated(X, reset=True)
         self._limits()
         return self
