@@ -1,5 +1,6 @@
 """Named checks of parameters: the message gives the name, the rule and the value."""
 
+import functools
 import math
 import re
 from numbers import Integral, Real
@@ -7,12 +8,14 @@ from numbers import Integral, Real
 import numpy as np
 
 __all__ = [
+    "between",
     "boolean",
     "check_y_bounds",
     "finite",
     "non_negative",
     "one_of",
     "plain",
+    "plain_arguments",
     "positive",
     "positive_int",
     "probability",
@@ -49,6 +52,17 @@ def plain(value):
         return value  # the check of the parameter says what is wrong
 
 
+def plain_arguments(function):
+    """Decorate a function of numbers: it takes `plain` ones, whatever the caller has."""
+
+    @functools.wraps(function)
+    def of_plain(*args, **kwargs):
+        return function(*map(plain, args), **{name: plain(v) for name, v in kwargs.items()})
+
+    of_plain.takes_plain_numbers = True  # type: ignore[attr-defined]
+    return of_plain
+
+
 def _check(rule, holds, named):
     for name, value in named.items():
         real = isinstance(value, Real) and not isinstance(value, bool)
@@ -78,6 +92,15 @@ def non_negative(**named):
 def probability(**named):
     """Check that each value lies in [0, 1)."""
     _check("at least 0 and less than 1", lambda v: 0.0 <= v < 1.0, named)
+
+
+def between(low, high, **named):
+    """Check that each value is a number from ``low`` to ``high``."""
+    _check(f"between {_short(low)} and {_short(high)}", lambda v: low <= v <= high, named)
+
+
+def _short(number):
+    return re.sub(r"e([+-])0*", lambda match: "e" + match[1].strip("+"), f"{number:g}")
 
 
 def boolean(**named):

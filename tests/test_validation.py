@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 
 from skdp import _validation
-from skdp._validation import finite, non_negative, one_of, plain, positive, probability, shown
+from skdp._validation import (
+    between,
+    finite,
+    non_negative,
+    one_of,
+    plain,
+    positive,
+    probability,
+    shown,
+)
 
 RULES = {
     finite: "a finite number",
@@ -146,6 +155,14 @@ def test_a_plain_number_is_one_of_python(value, expected):
     assert type(result) is type(expected)
     if isinstance(expected, tuple | list):
         assert [type(part) for part in result] == [type(part) for part in expected]
+
+
+def test_a_range_is_named_with_its_ends():
+    between(1e-50, 1e6, radius=1.0)
+    between(-1.0, 1.0, radius=np.float32(1.0))
+    for bad in (2e6, 0.0, "1", True, math.nan):
+        with pytest.raises(ValueError, match="radius must be between 1e-50 and 1e6; got "):
+            between(1e-50, 1e6, radius=bad)
 
 
 def test_other_values_stay_as_they_are():

@@ -11,7 +11,7 @@ from skdp._fitting import LinkedDocumentation
 from skdp._gradients import scaled_targets
 from skdp._inputs import checked_data, checked_rows
 from skdp._random import seed_sequence
-from skdp._validation import boolean, check_y_bounds, positive
+from skdp._validation import between, boolean, check_y_bounds, positive, shown
 from skdp.features import FourierFeatures, check_kernel, fourier_features, kernel_matrix
 from skdp.mechanisms import clip_rows
 from skdp.solvers.feature_ridge import NormalisedRows
@@ -62,8 +62,7 @@ class BaseKernelRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
         check_kernel(self.kernel, self.gamma, self.nu)
         boolean(orthogonal=self.orthogonal)
         positive(x_norm=self.x_norm)
-        if not 1e-50 < self.x_norm < 1e50:
-            raise ValueError(f"x_norm must be between 1e-50 and 1e50; got {self.x_norm!r}.")
+        between(1e-50, 1e50, x_norm=self.x_norm)
         check_y_bounds(self.y_bounds)
 
     def _validated(self, X, y, *, reset=True):
@@ -81,7 +80,7 @@ class BaseKernelRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
         if not 1e-6 <= cap <= 1e6:
             raise ValueError(
                 "residual_cap must be between 1e-6 and 1e6 times half the range of y_bounds; "
-                f"got {self.residual_cap!r}."
+                f"got {shown(self.residual_cap)}."
             )
         return cap
 
@@ -91,7 +90,9 @@ class BaseKernelRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
         if size != "auto":
             whole = isinstance(size, int | np.integer) and not isinstance(size, bool)
             if not whole or size < 1:
-                raise ValueError(f"n_components must be 'auto' or a positive int; got {size!r}.")
+                raise ValueError(
+                    f"n_components must be 'auto' or a positive int; got {shown(size)}."
+                )
         if self.kernel == "linear":
             return n_features
         size = automatic if size == "auto" else int(size)
@@ -179,7 +180,7 @@ class ExactPredictor:
 def number_or_auto(**named):
     for name, value in named.items():
         if isinstance(value, str):
-            raise ValueError(f"{name} must be 'auto' or a positive number; got {value!r}.")
+            raise ValueError(f"{name} must be 'auto' or a positive number; got {shown(value)}.")
         positive(**{name: value})
 
 

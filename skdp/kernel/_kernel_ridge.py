@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 
 from skdp._fitting import additive_refinement, charge, check_budget, unchanged_on_error
 from skdp._random import noise_source
-from skdp._validation import one_of, positive, positive_int
+from skdp._validation import between, one_of, positive, positive_int, shown
 from skdp.features import kernel_error, kernel_matrix
 from skdp.kernel._base import (
     KAPPA,
@@ -306,7 +306,7 @@ class DPKernelRidge(BaseKernelRegressor):
             return
         if self.mechanism in ("gradient", "sufficient_statistics") and self.delta == 0.0:
             raise ValueError(
-                f"delta must be positive with mechanism={self.mechanism!r}, whose noise is "
+                f"delta must be positive with mechanism={shown(self.mechanism)}, whose noise is "
                 "Gaussian; use mechanism='output' for pure differential privacy; got 0."
             )
         if self.loss == "huber" and self.mechanism == "sufficient_statistics":
@@ -327,11 +327,8 @@ class DPKernelRidge(BaseKernelRegressor):
         if isinstance(self.alpha, str) and self.alpha == "auto":
             return
         number_or_auto(alpha=self.alpha)
-        if not 1e-6 <= self._scaled(self.alpha) <= 1e12:
-            unit = self._scaled(1.0)
-            raise ValueError(
-                f"alpha must be between {1e-6 / unit:g} and {1e12 / unit:g}; got {self.alpha!r}."
-            )
+        unit = self._scaled(1.0)
+        between(1e-6 / unit, 1e12 / unit, alpha=self.alpha)
 
     def _check_queries(self):
         n = self.n_queries
@@ -343,7 +340,7 @@ class DPKernelRidge(BaseKernelRegressor):
         positive_int(n_queries=n)
         if self.mechanism != "auto":
             raise ValueError(
-                f"mechanism must be 'auto' with release='query'; got {self.mechanism!r}."
+                f"mechanism must be 'auto' with release='query'; got {shown(self.mechanism)}."
             )
 
     def _scaled(self, alpha):
@@ -520,7 +517,7 @@ class DPKernelRidge(BaseKernelRegressor):
         if self.adjacency == "replace-one" and shortfall(penalty, distance) > 1.0:
             raise ValueError(
                 f"alpha must be larger for {n_samples} rows, as floating point could not "
-                f"certify the solution; got {self.alpha!r}."
+                f"certify the solution; got {shown(self.alpha)}."
             )
         tolerance = solver_tolerance(sensitivity=min(distance, 2.0), penalty=penalty)
         guarantee = query_guarantee(target, n_queries)

@@ -17,7 +17,7 @@ from skdp._gradients import (
     scaled_targets,
 )
 from skdp._random import noise_source, seed_sequence
-from skdp._validation import boolean, check_y_bounds, one_of, plain, positive, shown
+from skdp._validation import between, boolean, check_y_bounds, one_of, plain, positive
 
 __all__ = ["GradientPrivatizer", "OnePointPrivatizer", "ValuePrivatizer"]
 
@@ -25,9 +25,7 @@ __all__ = ["GradientPrivatizer", "OnePointPrivatizer", "ValuePrivatizer"]
 def _moderate(**named):
     """Check that values are far from where floats end."""
     positive(**named)
-    for name, value in named.items():
-        if not 1e-50 <= value <= 1e50:
-            raise ValueError(f"{name} must be between 1e-50 and 1e50; got {shown(value)}.")
+    between(1e-50, 1e50, **named)
 
 
 def _numbers(values):

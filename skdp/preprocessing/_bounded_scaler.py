@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._inputs import checked_array, checked_rows
-from skdp._validation import boolean, one_of
+from skdp._validation import boolean, one_of, shown
 
 __all__ = ["BoundedScaler"]
 
@@ -188,7 +188,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if pairs.shape != (self.n_features_in_, 2):
             raise ValueError(
                 f"bounds must be a pair (low, high) or one pair for each of the "
-                f"{self.n_features_in_} columns; got {self.bounds!r}."
+                f"{self.n_features_in_} columns; got {shown(self.bounds)}."
             )
         low, high = pairs.T
         with np.errstate(over="ignore", invalid="ignore"):
