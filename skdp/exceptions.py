@@ -32,7 +32,7 @@ class SolverError(RuntimeError):
 
 
 class StaleStreamError(ValueError):
-    """Another copy of the stream has gone on."""
+    """Another copy of the stream has gone on; nothing was charged."""
 
 
 class PrivacyWarning(UserWarning):
