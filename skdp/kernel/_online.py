@@ -444,14 +444,19 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
                     version=version_text(version),
                     continues=version_text(before),
                 )
-            except ValueError as error:  # refused
-                line.charged, refusal = failed, error
-                if not isinstance(error, StaleStreamError):
-                    raise
+            except StaleStreamError:
+                line.charged = failed
+            except ValueError:  # refused
+                line.charged = failed
+                raise
             else:
                 line.charged = {version: new}
                 return guarantee, new
-        raise refusal
+        raise StaleStreamError(
+            "This copy of the stream is stale: the ledger has another version, since another copy "
+            "has gone on, or failed after it was charged. Nothing was charged; call fit to start "
+            "afresh."
+        )
 
     def _check_parameters(self):
         one_of(RELEASES, release=self.release)
@@ -736,10 +741,10 @@ def _one_shot(target, mechanism):
 def _cumulative(account, target):
     """What all releases so far satisfy, at the delta of the target."""
     guarantee = account.guarantee
-    # The first release satisfies the target by its calibration.
+    # The first release satisfies the target by its calibration, and later ones add to it.
     epsilon = target.epsilon
     if account.n_releases > 1:
-        epsilon = guarantee.epsilon_at(target.delta)
+        epsilon = max(epsilon, guarantee.epsilon_at(target.delta))
     return replace(
         target,
         epsilon=epsilon,

@@ -7,6 +7,7 @@ it, all draws are replaced by one number, and their laws and scales are noted.
 
 import copy
 import gc
+import html
 import math
 import pickle
 import subprocess
@@ -650,7 +651,7 @@ def remembered():
     "options", [dict(n_components=50), dict(release="query", n_queries=9)], ids=name
 )
 def test_streams_that_are_gone_leave_next_to_nothing(options, repetitions):
-    """Below 10 MB for 10,000, each of which was pickled, read and gone on with."""
+    """Below 10 MB for 10,000, which were pickled, read and gone on with again and again."""
     X, y = problem(60)
 
     def live():
@@ -663,12 +664,12 @@ def test_streams_that_are_gone_leave_next_to_nothing(options, repetitions):
 
     for _ in range(3):  # caches of what is imported and drawn
         live()
-    n_streams = repetitions(10_000, 200)
+    n_streams = repetitions(10_000, 400)
     memory = remembered()
     next(memory)
     for _ in range(n_streams):
         live()
-    assert next(memory) < 1000 * n_streams
+    assert next(memory) < 900 * n_streams + 100_000
 
 
 def test_a_stream_that_went_on_in_another_process_goes_on_when_it_is_back():
@@ -1108,11 +1109,13 @@ def test_nothing_private_can_be_reached_from_a_released_predictor(options):
     model = regressor(ledger=ledger, **options).fit(frame, y)
     stream = model._stream
     private = [model, stream, ledger, frame, y, stream.token, stream.noise, stream.params]
-    private += [stream.gathered, stream.tree, stream.account]
+    private += [
+        part for part in (stream.gathered, stream.tree, stream.account) if part is not None
+    ]
     released = model.released()
     for one in (released, clone(released), pickle.loads(pickle.dumps(released))):
         reached = everything_reached_from(one)
-        assert not any(part is secret for part in reached for secret in private if secret)
+        assert not {id(part) for part in reached} & {id(part) for part in private} - {id(None)}
         kinds = {type(part).__name__ for part in reached}
         assert not kinds & {"_Stream", "NoiseSource", "Generator", "BudgetLedger", "StreamLine"}
         assert "ndarray" in kinds  # so that something would be seen
@@ -1145,13 +1148,15 @@ def test_a_released_predictor_refuses_the_columns_that_the_live_model_refuses(op
                 one.predict(other)
         with pytest.warns(UserWarning, match="does not have valid feature names"):
             one.predict(X)
-        with pytest.raises(ValueError, match="expecting 2 features"):
-            one.predict(X[:, :1])
+        with pytest.raises(ValueError, match="feature names should match"):
+            one.predict(frame[["first"]])
 
     unnamed = regressor(**options).fit(X, y).released()
     assert unnamed.n_features_in_ == 2 and not hasattr(unnamed, "feature_names_in_")
     with pytest.warns(UserWarning, match="fitted without feature names"):
         unnamed.predict(frame)
+    with pytest.raises(ValueError, match="expecting 2 features"):
+        unnamed.predict(X[:, :1])
 
 
 def test_the_view_of_a_released_predictor_says_what_it_promises():
@@ -1160,9 +1165,10 @@ def test_the_view_of_a_released_predictor_says_what_it_promises():
     # Of what is public, some may read as markup.
     released.guarantee = replace(released.guarantee, source="Smith <b>& others</b>")
     for view in (released._repr_html_(), released._repr_mimebundle_()["text/html"]):
-        assert view.startswith(estimator_html_repr(released)[:20]) and "<style>" in view
-        assert view.count("<p>(epsilon=0.7)-differential privacy when replacing one record") == 1
-        assert "Smith &lt;b&gt;&amp; others&lt;/b&gt;]." in view
+        assert "<style>" in view and "ReleasedKernelRegressor" in view
+        assert view.endswith(f"<p>{html.escape(str(released.guarantee))}</p>")
+        assert "differential privacy (pure) when replacing one record" in view
+        assert "[Smith &lt;b&gt;&amp; others&lt;/b&gt;]." in view
     with config_context(display="text"):
         assert list(released._repr_mimebundle_()) == ["text/plain"]
         assert not hasattr(released, "_repr_html_")
@@ -1436,7 +1442,7 @@ def test_a_failing_solver_leaves_the_old_stream_and_the_charge(options, monkeypa
 def test_a_stream_goes_on_after_a_release_that_failed(options, when, monkeypatch):
     """Wherever it failed, the ledger covers it, and later accounts do."""
     X, y = problem(90)
-    ledger = BudgetLedger(epsilon=20.0, delta=1e-3)
+    ledger = BudgetLedger(epsilon=20.0, delta=options.get("delta", 0.0))
     model, plain = (regressor(ledger=each, **options) for each in (ledger, None))
     for one in (model, plain):
         one.fit(X[:30], y[:30])
@@ -1461,7 +1467,7 @@ def test_a_stream_goes_on_after_a_release_that_failed(options, when, monkeypatch
             with pytest.raises(KeyboardInterrupt):
                 model.partial_fit(X[30:60], y[30:60])
     assert snapshot(model) == before
-    paid = 1 + 2 * (when == "run") + (when == "after")
+    paid = 1 if when == "before" else 3
     late = pickle.dumps(model)
 
     _streams._lines.clear()  # another process, with what was pickled before and after the failure
@@ -1475,9 +1481,9 @@ def test_a_stream_goes_on_after_a_release_that_failed(options, when, monkeypatch
     assert len(ledger.history()) == paid + 2
     assert_allclose(ledger.spent().epsilon, model.guarantee_.epsilon, rtol=1e-9)
     plain.partial_fit(X[30:60], y[30:60]).partial_fit(X[60:], y[60:])
-    if options["release"] == "final" and when == "run":
+    if options["release"] == "final" and when != "before":
         assert model.guarantee_.epsilon > plain.guarantee_.epsilon * 1.1
-    elif when == "before":
+    else:
         assert model.guarantee_ == plain.guarantee_
 
 
