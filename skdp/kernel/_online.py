@@ -184,8 +184,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         and void of privacy, for tests and figures. Frequencies have a stream of their own.
 
     ledger : BudgetLedger, default=None
-        Budget that is charged before the data are used: with "final" the increase of the
-        cumulative guarantee at each call, otherwise the whole at the first.
+        Budget that is charged before the data are used. A stream has one entry, which each call
+        replaces by ``guarantee_`` of all releases, the coming one included.
 
     Attributes
     ----------
@@ -223,10 +223,13 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
     also keep what has not been released: with "final" the function without noise, with "tree"
     sums without noise, with "query" all rows. It keeps them under private names, and a pickle
     has them too: both belong to the curator alone. `released` returns a predictor without them.
-    Of several copies of a live estimator one may go on, in one process: copies that go on apart,
-    as processes with a pickle each could, are streams of their own on the same rows, and
-    together cost more than the account of each. So is a stream that goes on from an old pickle
-    after a crash.
+    Of several copies of a live estimator one may go on: copies that go on apart are streams of
+    their own on the same rows, and together cost more than the account of each. Within a process
+    all others are refused for as long as it lives, however they were made and whether or not the
+    one that went on is still there. With a ledger they are refused in whatever processes they
+    are. Without one it is up to the curator that no two processes go on, and that none goes on
+    from an old pickle. A release that fails after its charge stays charged, and is part of
+    ``guarantee_`` from the next one on.
 
     With "final", a record that entered at step s has moved each later function by at most
     ``D_s (s + t0) / (T - 1 + t0)``, and the guarantee is the largest, over s, of what the releases
@@ -357,6 +360,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         ------
         ValueError
             As `fit`, and if a parameter has changed since the stream began.
+        StaleStreamError
+            If another copy of the stream has gone on; `fit` starts afresh.
         BudgetExceededError
             If the ledger cannot pay for one more release; the old model stays.
         """
