@@ -5,10 +5,11 @@ import os
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skdp._fitting import LinkedDocumentation
 from skdp._gradients import scaled_targets
+from skdp._inputs import checked_data, checked_rows
 from skdp._random import seed_sequence
 from skdp._validation import boolean, check_y_bounds, positive
 from skdp.features import FourierFeatures, check_kernel, fourier_features, kernel_matrix
@@ -49,11 +50,12 @@ class BaseKernelRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
             If fewer queries are left than rows are new. None is answered then.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        if hasattr(self, "_answers"):
-            values = self._answers.answer(X)
-        else:
-            values = feature_values(self._features, self.coef_, X)
+        X = checked_rows(self, X)
+        with np.errstate(all="ignore"):  # a warning would tell huge rows from others
+            if hasattr(self, "_answers"):
+                values = self._answers.answer(X)
+            else:
+                values = feature_values(self._features, self.coef_, X)
         return in_range(values, self.y_bounds_)
 
     def _check_kernel_parameters(self):
@@ -66,12 +68,8 @@ class BaseKernelRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
 
     def _validated(self, X, y, *, reset=True):
         """Rows, and targets in units of half their range around its middle."""
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True, reset=reset
-        )
-        if y.dtype.kind not in "biuf":
-            raise ValueError(f"y must hold numbers; got an array of dtype {y.dtype}.")
-        return X, scaled_targets(y.astype(np.float64), self.y_bounds)
+        X, y = checked_data(self, X, y, reset=reset, numeric=True)
+        return X, scaled_targets(y, self.y_bounds)
 
     def _cap(self, automatic):
         """Cap of the residuals, in units of half the range of the target."""

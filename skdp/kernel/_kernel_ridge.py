@@ -357,7 +357,7 @@ class DPKernelRidge(BaseKernelRegressor):
 
     def _fit_features(self, X, targets, target):
         n_samples, n_features = X.shape
-        mechanism, n_components = self._resolved(target, n_features)
+        n_components = self._n_components(n_features, 1000 if target.delta > 0.0 else 200)
         if self.kernel == "linear":
             rule = "X must have fewer columns, of which the linear kernel takes the square"
         else:
@@ -368,6 +368,7 @@ class DPKernelRidge(BaseKernelRegressor):
             f"; got {n_components}",
         )
         check_noise(noise_level(n_components, target), n_components)
+        mechanism = self._resolved(target, n_components)
         guarantee, solve = self._plan(mechanism, n_components, n_samples, target)
         feature_state, noise_state = self._random_streams()
         charge(self, guarantee)
@@ -377,11 +378,10 @@ class DPKernelRidge(BaseKernelRegressor):
         weights = solve(blocks(X, targets, features), noise_source(noise_state))
         return {**self._fitted(guarantee), **feature_attributes(features, weights)}
 
-    def _resolved(self, target, n_features):
-        """Mechanism and number of features, from public numbers."""
-        size = self._n_components(n_features, 1000 if target.delta > 0.0 else 200)
+    def _resolved(self, target, size):
+        """Mechanism, from public numbers."""
         if self.mechanism != "auto":
-            return self.mechanism, size
+            return self.mechanism
         if self.loss == "squared":
             candidates = ["sufficient_statistics", "output"]
         elif self.loss == "huber":
@@ -395,7 +395,7 @@ class DPKernelRidge(BaseKernelRegressor):
             level=noise_level(size, target),
             guarantee=target,
         )
-        return min(candidates, key=lambda name: expected_error(name, **numbers)), size
+        return min(candidates, key=lambda name: expected_error(name, **numbers))
 
     def _plan(self, mechanism, n_components, n_samples, target):
         """Turn public numbers into a guarantee and a function of the data that meets it."""

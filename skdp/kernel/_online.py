@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skdp._fitting import (
     LinkedDocumentation,
@@ -20,6 +20,7 @@ from skdp._fitting import (
     frozen_params,
     unchanged_on_error,
 )
+from skdp._inputs import checked_rows
 from skdp._random import noise_source
 from skdp._streams import StreamLine, new_version, version_text
 from skdp._validation import one_of, positive
@@ -832,8 +833,10 @@ class ReleasedKernelRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator
         -------
         ndarray of shape (n_samples,)
         """
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        return in_range(feature_values(self.features, self.coef, X), self.y_bounds)
+        X = checked_rows(self, X)
+        with np.errstate(all="ignore"):  # a warning would tell huge rows from others
+            values = feature_values(self.features, self.coef, X)
+        return in_range(values, self.y_bounds)
 
     @property
     def _repr_html_(self):

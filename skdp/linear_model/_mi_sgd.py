@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skdp._fitting import (
     LinkedDocumentation,
     charge,
     check_unchanged,
-    finite_sums,
     frozen_params,
+    ledger_of,
     unchanged_on_error,
 )
 from skdp._gradients import (
@@ -29,7 +28,8 @@ from skdp._gradients import (
     residual_slope,
     scaled_targets,
 )
-from skdp._random import NoiseSource, noise_source, seed_sequence
+from skdp._inputs import checked_array, checked_data, checked_rows
+from skdp._random import NoiseSource, check_random_state, noise_source, seed_sequence
 from skdp._validation import (
     boolean,
     check_y_bounds,
@@ -40,7 +40,7 @@ from skdp._validation import (
 )
 from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer
 from skdp.losses import AbsoluteLoss, EpsilonInsensitiveLoss, HuberLoss
-from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP, MutualInformationPrivacy
+from skdp.privacy import ApproxDP, GaussianDP, MutualInformationPrivacy
 from skdp.solvers.comparator import best_in_ball
 from skdp.solvers.ogd import (
     LazyProjection,
@@ -378,7 +378,7 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
                     "perturbation must be 'vector' for messages to be vectors with "
                     "feedback='bandit'; values are given to tell; got 'scalar'."
                 )
-            Z = check_array(Z, dtype=np.float64)
+            Z = checked_array(Z, accept_sparse=False)
             stream = self._learner(Z.shape[1] - bool(self.fit_intercept))
             n_messages, size = Z.shape
             if size != stream.plan.size:
@@ -498,9 +498,10 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = checked_rows(self, X)
         low, high = self._stream.params["y_bounds"]
-        return np.clip(X @ self.coef_ + self.intercept_, low, high)
+        with np.errstate(all="ignore"):  # a warning would tell huge rows from others
+            return np.clip(X @ self.coef_ + self.intercept_, low, high)
 
     @property
     def iterates_(self):
@@ -600,8 +601,8 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
             fit_intercept=self.fit_intercept,
             keep_iterates=self.keep_iterates,
         )
-        if self.ledger is not None and not isinstance(self.ledger, BudgetLedger):
-            raise ValueError(f"ledger must be None or a BudgetLedger; got {self.ledger!r}.")
+        check_random_state(self.random_state)
+        ledger_of(self)
 
     def _loss(self):
         slope = residual_slope(self.loss, self.width, self.y_bounds)
@@ -610,15 +611,8 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
         return EpsilonInsensitiveLoss(slope.dead) if slope.dead else AbsoluteLoss()
 
     def _validated(self, X, y, *, reset):
-        # scikit-learn's message would show complex values.
-        if getattr(getattr(y, "dtype", None), "kind", "") == "c":
-            raise ValueError("y must hold real numbers. Complex data not supported.")
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True, reset=reset
-        )
-        if y.dtype.kind not in "biuf":
-            raise ValueError(f"y must hold numbers; got an array of dtype {y.dtype}.")
-        return finite_sums(X), scaled_targets(y.astype(np.float64), self.y_bounds)
+        X, y = checked_data(self, X, y, reset=reset, numeric=True)
+        return X, scaled_targets(y, self.y_bounds)
 
     def _plan(self, n_features):
         """Turn public numbers into the noise, what it promises, and the learner's steps."""
