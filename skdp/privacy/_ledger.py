@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
-from itertools import chain, repeat, starmap
+from itertools import chain, repeat
 from pathlib import Path
 
 from skdp._validation import positive, probability
@@ -457,7 +457,10 @@ def _exact(value):
 
 
 def _total(parts):
-    return compose(chain.from_iterable(starmap(repeat, parts)))
+    counts = Counter()
+    for guarantee, n in parts:
+        counts[guarantee] += n
+    return compose(counts)
 
 
 def _parts(book, delta, without=None):
