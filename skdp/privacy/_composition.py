@@ -99,6 +99,34 @@ class ComposedDP(Guarantee):
         return f"A composition of {count} releases ({len(self.parts)} kinds)"
 
 
+def loss_delta(total, epsilon, *, beside=0.0):
+    """Delta at ``epsilon`` by the loss distribution alone, and infinity where there is none.
+
+    It is an upper bound of which `Guarantee.delta_at` takes the least, cheaper than the others.
+    With ``beside`` it is that of a further pure release.
+    """
+    total = _unwrapped(total)
+    parts = total.parts if isinstance(total, ComposedDP) else ((_bare(total), 1),)
+    law = _loss_law(parts)
+    if law is None:
+        return math.inf
+    if beside == 0.0:
+        return float(law.delta_at(np.array(epsilon))) + _transform_error(parts)
+    return law.delta_beside(beside, epsilon) + _transform_error(parts)
+
+
+def sum_bound(total, epsilon):
+    """Delta at ``epsilon`` without loss distributions: by sums of epsilon and rho."""
+    behind = _unwrapped(total)
+    bound = behind._simple_profile if isinstance(behind, ComposedDP) else behind._profile
+    return float(np.minimum(bound(np.array(epsilon)), 1.0))
+
+
+def _unwrapped(total):
+    refined = total.refined if isinstance(total, ApproxDP) else None
+    return total if refined is None else refined
+
+
 def compose(guarantees):
     """Compose guarantees of releases from the same data, each possibly chosen after the others.
 
@@ -217,9 +245,11 @@ def _decimal(value):
 
 @lru_cache(maxsize=16384)
 def _size(guarantee, delta=1e-9):
-    """Epsilon at ``delta``; of a bare point the one that it claims."""
+    """Epsilon at ``delta``, roughly; of a bare point the one that it claims."""
     if isinstance(guarantee, ApproxDP):
         return guarantee.epsilon
+    if isinstance(guarantee, ZCDP):
+        return guarantee.rho + 2.0 * math.sqrt(guarantee.rho * math.log(1.0 / delta))
     return guarantee.epsilon_at(delta)
 
 
@@ -238,7 +268,7 @@ def _basic(parts, epsilon):
 def _loss_law(parts):
     """Law of the privacy loss of the composition, rounded up; None if it is out of reach."""
     total = math.fsum(_size(g) * math.sqrt(k) for g, k in parts)
-    if not (1e-9 < total and max(_size(g) for g, _ in parts) < 500.0):
+    if not (total > 1e-9 and max(_size(g) for g, _ in parts) < 500.0):
         return None
     # Powers of two: the laws of the parts serve for many compositions.
     interval = 2.0 ** math.floor(math.log2(max(min(1e-3, total / 1e4), total / 1e5, 1e-9)))

@@ -117,8 +117,8 @@ class Place:
     def __init__(self, path=None):
         self.path = path
         self.lock = threading.RLock()
-        self.book = None
-        self.answers = {}
+        self.book: Book | None = None
+        self.answers: tuple[bytes, dict] = (b"", {})
         _PLACES.add(self)
 
 

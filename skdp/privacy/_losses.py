@@ -15,8 +15,8 @@ _TAIL = 1e-15  # mass of a composition that may lie beyond the grid
 _TILTS = np.geomspace(1e-2, 1e8, 51)
 _FINEST = 4096  # steps of one part; more would change its law by less than a millionth
 _LONGEST = 2**21
-_N_BLOCKS = 16
-_MEMORY = 64 * 2**20  # bytes of transforms that are kept
+_N_BLOCKS = 32
+_MEMORY = 128 * 2**20  # bytes of transforms that are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,7 +250,7 @@ _kept = _Kept(_MEMORY)
 
 
 def _sum_of_logs(parts, interval, n):
-    blocks = [[] for _ in range(_N_BLOCKS)]
+    blocks: list[list] = [[] for _ in range(_N_BLOCKS)]
     for part in parts:
         blocks[_block(part[0])].append(part)
     total = np.zeros(n // 2 + 1, complex)
