@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
-from itertools import chain, repeat, starmap
+from itertools import chain, repeat
 from pathlib import Path
 
 from skdp._validation import positive, probability
 from skdp.exceptions import BudgetExceededError, NoConversionError, StaleStreamError
 from skdp.privacy import _ledger_file as file
-from skdp.privacy._composition import compose
+from skdp.privacy._composition import ComposedDP, compose, loss_delta, sum_bound
 from skdp.privacy._guarantees import ApproxDP, Guarantee
 
 __all__ = ["BudgetLedger", "LedgerRecord"]
@@ -232,9 +232,8 @@ class BudgetLedger:
     def _prepare(self, guarantee, stream):
         """Compose before the file is locked: there it is known, if nobody charged meanwhile."""
         book = self._place.book or self._run(self._read)
-        parts = _parts(book, self.delta, stream)
-        if all(_neighbours(other) == _neighbours(guarantee) for other, _ in parts[:1]):
-            self._bears([*parts, (guarantee, 1)])
+        if all(_neighbours(g) == _neighbours(guarantee) for g, _ in _parts(book, self.delta)[:1]):
+            self._bears_also(book, guarantee, stream)
 
     def _accepts(self, book, guarantee, stream, continues):
         """Whether the budget bears the charge; raise if it must not be made in any budget."""
@@ -252,7 +251,24 @@ class BudgetLedger:
                     "The guarantee of a stream covers all its releases and does not get smaller; "
                     f"got {guarantee} Before: {file.parse(body)}"
                 )
-        return self._bears([*_parts(book, self.delta, stream), (guarantee, 1)])
+        return self._bears_also(book, guarantee, stream)
+
+    def _bears_also(self, book, guarantee, stream=None):
+        def compare():
+            parts = _parts(book, self.delta, stream)
+            return not self._is_far(parts, guarantee) and self._bears([*parts, (guarantee, 1)])
+
+        return self._answer(book, (guarantee, stream), compare)
+
+    def _answer(self, book, question, find):
+        """Find an answer once: it stays as long as nobody charges."""
+        digest, known = self._place.answers
+        if digest != book.digest:
+            known = {}
+            self._place.answers = (book.digest, known)
+        if question not in known:
+            known[question] = find()
+        return known[question]
 
     def _refusal(self, book, guarantee):
         return BudgetExceededError(
@@ -288,11 +304,20 @@ class BudgetLedger:
 
     def spent(self):
         """Compose all charges into an `ApproxDP` at the delta of the budget."""
-        return self._spent(self._current())
+        return self._spent_of(self._run(self._read))
 
     def remaining(self):
         """Return the largest pure `ApproxDP` that is sure to be accepted now."""
-        return self._remaining(self._current())
+        return self._remaining_of(self._run(self._read))
+
+    def _spent_of(self, book):
+        return self._answer(book, "spent", lambda: self._spent(_parts(book, self.delta)))
+
+    def _remaining_of(self, book):
+        def find():
+            return self._remaining(_parts(book, self.delta), self._spent_of(book))
+
+        return self._answer(book, "remaining", find)
 
     def _current(self):
         return _parts(self._run(self._read), self.delta)
@@ -311,7 +336,10 @@ class BudgetLedger:
             fits = epsilon <= _exact(self.epsilon) and delta <= _exact(self.delta)
             if fits or self.delta == 0.0:
                 return fits
-        return bool(_total(parts).delta_at(self.epsilon) <= self.delta)  # a NaN refuses
+        total = _total(parts)
+        if isinstance(total, ComposedDP) and loss_delta(total, self.epsilon) <= self.delta:
+            return True
+        return bool(total.delta_at(self.epsilon) <= self.delta)  # a NaN refuses
 
     def _spent(self, parts):
         if not parts:
@@ -322,24 +350,41 @@ class BudgetLedger:
             epsilon = min(epsilon, self.epsilon)  # the inverse is rounded up
         return ApproxDP(epsilon, self.delta, adjacency=total.adjacency, unit=total.unit)
 
-    def _remaining(self, parts):
-        spent = self._spent(parts)
+    def _remaining(self, parts, spent):
+        left = float(max(0, _exact(self.epsilon) - _exact(spent.epsilon)))
         # Composition rounds up and discretises, so the difference is tried, and lowered until
         # the ledger would take it.
-        left = float(max(0, _exact(self.epsilon) - _exact(spent.epsilon)))
         for margin in (0.0, 1e-15, 1e-12, 1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0):
             guarantee = ApproxDP(left * (1.0 - margin), adjacency=spent.adjacency, unit=spent.unit)
+            if self._is_far(parts, guarantee, 1.0):
+                continue
             if self._bears([*parts, (guarantee, 1)]):
                 break
         return guarantee
 
+    def _is_far(self, parts, guarantee, margin=1.01):
+        """Whether a pure guarantee misses the budget by more than another grid could change.
+
+        The loss distribution of what is charged tells it without a new one.
+        """
+        is_pure = isinstance(guarantee, ApproxDP) and guarantee.delta == 0.0
+        if self.delta == 0.0 or not parts or not is_pure or guarantee.epsilon == 0.0:
+            return False
+        total = _total(parts)
+        if not loss_delta(total, self.epsilon) <= self.delta:
+            return False
+        beside = loss_delta(total, self.epsilon, beside=guarantee.epsilon)
+        if not beside > margin * self.delta:
+            return False
+        exact = sum_bound(_total([*parts, (guarantee, 1)]), self.epsilon)
+        return not exact <= self.delta
+
     def _balance(self, book):
         at = f" at delta={self.delta!r}" if self.delta else ""
-        parts = _parts(book, self.delta)
         return (
-            f"Of epsilon={self.epsilon!r}{at}, {self._spent(parts).epsilon:.6g} is spent "
+            f"Of epsilon={self.epsilon!r}{at}, {self._spent_of(book).epsilon:.6g} is spent "
             f"(charges: {book.last}); a pure guarantee of up to "
-            f"epsilon={self._remaining(parts).epsilon!r} is left."
+            f"epsilon={self._remaining_of(book).epsilon!r} is left."
         )
 
     def _run(self, work, mode="DEFERRED"):
@@ -457,7 +502,10 @@ def _exact(value):
 
 
 def _total(parts):
-    return compose(chain.from_iterable(starmap(repeat, parts)))
+    counts: Counter[Guarantee] = Counter()
+    for guarantee, n in parts:
+        counts[guarantee] += n
+    return compose(counts)
 
 
 def _parts(book, delta, without=None):

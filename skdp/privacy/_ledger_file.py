@@ -117,8 +117,8 @@ class Place:
     def __init__(self, path=None):
         self.path = path
         self.lock = threading.RLock()
-        self.book = None
-        self.answers = {}
+        self.book: Book | None = None
+        self.answers: tuple[bytes, dict] = (b"", {})
         _PLACES.add(self)
 
 
@@ -365,17 +365,19 @@ def rows(db, newest=None):
 
 
 def append(db, book, *, label, body, team, stream=None, version=None):
-    """Write one charge; the transaction is the caller's."""
+    """Write one charge, and return its number and digest; the transaction is the caller's."""
     if _pragma(db, "user_version") == 1:
         _migrate(db, book.start)
     db.execute("INSERT OR IGNORE INTO guarantee (body) VALUES (?)", (body,))
     now = datetime.now(UTC).isoformat()
     row = (book.last + 1, now, label, body, os.getpid(), team, stream, version)
+    digest = _digest(book.digest, row)
     db.execute(
         "INSERT INTO charge (id, time, label, guarantee, pid, team, stream, version, digest) "
         "VALUES (?, ?, ?, (SELECT id FROM guarantee WHERE body = ?), ?, ?, ?, ?, ?)",
-        (*row, _digest(book.digest, row)),
+        (*row, digest),
     )
+    return row[0], digest
 
 
 def _start(db):
