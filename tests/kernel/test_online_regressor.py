@@ -1374,7 +1374,7 @@ def test_streams_and_single_releases_add_up_in_a_ledger_of_another_delta(law):
     assert_allclose(ledger.spent().epsilon, expected.epsilon_at(1e-6), rtol=1e-3)
 
 
-@pytest.mark.parametrize("options", RELEASES[::3], ids=name)
+@pytest.mark.parametrize("options", RELEASES[::5], ids=name)
 def test_of_two_copies_in_two_processes_one_goes_on(options, tmp_path):
     X, y = problem(60)
     ledger = BudgetLedger(tmp_path / "budget.db", epsilon=9.0, delta=1e-3)
