@@ -20,6 +20,7 @@ __all__ = [
     "LinkedDocumentation",
     "additive_refinement",
     "charge",
+    "charge_stream",
     "check_budget",
     "check_unchanged",
     "frozen_params",
@@ -163,11 +164,27 @@ def charge(estimator, guarantee):
     ledger = ledger_of(estimator)
     if ledger is None:
         return
+    _warn_of_seed(estimator)
+    ledger.charge(guarantee, label=type(estimator).__name__)
+
+
+def charge_stream(estimator, guarantee, *, stream, version, continues):
+    """Let the ledger's one entry of a stream cover ``guarantee``, before the data are used."""
+    ledger = ledger_of(estimator)
+    if ledger is None:
+        return
+    _warn_of_seed(estimator)
+    label = type(estimator).__name__
+    ledger.charge_stream(
+        guarantee, stream=stream, version=version, continues=continues, label=label
+    )
+
+
+def _warn_of_seed(estimator):
     if estimator.random_state is not None:
         warnings.warn(
             "random_state is set, so that the noise of this fit can be recomputed; the charge "
             "to the ledger then buys no privacy. Leave random_state=None on real data.",
             PrivacyWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
-    ledger.charge(guarantee, label=type(estimator).__name__)

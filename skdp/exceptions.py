@@ -6,6 +6,7 @@ __all__ = [
     "NoConversionError",
     "PrivacyWarning",
     "SolverError",
+    "StaleStreamError",
 ]
 
 
@@ -28,6 +29,10 @@ class SolverError(RuntimeError):
     expected unless the penalty is tiny or the rows are counted by the hundred million: the
     objectives are smooth and strongly convex.
     """
+
+
+class StaleStreamError(ValueError):
+    """Another copy of the stream has gone on; nothing was charged."""
 
 
 class PrivacyWarning(UserWarning):

@@ -15,7 +15,7 @@ FLOORS = [
     {"_gradients", "_inputs", "privacy", "losses", "features", "topology"},
     {"mechanisms", "theory"},
     {"solvers"},
-    {"engines", "_fitting"},
+    {"engines", "_fitting", "_streams"},
     {"local"},
     {"linear_model", "kernel", "distributed"},
     {"model_selection", "preprocessing", "datasets", "audit", "inspection"},

@@ -1,13 +1,11 @@
 """Private online regression in a kernel space."""
 
+import html
 import math
 import os
-import threading
-import uuid
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
-from weakref import WeakValueDictionary
+from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -15,15 +13,18 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._fitting import (
-    charge,
+    LinkedDocumentation,
+    charge_stream,
     check_budget,
     check_unchanged,
     frozen_params,
     unchanged_on_error,
 )
-from skdp._inputs import checked_array
+from skdp._inputs import checked_rows
 from skdp._random import noise_source
+from skdp._streams import StreamLine, new_version, version_text
 from skdp._validation import one_of, positive
+from skdp.exceptions import StaleStreamError
 from skdp.features import kernel_error, kernel_matrix
 from skdp.kernel._base import (
     KAPPA,
@@ -67,40 +68,6 @@ _CAPS = {"final": 0.5, "sgd": 0.2, "tree": 0.4, "query": 0.5}
 _BLOCK = 1024
 
 
-class _Line:
-    """Versions of one stream, shared by all copies in a process: only the latest may go on.
-
-    Two copies that go on with rows of their own would be two streams, and together cost more
-    than their account knows.
-    """
-
-    _lines: ClassVar[WeakValueDictionary[str, "_Line"]] = WeakValueDictionary()
-
-    def __init__(self, token, version):
-        self.token, self.version, self.lock = token, version, threading.RLock()
-        self._lines[token] = self
-
-    @classmethod
-    def of(cls, token, version):
-        """Return the line of a token; a new one, in a process that does not know it."""
-        return cls._lines.get(token) or cls(token, version)
-
-    def admits(self, version):
-        """Whether a copy of this version may go on: the latest here, or a later one, which went
-        on in another process and is back."""
-        return version == self.version or version[0] > self.version[0]
-
-    def __deepcopy__(self, memo):
-        return self
-
-    def __reduce__(self):
-        _pinned_lines.add(self)  # what is pickled may come back
-        return _Line.of, (self.token, self.version)
-
-
-_pinned_lines: set[_Line] = set()
-
-
 @dataclass(frozen=True)
 class _Stream:
     """What is kept between calls. Arrays are private; it is replaced whole, never changed."""
@@ -108,8 +75,8 @@ class _Stream:
     params: dict = field(repr=False)
     recursion: Recursion
     kappa: float
-    line: _Line = field(repr=False)
-    version: tuple[int, str] = (0, "")
+    token: bytes = field(repr=False)
+    version: tuple[int, bytes] = (0, b"")
     time: int = 0
     features: Any = field(default=None, repr=False)
     noise: Any = field(default=None, repr=False)
@@ -119,6 +86,19 @@ class _Stream:
     tree: NoisyTree | None = field(default=None, repr=False)
     account: ReleaseAccount | None = field(default=None, repr=False)
     answers: QueryAnswers | None = field(default=None, repr=False)
+
+    @property
+    def line(self):
+        """What this process remembers of the stream and its copies."""
+        return StreamLine.of(self.token, self.version)
+
+    def __getstate__(self):
+        line = self.line
+        return {**vars(self), "charged": line.charged if line.version == self.version else None}
+
+    def __setstate__(self, state):
+        vars(self).update(state)
+        self.line.remember(self.version, vars(self).pop("charged"))
 
 
 class DPOnlineKernelRegressor(BaseKernelRegressor):
@@ -205,8 +185,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         and void of privacy, for tests and figures. Frequencies have a stream of their own.
 
     ledger : BudgetLedger, default=None
-        Budget that is charged before the data are used: with "final" the increase of the
-        cumulative guarantee at each call, otherwise the whole at the first.
+        Budget that is charged before the data are used. A stream has one entry, which each call
+        replaces by ``guarantee_`` of all releases, the coming one included.
 
     Attributes
     ----------
@@ -244,10 +224,13 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
     also keep what has not been released: with "final" the function without noise, with "tree"
     sums without noise, with "query" all rows. It keeps them under private names, and a pickle
     has them too: both belong to the curator alone. `released` returns a predictor without them.
-    Of several copies of a live estimator one may go on, in one process: copies that go on apart,
-    as processes with a pickle each could, are streams of their own on the same rows, and
-    together cost more than the account of each. So is a stream that goes on from an old pickle
-    after a crash.
+    Of several copies of a live estimator one may go on: copies that go on apart are streams of
+    their own on the same rows, and together cost more than the account of each. Within a process
+    all others are refused for as long as it lives, however they were made and whether or not the
+    one that went on is still there. With a ledger they are refused in whatever processes they
+    are. Without one it is up to the curator that no two processes go on, and that none goes on
+    from an old pickle. A release that fails after its charge stays charged, and is part of
+    ``guarantee_`` from the next one on.
 
     With "final", a record that entered at step s has moved each later function by at most
     ``D_s (s + t0) / (T - 1 + t0)``, and the guarantee is the largest, over s, of what the releases
@@ -378,6 +361,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         ------
         ValueError
             As `fit`, and if a parameter has changed since the stream began.
+        StaleStreamError
+            If another copy of the stream has gone on; `fit` starts afresh.
         BudgetExceededError
             If the ledger cannot pay for one more release; the old model stays.
         """
@@ -400,38 +385,84 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             raise ValueError(
                 "release must not be 'query': its answers are released, the function is not."
             )
+        names = getattr(self, "feature_names_in_", None)
         return ReleasedKernelRegressor(
             coef=self.coef_.copy(),
             features=self._features,
             y_bounds=self.y_bounds_,
             guarantee=self.guarantee_,
+            feature_names=None if names is None else tuple(names),
         )
 
     def _advance(self, X, y, *, fresh):
+        line = StreamLine((0, b"")) if fresh else self._stream.line
         # Threads go on one after the other, each from where the last has ended.
-        with nullcontext() if fresh else self._stream.line.lock:
-            with unchanged_on_error(self):
-                self._check_parameters()
-                X, targets = self._validated(X, y, reset=fresh)
-                if fresh:
-                    stream = self._new_stream(X.shape[1])
-                else:
-                    stream = self._stream
-                    check_unchanged(self, stream.params)
-                    if not stream.line.admits(stream.version):
-                        raise ValueError(
-                            "This copy of the stream is stale: another one has gone on. Two "
-                            "streams from one would cost more than is accounted for; call fit "
-                            "to start afresh."
-                        )
-                advance = getattr(self, f"_advance_{self.release}")
-                stream, fitted = advance(X, targets, stream)
-                stream = replace(stream, version=(stream.version[0] + 1, uuid.uuid4().hex))
-                low, high = map(float, self.y_bounds)
-                fitted.update(_stream=stream, n_samples_seen_=stream.time, y_bounds_=(low, high))
-                self._store(fitted)
-            stream.line.version = stream.version
+        with line.lock, unchanged_on_error(self):
+            self._check_parameters()
+            X, targets = self._validated(X, y, reset=fresh)
+            if fresh:
+                stream = self._new_stream(X.shape[1])
+            else:
+                stream = self._stream
+                check_unchanged(self, stream.params)
+                line.check(stream.version)
+            version = new_version(stream.version)
+            advance = getattr(self, f"_advance_{self.release}")
+            pay = partial(self._pay, stream, line, version)
+            stream, fitted = advance(X, targets, stream, pay)
+            stream = replace(stream, version=version)
+            low, high = map(float, self.y_bounds)
+            fitted.update(_stream=stream, n_samples_seen_=stream.time, y_bounds_=(low, high))
+            self._store(fitted)
+            # From here on no other copy may go on, whether this one lives or not.
+            StreamLine.of(stream.token, version)
         return self
+
+    def _pay(self, stream, line, version, cost):
+        """Let the ledger's one entry of the stream cover the coming release.
+
+        Parameters
+        ----------
+        cost : callable
+            ``cost(account)`` returns the guarantee of all releases, the coming one included, and
+            the new account.
+
+        Returns
+        -------
+        guarantee : ApproxDP
+
+        account : ReleaseAccount or None
+        """
+        if self.ledger is None:
+            return cost(stream.account)
+        # What was charged for a release that failed stays charged: later ones go on from there.
+        failed = line.charged
+        possible = {stream.version: stream.account, **(failed or {})}
+        for before, account in reversed(possible.items()):
+            guarantee, new = cost(account)
+            # Noted beforehand: an interrupt may come between the charge and the next line.
+            line.charged = {**possible, version: new}
+            try:
+                charge_stream(
+                    self,
+                    guarantee,
+                    stream=stream.token.hex(),
+                    version=version_text(version),
+                    continues=version_text(before),
+                )
+            except StaleStreamError:
+                line.charged = failed
+            except ValueError:  # refused
+                line.charged = failed
+                raise
+            else:
+                line.charged = {version: new}
+                return guarantee, new
+        raise StaleStreamError(
+            "This copy of the stream is stale: the ledger has another version, since another copy "
+            "has gone on, or failed after it was charged. Nothing was charged; call fit to start "
+            "afresh."
+        )
 
     def _check_parameters(self):
         one_of(RELEASES, release=self.release)
@@ -502,7 +533,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             features=features,
             noise=noise_source(noise_state),
             secret=secret,
-            line=_Line(uuid.uuid4().hex, (0, "")),
+            token=os.urandom(16),
         )
 
     def _automatic_size(self):
@@ -535,7 +566,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
     def _rounding_error(self, stream, time, size):
         return rounding_error(time, size, self._norm(stream, time), stream.recursion)
 
-    def _advance_final(self, X, targets, stream):
+    def _advance_final(self, X, targets, stream, pay):
         """Run the recursion without noise, and release where it ends."""
         time, size = stream.time + X.shape[0], stream.features.n_components
         target, distances = self._target(), self._distances(stream)
@@ -550,11 +581,14 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             level = 1.0 / target.epsilon
         check_noise(level, size)
         scale = level * lattice.sensitivity * (1 + 1e-12)
-        account = stream.account
-        if account is None:
-            account = ReleaseAccount(noise="gaussian" if gaussian else "k-norm", **distances)
-        new = account.after(time, scale, slack=lattice.sensitivity - l2_sensitivity)
-        charge(self, new.increase_over(account))
+
+        def cost(account):
+            if account is None:
+                account = ReleaseAccount(noise="gaussian" if gaussian else "k-norm", **distances)
+            new = account.after(time, scale, slack=lattice.sensitivity - l2_sensitivity)
+            return _cumulative(new, target), new
+
+        guarantee, account = pay(cost)
 
         gathered = stream.gathered
         gathered = np.zeros(size) if gathered is None else gathered
@@ -563,11 +597,10 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         weights = gathered / (time - 1.0 + stream.recursion.t0)
         draw = stream.noise.normal if gaussian else stream.noise.k_norm
         coef = lattice.release(weights, draw(size, scale / lattice.step))
-        guarantee = _cumulative(new, target)
-        stream = replace(stream, time=time, gathered=gathered, account=new)
+        stream = replace(stream, time=time, gathered=gathered, account=account)
         return stream, {"guarantee_": guarantee, **feature_attributes(stream.features, coef)}
 
-    def _advance_sgd(self, X, targets, stream):
+    def _advance_sgd(self, X, targets, stream, pay):
         """Feed noise back at every step; what it costs was paid at the first."""
         time, size = stream.time + X.shape[0], stream.features.n_components
         target, recursion = self._target(), stream.recursion
@@ -577,8 +610,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         lattice = Lattice.for_sensitivity(change, size=size, error=1e-12 * change)
         guarantee, level = _one_shot(target, "noisy online gradient descent")
         check_noise(level, size)
-        if stream.time == 0:
-            charge(self, guarantee)
+        pay(lambda account: (guarantee, account))
         scale = level * lattice.sensitivity * (1 + 1e-12) / lattice.step
 
         def draw(n):
@@ -596,7 +628,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         stream = replace(stream, time=time, gathered=(gathered, average))
         return stream, {"guarantee_": guarantee, **feature_attributes(stream.features, coef)}
 
-    def _advance_tree(self, X, targets, stream):
+    def _advance_tree(self, X, targets, stream, pay):
         """Take gradients at noisy prefix sums; all levels of the tree were paid at the first."""
         time, size = stream.time + X.shape[0], stream.features.n_components
         horizon, target, recursion = int(self.horizon), self._target(), stream.recursion
@@ -611,8 +643,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         # Later sums are on the lattice of the first step.
         growth = ((horizon + recursion.t0) / recursion.t0) ** (1.0 - recursion.theta)
         check_noise(level * growth, size)
-        if stream.time == 0:
-            charge(self, guarantee)
+        pay(lambda account: (guarantee, account))
         change = step_sensitivity(
             width=recursion.cap, kappa=stream.kappa, adjacency=self.adjacency
         )
@@ -636,7 +667,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         stream = replace(stream, time=time, tree=tree)
         return stream, {"guarantee_": guarantee, **feature_attributes(stream.features, coef)}
 
-    def _advance_query(self, X, targets, stream):
+    def _advance_query(self, X, targets, stream, pay):
         """Run the recursion with the exact kernel; answers have noise of their own."""
         time, target, n_queries = stream.time + X.shape[0], self._target(), int(self.n_queries)
         distance = sensitivity(time, **self._distances(stream))
@@ -652,8 +683,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             * time ** (2.0 - 2.0 * stream.recursion.theta)
         )
         check_memory(8.0 * time * (X.shape[1] + 1), "X must have fewer rows with release='query'")
-        if stream.time == 0:
-            charge(self, guarantee)
+        pay(lambda account: (guarantee, account))
 
         linear = self.kernel == "linear"
         rows = clip_rows(X, float(self.x_norm)) / float(self.x_norm) if linear else X
@@ -717,10 +747,10 @@ def _one_shot(target, mechanism):
 def _cumulative(account, target):
     """What all releases so far satisfy, at the delta of the target."""
     guarantee = account.guarantee
-    # The first release satisfies the target by its calibration.
+    # The first release satisfies the target by its calibration, and later ones add to it.
     epsilon = target.epsilon
     if account.n_releases > 1:
-        epsilon = guarantee.epsilon_at(target.delta)
+        epsilon = max(epsilon, guarantee.epsilon_at(target.delta))
     return replace(
         target,
         epsilon=epsilon,
@@ -731,11 +761,11 @@ def _cumulative(account, target):
     )
 
 
-class ReleasedKernelRegressor(RegressorMixin, BaseEstimator):
+class ReleasedKernelRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
     """Function that a private stream has released: a predictor and nothing else.
 
     Made by :meth:`DPOnlineKernelRegressor.released`. It holds public and released numbers only,
-    and can be given away.
+    and can be given away. Its HTML view says what it promises.
 
     Parameters
     ----------
@@ -750,31 +780,74 @@ class ReleasedKernelRegressor(RegressorMixin, BaseEstimator):
 
     guarantee : ApproxDP
         What all releases of the stream so far satisfy together.
+
+    feature_names : tuple of str, default=None
+        Names of the columns of ``X``, if the stream had them.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of columns of ``X``. Public.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        The same, if there are any. Public.
     """
 
-    def __init__(self, coef, features, y_bounds, guarantee):
+    def __init__(self, coef, features, y_bounds, guarantee, feature_names=None):
         self.coef = coef
         self.features = features
         self.y_bounds = y_bounds
         self.guarantee = guarantee
+        self.feature_names = feature_names
 
     def __sklearn_is_fitted__(self):
         return True
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.regressor_tags.poor_score = True
+        return tags
+
+    @property
+    def n_features_in_(self):
+        """Number of columns of ``X``."""
+        return self.features.n_features_in
+
+    @property
+    def feature_names_in_(self):
+        """Names of the columns of ``X``, in their order."""
+        if self.feature_names is None:
+            raise AttributeError("feature_names_in_ is there if the stream had names only.")
+        return np.array(self.feature_names, dtype=object)
+
     def predict(self, X):
-        """Predict the target of each row, within ``y_bounds``.
+        """Predict the target of each row, within ``y_bounds``; costs no privacy.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Columns in the order of the stream, by name if it had names.
 
         Returns
         -------
         ndarray of shape (n_samples,)
         """
-        X = checked_array(X)
-        if X.shape[1] != self.features.n_features_in:
-            raise ValueError(
-                f"X must have {self.features.n_features_in} features; got {X.shape[1]}."
-            )
-        return in_range(feature_values(self.features, self.coef, X), self.y_bounds)
+        X = checked_rows(self, X)
+        with np.errstate(all="ignore"):  # a warning would tell huge rows from others
+            values = feature_values(self.features, self.coef, X)
+        return in_range(values, self.y_bounds)
+
+    @property
+    def _repr_html_(self):
+        view = super()._repr_html_  # there is none where scikit-learn is to display text
+        return lambda: self._with_guarantee(view())
+
+    def _repr_mimebundle_(self, **kwargs):
+        views = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in views:
+            views["text/html"] = self._with_guarantee(views["text/html"])
+        return views
+
+    def _with_guarantee(self, view):
+        return f"{view}<p>{html.escape(str(self.guarantee))}</p>"

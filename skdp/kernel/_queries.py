@@ -2,8 +2,8 @@
 
 import hashlib
 import math
+import os
 import threading
-import uuid
 from dataclasses import replace
 from weakref import WeakValueDictionary
 
@@ -19,6 +19,7 @@ from skdp.privacy import ApproxDP, GaussianDP, gaussian_mu
 __all__ = ["QueryAnswers", "query_guarantee", "query_noise"]
 
 _ROUNDING = 1e-12
+_SHORT = 16  # bytes that tell a row from others
 
 
 def query_noise(guarantee, n_queries):
@@ -160,7 +161,7 @@ class QueryAnswers:
         self._scale = scale * self._lattice.sensitivity
         self._secret = secret
         self._function = b""
-        self._state = _state_of(uuid.uuid4().hex, {})
+        self._state = _state_of(os.urandom(_SHORT), {})
 
     def continued(self, predict, *, function, sensitivity, error):
         """Answers by another function of a stream that went on, from the same count of queries.
@@ -214,9 +215,10 @@ class QueryAnswers:
             If more rows are new than are left. None is answered, and none is charged.
         """
         keys = [self._hash(self._function + row, b"row") for row in _canonical_rows(X)]
-        answers = self._state.answers
-        with self._state.lock:
-            new = {key: i for i, key in enumerate(keys) if key not in answers}
+        shorts = [key[:_SHORT] for key in keys]
+        state = self._state
+        with state.lock:
+            new = dict.fromkeys(short for short in shorts if short not in state.answers)
             if len(new) > self.remaining:
                 raise BudgetExceededError(
                     f"The rows hold {len(new)} that were not asked for before, and "
@@ -224,10 +226,11 @@ class QueryAnswers:
                     "Rows answered before stay free. For more, fit again with a larger n_queries, "
                     "or release the function, whose predictions are unlimited."
                 )
-            for key, i in new.items():
-                (value,) = np.clip(self._predict(X[i : i + 1]), -self._bound, self._bound)
-                answers[key] = float(self._lattice.release(value, self._noise(key)))
-            return np.array([answers[key] for key in keys])
+            for i, (key, short) in enumerate(zip(keys, shorts, strict=True)):
+                if state.answers.get(short) is None:
+                    (value,) = np.clip(self._predict(X[i : i + 1]), -self._bound, self._bound)
+                    state.add(short, float(self._lattice.release(value, self._noise(key))))
+            return np.array([state.answers[short] for short in shorts])
 
     def _noise(self, key):
         """Noise of a row in lattice steps, independent between rows."""
@@ -248,15 +251,15 @@ class QueryAnswers:
         return hashlib.blake2b(message, key=self._secret, person=purpose).digest()
 
     def __getstate__(self):
-        # What is pickled can come back after this object is gone.
-        _pinned[self._state.token] = self._state
         with self._state.lock:
-            return {**vars(self), "_state": (self._state.token, dict(self._state.answers))}
+            return {
+                **vars(self),
+                "_state": (self._state.pinned().token, dict(self._state.answers)),
+            }
 
     def __setstate__(self, state):
         vars(self).update(state)
-        self._state = _state_of(*state["_state"])
-        _pinned[self._state.token] = self._state
+        self._state = _state_of(*state["_state"]).pinned()
 
     def __repr__(self):
         n_answered = len(self._state.answers)
@@ -264,16 +267,35 @@ class QueryAnswers:
 
 
 class _State:
-    """What all copies share: the answers so far, by a hash of the row."""
+    """What all copies share: the answers so far, by a hash of the row.
+
+    With the last copy the answers go, and what was pickled can come back: the hashes stay. An
+    answer that is asked for again is computed again, with the noise that it had.
+    """
 
     def __init__(self, token):
-        self.token = token
-        self.lock = threading.RLock()
-        self.answers: dict[bytes, float] = {}
+        self.token, self.lock = token, threading.RLock()
+        self.hashes = _pinned.get(token, bytearray())
+        parts = range(0, len(self.hashes), _SHORT)
+        self.answers: dict[bytes, float | None] = {
+            bytes(self.hashes[i : i + _SHORT]): None for i in parts
+        }
+
+    def add(self, short, value):
+        """Keep an answer, or count a row that was answered elsewhere, if ``value`` is None."""
+        if short not in self.answers:
+            self.hashes += short
+        if self.answers.get(short) is None:
+            self.answers[short] = value
+
+    def pinned(self):
+        """Make the hashes outlive all copies."""
+        _pinned[self.token] = self.hashes
+        return self
 
 
-_states: WeakValueDictionary[str, _State] = WeakValueDictionary()
-_pinned: dict[str, _State] = {}
+_states: WeakValueDictionary[bytes, _State] = WeakValueDictionary()
+_pinned: dict[bytes, bytearray] = {}  # hashes of rows, one after the other
 _states_lock = threading.Lock()
 
 
@@ -284,8 +306,8 @@ def _state_of(token, answers):
         if state is None:
             state = _states[token] = _State(token)
     with state.lock:
-        for key, value in answers.items():
-            state.answers.setdefault(key, value)
+        for short, value in answers.items():
+            state.add(short, value)
     return state
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from skdp._validation import probability
 from skdp.exceptions import NoConversionError
 from skdp.privacy._guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, _smallest
+from skdp.privacy._losses import loss_law
 from skdp.privacy._mutual_information import MutualInformationPrivacy
 
 __all__ = ["ComposedDP", "compose"]
@@ -48,13 +49,10 @@ class ComposedDP(Guarantee):
     def _profile(self, epsilon):
         delta = self._simple_profile(epsilon)
         error = _transform_error(self.parts)
-        if np.max(delta, initial=0.0) > error and _is_moderate(self.parts):
-            flat = np.ravel(epsilon)
-            order = np.argsort(flat)
-            exact = np.empty_like(flat)
-            loss = _loss_distribution(self.parts)
-            exact[order] = loss.get_delta_for_epsilon(np.minimum(flat[order], 600.0))
-            delta = np.minimum(delta, np.reshape(exact, np.shape(epsilon)) + error)
+        if np.max(delta, initial=0.0) > error:
+            law = _loss_law(self.parts)
+            if law is not None:
+                delta = np.minimum(delta, law.delta_at(epsilon) + error)
         return delta
 
     def _simple_profile(self, epsilon):
@@ -78,12 +76,12 @@ class ComposedDP(Guarantee):
             if any(math.isinf(epsilon) for epsilon, _ in pure):
                 return math.inf
             return float(sum(k * _decimal(epsilon) for epsilon, k in pure))
-        simple = _smallest(lambda epsilon: self._simple_profile(epsilon) <= delta)
         error = _transform_error(self.parts)
-        if delta <= 2 * error or not _is_moderate(self.parts):
-            return simple
-        loss = _loss_distribution(self.parts)
-        return min(simple, float(loss.get_epsilon_for_delta(delta - error)))
+        law = _loss_law(self.parts) if delta > 2 * error else None
+        exact = math.inf if law is None else law.epsilon_at(delta - error)
+        if math.isfinite(exact) and self._simple_profile(np.array(exact)) > delta:
+            return exact
+        return min(exact, _smallest(lambda epsilon: self._simple_profile(epsilon) <= delta))
 
     def to_zcdp(self):
         """Convert where each part converts: the rhos add up."""
@@ -94,11 +92,39 @@ class ComposedDP(Guarantee):
         """Convert where each part converts."""
         if self.adjacency == "replace-one":
             return self
-        return compose(g.to_replace_one() for g, k in self.parts for _ in range(k))
+        return compose(_counter((g.to_replace_one(), k) for g, k in self.parts))
 
     def _claim(self):
         count = sum(k for _, k in self.parts)
         return f"A composition of {count} releases ({len(self.parts)} kinds)"
+
+
+def loss_delta(total, epsilon, *, beside=0.0):
+    """Delta at ``epsilon`` by the loss distribution alone, and infinity where there is none.
+
+    It is an upper bound of which `Guarantee.delta_at` takes the least, cheaper than the others.
+    With ``beside`` it is that of a further pure release.
+    """
+    total = _unwrapped(total)
+    parts = total.parts if isinstance(total, ComposedDP) else ((_bare(total), 1),)
+    law = _loss_law(parts)
+    if law is None:
+        return math.inf
+    if beside == 0.0:
+        return float(law.delta_at(np.array(epsilon))) + _transform_error(parts)
+    return law.delta_beside(beside, epsilon) + _transform_error(parts)
+
+
+def sum_bound(total, epsilon):
+    """Delta at ``epsilon`` without loss distributions: by sums of epsilon and rho."""
+    behind = _unwrapped(total)
+    bound = behind._simple_profile if isinstance(behind, ComposedDP) else behind._profile
+    return float(np.minimum(bound(np.array(epsilon)), 1.0))
+
+
+def _unwrapped(total):
+    refined = total.refined if isinstance(total, ApproxDP) else None
+    return total if refined is None else refined
 
 
 def compose(guarantees):
@@ -106,8 +132,9 @@ def compose(guarantees):
 
     Parameters
     ----------
-    guarantees : iterable of Guarantee
-        At least one; all with the same adjacency and unit.
+    guarantees : iterable of Guarantee, or mapping of Guarantee to int
+        At least one; all with the same adjacency and unit. A mapping, such as a ``Counter``, says
+        how often each occurs.
 
     Returns
     -------
@@ -131,25 +158,25 @@ def compose(guarantees):
     >>> compose([ApproxDP(0.1)] * 3).epsilon
     0.3
     """
-    guarantees = list(guarantees)
-    if not guarantees:
+    counts = Counter(guarantees)
+    if not counts:
         raise ValueError("guarantees must hold at least one guarantee; got none.")
-    first = guarantees[0]
-    for other in guarantees:
+    first = next(iter(counts))
+    for other in counts:
         if (other.adjacency, other.unit) != (first.adjacency, first.unit):
             raise ValueError(
                 "guarantees must share adjacency and unit; got "
                 f"{first.adjacency!r} of a {first.unit} and {other.adjacency!r} of a {other.unit}."
             )
-    if len(guarantees) == 1:
+    if counts.total() == 1:
         return first
     context = {"adjacency": first.adjacency, "unit": first.unit, "mechanism": "composition"}
-    if all(isinstance(guarantee, MutualInformationPrivacy) for guarantee in guarantees):
-        local = compose(guarantee.differential_privacy() for guarantee in guarantees)
+    if all(isinstance(guarantee, MutualInformationPrivacy) for guarantee in counts):
+        local = compose(_counter((g.differential_privacy(), k) for g, k in counts.items()))
         if isinstance(local, GaussianDP | ApproxDP):
-            nats = math.fsum(guarantee.mutual_information() for guarantee in guarantees)
+            nats = math.fsum(k * g.mutual_information() for g, k in counts.items())
             return MutualInformationPrivacy(nats, local, **context)
-    parts = _merged(guarantees)
+    parts = _merged(counts)
     if len(parts) == 1 and isinstance(parts[0][0], GaussianDP):
         return GaussianDP(parts[0][0].mu, **context)
     if not parts:
@@ -161,10 +188,18 @@ def compose(guarantees):
     return composed
 
 
+def _counter(pairs):
+    counts: Counter[Guarantee] = Counter()
+    for guarantee, count in pairs:
+        counts[guarantee] += count
+    return counts
+
+
 def _merged(guarantees):
-    """Count equal parts; all Gaussian parts become one."""
+    """Count equal parts; all Gaussian parts become one, and all zCDP ones."""
     counts: Counter[Guarantee] = Counter()
     mu_squared: list[float] = []
+    rhos: list[float] = []
 
     def add(guarantee, count):
         if isinstance(guarantee, ComposedDP):
@@ -177,15 +212,20 @@ def _merged(guarantees):
         elif isinstance(guarantee, GaussianDP):
             if guarantee.mu > 0.0:
                 mu_squared.append(max(count * guarantee.mu**2, 1e-300))
+        elif isinstance(guarantee, ZCDP):
+            rhos.append(count * guarantee.rho)
         else:
             counts[_bare(guarantee)] += count
 
-    for guarantee, count in Counter(guarantees).items():
+    for guarantee, count in guarantees.items():
         add(guarantee, count)
+    adjacency = next(iter(guarantees)).adjacency
     parts = [(g, k) for g, k in counts.items() if g.delta_at(0.0) > 0.0]
     if mu_squared:
         mu = math.sqrt(math.fsum(mu_squared)) * (1 + 1e-15)
-        parts.append((GaussianDP(mu, adjacency=guarantees[0].adjacency), 1))
+        parts.append((GaussianDP(mu, adjacency=adjacency), 1))
+    if sum(rhos) > 0.0:
+        parts.append((ZCDP(math.fsum(rhos) * (1 + 1e-15), adjacency=adjacency), 1))
     return tuple(sorted(parts, key=repr))
 
 
@@ -203,10 +243,13 @@ def _decimal(value):
     return Fraction(repr(float(value)))
 
 
+@lru_cache(maxsize=16384)
 def _size(guarantee, delta=1e-9):
-    """Epsilon at ``delta``; of a bare point the one that it claims."""
+    """Epsilon at ``delta``, roughly; of a bare point the one that it claims."""
     if isinstance(guarantee, ApproxDP):
         return guarantee.epsilon
+    if isinstance(guarantee, ZCDP):
+        return guarantee.rho + 2.0 * math.sqrt(guarantee.rho * math.log(1.0 / delta))
     return guarantee.epsilon_at(delta)
 
 
@@ -221,68 +264,12 @@ def _basic(parts, epsilon):
     return np.minimum(delta, 1.0)
 
 
-def _is_moderate(parts):
-    """Whether the distribution of the privacy loss fits into memory."""
-    return 1e-9 < sum(_size(g) * k for g, k in parts) < 500.0
-
-
-@lru_cache(maxsize=64)
-def _loss_distribution(parts):
-    """Distribution of the privacy loss of the composition, rounded up."""
+@lru_cache(maxsize=16)
+def _loss_law(parts):
+    """Law of the privacy loss of the composition, rounded up; None if it is out of reach."""
     total = math.fsum(_size(g) * math.sqrt(k) for g, k in parts)
-    interval = min(1e-3, max(total / 1e4, 1e-9))
-    losses = [_part_losses(g, k, interval) for g, k in parts]
-    result = losses[0]
-    for other in losses[1:]:
-        result = result.compose(other)
-    return result
-
-
-@lru_cache(maxsize=64)
-def _part_losses(guarantee, count, interval):
-    from dp_accounting.pld import common, pld_pmf, privacy_loss_distribution
-
-    if isinstance(guarantee, GaussianDP):
-        single = privacy_loss_distribution.from_gaussian_mechanism(
-            1 / guarantee.mu, value_discretization_interval=interval
-        )
-    elif isinstance(guarantee, ApproxDP) and guarantee.epsilon < 4 * interval:
-        single = privacy_loss_distribution.from_privacy_parameters(
-            common.DifferentialPrivacyParameters(guarantee.epsilon, guarantee.delta),
-            value_discretization_interval=interval,
-        )
-    else:
-        lowest, deltas = _dominating_profile(guarantee, interval)
-        pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(
-            interval, lowest, lowest + len(deltas) - 1, deltas
-        )
-        single = privacy_loss_distribution.PrivacyLossDistribution(pmf)
-    return single.self_compose(count) if count > 1 else single
-
-
-def _dominating_profile(guarantee, interval):
-    """Profile on a grid of positive and negative epsilon, convex in exp(epsilon).
-
-    A bound for both orders of the two data sets bounds negative epsilon as well:
-    H(-e) = 1 - exp(-e) (1 - H'(e)). A true profile is convex in exp(epsilon), hence below the
-    greatest convex function that the bound allows, which belongs to a pair of distributions.
-    """
-    n_steps = math.ceil(_size(guarantee, 1e-15) / interval)
-    positive = interval * np.arange(n_steps + 1)
-    upper = guarantee._profile(positive)
-    lower = -np.expm1(-positive[:0:-1]) + np.exp(-positive[:0:-1]) * upper[:0:-1]
-    deltas = np.minimum(1.0, np.concatenate([lower, upper]))
-    odds = np.exp(interval * np.arange(-n_steps, n_steps + 1))
-    return -n_steps, _convex_minorant(odds, np.minimum.accumulate(deltas))
-
-
-def _convex_minorant(x, y):
-    corners = [0]
-    for i in range(1, len(x)):
-        while len(corners) > 1:
-            a, b = corners[-2], corners[-1]
-            if (y[b] - y[a]) * (x[i] - x[a]) < (y[i] - y[a]) * (x[b] - x[a]):
-                break
-            corners.pop()
-        corners.append(i)
-    return np.interp(x, x[corners], y[corners])
+    if not (total > 1e-9 and max(_size(g) for g, _ in parts) < 500.0):
+        return None
+    # Powers of two: the laws of the parts serve for many compositions.
+    interval = 2.0 ** math.floor(math.log2(max(min(1e-3, total / 1e4), total / 1e5, 1e-9)))
+    return loss_law(tuple((g, k, _size(g, 1e-15)) for g, k in parts), interval)

@@ -406,17 +406,20 @@ class ZCDP(Guarantee):
     def _profile(self, epsilon):
         if self.rho == 0.0:
             return np.zeros_like(epsilon)
-        # Every order gives a valid delta, so that a grid around the best one is safe.
-        excess = 10.0 ** np.linspace(-5, 6, 2201)
+        # Every order gives a valid delta. The best one is where the derivative of the exponent,
+        # (2 order - 1) rho + log(1 - 1/order) - epsilon, vanishes; it increases.
+        shape = np.shape(epsilon)
+        low, high = np.full(shape, math.log(1e-5)), np.full(shape, math.log(1e6))
+        for _ in range(40):
+            middle = (low + high) / 2
+            excess = np.exp(middle)
+            rises = (2 * excess + 1) * self.rho - np.log1p(1 / excess) > epsilon
+            low, high = np.where(rises, low, middle), np.where(rises, middle, high)
+        excess = np.exp(high)
         order = 1 + excess
-        intercept = excess * order * self.rho - np.log(excess) + order * np.log1p(-1 / order)
-        flat = np.ravel(epsilon)
-        exponent = np.empty(flat.shape)
-        for start in range(0, flat.size, 1024):
-            block = slice(start, start + 1024)
-            lines = intercept - excess * flat[block, np.newaxis]
-            exponent[block] = np.minimum(lines.min(axis=1), 0.0)
-        return np.exp(exponent).reshape(np.shape(epsilon)) * (1 + 1e-12) + 5e-324
+        exponent = excess * (order * self.rho - epsilon) - np.log(excess)
+        exponent = np.minimum(exponent + order * np.log1p(-1 / order), 0.0)
+        return np.exp(exponent) * (1 + 1e-12) + 5e-324
 
     def to_zcdp(self):
         """Return itself."""

@@ -1,7 +1,7 @@
 """Privacy profile of objective perturbation with the logistic loss."""
 
-import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
@@ -44,45 +44,55 @@ class JointLogisticDP(Guarantee):
     mu: float
     cap: float = 1.0
 
-    def _lines(self):
-        slopes = np.linspace(0.0, self.cap, 1001)
-        # Between grid slopes the maximum can exceed by (h^2/8) max|f''|.
-        slack = (self.cap / 1000) ** 2 / 8 * (2.0 * self.ratio + self.ratio**2)
-        intercepts = np.log1p(slopes * (1 - slopes) * self.ratio) + (slopes * self.mu) ** 2 / 2
-        knots = np.concatenate([np.linspace(-9.0, 12.0, 701), [40.0]])
-        height = (intercepts + np.outer(knots * self.mu, slopes)).max(axis=1) + slack
-        return knots, height
-
     def _profile(self, epsilon):
-        knots, height = self._lines()
-        flat = np.ravel(np.asarray(epsilon, dtype=float))
-        blocks = np.array_split(flat, max(1, math.ceil(flat.size / 256)))
-        deltas = [self._block_profile(block, knots, height) for block in blocks]
-        return np.concatenate(deltas).reshape(np.shape(epsilon))
-
-    @staticmethod
-    def _block_profile(epsilon, knots, height):
-        e = epsilon.reshape(-1, 1)
-        rise = np.diff(height) / np.diff(knots)
-        # The piece starts where its line crosses epsilon.
+        knots, height, rise, mass, odds = _pieces(self.ratio, self.mu, self.cap)
+        e = np.asarray(epsilon, dtype=float)
+        # The heights increase: from some knot on all pieces lie above epsilon, and the piece
+        # before it starts where its line crosses epsilon.
+        full = np.searchsorted(height, e)
+        top = np.minimum(full, len(knots) - 1)
+        with np.errstate(over="ignore"):
+            delta = mass[top] - np.exp(np.minimum(e - height[top], 0.0)) * odds[top]
+        delta = np.where(full < len(knots), delta, 0.0)
+        is_cut = (full > 0) & (full < len(knots))
+        piece = np.where(is_cut, full - 1, 0)
+        low, high, slope = knots[piece], knots[piece + 1], rise[piece]
         with np.errstate(divide="ignore", invalid="ignore"):
-            crossing = knots[:-1] + (e - height[:-1]) / rise
-        start = np.where(height[:-1] >= e, knots[:-1], np.minimum(crossing, knots[1:]))
-        start = np.where(height[1:] <= e, knots[1:], start)
-        mass = ndtr(-start) - ndtr(-knots[1:])
-        # E[exp(epsilon - a - b Z)] over the piece: complete the square.
-        offset = e - height[:-1] + rise * knots[:-1] + rise**2 / 2
-        with np.errstate(over="ignore", invalid="ignore"):
-            odds = np.exp(offset + log_ndtr(-start - rise)) - np.exp(
-                offset + log_ndtr(-knots[1:] - rise)
-            )
-        pieces = np.where(start < knots[1:], np.maximum(mass - odds, 0.0), 0.0)
-        lost = ndtr(-knots[-1]) + np.where(height[0] > e[:, 0], ndtr(knots[0]), 0.0)
-        delta = (pieces.sum(axis=1) + lost) * (1 + 1e-9) + 1e-15 * (e[:, 0] < height[-1]) + 5e-324
-        return delta
+            start = np.clip(low + (e - height[piece]) / slope, low, high)
+            # E[exp(epsilon - a - b Z)] over the piece: complete the square.
+            offset = e - height[piece] + slope * low + slope**2 / 2
+            part = ndtr(-start) - ndtr(-high)
+            part -= np.exp(offset + log_ndtr(-start - slope))
+            part += np.exp(offset + log_ndtr(-high - slope))
+        delta = np.maximum(delta, 0.0) + np.where(is_cut, np.maximum(part, 0.0), 0.0)
+        above = np.where(full < len(knots), mass[np.maximum(top - 1, 0)], 0.0)
+        lost = ndtr(-knots[-1]) + np.where(height[0] > e, ndtr(knots[0]), 0.0)
+        # Sums over pieces are rounded relative to the mass, not to the difference.
+        return (delta + lost) * (1 + 1e-9) + 1e-14 * above + 1e-15 * (e < height[-1]) + 5e-324
 
     def _claim(self):
         return (
             "The privacy loss of logistic objective perturbation with curvature ratio "
             f"{self.ratio:.6g} and sensitivity ratio {self.mu:.6g}"
         )
+
+
+@lru_cache(maxsize=4096)
+def _pieces(ratio, mu, cap):
+    """Knots of straight lines above ``M``, heights, slopes, and from each knot on the mass and
+    the mean of ``exp(height of the knot - M)``.
+    """
+    slopes = np.linspace(0.0, cap, 1001)
+    # Between grid slopes the maximum can exceed by (h^2/8) max|f''|.
+    slack = (cap / 1000) ** 2 / 8 * (2.0 * ratio + ratio**2)
+    intercepts = np.log1p(slopes * (1 - slopes) * ratio) + (slopes * mu) ** 2 / 2
+    knots = np.concatenate([np.linspace(-9.0, 12.0, 701), [40.0]])
+    height = (intercepts + np.outer(knots * mu, slopes)).max(axis=1) + slack
+    rise = np.diff(height) / np.diff(knots)
+    offset = rise * knots[:-1] + rise**2 / 2
+    odds = np.exp(offset + log_ndtr(-knots[:-1] - rise))
+    odds -= np.exp(offset + log_ndtr(-knots[1:] - rise))
+    total = np.zeros(len(knots))
+    for k in range(len(odds) - 1, -1, -1):
+        total[k] = max(odds[k], 0.0) + np.exp(height[k] - height[k + 1]) * total[k + 1]
+    return knots, height, rise, ndtr(-knots) - ndtr(-knots[-1]), total

@@ -2,63 +2,51 @@
 
 import html
 import json
+import math
 import os
 import sqlite3
-import threading
-import uuid
+import time
 import weakref
 from collections import Counter
-from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
 from fractions import Fraction
-from functools import lru_cache
-from itertools import chain, repeat, starmap
+from itertools import chain, repeat
 from pathlib import Path
 
 from skdp._validation import positive, probability
-from skdp.exceptions import BudgetExceededError
-from skdp.privacy._composition import compose
+from skdp.exceptions import BudgetExceededError, NoConversionError, StaleStreamError
+from skdp.privacy import _ledger_file as file
+from skdp.privacy._composition import ComposedDP, compose, loss_delta, sum_bound
 from skdp.privacy._guarantees import ApproxDP, Guarantee
 
 __all__ = ["BudgetLedger", "LedgerRecord"]
 
-_APPLICATION, _FORMAT = 0x736B6470, 1  # "skdp" in the header of the file, and its version
-_SCHEMA = (
-    "CREATE TABLE budget (ledger TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL)",
-    "CREATE TABLE guarantee (id INTEGER PRIMARY KEY, body TEXT NOT NULL UNIQUE)",
-    "CREATE TABLE charge (id INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL, "
-    "label TEXT NOT NULL, guarantee INTEGER NOT NULL REFERENCES guarantee, pid INTEGER NOT NULL)",
-    "CREATE INDEX charge_guarantee ON charge (guarantee)",
-    f"PRAGMA application_id = {_APPLICATION}",
-    f"PRAGMA user_version = {_FORMAT}",
-)
-# To commit is to remove the rollback journal. EXTRA syncs the folder after that: with FULL, a
-# power cut may bring the journal back, and it undoes an acknowledged charge. (The other kind of
-# journal, a write-ahead log, needs shared memory, which network file systems do not have.)
-_DURABLE = ("PRAGMA synchronous = EXTRA", "PRAGMA fullfsync = ON")
 _PATIENCE = 300.0  # seconds to wait for other processes
+_PAUSES = (0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.025, 0.05)  # between attempts
 _SHOWN = 20  # charges in a view
-
-# One operation at a time in this process, and no fork in the midst of one: a child that inherits
-# an open connection believes in file locks that it does not hold.
-_LOCK = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
-    )
 _IN_MEMORY: "weakref.WeakValueDictionary[str, BudgetLedger]" = weakref.WeakValueDictionary()
 
 
 @dataclass(frozen=True)
 class LedgerRecord:
-    """One accepted charge of a `BudgetLedger`, with its time in UTC."""
+    """One accepted charge of a `BudgetLedger`, with its time in UTC.
+
+    Of a stream, ``guarantee`` covers all its releases up to ``version``, and only the entry that
+    no later one replaced (``is_replaced``) counts. ``team`` is the label of the ledger that was
+    charged.
+    """
 
     id: int
     time: datetime
     label: str
     guarantee: Guarantee
     pid: int
+    team: str = ""
+    stream: str | None = None
+    version: object = None
+    is_replaced: bool = False
 
 
 class BudgetLedger:
@@ -82,6 +70,12 @@ class BudgetLedger:
     delta : float, default=0.0
         Budget, fixed when the ledger is made.
 
+    label : str, default=""
+        Who charges by this object; the history shows it.
+
+    mode : int, default=0o600
+        Permissions of a file that is made, such as 0o660 for a group.
+
     Notes
     -----
     A copy of the file would be a second budget: never go on from a copy or a backup. The first
@@ -100,28 +94,28 @@ class BudgetLedger:
     0.3
     """
 
-    def __init__(self, path=None, epsilon=None, delta=0.0):
+    def __init__(self, path=None, epsilon=None, delta=0.0, *, label="", mode=0o600):
         if epsilon is not None:
             positive(epsilon=epsilon)
             probability(delta=delta)
         elif path is None or delta != 0.0:
             raise ValueError("epsilon must be given, unless the path of a ledger stands alone.")
         self.path = None if path is None else str(Path(path).resolve())
+        self.label = file.clean(label)
         self._key, self._pid, self._memory = None, os.getpid(), None
         if path is None:
+            self._place = file.Place()
             self._memory = sqlite3.connect(":memory:", check_same_thread=False)
             self._memory.isolation_level = None
             weakref.finalize(self, self._memory.close)
-        is_maker = epsilon is not None
-        with self._transaction("IMMEDIATE" if is_maker else "DEFERRED", is_maker) as db:
-            if is_maker and not db.execute("SELECT 1 FROM sqlite_master").fetchone():
-                for statement in _SCHEMA:
-                    db.execute(statement)
-                row = (uuid.uuid4().hex, float(epsilon), float(delta))
-                db.execute("INSERT INTO budget VALUES (?, ?, ?)", row)
-            _check_file(db, path)
-            self._key, self.epsilon, self.delta = _budget(db)
-        if is_maker and (self.epsilon, self.delta) != (epsilon, delta):
+            self._run(lambda db: file.fill(db, epsilon, delta))
+        else:
+            self._place = file.place_of(self.path)
+            if epsilon is not None:
+                file.create(self.path, epsilon, delta, mode)
+            self._run(lambda db: file.check_file(db, path))
+        self._key, self.epsilon, self.delta = self._run(file.budget)
+        if epsilon is not None and (self.epsilon, self.delta) != (epsilon, delta):
             raise ValueError(
                 f"The budget of {path} is epsilon={self.epsilon!r}, delta={self.delta!r} and does "
                 f"not change; got epsilon={epsilon!r}, delta={delta!r}. BudgetLedger(path) alone "
@@ -129,6 +123,11 @@ class BudgetLedger:
             )
         if path is None:
             _IN_MEMORY[self._key] = self
+
+    @property
+    def identity(self):
+        """Random public text that all copies of one ledger share, and no two ledgers."""
+        return self._key
 
     def charge(self, guarantee, label=""):
         """Record ``guarantee``, or raise if the budget cannot bear it.
@@ -148,54 +147,185 @@ class BudgetLedger:
         BudgetExceededError
             If all charges together would exceed the budget. Nothing is recorded.
         """
-        body = _body(guarantee)
-        guarantee = _parse(body)  # what is compared is what is stored
-        with self._transaction("IMMEDIATE") as db:
-            parts = _parts(db)
-            for other, _ in parts[:1]:
-                if (other.adjacency, other.unit) != (guarantee.adjacency, guarantee.unit):
-                    raise ValueError(
-                        f"This ledger counts {other.adjacency} neighbours that differ in one "
-                        f"{other.unit}; got {guarantee.adjacency} and {guarantee.unit}. The two "
-                        "do not add up: keep separate ledgers."
-                    )
-            is_accepted = self._bears([*parts, (guarantee, 1)])
+        self._charge(guarantee, label)
+
+    def charge_stream(self, guarantee, *, stream, version, continues=None, label=""):
+        """Record that all releases of a stream satisfy ``guarantee``, in place of what it had.
+
+        A stream has one entry that counts. Its releases compose for each record, and the record
+        with the largest loss changes from release to release, so that increases of the total
+        cannot be charged one by one.
+
+        Parameters
+        ----------
+        guarantee : Guarantee
+            What all releases of the stream satisfy together, the coming one included.
+
+        stream : str
+            Random name of the stream.
+
+        version : str, int or tuple of these
+            Where the stream stands after the coming release.
+
+        continues : str, int or tuple of these, default=None
+            Version that the coming release continues. None begins the stream.
+
+        label : str, default=""
+            Shown in the history, and as public as the ledger.
+
+        Raises
+        ------
+        StaleStreamError
+            If the entry of the stream has another version than ``continues``: another copy of
+            the stream has gone on. Nothing is recorded.
+
+        BudgetExceededError
+            If all charges together would exceed the budget. Nothing is recorded.
+
+        References
+        ----------
+        Vadhan and Zhang, "Concurrent composition theorems for differential privacy", STOC 2023:
+        a stream among other releases costs no more than after them.
+        """
+        if version is None:
+            raise ValueError("version must say where the stream stands; got None.")
+        self._charge(guarantee, label, stream, version, continues)
+
+    def check(self, guarantee, *, stream=None, continues=None):
+        """Raise what `charge`, or `charge_stream`, would raise now, and record nothing.
+
+        Parameters
+        ----------
+        guarantee : Guarantee
+            As in `charge`.
+
+        stream : str, default=None
+            As in `charge_stream`; None is for `charge`.
+
+        continues : str, int or tuple of these, default=None
+            As in `charge_stream`.
+        """
+        _, guarantee = _checked(guarantee, stream)
+        book = self._run(self._read)
+        if not self._accepts(book, guarantee, stream, continues):
+            raise self._refusal(book, guarantee)
+
+    def _charge(self, guarantee, label, stream=None, version=None, continues=None):
+        body, guarantee = _checked(guarantee, stream)  # what is compared is what is stored
+        row = {"label": file.clean(label), "body": body, "team": self.label}
+        if stream is not None:
+            row |= {"stream": stream, "version": _text(version)}
+        if self._memory is None:
+            self._prepare(guarantee, stream)
+
+        def write(db):
+            book = self._read(db)
+            is_accepted = self._accepts(book, guarantee, stream, continues)
             if is_accepted:
-                db.execute("INSERT OR IGNORE INTO guarantee (body) VALUES (?)", (body,))
-                db.execute(
-                    "INSERT INTO charge (time, label, guarantee, pid) "
-                    "VALUES (?, ?, (SELECT id FROM guarantee WHERE body = ?), ?)",
-                    (datetime.now(UTC).isoformat(), str(label), body, os.getpid()),
-                )
+                file.append(db, book, **row)
+            return is_accepted, book
+
+        is_accepted, book = self._run(write, "IMMEDIATE")
         if not is_accepted:
-            raise BudgetExceededError(
-                f"The budget cannot bear this charge: {guarantee} {self._balance(parts)} "
-                "Nothing was charged."
-            )
+            raise self._refusal(book, guarantee)
+
+    def _prepare(self, guarantee, stream):
+        """Compose before the file is locked: there it is known, if nobody charged meanwhile."""
+        book = self._place.book or self._run(self._read)
+        if all(_neighbours(g) == _neighbours(guarantee) for g, _ in _parts(book, self.delta)[:1]):
+            self._bears_also(book, guarantee, stream)
+
+    def _accepts(self, book, guarantee, stream, continues):
+        """Whether the budget bears the charge; raise if it must not be made in any budget."""
+        for other, _ in _parts(book, self.delta)[:1]:
+            _check_neighbours(other, guarantee)
+        if stream is not None:
+            stored, body = dict(book.streams).get(stream, (None, None))
+            if stored != (None if continues is None else _text(continues)):
+                raise StaleStreamError(
+                    "Another copy of this stream has gone on, or began elsewhere: this ledger "
+                    "does not have the version that the release continues. Nothing was charged."
+                )
+            if body is not None and not _covers(guarantee, file.parse(body)):
+                raise ValueError(
+                    "The guarantee of a stream covers all its releases and does not get smaller; "
+                    f"got {guarantee} Before: {file.parse(body)}"
+                )
+        return self._bears_also(book, guarantee, stream)
+
+    def _bears_also(self, book, guarantee, stream=None):
+        def compare():
+            parts = _parts(book, self.delta, stream)
+            return not self._is_far(parts, guarantee) and self._bears([*parts, (guarantee, 1)])
+
+        return self._answer(book, (guarantee, stream), compare)
+
+    def _answer(self, book, question, find):
+        """Find an answer once: it stays as long as nobody charges."""
+        digest, known = self._place.answers
+        if digest != book.digest:
+            known = {}
+            self._place.answers = (book.digest, known)
+        if question not in known:
+            known[question] = find()
+        return known[question]
+
+    def _refusal(self, book, guarantee):
+        return BudgetExceededError(
+            f"The budget cannot bear this charge: {guarantee} {self._balance(book)} "
+            "Nothing was charged."
+        )
 
     def history(self):
         """List all charges as `LedgerRecord`, oldest first."""
-        with self._transaction() as db:
-            rows = db.execute(
-                "SELECT charge.id, time, label, body, pid FROM charge "
-                "JOIN guarantee ON guarantee.id = charge.guarantee ORDER BY charge.id"
-            ).fetchall()
-        return [
-            LedgerRecord(number, datetime.fromisoformat(time), label, _parse(body), pid)
-            for number, time, label, body, pid in rows
+        self._place.book = None  # so that all digests are compared
+        return self._records()[1]
+
+    def _records(self, newest=None):
+        def look(db):
+            return self._read(db), file.rows(db, newest)
+
+        book, rows = self._run(look)
+        latest = dict(book.streams)
+        return book, [
+            LedgerRecord(
+                number,
+                datetime.fromisoformat(time),
+                label,
+                file.parse(body),
+                pid,
+                team,
+                stream,
+                None if version is None else _version(version),
+                is_replaced=stream in latest and version != latest[stream][0],
+            )
+            for number, time, label, body, pid, team, stream, version, _ in rows
         ]
 
     def spent(self):
         """Compose all charges into an `ApproxDP` at the delta of the budget."""
-        return self._spent(self._current())
+        return self._spent_of(self._run(self._read))
 
     def remaining(self):
         """Return the largest pure `ApproxDP` that is sure to be accepted now."""
-        return self._remaining(self._current())
+        return self._remaining_of(self._run(self._read))
+
+    def _spent_of(self, book):
+        return self._answer(book, "spent", lambda: self._spent(_parts(book, self.delta)))
+
+    def _remaining_of(self, book):
+        def find():
+            return self._remaining(_parts(book, self.delta), self._spent_of(book))
+
+        return self._answer(book, "remaining", find)
 
     def _current(self):
-        with self._transaction() as db:
-            return _parts(db)
+        return _parts(self._run(self._read), self.delta)
+
+    def _read(self, db):
+        book = file.read(db, self._place.book)
+        self._place.book = book
+        return book
 
     def _bears(self, parts):
         # Points add up, exactly and as they are written: 3 times 1e-5 is 3e-5. Pure budgets need
@@ -206,7 +336,10 @@ class BudgetLedger:
             fits = epsilon <= _exact(self.epsilon) and delta <= _exact(self.delta)
             if fits or self.delta == 0.0:
                 return fits
-        return bool(_total(parts).delta_at(self.epsilon) <= self.delta)  # a NaN refuses
+        total = _total(parts)
+        if isinstance(total, ComposedDP) and loss_delta(total, self.epsilon) <= self.delta:
+            return True
+        return bool(total.delta_at(self.epsilon) <= self.delta)  # a NaN refuses
 
     def _spent(self, parts):
         if not parts:
@@ -217,58 +350,72 @@ class BudgetLedger:
             epsilon = min(epsilon, self.epsilon)  # the inverse is rounded up
         return ApproxDP(epsilon, self.delta, adjacency=total.adjacency, unit=total.unit)
 
-    def _remaining(self, parts):
-        spent = self._spent(parts)
+    def _remaining(self, parts, spent):
+        left = float(max(0, _exact(self.epsilon) - _exact(spent.epsilon)))
         # Composition rounds up and discretises, so the difference is tried, and lowered until
         # the ledger would take it.
-        left = float(max(0, _exact(self.epsilon) - _exact(spent.epsilon)))
         for margin in (0.0, 1e-15, 1e-12, 1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0):
             guarantee = ApproxDP(left * (1.0 - margin), adjacency=spent.adjacency, unit=spent.unit)
+            if self._is_far(parts, guarantee, 1.0):
+                continue
             if self._bears([*parts, (guarantee, 1)]):
                 break
         return guarantee
 
-    def _balance(self, parts):
+    def _is_far(self, parts, guarantee, margin=1.01):
+        """Whether a pure guarantee misses the budget by more than another grid could change.
+
+        The loss distribution of what is charged tells it without a new one.
+        """
+        is_pure = isinstance(guarantee, ApproxDP) and guarantee.delta == 0.0
+        if self.delta == 0.0 or not parts or not is_pure or guarantee.epsilon == 0.0:
+            return False
+        total = _total(parts)
+        if not loss_delta(total, self.epsilon) <= self.delta:
+            return False
+        beside = loss_delta(total, self.epsilon, beside=guarantee.epsilon)
+        if not beside > margin * self.delta:
+            return False
+        exact = sum_bound(_total([*parts, (guarantee, 1)]), self.epsilon)
+        return not exact <= self.delta
+
+    def _balance(self, book):
         at = f" at delta={self.delta!r}" if self.delta else ""
         return (
-            f"Of epsilon={self.epsilon!r}{at}, {self._spent(parts).epsilon:.6g} is spent "
-            f"(charges: {sum(n for _, n in parts)}); a pure guarantee of up to "
-            f"epsilon={self._remaining(parts).epsilon!r} is left."
+            f"Of epsilon={self.epsilon!r}{at}, {self._spent_of(book).epsilon:.6g} is spent "
+            f"(charges: {book.last}); a pure guarantee of up to "
+            f"epsilon={self._remaining_of(book).epsilon!r} is left."
         )
 
-    @contextmanager
-    def _transaction(self, mode="DEFERRED", may_create=False):
-        """Yield a connection; commit what the block did, or undo it if the block raised."""
-        with _LOCK, _plain_errors(self.path), self._connection(may_create) as db:
-            for setting in _DURABLE:
-                db.execute(setting)
-            db.execute(f"BEGIN {mode}")
+    def _run(self, work, mode="DEFERRED"):
+        """Return ``work(db)`` of one transaction, and wait where another process has the file."""
+        deadline = time.monotonic() + _PATIENCE
+        for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
             try:
-                if self._key and _budget(db) != (self._key, self.epsilon, self.delta):
-                    raise ValueError(f"Another ledger has taken the place of {self.path}.")
-                yield db
-                db.execute("COMMIT")
-            finally:
-                if db.in_transaction:
-                    db.rollback()
+                with self._transaction(mode) as db:
+                    return work(db)
+            except file.BusyError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(pause)
 
-    def _connection(self, may_create):
-        if self.path is None:
-            if self._memory is None or self._pid != os.getpid():
-                raise RuntimeError(
-                    "A ledger in memory belongs to the process that made it, and this is another "
-                    "one (or the ledger is gone). Give it a path to share it: "
-                    "BudgetLedger('budget.db', epsilon, delta)."
-                )
-            return nullcontext(self._memory)
-        # Only the constructor makes a file: a ledger that vanished is an error and not a fresh
-        # budget. A connection lives for one operation, so that none crosses a fork.
-        uri = f"{Path(self.path).as_uri()}?mode={'rwc' if may_create else 'rw'}"
-        db = sqlite3.connect(uri, uri=True, timeout=_PATIENCE, isolation_level=None)
-        return closing(db)
+    @contextmanager
+    def _transaction(self, mode="DEFERRED"):
+        if self.path is None and (self._memory is None or self._pid != os.getpid()):
+            raise RuntimeError(
+                "A ledger in memory belongs to the process that made it, and this is another "
+                "one (or the ledger is gone). Give it a path to share it: "
+                "BudgetLedger('budget.db', epsilon, delta)."
+            )
+        if self.path is not None:
+            file.check_size(self.path)
+        with file.transaction(self._place, mode, self._memory) as db:
+            if self._key and file.budget(db) != (self._key, self.epsilon, self.delta):
+                raise ValueError(f"Another ledger has taken the place of {self.path}.")
+            yield db
 
     def __reduce__(self):
-        return _restore, (self.path, self._key, self.epsilon, self.delta)
+        return _restore, (self.path, self._key, self.epsilon, self.delta, self.label)
 
     def __copy__(self):
         return self
@@ -282,19 +429,23 @@ class BudgetLedger:
     def __repr__(self):
         # Short and free of folders: estimators show it among their parameters.
         name = "" if self.path is None else f"{Path(self.path).name!r}, "
-        return f"BudgetLedger({name}epsilon={self.epsilon!r}, delta={self.delta!r})"
+        label = f", label={self.label!r}" if self.label else ""
+        return f"BudgetLedger({name}epsilon={self.epsilon!r}, delta={self.delta!r}{label})"
 
     def _view(self):
         """Title, rows of the latest charges and balance, as strings."""
-        records = self.history()
-        rows = [("#", "UTC", "label", "guarantee", "pid")]
-        if len(records) > _SHOWN:
-            rows.append(("...", "", f"{len(records) - _SHOWN} earlier", "", ""))
-        for r in records[-_SHOWN:]:
-            time, label = f"{r.time:%Y-%m-%d %H:%M:%S}", " ".join(r.label.split())
-            rows.append((str(r.id), time, label, str(r.guarantee), str(r.pid)))
-        parts = list(Counter(r.guarantee for r in records).items())
-        return f"Budget ledger {self.path or 'in memory'}", rows, self._balance(parts)
+        book, records = self._records(_SHOWN)
+        team = ("team",) if any(r.team for r in records) else ()
+        rows = [("#", "UTC", *team, "label", "guarantee", "pid")]
+        if book.last > _SHOWN:
+            rows.append(("...", "", *("" for _ in team), f"{book.last - _SHOWN} earlier", "", ""))
+        for r in records:
+            time = f"{r.time:%Y-%m-%d %H:%M:%S}"
+            step = "" if r.stream is None else "(replaced) " if r.is_replaced else "(stream) "
+            cells = (str(r.id), time, *(r.team for _ in team), r.label, f"{step}{r.guarantee}")
+            rows.append((*map(file.clean, cells), str(r.pid)))
+        title = file.clean(f"Budget ledger {self.path or 'in memory'}")
+        return title, rows, file.clean(self._balance(book))
 
     def __str__(self):
         title, rows, balance = self._view()
@@ -315,26 +466,34 @@ class BudgetLedger:
         )
 
 
-def _restore(path, key, epsilon, delta):
+def _restore(path, key, epsilon, delta, label=""):
     """Unpickle without opening anything: a model must predict where its ledger is out of reach."""
     if path is None and key in _IN_MEMORY:
         return _IN_MEMORY[key]
     ledger = BudgetLedger.__new__(BudgetLedger)
-    ledger.path, ledger.epsilon, ledger.delta = path, epsilon, delta
+    ledger.path, ledger.epsilon, ledger.delta, ledger.label = path, epsilon, delta, label
     ledger._key, ledger._memory, ledger._pid = key, None, -1
+    ledger._place = file.Place() if path is None else file.place_of(path)
     return ledger
 
 
-def _body(guarantee):
-    """Canonical JSON, which has neither NaN nor infinity."""
+def _checked(guarantee, stream):
+    """Canonical JSON, which has neither NaN nor infinity, and the guarantee that it restores."""
     if not isinstance(guarantee, Guarantee):
         raise TypeError(f"guarantee must be a Guarantee such as ApproxDP; got {guarantee!r}.")
-    return json.dumps(guarantee.to_dict(), sort_keys=True, allow_nan=False, default=float)
+    if stream is not None and (not isinstance(stream, str) or stream in ("", file.INCREMENT)):
+        raise ValueError("stream must be None or the random name of a stream.")
+    body = json.dumps(guarantee.to_dict(), sort_keys=True, allow_nan=False, default=float)
+    return body, file.parse(body)
 
 
-@lru_cache(maxsize=1024)
-def _parse(body):
-    return Guarantee.from_dict(json.loads(body))
+def _text(version):
+    return json.dumps(version, allow_nan=False)
+
+
+def _version(text):
+    version = json.loads(text)
+    return tuple(version) if isinstance(version, list) else version
 
 
 def _exact(value):
@@ -343,45 +502,54 @@ def _exact(value):
 
 
 def _total(parts):
-    return compose(chain.from_iterable(starmap(repeat, parts)))
+    counts: Counter[Guarantee] = Counter()
+    for guarantee, n in parts:
+        counts[guarantee] += n
+    return compose(counts)
 
 
-def _budget(db):
-    return db.execute("SELECT ledger, epsilon, delta FROM budget").fetchone()
+def _parts(book, delta, without=None):
+    """Distinct guarantees with their counts; of each stream but ``without`` the latest."""
+    bodies = Counter(dict(book.plain))
+    bodies.update(body for name, (_, body) in book.streams if name != without)
+    if delta == 0.0:
+        bodies.update(dict(book.increments))
+    parts = [(file.parse(body), n) for body, n in bodies.items()]
+    if delta > 0.0 and book.increments:
+        parts.append((_plain_sum(book.increments), 1))
+    return parts
 
 
-def _parts(db):
-    """Distinct guarantees with their counts."""
-    rows = db.execute(
-        "SELECT body, n FROM guarantee JOIN "
-        "(SELECT guarantee AS kind, COUNT(*) AS n FROM charge GROUP BY kind) ON kind = id"
-    ).fetchall()
-    # Numbers are given out once and for all, so a gap is a charge that somebody removed.
-    issued = db.execute("SELECT COALESCE(MAX(seq), 0) FROM sqlite_sequence").fetchone()[0]
-    if sum(n for _, n in rows) != issued:
-        raise ValueError(f"The ledger is damaged: it lacks some of its {issued} charges.")
-    return [(_parse(body), n) for body, n in rows]
+def _plain_sum(increments):
+    """One pure guarantee of all: of increases only the sum bounds what one record lost."""
+    guarantees = [(file.parse(body), n) for body, n in increments]
+    total = sum(n * _exact(guarantee.epsilon) for guarantee, n in guarantees)
+    epsilon = float(total)
+    epsilon = epsilon if _exact(epsilon) >= total else math.nextafter(epsilon, math.inf)
+    return replace(guarantees[0][0], epsilon=epsilon)
 
 
-def _check_file(db, path):
-    application, version = (
-        db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
+def _neighbours(guarantee):
+    return guarantee.adjacency, guarantee.unit
+
+
+def _check_neighbours(counted, guarantee):
+    if _neighbours(counted) == _neighbours(guarantee):
+        return
+    advice = f"State it for {counted.adjacency} neighbours and one {counted.unit}."
+    if counted.unit == guarantee.unit and counted.adjacency == "replace-one":
+        try:
+            guarantee.to_replace_one()
+            advice = "Charge guarantee.to_replace_one() instead."
+        except NoConversionError:
+            pass
+    raise ValueError(
+        f"This ledger counts {counted.adjacency} neighbours that differ in one {counted.unit}; "
+        f"got {guarantee.adjacency} and {guarantee.unit}. {advice} Never keep two ledgers for "
+        "one data set: neither would count what the other was charged."
     )
-    if (application, version) != (_APPLICATION, _FORMAT):
-        raise ValueError(f"{path} is not a ledger, or one of a newer version of skdp.")
-    if db.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
-        raise ValueError(f"{path} is damaged.")
 
 
-@contextmanager
-def _plain_errors(path):
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        if path is not None and not os.path.exists(path):
-            raise FileNotFoundError(
-                f"There is no ledger {path}; BudgetLedger(path, epsilon, delta) makes one."
-            ) from error
-        raise OSError(f"The ledger {path} cannot be used: {error}.") from error
-    except sqlite3.DatabaseError as error:
-        raise ValueError(f"{path} is damaged or is not a ledger: {error}.") from error
+def _covers(new, old):
+    """Whether the profile is nowhere lower, up to the rounding of compositions."""
+    return all(new.delta_at(e) >= old.delta_at(e) * 0.999 - 1e-9 for e in (0.0, 0.1, 1.0, 4.0))

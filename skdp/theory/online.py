@@ -393,8 +393,8 @@ class ReleaseAccount:
     >>> twice = once.after(200, scale=0.1)
     >>> print(once.guarantee)
     0.623132-Gaussian differential privacy when replacing one record, by output perturbation.
-    >>> round(twice.guarantee.mu, 4), round(twice.increase_over(once).mu, 4)
-    (0.6981, 0.3147)
+    >>> round(twice.guarantee.mu, 4)
+    0.6981
     """
 
     theta: float
@@ -480,43 +480,16 @@ class ReleaseAccount:
     def guarantee(self):
         """Guarantee of all releases together.
 
-        `GaussianDP`, or a pure `ApproxDP` for K-norm noise.
+        `GaussianDP`, or a pure `ApproxDP` for K-norm noise. A ledger replaces that of an earlier
+        account by it. What it has grown by is no guarantee: another record may be the worst one
+        now, and increases of a pure guarantee, composed otherwise than by their sum, come to less
+        than what one record has paid.
         """
-        return self._guarantee(self._size())
-
-    def increase_over(self, old):
-        """Guarantee that composes with that of an earlier account to that of this one.
-
-        It is what a ledger that was charged the earlier guarantee is still owed. On its own it
-        promises nothing: the last release alone may cost a late record more than this.
-
-        Parameters
-        ----------
-        old : ReleaseAccount
-            From which this one came by `after`.
-
-        Returns
-        -------
-        GaussianDP or ApproxDP
-        """
-        if old._stream() != self._stream() or old.noise != self.noise:
-            raise ValueError("old must be an account of the same recursion and noise.")
-        new, before = self._size(), old._size()
-        if old.n_releases > self.n_releases or old.time > self.time or before > new:
-            raise ValueError("old must be an earlier account than the one it is compared with.")
-        gap = new - before
-        if self.noise == "gaussian":
-            gap = math.sqrt(gap * (new + before))
-        return self._guarantee(gap * (1.0 + 1e-15))
-
-    def _size(self):
         # Reach increases and sums decrease along the groups that are kept.
         total = float(self._spent[0]) if self.n_releases else 0.0
         total *= 1.0 + 1e-15 * (8 + self.n_releases)
-        return math.sqrt(total) if self.noise == "gaussian" else total
-
-    def _guarantee(self, size):
-        kind = GaussianDP if self.noise == "gaussian" else ApproxDP
+        gaussian = self.noise == "gaussian"
+        kind, size = (GaussianDP, math.sqrt(total)) if gaussian else (ApproxDP, total)
         return kind(size, adjacency=self.adjacency, mechanism="output perturbation")
 
 

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -410,6 +411,67 @@ def test_a_pickle_from_elsewhere_has_one_budget_however_often_it_is_read():
     again = pickle.loads(foreign)
     assert again.remaining == 0
     assert_array_equal(again.answer(rows_of(2)), first)
+
+
+def test_a_pickle_that_comes_back_is_answered_as_before_and_at_no_cost():
+    """Values are not kept: they are computed again, with the noise that they had."""
+    predict = Linear(0.3)
+    answers = answers_of(predict, n_queries=3)
+    before = pickle.dumps(answers)
+    first = answers.answer(rows_of(3))
+    after = pickle.dumps(answers)
+    del answers
+    gc.collect()
+    for text, n_computed in ((before, 2), (after, 0)):
+        again = pickle.loads(text)
+        again._predict = predict = Linear(0.3)
+        assert again.remaining == 0
+        assert_array_equal(again.answer(rows_of(2)), first[:2])
+        assert_array_equal(again.answer(rows_of(3)[1::-1]), first[1::-1])
+        assert predict.n_rows == n_computed
+        with pytest.raises(BudgetExceededError, match="0 of n_queries=3"):
+            again.answer(rows_of(1, start=3))
+        del again
+        gc.collect()
+
+
+def test_the_last_copy_may_go_before_the_next_is_read():
+    answers = answers_of(n_queries=3)
+    text = pickle.dumps(answers)
+    _queries._pinned.clear()  # as if another process had written it
+    del answers
+    for number in range(3):
+        gc.collect()
+        pickle.loads(text).answer(rows_of(1, start=number))
+    gc.collect()
+    with pytest.raises(BudgetExceededError, match="0 of n_queries=3"):
+        pickle.loads(text).answer(rows_of(1, start=3))
+
+
+def test_pickles_of_models_that_are_gone_leave_next_to_nothing(repetitions):
+    """Below 10 MB for 10,000 with ten answers each: no values and no model."""
+
+    def live():
+        answers = answers_of(Expansion(np.ones((50, 3)), np.ones(50)), n_queries=10)
+        first = pickle.dumps(answers)
+        answers.answer(rows_of(10))
+        second = pickle.dumps(answers)
+        del answers
+        for text in (first, second):
+            pickle.loads(text).answer(rows_of(2))
+
+    live()
+    n_models = repetitions(10_000, 400)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for _ in range(n_models):
+            live()
+        gc.collect()
+        left = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert left < 900 * n_models + 100_000
 
 
 def test_models_that_nobody_can_reach_are_forgotten():

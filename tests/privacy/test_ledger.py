@@ -184,7 +184,7 @@ def test_the_refusal_says_what_was_asked_and_spent_and_what_is_left(make):
 def test_the_first_charge_fixes_adjacency_and_unit(make):
     ledger = make(10.0)
     ledger.charge(ApproxDP(1.0, adjacency="add-remove", unit="user"))
-    with pytest.raises(ValueError, match=r"got replace-one and user.*keep separate ledgers"):
+    with pytest.raises(ValueError, match=r"got replace-one and user.*Never keep two ledgers"):
         ledger.charge(ApproxDP(1.0, unit="user"))
     with pytest.raises(ValueError, match="one user; got add-remove and record"):
         ledger.charge(ApproxDP(1.0, adjacency="add-remove"))
@@ -421,7 +421,8 @@ def test_a_journal_left_by_a_crash_is_rolled_back(path, tmp_path):
     db.execute("PRAGMA cache_spill = 1")
     db.execute("BEGIN IMMEDIATE")
     for k in range(2000):
-        db.execute("INSERT INTO charge VALUES (NULL, 'now', ?, 1, 0)", (f"half {k}",))
+        row = (f"half {k}", 1, 0)
+        db.execute("INSERT INTO charge (time, label, guarantee, pid) VALUES ('now', ?, ?, ?)", row)
     shutil.copy(f"{path}-journal", f"{crashed}-journal")
     shutil.copy(path, crashed)
     db.rollback()

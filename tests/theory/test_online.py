@@ -13,7 +13,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import zeta
 
-from skdp.privacy import ApproxDP, GaussianDP, compose
+from skdp.privacy import ApproxDP, GaussianDP
 from skdp.theory.online import (
     ReleaseAccount,
     automatic_t0,
@@ -353,14 +353,10 @@ def test_an_account_is_the_largest_total_over_all_positions(mode, noise, adjacen
             scale = 0.1 * time**trend * 10.0 ** rng.uniform(-1, 1)
             slack = rng.choice([0.0, 0.01])
             releases.append((time, scale, slack))
-            before, account = account, account.after(time, scale, slack=slack)
+            account = account.after(time, scale, slack=slack)
             expected = brute_force(releases, created, stream["t0"], noise)
             assert_allclose(size_of(account.guarantee), expected, rtol=1e-11)
             assert size_of(account.guarantee) >= expected * (1.0 - 1e-15)
-            # What the ledger was charged, and what it is charged now.
-            charged = compose([before.guarantee, account.increase_over(before)])
-            assert_allclose(size_of(charged), size_of(account.guarantee), rtol=1e-12)
-            assert size_of(charged) >= size_of(account.guarantee) * (1.0 - 1e-15)
         kind = GaussianDP if noise == "gaussian" else ApproxDP
         assert type(account.guarantee) is kind
         assert account.guarantee.adjacency == adjacency
@@ -414,13 +410,6 @@ def test_accounts_refuse_what_cannot_be_accounted_for():
     for time in (0, 1.5, True, math.nan, "3"):
         with pytest.raises(ValueError, match="time must hold integers of at least 1"):
             start.after(time, 1.0)
-    with pytest.raises(ValueError, match="old must be an earlier account"):
-        start.increase_over(late)
-    with pytest.raises(ValueError, match="old must be an earlier account"):
-        late.increase_over(start.after(10, 0.1))
-    other = ReleaseAccount(noise="k-norm", **PAPER)
-    with pytest.raises(ValueError, match="same recursion and noise"):
-        late.increase_over(other)
     with pytest.raises(ValueError, match="noise must be one of"):
         ReleaseAccount(noise="laplace", **PAPER)
 

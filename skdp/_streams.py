@@ -1,0 +1,87 @@
+"""Which copy of a stream may go on: what a process remembers of every stream it has met."""
+
+import os
+import threading
+from typing import Any
+
+from skdp.exceptions import StaleStreamError
+
+__all__ = ["StreamLine", "new_version", "version_text"]
+
+
+class StreamLine:
+    """What a process remembers of one stream, for all its copies and for as long as it lives.
+
+    Privacy: only the latest version may go on. Two copies that go on with rows of their own would
+    be two streams, and together cost more than their account knows, also if the one that went on
+    first is gone since. A line holds public numbers and no model.
+
+    Parameters
+    ----------
+    version : (int, bytes)
+        How often the stream has gone on, and what tells this time from others.
+
+    Attributes
+    ----------
+    charged : dict or None
+        Where a release failed after its charge: versions that the ledger may have of the stream,
+        oldest first, and the account that belongs to each.
+    """
+
+    __slots__ = ("charged", "lock", "version")
+
+    def __init__(self, version):
+        self.version, self.lock = version, threading.RLock()
+        self.charged: dict[tuple[int, bytes], Any] | None = None
+
+    @classmethod
+    def of(cls, token, version):
+        """Return the line of a token, which learns of a version.
+
+        A later one went on in another process and is back; of two that went on as often, the
+        first to be met stays.
+        """
+        with _lock:
+            line = _lines.get(token)
+            if line is None:
+                line = _lines[token] = cls(version)
+            elif version[0] > line.version[0]:
+                line.version, line.charged = version, None
+        return line
+
+    def remember(self, version, charged):
+        """Take up from a pickle what the ledger may have."""
+        if charged and version == self.version:
+            self.charged = {**charged, **(self.charged or {})}
+
+    def check(self, version):
+        """Refuse to go on with a version that is not the latest."""
+        if version != self.version:
+            raise StaleStreamError(
+                "This copy of the stream is stale: another one has gone on. Two streams from "
+                "one would cost more than is accounted for; call fit to start afresh."
+            )
+
+
+def new_version(version):
+    """Version of a stream that goes on, unlike that of any copy."""
+    return version[0] + 1, os.urandom(16)
+
+
+def version_text(version):
+    """Name of a version in a ledger; None before the first."""
+    return f"{version[0]}-{version[1].hex()}" if version[0] else None
+
+
+_lines: dict[bytes, StreamLine] = {}
+_lock = threading.Lock()
+if hasattr(os, "register_at_fork"):
+
+    def _free_locks():
+        global _lock
+        _lock = threading.Lock()
+        for line in _lines.values():
+            line.lock = threading.RLock()
+
+    # Threads that hold a lock do not come along.
+    os.register_at_fork(after_in_child=_free_locks)

@@ -1,0 +1,452 @@
+"""The file of a `BudgetLedger`: who may use it when, what it holds, and whether it is whole."""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import re
+import sqlite3
+import tempfile
+import threading
+import time
+import unicodedata
+import uuid
+import weakref
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+
+from skdp.privacy._guarantees import ApproxDP, Guarantee
+
+_APPLICATION, _FORMAT = 0x736B6470, 2  # "skdp" in the header of the file, and its version
+_SCHEMA = (
+    "CREATE TABLE budget (ledger TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL)",
+    "CREATE TABLE guarantee (id INTEGER PRIMARY KEY, body TEXT NOT NULL UNIQUE)",
+    "CREATE TABLE charge (id INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL, "
+    "label TEXT NOT NULL, guarantee INTEGER NOT NULL REFERENCES guarantee, pid INTEGER NOT NULL)",
+    "CREATE INDEX charge_guarantee ON charge (guarantee)",
+    f"PRAGMA application_id = {_APPLICATION}",
+    "PRAGMA user_version = 1",
+)
+# What format 2 adds: who charged, which stream the charge is a step of and how far it covers it,
+# and a digest of this row and all before it.
+_SECOND = (
+    "ALTER TABLE charge ADD COLUMN team TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE charge ADD COLUMN stream TEXT",
+    "ALTER TABLE charge ADD COLUMN version TEXT",
+    "ALTER TABLE charge ADD COLUMN digest BLOB",
+    f"PRAGMA user_version = {_FORMAT}",
+)
+_ROWS = {
+    1: "charge.id, time, label, body, pid, '', NULL, NULL, NULL",
+    2: "charge.id, time, label, body, pid, team, stream, version, digest",
+}
+# To commit is to remove the rollback journal. EXTRA syncs the folder after that: with FULL, a
+# power cut may bring the journal back, and it undoes an acknowledged charge. (The other kind of
+# journal, a write-ahead log, needs shared memory, which network file systems do not have.)
+_DURABLE = ("PRAGMA synchronous = EXTRA", "PRAGMA fullfsync = ON")
+_COMMIT_PATIENCE = 0.2  # seconds in which readers have to finish; then the writer steps back
+_RESERVED, _BEING_MADE = b"0", 2.0  # where hard links are missing: content, and seconds for it
+
+# Releases of online kernel regression in files of format 1, which had one entry each: no stream
+# has this name.
+INCREMENT = "increment"
+
+
+# Who may use the file when
+
+
+class _ForkGate:
+    """Lets a fork wait until no connection is open in this process.
+
+    A child that inherits an open connection believes in file locks that it does not hold. An
+    operation is over within milliseconds: nothing waits for another process inside it.
+    """
+
+    def __init__(self):
+        self._reset()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=self._close, after_in_parent=self._open, after_in_child=self._in_child
+            )
+
+    def _reset(self):
+        self._changed = threading.Condition()
+        self._inside: Counter[int] = Counter()
+        self._is_closed = False
+
+    @contextmanager
+    def operation(self):
+        me = threading.get_ident()
+        with self._changed:
+            while self._is_closed and not self._inside[me]:
+                self._changed.wait()
+            self._inside[me] += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._inside[me] -= 1
+                self._inside += Counter()  # forget who left
+                self._changed.notify_all()
+
+    def _close(self):
+        self._changed.acquire()
+        self._is_closed = True
+        while set(+self._inside) - {threading.get_ident()}:
+            self._changed.wait()
+
+    def _open(self):
+        self._is_closed = False
+        self._changed.notify_all()
+        self._changed.release()
+
+    def _in_child(self):
+        self._reset()
+        for place in list(_PLACES):
+            place.lock = threading.RLock()
+
+
+class Place:
+    """Where a ledger is: its lock in this process, and what was last read there."""
+
+    def __init__(self, path=None):
+        self.path = path
+        self.lock = threading.RLock()
+        self.book: Book | None = None
+        self.answers: tuple[bytes, dict] = (b"", {})
+        _PLACES.add(self)
+
+
+_PLACES: "weakref.WeakSet[Place]" = weakref.WeakSet()
+_BY_PATH: "weakref.WeakValueDictionary[str, Place]" = weakref.WeakValueDictionary()
+_GATE = _ForkGate()
+
+
+def place_of(path):
+    """The one `Place` of a path in this process."""
+    return _BY_PATH.setdefault(path, Place(path))
+
+
+class BusyError(OSError):
+    """Another process has the file just now."""
+
+
+@contextmanager
+def transaction(place, mode, memory=None):
+    """Yield a connection; commit what the block did, or undo it if the block raised."""
+    with _GATE.operation(), place.lock, _plain_errors(place.path):
+        db = _connect(place.path) if memory is None else memory
+        try:
+            for setting in _DURABLE:
+                db.execute(setting)
+            db.execute(f"BEGIN {mode}")
+            try:
+                yield db
+                _commit(db)
+            finally:
+                if db.in_transaction:
+                    db.rollback()
+        finally:
+            if memory is None:
+                db.close()
+
+
+def _connect(path):
+    # Only `create` makes a file: a ledger that vanished is an error and not a fresh budget. A
+    # connection lives for one operation, so that none crosses a fork, and it never waits.
+    uri = f"{Path(path).as_uri()}?mode=rw"
+    return sqlite3.connect(uri, uri=True, timeout=0.0, isolation_level=None)
+
+
+def _commit(db):
+    deadline = time.monotonic() + _COMMIT_PATIENCE
+    while True:
+        try:
+            db.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            if not _is_busy(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.002)
+        else:
+            return
+
+
+def _is_busy(error):
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+@contextmanager
+def _plain_errors(path):
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if path is not None and not os.path.exists(path):
+            raise FileNotFoundError(_missing(path)) from error
+        kind = BusyError if _is_busy(error) else OSError
+        raise kind(f"The ledger {path} cannot be used: {error}.") from error
+    except sqlite3.DatabaseError as error:
+        raise ValueError(f"{path} is damaged or is not a ledger: {error}.") from error
+
+
+def _missing(path):
+    folder = Path(path).parent
+    if not folder.is_dir():
+        return f"There is no ledger {path}, nor the folder {folder}: make the folder first."
+    return f"There is no ledger {path}; BudgetLedger(path, epsilon, delta) makes one."
+
+
+# What makes it
+
+
+def fill(db, epsilon, delta):
+    """Make an empty database a ledger without charges."""
+    for statement in (*_SCHEMA, *_SECOND):
+        db.execute(statement)
+    row = (uuid.uuid4().hex, float(epsilon), float(delta))
+    db.execute("INSERT INTO budget VALUES (?, ?, ?)", row)
+
+
+def create(path, epsilon, delta, mode):
+    """Make the file unless there is one: whole under another name, then put in its place."""
+    if os.path.lexists(path):
+        return
+    folder = Path(path).parent
+    try:
+        handle, name = tempfile.mkstemp(prefix=".", suffix=".ledger", dir=folder)
+    except OSError as error:
+        if not folder.is_dir():
+            raise FileNotFoundError(_missing(path)) from error
+        raise OSError(f"The ledger {path} cannot be made: {error.strerror}.") from error
+    os.close(handle)
+    try:
+        with transaction(Place(name), "IMMEDIATE") as db:
+            fill(db, epsilon, delta)
+        os.chmod(name, mode)
+        with contextlib.suppress(FileExistsError):  # another maker was first, and wins
+            _put(name, path)
+        _sync(folder)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+
+
+def _put(name, path):
+    """Give the file its name, or raise FileExistsError."""
+    try:
+        os.link(name, path)
+    except FileExistsError:
+        raise
+    except (OSError, AttributeError):  # no hard links here
+        reservation = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        os.write(reservation, _RESERVED)
+        os.close(reservation)
+        os.replace(name, path)
+
+
+def _sync(folder):
+    """Have the name on disk before a charge relies on it."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # systems where a folder cannot be opened
+        return
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EBADF):
+            raise
+    finally:
+        os.close(handle)
+
+
+# Whether it is whole
+
+
+def check_size(path):
+    """Refuse an empty file, which would otherwise pass for a database without tables."""
+    deadline = time.monotonic() + _BEING_MADE
+    while (size := _size_on_disk(path)) == len(_RESERVED) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if size == 0:
+        raise ValueError(
+            f"{path} is empty and is not a ledger; if it was one, its charges are lost. A ledger "
+            "is made only where there is no file."
+        )
+
+
+def _size_on_disk(path):
+    try:
+        return os.stat(path).st_size
+    except OSError:  # the connection says it better
+        return -1
+
+
+def check_file(db, path):
+    """Refuse what is no ledger, of a newer version, or damaged."""
+    application, version = (_pragma(db, name) for name in ("application_id", "user_version"))
+    if application != _APPLICATION or version not in _ROWS:
+        raise ValueError(f"{path} is not a ledger, or one of a newer version of skdp.")
+    if db.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
+        raise ValueError(f"{path} is damaged.")
+
+
+def _pragma(db, name):
+    return db.execute(f"PRAGMA {name}").fetchone()[0]
+
+
+def budget(db):
+    """Identity, epsilon and delta."""
+    return db.execute("SELECT ledger, epsilon, delta FROM budget").fetchone()
+
+
+# What it holds
+
+
+@dataclass(frozen=True)
+class Book:
+    """All charges up to one of them, as far as composition cares."""
+
+    start: bytes
+    last: int = 0
+    digest: bytes = b""
+    plain: tuple[tuple[str, int], ...] = ()  # body of a guarantee, how often it was charged
+    increments: tuple[tuple[str, int], ...] = ()
+    streams: tuple[tuple[str, tuple[str, str]], ...] = ()  # token: version, body
+
+
+def read(db, known=None):
+    """Return the `Book` of the file; what ``known`` holds already is not read again."""
+    start = _start(db)
+    if known is None or known.start != start or not _still_holds(db, known):
+        known = Book(start, digest=start)
+    issued = db.execute("SELECT COALESCE(MAX(seq), 0) FROM sqlite_sequence").fetchone()[0]
+    n_rows = db.execute("SELECT COUNT(*) FROM charge").fetchone()[0]
+    # Numbers are given out once and for all, so a gap is a charge that somebody removed.
+    if n_rows != issued:
+        raise ValueError(f"The ledger is damaged: it lacks some of its {issued} charges.")
+    if issued == known.last:
+        return known
+    version = _pragma(db, "user_version")
+    plain, increments = Counter(dict(known.plain)), Counter(dict(known.increments))
+    streams, digest, last = dict(known.streams), known.digest, known.last
+    for row in _select(db, version, known.last):
+        last, body, stream = row[0], row[3], row[6]
+        digest = _digest(digest, row)
+        if version > 1 and digest != row[8]:
+            raise ValueError(f"The ledger is damaged: charge {last} or one before it was edited.")
+        if stream is None:
+            plain[body] += 1
+        elif stream == INCREMENT:
+            increments[body] += 1
+        else:
+            streams[stream] = (row[7], body)
+    if last != issued:
+        raise ValueError(f"The ledger is damaged: it lacks some of its {issued} charges.")
+    return Book(
+        start,
+        last,
+        digest,
+        tuple(plain.items()),
+        tuple(increments.items()),
+        tuple(streams.items()),
+    )
+
+
+def rows(db, newest=None):
+    """All charges, or the ``newest`` ones, as they stand in the file, oldest first."""
+    last = db.execute("SELECT COALESCE(MAX(id), 0) FROM charge").fetchone()[0]
+    after = 0 if newest is None else max(0, last - newest)
+    return list(_select(db, _pragma(db, "user_version"), after))
+
+
+def append(db, book, *, label, body, team, stream=None, version=None):
+    """Write one charge, and return its number and digest; the transaction is the caller's."""
+    if _pragma(db, "user_version") == 1:
+        _migrate(db, book.start)
+    db.execute("INSERT OR IGNORE INTO guarantee (body) VALUES (?)", (body,))
+    now = datetime.now(UTC).isoformat()
+    row = (book.last + 1, now, label, body, os.getpid(), team, stream, version)
+    digest = _digest(book.digest, row)
+    db.execute(
+        "INSERT INTO charge (id, time, label, guarantee, pid, team, stream, version, digest) "
+        "VALUES (?, ?, ?, (SELECT id FROM guarantee WHERE body = ?), ?, ?, ?, ?, ?)",
+        (*row, digest),
+    )
+    return row[0], digest
+
+
+def _start(db):
+    return hashlib.sha256(json.dumps(budget(db)).encode()).digest()
+
+
+def _digest(before, row):
+    return hashlib.sha256(before + json.dumps(row[:8]).encode()).digest()
+
+
+def _still_holds(db, known):
+    if known.last == 0:
+        return True
+    if _pragma(db, "user_version") == 1:
+        return False  # without digests all is read, and it is written soon
+    row = db.execute("SELECT digest FROM charge WHERE id = ?", (known.last,)).fetchone()
+    return row == (known.digest,)
+
+
+def _select(db, version, after):
+    found = db.execute(
+        f"SELECT {_ROWS[version]} FROM charge JOIN guarantee ON guarantee.id = charge.guarantee "
+        "WHERE charge.id > ? ORDER BY charge.id",
+        (after,),
+    )
+    if version > 1:
+        return found
+    return ((*r[:6], INCREMENT if _is_increment(r[3]) else None, *r[7:]) for r in found)
+
+
+def _migrate(db, digest):
+    """Turn a file of format 1 into one of format 2."""
+    old = rows(db)
+    for statement in _SECOND:
+        db.execute(statement)
+    for row in old:
+        digest = _digest(digest, row)
+        db.execute(
+            "UPDATE charge SET stream = ?, digest = ? WHERE id = ?", (row[6], digest, row[0])
+        )
+
+
+def _is_increment(body):
+    """Whether a charge of format 1 is owed over another one, and promises nothing alone."""
+    guarantee = parse(body)
+    return (
+        isinstance(guarantee, ApproxDP)
+        and (guarantee.delta, guarantee.refined) == (0.0, None)
+        and (guarantee.mechanism, guarantee.source) == ("output perturbation", "")
+    )
+
+
+@lru_cache(maxsize=16384)
+def parse(body):
+    """Guarantee from its JSON."""
+    return Guarantee.from_dict(json.loads(body))
+
+
+_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)?")
+_JOINERS = "\u200c\u200d"  # some scripts need them
+
+
+def clean(text):
+    """Text on one line that can neither steer a terminal nor turn the line around."""
+    kept = []
+    for character in _ESCAPES.sub("", str(text)):
+        category = unicodedata.category(character)
+        if category in ("Cc", "Zl", "Zp"):
+            kept.append(" ")
+        elif category not in ("Cf", "Cs") or character in _JOINERS:
+            kept.append(character)
+    return " ".join("".join(kept).split())

@@ -1,0 +1,48 @@
+"""What a process remembers of streams: which of several copies may go on."""
+
+import os
+
+import pytest
+
+from skdp._streams import StreamLine, new_version, version_text
+from skdp.exceptions import StaleStreamError
+
+
+def test_the_latest_version_may_go_on_whichever_copy_has_it():
+    token, first = os.urandom(16), (0, b"")
+    second = new_version(first)
+    line = StreamLine.of(token, first)
+    line.check(first)
+    assert StreamLine.of(token, second) is StreamLine.of(token, first) is line
+    line.check(second)
+    with pytest.raises(StaleStreamError, match="This copy of the stream is stale"):
+        line.check(first)
+    StreamLine.of(os.urandom(16), first).check(first)  # another stream
+
+
+def test_of_two_that_went_on_apart_the_first_to_be_met_stays():
+    token, first = os.urandom(16), (0, b"")
+    here, there = new_version(first), new_version(first)
+    assert here != there and version_text(here) != version_text(there)
+    line = StreamLine.of(token, here)
+    with pytest.raises(StaleStreamError):
+        StreamLine.of(token, there).check(there)
+    line.check(here)
+
+
+def test_what_the_ledger_may_have_is_forgotten_when_the_stream_goes_on():
+    token, version = os.urandom(16), new_version((0, b""))
+    line = StreamLine.of(token, version)
+    failed, older = new_version(version), new_version(version)
+    line.charged = {failed: "account"}
+    line.remember(version, {older: "another"})  # of a pickle
+    assert list(line.charged) == [older, failed]
+    line.remember((7, b"elsewhere"), {older: "another"})
+    assert list(line.charged) == [older, failed]
+    StreamLine.of(token, new_version(version))
+    assert line.charged is None
+
+
+def test_before_the_first_charge_a_version_has_no_name():
+    assert version_text((0, b"")) is None
+    assert version_text((3, b"\x01\xff")) == "3-01ff"
