@@ -354,8 +354,13 @@ class Alone:
     def __init__(self, n_nodes):
         self.n_nodes = n_nodes
 
-    def rows(self, start, stop, mine, heard):
-        return np.broadcast_to(np.eye(len(mine)), (stop - start, len(mine), len(mine)))
+    size = 0  # of its matrices, which are nothing to speak of
+
+    def mixer(self, mine, heard):
+        return self
+
+    def __call__(self, start, stop):
+        return [np.eye(self.n_nodes)] * (stop - start)
 
 
 def exact_sums(
