@@ -46,7 +46,7 @@ _MOST_NODES = 2**20
 _MOST_LINKS = 2**24
 _MOST_PAIRS = 2**33  # of nodes, each of which is drawn
 _MOST_NUMBERS = 2**28  # in matrices
-_DENSE_NODES = 256  # up to here a multiplication with a dense matrix is as quick
+_DENSE_NODES = 64  # up to here a dense matrix mixes as fast
 _DENSE_GAP = 1024
 _PAIRS_AT_ONCE = 2**20
 

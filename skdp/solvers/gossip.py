@@ -293,7 +293,8 @@ def run_gossip(
     scratch = np.empty_like(released)
     length = max(1, min(256, _BLOCK // per_round))
     starts = [(p, start) for p in range(n_passes) for start in range(0, n_rounds, length)]
-    kept, room = {}, _KEPT if n_passes > 1 else 0
+    kept: dict[int, Any] = {}
+    room = _KEPT if n_passes > 1 else 0
     for p, start in starts:
         block = schedule[start : start + length]
         first = state.time + p * n_rounds + start
