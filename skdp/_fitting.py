@@ -1,16 +1,16 @@
 """What the estimators share: checks of the budget, the charge, failures that change nothing."""
 
+import os
 import warnings
-from collections.abc import Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import numpy as np
-from scipy.sparse import issparse
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from skdp._validation import one_of, positive, probability
+from skdp._inputs import checked_rows
+from skdp._random import check_random_state
+from skdp._validation import one_of, plain, positive, probability, shown
 from skdp.exceptions import PrivacyWarning
 from skdp.mechanisms import additive_law
 from skdp.privacy import ADJACENCIES, BudgetLedger, GaussianDP, gaussian_mu
@@ -22,9 +22,8 @@ __all__ = [
     "charge",
     "check_budget",
     "check_unchanged",
-    "encode_labels",
-    "finite_sums",
     "frozen_params",
+    "ledger_of",
     "unchanged_on_error",
 ]
 
@@ -58,8 +57,9 @@ class LinearPredictions:
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        scores = np.asarray(X @ self.coef_.T) + self.intercept_
+        X = checked_rows(self, X)
+        with np.errstate(all="ignore"):  # a warning would tell huge rows from others
+            scores = np.asarray(X @ self.coef_.T) + self.intercept_
         return scores[:, 0] if len(self.intercept_) == 1 else scores
 
     def predict(self, X):
@@ -79,12 +79,29 @@ class LinearPredictions:
 
 
 def check_budget(estimator, *, epsilon=None):
-    """Check ``epsilon``, ``delta``, ``adjacency`` and ``ledger``."""
+    """Check ``epsilon``, ``delta``, ``adjacency``, ``random_state`` and ``ledger``."""
     positive(epsilon=estimator.epsilon if epsilon is None else epsilon)
     probability(delta=estimator.delta)
     one_of(ADJACENCIES, adjacency=estimator.adjacency)
-    if estimator.ledger is not None and not isinstance(estimator.ledger, BudgetLedger):
-        raise ValueError(f"ledger must be None or a BudgetLedger; got {estimator.ledger!r}.")
+    check_random_state(estimator.random_state)
+    ledger_of(estimator)
+
+
+def ledger_of(estimator):
+    """Ledger of an estimator, opened where it gives a path; None if it has none.
+
+    A path must name a ledger that exists: what a slip of the pen would make is a fresh budget.
+    """
+    ledger = estimator.ledger
+    if ledger is None or isinstance(ledger, BudgetLedger):
+        return ledger
+    if isinstance(ledger, str | os.PathLike):
+        with suppress(FileNotFoundError):
+            return BudgetLedger(ledger)
+    raise ValueError(
+        "ledger must be None, a BudgetLedger or the path of one that exists "
+        f"(BudgetLedger(path, epsilon, delta) makes it); got {shown(ledger)}."
+    )
 
 
 def frozen_params(estimator):
@@ -98,8 +115,8 @@ def check_unchanged(estimator, params):
         now = _frozen(getattr(estimator, name))
         if now is not before and now != before:
             raise ValueError(
-                f"{name} must not change within a stream, it was {before!r}; call fit to "
-                f"start another one; got {getattr(estimator, name)!r}."
+                f"{name} must not change within a stream, it was {shown(before)}; call fit to "
+                f"start another one; got {shown(getattr(estimator, name))}."
             )
 
 
@@ -108,29 +125,27 @@ def _frozen(value):
         value = value.toarray()
     if isinstance(value, list | tuple | np.ndarray):
         return tuple(np.asarray(value).ravel().tolist())
-    return value
-
-
-def finite_sums(X):
-    """Sum repeated entries of a sparse matrix, which may overflow although each is finite."""
-    if issparse(X) and not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-        if not np.isfinite(X.data).all():
-            raise ValueError("X must be finite, also where repeated entries are summed.")
-    return X
+    return plain(value)
 
 
 @contextmanager
 def unchanged_on_error(estimator):
-    """Leave a fitted model whole if a new fit fails, what validation stores included."""
+    """Leave a fitted model whole if a new fit fails, what validation stores included.
+
+    Within the block parameters are Python's own numbers, and floating point is silent: a warning
+    about an overflow would depend on the data.
+    """
     before = dict(vars(estimator))
+    given = estimator.get_params(deep=False)
+    vars(estimator).update({name: plain(value) for name, value in given.items()})
     try:
-        yield
+        with np.errstate(all="ignore"):
+            yield
     except BaseException:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
+    vars(estimator).update(given)
 
 
 def additive_refinement(target, size):
@@ -145,7 +160,8 @@ def additive_refinement(target, size):
 
 def charge(estimator, guarantee):
     """Charge the ledger, if there is one, before the data are used."""
-    if estimator.ledger is None:
+    ledger = ledger_of(estimator)
+    if ledger is None:
         return
     if estimator.random_state is not None:
         warnings.warn(
@@ -154,45 +170,4 @@ def charge(estimator, guarantee):
             PrivacyWarning,
             stacklevel=3,
         )
-    estimator.ledger.charge(guarantee, label=type(estimator).__name__)
-
-
-def encode_labels(y, classes):
-    """Classes in order, and the position of each label among them.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n_samples,)
-
-    classes : iterable of labels or None
-        None takes the labels present.
-
-    Returns
-    -------
-    classes : ndarray
-
-    codes : ndarray of int, shape (n_samples,)
-    """
-    if classes is None:
-        check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
-    else:
-        if isinstance(classes, str) or not isinstance(classes, Iterable):
-            raise ValueError(f"classes must be a list of labels or None; got {classes!r}.")
-        given = list(classes)
-        if len(given) < 2:
-            raise ValueError(f"classes must hold at least 2 classes; got {given!r}.")
-        try:
-            classes = np.unique(np.asarray(given))
-        except TypeError:
-            raise ValueError(f"classes must hold labels of one type; got {given!r}.") from None
-        if len(classes) != len(given):
-            raise ValueError(f"classes must hold distinct labels; got {classes.tolist()!r}.")
-        codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-        if (classes[codes] != y).any():
-            raise ValueError(f"classes must list every label of y; got {classes.tolist()!r}.")
-    if len(classes) < 2:
-        raise ValueError(
-            "classes must hold at least 2 classes, or y if classes is None; got 1 class."
-        )
-    return classes, codes
+    ledger.charge(guarantee, label=type(estimator).__name__)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp._validation import one_of, positive
+from skdp._validation import one_of, positive, shown
 
 __all__ = [
     "LOSSES",
@@ -112,14 +112,14 @@ def residual_slope(loss, width, y_bounds):
     relative = _WIDTHS[loss]
     if not (isinstance(width, str) and width == "auto") and loss != "absolute":
         if isinstance(width, str):
-            raise ValueError(f"width must be 'auto' or a positive number; got {width!r}.")
+            raise ValueError(f"width must be 'auto' or a positive number; got {shown(width)}.")
         positive(width=width)
         low, high = map(float, y_bounds)
         relative = float(width) / (high / 2 - low / 2)
         if not 1e-6 <= relative <= 1e6:
             raise ValueError(
                 "width must be between 1e-6 and 1e6 times half the range of y_bounds; "
-                f"got {width!r}."
+                f"got {shown(width)}."
             )
     if loss in ("absolute", "epsilon_insensitive"):
         return ResidualSlope(1.0, dead=relative)

@@ -37,7 +37,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-__all__ = ["NoiseSource", "noise_source", "seed_sequence"]
+__all__ = ["NoiseSource", "check_random_state", "noise_source", "seed_sequence"]
 
 # The float path errs by less than this in units of the scale. It is used only while at least
 # 45 significant bits of the uniform u are known, hence for u > 2**-18 and quantiles below 13:
@@ -496,13 +496,29 @@ def seed_sequence(random_state) -> np.random.SeedSequence:
         return np.random.SeedSequence(random_state.integers(2**63, size=4).tolist())
     if isinstance(random_state, np.random.RandomState):
         return np.random.SeedSequence(random_state.randint(2**31 - 1, size=8).tolist())
+    if random_state is None:
+        raise ValueError("random_state must not be None where a seed is asked for; got None.")
+    check_random_state(random_state)
+    return np.random.SeedSequence(int(random_state))
+
+
+def check_random_state(random_state):
+    """Check what `noise_source` takes from users, without advancing a generator.
+
+    Parameters
+    ----------
+    random_state : None, int, RandomState or Generator
+    """
+    if random_state is None or isinstance(
+        random_state, np.random.Generator | np.random.RandomState
+    ):
+        return
     is_int = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
     if not is_int or random_state < 0:
         raise ValueError(
             "random_state must be None, a non-negative int, a RandomState or a Generator; "
-            f"got {random_state!r}."
+            f"got {random_state!r:.80}."
         )
-    return np.random.SeedSequence(int(random_state))
 
 
 def noise_source(random_state=None) -> NoiseSource:

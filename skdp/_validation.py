@@ -1,20 +1,66 @@
 """Named checks of parameters: the message gives the name, the rule and the value."""
 
+import functools
 import math
-from numbers import Real
+import re
+from numbers import Integral, Real
 
 import numpy as np
 
 __all__ = [
+    "between",
     "boolean",
     "check_y_bounds",
     "finite",
     "non_negative",
     "one_of",
+    "plain",
+    "plain_arguments",
     "positive",
     "positive_int",
     "probability",
+    "shown",
 ]
+
+_SHOWN = 80  # characters of a value in a message
+
+
+def shown(value):
+    """Value of a parameter as a message shows it: on one line, and not longer than that."""
+    try:
+        text = re.sub(r"\s+", " ", repr(value))
+    except Exception:  # somebody else's object
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+def plain(value):
+    """Python's own number for any other real number, also within lists and tuples.
+
+    Single precision would otherwise spread into every product with it, and what it misses is more
+    than the errors that certificates allow for.
+    """
+    if type(value) in (list, tuple):
+        return type(value)(map(plain, value))
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if type(value) in (bool, int, float) or not isinstance(value, Real):
+        return value
+    try:
+        return int(value) if isinstance(value, Integral) else float(value)
+    except (OverflowError, ValueError):
+        return value  # the check of the parameter says what is wrong
+
+
+def plain_arguments(function):
+    """Decorate a function of numbers: it takes `plain` ones, whatever the caller has."""
+
+    @functools.wraps(function)
+    def of_plain(*args, **kwargs):
+        return function(*map(plain, args), **{name: plain(v) for name, v in kwargs.items()})
+
+    of_plain.takes_plain_numbers = True  # type: ignore[attr-defined]
+    return of_plain
 
 
 def _check(rule, holds, named):
@@ -25,7 +71,7 @@ def _check(rule, holds, named):
         except OverflowError:
             valid = False
         if not valid:
-            raise ValueError(f"{name} must be {rule}; got {value!r}.")
+            raise ValueError(f"{name} must be {rule}; got {shown(value)}.")
 
 
 def finite(**named):
@@ -48,11 +94,20 @@ def probability(**named):
     _check("at least 0 and less than 1", lambda v: 0.0 <= v < 1.0, named)
 
 
+def between(low, high, **named):
+    """Check that each value is a number from ``low`` to ``high``."""
+    _check(f"between {_short(low)} and {_short(high)}", lambda v: low <= v <= high, named)
+
+
+def _short(number):
+    return re.sub(r"e([+-])0*", lambda match: "e" + match[1].strip("+"), f"{number:g}")
+
+
 def boolean(**named):
     """Check that each value is a truth value."""
     for name, value in named.items():
         if not isinstance(value, bool | np.bool_):
-            raise ValueError(f"{name} must be True or False; got {value!r}.")
+            raise ValueError(f"{name} must be True or False; got {shown(value)}.")
 
 
 def positive_int(**named):
@@ -60,7 +115,7 @@ def positive_int(**named):
     for name, value in named.items():
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
         if not whole or value < 1:
-            raise ValueError(f"{name} must be a positive int; got {value!r}.")
+            raise ValueError(f"{name} must be a positive int; got {shown(value)}.")
 
 
 def one_of(options, **named):
@@ -68,7 +123,7 @@ def one_of(options, **named):
     for name, value in named.items():
         if not isinstance(value, str) or value not in options:
             listed = ", ".join(repr(option) for option in options)
-            raise ValueError(f"{name} must be one of {listed}; got {value!r}.")
+            raise ValueError(f"{name} must be one of {listed}; got {shown(value)}.")
 
 
 def check_y_bounds(y_bounds):
@@ -76,7 +131,9 @@ def check_y_bounds(y_bounds):
     try:
         low, high = y_bounds
     except (TypeError, ValueError):
-        raise ValueError(f"y_bounds must be two numbers (low, high); got {y_bounds!r}.") from None
+        raise ValueError(
+            f"y_bounds must be two numbers (low, high); got {shown(y_bounds)}."
+        ) from None
     finite(**{"y_bounds[0]": low, "y_bounds[1]": high})
     if not high / 2 - low / 2 > 1e-200:
-        raise ValueError(f"y_bounds must be (low, high), low first; got {y_bounds!r}.")
+        raise ValueError(f"y_bounds must be (low, high), low first; got {shown(y_bounds)}.")

@@ -12,7 +12,7 @@ PACKAGE = ROOT / "skdp"
 # A module imports from lower floors and from its own package.
 FLOORS = [
     {"exceptions", "_validation", "_random"},
-    {"_gradients", "privacy", "losses", "features", "topology"},
+    {"_gradients", "_inputs", "privacy", "losses", "features", "topology"},
     {"mechanisms", "theory"},
     {"solvers"},
     {"engines", "_fitting"},

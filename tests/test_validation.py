@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 
 from skdp import _validation
-from skdp._validation import finite, non_negative, one_of, positive, probability
+from skdp._validation import (
+    between,
+    finite,
+    non_negative,
+    one_of,
+    plain,
+    positive,
+    probability,
+    shown,
+)
 
 RULES = {
     finite: "a finite number",
@@ -86,7 +95,8 @@ def test_other_values_are_refused_with_name_rule_and_value(check, value):
         check(clip_norm=value)
     message = str(error.value)
     assert message.startswith(f"clip_norm must be {RULES[check]}; got ")
-    assert repr(value) in message
+    assert repr(value)[:77] in message
+    assert len(message) < 160
     assert message.endswith(".")
 
 
@@ -106,6 +116,59 @@ def test_other_options_are_refused_with_the_list(value):
         one_of(("output", "objective"), mechanism=value)
     expected = f"mechanism must be one of 'output', 'objective'; got {value!r}."
     assert str(error.value) == expected
+
+
+def test_a_value_is_shown_on_one_line_of_80_characters():
+    assert shown("output") == "'output'"
+    for long in (np.zeros((40, 40)), list(range(1000)), "x" * 1000, 10**5000, Unprintable()):
+        assert len(shown(long)) <= 80
+        assert "\n" not in shown(long)
+
+
+class Unprintable:
+    def __repr__(self):
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (np.float32(0.5), 0.5),
+        (np.float64(0.1), 0.1),
+        (np.longdouble(2.0), 2.0),
+        (Fraction(1, 4), 0.25),
+        (np.int8(3), 3),
+        (np.uint64(2**63), 2**63),
+        (np.True_, True),
+        (7, 7),
+        (False, False),
+        (None, None),
+        ("auto", "auto"),
+        ((np.float32(0.5), np.int64(1)), (0.5, 1)),
+        ([np.float16(0.5)], [0.5]),
+    ],
+    ids=repr,
+)
+def test_a_plain_number_is_one_of_python(value, expected):
+    result = plain(value)
+    assert result == expected
+    assert type(result) is type(expected)
+    if isinstance(expected, tuple | list):
+        assert [type(part) for part in result] == [type(part) for part in expected]
+
+
+def test_a_range_is_named_with_its_ends():
+    between(1e-50, 1e6, radius=1.0)
+    between(-1.0, 1.0, radius=np.float32(1.0))
+    for bad in (2e6, 0.0, "1", True, math.nan):
+        with pytest.raises(ValueError, match="radius must be between 1e-50 and 1e6; got "):
+            between(1e-50, 1e6, radius=bad)
+
+
+def test_other_values_stay_as_they_are():
+    array, state = np.zeros(3, dtype=np.float32), np.random.default_rng(0)
+    assert plain(array) is array
+    assert plain(state) is state
 
 
 def test_all_checks_are_listed():

@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skdp import __version__
 from skdp._fitting import (
@@ -22,12 +22,11 @@ from skdp._fitting import (
     charge,
     check_budget,
     check_unchanged,
-    encode_labels,
-    finite_sums,
     frozen_params,
     unchanged_on_error,
 )
 from skdp._gradients import grid_rows, row_step
+from skdp._inputs import checked_data, encode_labels
 from skdp._random import noise_source, seed_sequence
 from skdp._validation import boolean, non_negative, one_of, positive, positive_int
 from skdp.engines import LocalEngine, MPIEngine
@@ -501,7 +500,7 @@ class DistributedDPClassifier(
             raise ValueError(
                 f"keep_iterates must be True for a regret; got {self.keep_iterates!r}."
             )
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=False)
+        X, y = checked_data(self, X, y, reset=False)
         codes = encode_labels(y, stream.plan.classes)[1]
         points = np.concatenate(stream.points)
         n_rounds, n_here = points.shape[:2]
@@ -702,12 +701,10 @@ class DistributedDPClassifier(
 
     def _prepared(self, X, y, classes, engine, fresh):
         self._check_parameters()
-        X, y = validate_data(
+        X, y = checked_data(
             self,
             X,
             y,
-            accept_sparse="csr",
-            dtype=np.float64,
             reset=fresh,
             ensure_min_samples=0 if engine.is_distributed else 1,
         )
@@ -721,7 +718,6 @@ class DistributedDPClassifier(
                     PrivacyWarning,
                     stacklevel=4,
                 )
-        X = finite_sums(X)
         classes, codes = encode_labels(y, classes)
         if not fresh:
             stream = self._stream

@@ -5,12 +5,13 @@ import os
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skdp._fitting import LinkedDocumentation
 from skdp._gradients import scaled_targets
+from skdp._inputs import checked_data, checked_rows
 from skdp._random import seed_sequence
-from skdp._validation import boolean, check_y_bounds, positive
+from skdp._validation import between, boolean, check_y_bounds, positive, shown
 from skdp.features import FourierFeatures, check_kernel, fourier_features, kernel_matrix
 from skdp.mechanisms import clip_rows
 from skdp.solvers.feature_ridge import NormalisedRows
@@ -49,29 +50,25 @@ class BaseKernelRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
             If fewer queries are left than rows are new. None is answered then.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        if hasattr(self, "_answers"):
-            values = self._answers.answer(X)
-        else:
-            values = feature_values(self._features, self.coef_, X)
+        X = checked_rows(self, X)
+        with np.errstate(all="ignore"):  # a warning would tell huge rows from others
+            if hasattr(self, "_answers"):
+                values = self._answers.answer(X)
+            else:
+                values = feature_values(self._features, self.coef_, X)
         return in_range(values, self.y_bounds_)
 
     def _check_kernel_parameters(self):
         check_kernel(self.kernel, self.gamma, self.nu)
         boolean(orthogonal=self.orthogonal)
         positive(x_norm=self.x_norm)
-        if not 1e-50 < self.x_norm < 1e50:
-            raise ValueError(f"x_norm must be between 1e-50 and 1e50; got {self.x_norm!r}.")
+        between(1e-50, 1e50, x_norm=self.x_norm)
         check_y_bounds(self.y_bounds)
 
     def _validated(self, X, y, *, reset=True):
         """Rows, and targets in units of half their range around its middle."""
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True, reset=reset
-        )
-        if y.dtype.kind not in "biuf":
-            raise ValueError(f"y must hold numbers; got an array of dtype {y.dtype}.")
-        return X, scaled_targets(y.astype(np.float64), self.y_bounds)
+        X, y = checked_data(self, X, y, reset=reset, numeric=True)
+        return X, scaled_targets(y, self.y_bounds)
 
     def _cap(self, automatic):
         """Cap of the residuals, in units of half the range of the target."""
@@ -83,7 +80,7 @@ class BaseKernelRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
         if not 1e-6 <= cap <= 1e6:
             raise ValueError(
                 "residual_cap must be between 1e-6 and 1e6 times half the range of y_bounds; "
-                f"got {self.residual_cap!r}."
+                f"got {shown(self.residual_cap)}."
             )
         return cap
 
@@ -93,7 +90,9 @@ class BaseKernelRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
         if size != "auto":
             whole = isinstance(size, int | np.integer) and not isinstance(size, bool)
             if not whole or size < 1:
-                raise ValueError(f"n_components must be 'auto' or a positive int; got {size!r}.")
+                raise ValueError(
+                    f"n_components must be 'auto' or a positive int; got {shown(size)}."
+                )
         if self.kernel == "linear":
             return n_features
         size = automatic if size == "auto" else int(size)
@@ -181,7 +180,7 @@ class ExactPredictor:
 def number_or_auto(**named):
     for name, value in named.items():
         if isinstance(value, str):
-            raise ValueError(f"{name} must be 'auto' or a positive number; got {value!r}.")
+            raise ValueError(f"{name} must be 'auto' or a positive number; got {shown(value)}.")
         positive(**{name: value})
 
 

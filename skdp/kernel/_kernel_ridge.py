@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 
 from skdp._fitting import additive_refinement, charge, check_budget, unchanged_on_error
 from skdp._random import noise_source
-from skdp._validation import one_of, positive, positive_int
+from skdp._validation import between, one_of, positive, positive_int, shown
 from skdp.features import kernel_error, kernel_matrix
 from skdp.kernel._base import (
     KAPPA,
@@ -306,7 +306,7 @@ class DPKernelRidge(BaseKernelRegressor):
             return
         if self.mechanism in ("gradient", "sufficient_statistics") and self.delta == 0.0:
             raise ValueError(
-                f"delta must be positive with mechanism={self.mechanism!r}, whose noise is "
+                f"delta must be positive with mechanism={shown(self.mechanism)}, whose noise is "
                 "Gaussian; use mechanism='output' for pure differential privacy; got 0."
             )
         if self.loss == "huber" and self.mechanism == "sufficient_statistics":
@@ -327,11 +327,8 @@ class DPKernelRidge(BaseKernelRegressor):
         if isinstance(self.alpha, str) and self.alpha == "auto":
             return
         number_or_auto(alpha=self.alpha)
-        if not 1e-6 <= self._scaled(self.alpha) <= 1e12:
-            unit = self._scaled(1.0)
-            raise ValueError(
-                f"alpha must be between {1e-6 / unit:g} and {1e12 / unit:g}; got {self.alpha!r}."
-            )
+        unit = self._scaled(1.0)
+        between(1e-6 / unit, 1e12 / unit, alpha=self.alpha)
 
     def _check_queries(self):
         n = self.n_queries
@@ -343,7 +340,7 @@ class DPKernelRidge(BaseKernelRegressor):
         positive_int(n_queries=n)
         if self.mechanism != "auto":
             raise ValueError(
-                f"mechanism must be 'auto' with release='query'; got {self.mechanism!r}."
+                f"mechanism must be 'auto' with release='query'; got {shown(self.mechanism)}."
             )
 
     def _scaled(self, alpha):
@@ -357,7 +354,7 @@ class DPKernelRidge(BaseKernelRegressor):
 
     def _fit_features(self, X, targets, target):
         n_samples, n_features = X.shape
-        mechanism, n_components = self._resolved(target, n_features)
+        n_components = self._n_components(n_features, 1000 if target.delta > 0.0 else 200)
         if self.kernel == "linear":
             rule = "X must have fewer columns, of which the linear kernel takes the square"
         else:
@@ -368,6 +365,7 @@ class DPKernelRidge(BaseKernelRegressor):
             f"; got {n_components}",
         )
         check_noise(noise_level(n_components, target), n_components)
+        mechanism = self._resolved(target, n_components)
         guarantee, solve = self._plan(mechanism, n_components, n_samples, target)
         feature_state, noise_state = self._random_streams()
         charge(self, guarantee)
@@ -377,11 +375,10 @@ class DPKernelRidge(BaseKernelRegressor):
         weights = solve(blocks(X, targets, features), noise_source(noise_state))
         return {**self._fitted(guarantee), **feature_attributes(features, weights)}
 
-    def _resolved(self, target, n_features):
-        """Mechanism and number of features, from public numbers."""
-        size = self._n_components(n_features, 1000 if target.delta > 0.0 else 200)
+    def _resolved(self, target, size):
+        """Mechanism, from public numbers."""
         if self.mechanism != "auto":
-            return self.mechanism, size
+            return self.mechanism
         if self.loss == "squared":
             candidates = ["sufficient_statistics", "output"]
         elif self.loss == "huber":
@@ -395,7 +392,7 @@ class DPKernelRidge(BaseKernelRegressor):
             level=noise_level(size, target),
             guarantee=target,
         )
-        return min(candidates, key=lambda name: expected_error(name, **numbers)), size
+        return min(candidates, key=lambda name: expected_error(name, **numbers))
 
     def _plan(self, mechanism, n_components, n_samples, target):
         """Turn public numbers into a guarantee and a function of the data that meets it."""
@@ -520,7 +517,7 @@ class DPKernelRidge(BaseKernelRegressor):
         if self.adjacency == "replace-one" and shortfall(penalty, distance) > 1.0:
             raise ValueError(
                 f"alpha must be larger for {n_samples} rows, as floating point could not "
-                f"certify the solution; got {self.alpha!r}."
+                f"certify the solution; got {shown(self.alpha)}."
             )
         tolerance = solver_tolerance(sensitivity=min(distance, 2.0), penalty=penalty)
         guarantee = query_guarantee(target, n_queries)

@@ -12,7 +12,6 @@ from weakref import WeakValueDictionary
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._fitting import (
@@ -22,6 +21,7 @@ from skdp._fitting import (
     frozen_params,
     unchanged_on_error,
 )
+from skdp._inputs import checked_array
 from skdp._random import noise_source
 from skdp._validation import one_of, positive
 from skdp.features import kernel_error, kernel_matrix
@@ -772,7 +772,7 @@ class ReleasedKernelRegressor(RegressorMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        X = check_array(X, accept_sparse="csr", dtype=np.float64)
+        X = checked_array(X)
         if X.shape[1] != self.features.n_features_in:
             raise ValueError(
                 f"X must have {self.features.n_features_in} features; got {X.shape[1]}."

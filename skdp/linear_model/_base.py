@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import validate_data
 
 from skdp._fitting import (
     LinearPredictions,
@@ -13,11 +12,11 @@ from skdp._fitting import (
     additive_refinement,
     charge,
     check_budget,
-    encode_labels,
     unchanged_on_error,
 )
+from skdp._inputs import checked_data, encode_labels
 from skdp._random import noise_source
-from skdp._validation import one_of, positive
+from skdp._validation import boolean, one_of, positive
 from skdp.mechanisms import noise_level
 from skdp.privacy import ApproxDP, GaussianDP, compose, gaussian_mu
 from skdp.solvers.erm import (
@@ -80,7 +79,7 @@ class BaseDPLinearClassifier(
         """
         with unchanged_on_error(self):
             self._check_parameters()
-            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+            X, y = checked_data(self, X, y)
             classes, codes = encode_labels(y, self.classes)
             constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
             guarantee, solve = self._plan(len(classes), X.shape[1] + (constant != 0.0), constant)
@@ -104,6 +103,7 @@ class BaseDPLinearClassifier(
             raise ValueError(f"x_norm must be between 1e-50 and 1e50; got {self.x_norm!r}.")
         one_of(MECHANISMS, mechanism=self.mechanism)
         one_of(CALIBRATIONS, calibration=self.calibration)
+        boolean(fit_intercept=self.fit_intercept)
         if self.fit_intercept:
             positive(intercept_scaling=self.intercept_scaling)
         if self.C != "auto":

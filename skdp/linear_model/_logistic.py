@@ -5,6 +5,7 @@ import math
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
 
+from skdp._validation import shown
 from skdp.linear_model._base import BaseDPLinearClassifier
 from skdp.losses import LogisticLoss, SoftmaxLoss
 
@@ -164,7 +165,7 @@ class DPLogisticRegression(BaseDPLinearClassifier):
     def _loss(self, n_classes):
         cap = self.slope_cap
         if isinstance(cap, str) and cap != "auto":
-            raise ValueError(f"slope_cap must be 'auto', None or in (0, 1]; got {cap!r}.")
+            raise ValueError(f"slope_cap must be 'auto', None or in (0, 1]; got {shown(cap)}.")
         automatic = 0.4 if self.delta == 0.0 else 0.5
         binary = LogisticLoss({None: 1.0, "auto": automatic}.get(cap, cap))
         if n_classes == 2:

@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skdp._fitting import (
     LinkedDocumentation,
     charge,
     check_unchanged,
-    finite_sums,
     frozen_params,
+    ledger_of,
     unchanged_on_error,
 )
 from skdp._gradients import (
@@ -29,18 +28,21 @@ from skdp._gradients import (
     residual_slope,
     scaled_targets,
 )
-from skdp._random import NoiseSource, noise_source, seed_sequence
+from skdp._inputs import checked_array, checked_data, checked_rows
+from skdp._random import NoiseSource, check_random_state, noise_source, seed_sequence
 from skdp._validation import (
+    between,
     boolean,
     check_y_bounds,
     finite,
     one_of,
     positive,
     positive_int,
+    shown,
 )
 from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer
 from skdp.losses import AbsoluteLoss, EpsilonInsensitiveLoss, HuberLoss
-from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP, MutualInformationPrivacy
+from skdp.privacy import ApproxDP, GaussianDP, MutualInformationPrivacy
 from skdp.solvers.comparator import best_in_ball
 from skdp.solvers.ogd import (
     LazyProjection,
@@ -378,7 +380,7 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
                     "perturbation must be 'vector' for messages to be vectors with "
                     "feedback='bandit'; values are given to tell; got 'scalar'."
                 )
-            Z = check_array(Z, dtype=np.float64)
+            Z = checked_array(Z, accept_sparse=False)
             stream = self._learner(Z.shape[1] - bool(self.fit_intercept))
             n_messages, size = Z.shape
             if size != stream.plan.size:
@@ -410,14 +412,14 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
             if self.feedback != "bandit" or self.perturbation != "scalar":
                 raise ValueError(
                     "feedback must be 'bandit', with perturbation='scalar', to ask for values; "
-                    f"got {self.feedback!r} and {self.perturbation!r}."
+                    f"got {shown(self.feedback)} and {shown(self.perturbation)}."
                 )
             if n_features is None and not hasattr(self, "_stream"):
                 raise ValueError("n_features must be given to begin a stream; got None.")
             if hasattr(self, "_stream") and n_features not in (None, self.n_features_in_):
                 raise ValueError(
                     f"n_features must be None or {self.n_features_in_} in this stream; "
-                    f"got {n_features!r}."
+                    f"got {shown(n_features)}."
                 )
             stream = self._learner(n_features)
             plan = stream.plan
@@ -498,9 +500,10 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = checked_rows(self, X)
         low, high = self._stream.params["y_bounds"]
-        return np.clip(X @ self.coef_ + self.intercept_, low, high)
+        with np.errstate(all="ignore"):  # a warning would tell huge rows from others
+            return np.clip(X @ self.coef_ + self.intercept_, low, high)
 
     @property
     def iterates_(self):
@@ -553,7 +556,7 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
         check_unchanged(self, self._stream.params)
         if not self.keep_iterates:
             raise ValueError(
-                f"keep_iterates must be True for a regret; got {self.keep_iterates!r}."
+                f"keep_iterates must be True for a regret; got {shown(self.keep_iterates)}."
             )
         X, targets = self._validated(X, y, reset=False)
         if len(targets) != self.n_samples_seen_:
@@ -574,34 +577,28 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
         one_of(NOISES, noise=self.noise)
         one_of(PERTURBATIONS, perturbation=self.perturbation)
         positive(mi_budget=self.mi_budget, radius=self.radius, x_norm=self.x_norm)
-        if not 1e-6 <= self.mi_budget <= 100.0:
-            raise ValueError(f"mi_budget must be between 1e-6 and 100; got {self.mi_budget!r}.")
-        for name, limit in (("radius", 1e6), ("x_norm", 1e50)):
-            value = getattr(self, name)
-            if not 1.0 / limit <= value <= limit:
-                raise ValueError(
-                    f"{name} must be between {1.0 / limit:g} and {limit:g}; got {value!r}."
-                )
+        between(1e-6, 100.0, mi_budget=self.mi_budget)
+        between(1e-6, 1e6, radius=self.radius)
+        between(1e-50, 1e50, x_norm=self.x_norm)
         check_y_bounds(self.y_bounds)
         residual_slope(self.loss, self.width, self.y_bounds)
         if isinstance(self.step, str) and self.step != "auto":
-            raise ValueError(f"step must be 'auto' or a positive number; got {self.step!r}.")
+            raise ValueError(f"step must be 'auto' or a positive number; got {shown(self.step)}.")
         if not isinstance(self.step, str):
             positive(step=self.step)
-            if not 1e-50 <= self.step <= 1e50:
-                raise ValueError(f"step must be between 1e-50 and 1e50; got {self.step!r}.")
+            between(1e-50, 1e50, step=self.step)
         for name, optional in (("horizon", True), ("contributions_per_user", False)):
             value = getattr(self, name)
             whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
             if not (whole and 1 <= value < 2**53) and not (optional and value is None):
-                raise ValueError(f"{name} must be an int from 1 to 2**53; got {value!r}.")
+                raise ValueError(f"{name} must be an int from 1 to 2**53; got {shown(value)}.")
         boolean(
             average=self.average,
             fit_intercept=self.fit_intercept,
             keep_iterates=self.keep_iterates,
         )
-        if self.ledger is not None and not isinstance(self.ledger, BudgetLedger):
-            raise ValueError(f"ledger must be None or a BudgetLedger; got {self.ledger!r}.")
+        check_random_state(self.random_state)
+        ledger_of(self)
 
     def _loss(self):
         slope = residual_slope(self.loss, self.width, self.y_bounds)
@@ -610,15 +607,8 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
         return EpsilonInsensitiveLoss(slope.dead) if slope.dead else AbsoluteLoss()
 
     def _validated(self, X, y, *, reset):
-        # scikit-learn's message would show complex values.
-        if getattr(getattr(y, "dtype", None), "kind", "") == "c":
-            raise ValueError("y must hold real numbers. Complex data not supported.")
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True, reset=reset
-        )
-        if y.dtype.kind not in "biuf":
-            raise ValueError(f"y must hold numbers; got an array of dtype {y.dtype}.")
-        return finite_sums(X), scaled_targets(y.astype(np.float64), self.y_bounds)
+        X, y = checked_data(self, X, y, reset=reset, numeric=True)
+        return X, scaled_targets(y, self.y_bounds)
 
     def _plan(self, n_features):
         """Turn public numbers into the noise, what it promises, and the learner's steps."""

@@ -17,7 +17,7 @@ from skdp._gradients import (
     scaled_targets,
 )
 from skdp._random import noise_source, seed_sequence
-from skdp._validation import boolean, check_y_bounds, one_of, positive
+from skdp._validation import between, boolean, check_y_bounds, one_of, plain, positive
 
 __all__ = ["GradientPrivatizer", "OnePointPrivatizer", "ValuePrivatizer"]
 
@@ -25,9 +25,16 @@ __all__ = ["GradientPrivatizer", "OnePointPrivatizer", "ValuePrivatizer"]
 def _moderate(**named):
     """Check that values are far from where floats end."""
     positive(**named)
-    for name, value in named.items():
-        if not 1e-50 <= value <= 1e50:
-            raise ValueError(f"{name} must be between 1e-50 and 1e50; got {value!r}.")
+    between(1e-50, 1e50, **named)
+
+
+def _numbers(values):
+    """Array of a record, which a message of numpy would show if it holds something else."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ValueError("x and y must hold numbers.")
 
 
 class _Privatizer:
@@ -49,10 +56,10 @@ class _Privatizer:
         check_y_bounds(y_bounds)
         boolean(fit_intercept=fit_intercept)
         low, high = y_bounds
-        self.scale, self.noise, self.loss, self.width = float(scale), noise, loss, width
+        self.scale, self.noise, self.loss, self.width = float(scale), noise, loss, plain(width)
         self.x_norm, self.y_bounds = float(x_norm), (float(low), float(high))
         self.fit_intercept = bool(fit_intercept)
-        self.slope = residual_slope(loss, width, self.y_bounds)
+        self.slope = residual_slope(loss, self.width, self.y_bounds)
 
     @property
     def row_norm(self):
@@ -67,8 +74,7 @@ class _Privatizer:
     def _record(self, weights, x, y):
         """Rows on the grid and residuals; no error or warning may tell records apart."""
         weights = np.asarray(weights, dtype=np.float64)
-        x = np.atleast_2d(np.asarray(x, dtype=np.float64))
-        y = np.atleast_1d(np.asarray(y, dtype=np.float64))
+        x, y = np.atleast_2d(_numbers(x)), np.atleast_1d(_numbers(y))
         size = x.shape[1] + self.fit_intercept
         # Weights may come from an adversary, and must not overflow for some records only.
         if weights.shape != (size,) or not (np.abs(weights) <= 1e100).all():
@@ -244,7 +250,7 @@ class ValuePrivatizer(_Privatizer):
         -------
         float
         """
-        value = float(value)
+        value = float(_numbers(value))
         if math.isnan(value):
             raise ValueError("value must be a number; got NaN.")
         source = noise_source(random_state)
@@ -331,6 +337,7 @@ class OnePointPrivatizer(_Privatizer):
         ndarray of shape (n_features + fit_intercept,)
         """
         _moderate(exploration=exploration)
+        exploration = float(exploration)
         weights = np.asarray(weights, dtype=np.float64)
         generator = np.random.default_rng()
         if random_state is not None:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from skdp._random import noise_source
-from skdp._validation import positive
+from skdp._validation import plain_arguments, positive, shown
 from skdp.mechanisms._lattice import Lattice
 from skdp.privacy import ApproxDP, GaussianDP, gaussian_scale
 
@@ -19,6 +19,7 @@ __all__ = [
 ]
 
 
+@plain_arguments
 def laplace_mechanism(value, *, l1_sensitivity, guarantee, error=0.0, random_state=None):
     """Release ``value`` with Laplace noise in every coordinate.
 
@@ -69,6 +70,7 @@ def laplace_mechanism(value, *, l1_sensitivity, guarantee, error=0.0, random_sta
     return lattice.release(value, noise.reshape(value.shape))
 
 
+@plain_arguments
 def k_norm_mechanism(value, *, l2_sensitivity, guarantee, error=0.0, random_state=None):
     """Release ``value`` with noise of density proportional to ``exp(-||b||_2 / scale)``.
 
@@ -122,6 +124,7 @@ def k_norm_mechanism(value, *, l2_sensitivity, guarantee, error=0.0, random_stat
     return lattice.release(value, noise.reshape(value.shape))
 
 
+@plain_arguments
 def gaussian_mechanism(value, *, l2_sensitivity, guarantee, error=0.0, random_state=None):
     """Release ``value`` with Gaussian noise in every coordinate.
 
@@ -171,6 +174,7 @@ def gaussian_mechanism(value, *, l2_sensitivity, guarantee, error=0.0, random_st
     return lattice.release(value, noise.reshape(value.shape))
 
 
+@plain_arguments
 def additive_law(size, guarantee):
     """Choose the quieter noise for an l2 sensitivity: "k_norm" or "gaussian".
 
@@ -188,13 +192,14 @@ def additive_law(size, guarantee):
     if isinstance(guarantee, GaussianDP):
         return "gaussian"
     if not isinstance(guarantee, ApproxDP):
-        raise ValueError(f"guarantee must be an ApproxDP or a GaussianDP; got {guarantee!r}.")
+        raise ValueError(f"guarantee must be an ApproxDP or a GaussianDP; got {shown(guarantee)}.")
     if guarantee.delta == 0.0:
         return "k_norm"
     gaussian = gaussian_scale(l2_sensitivity=1.0, guarantee=guarantee)
     return "k_norm" if _k_norm_level(size, guarantee) < gaussian else "gaussian"
 
 
+@plain_arguments
 def noise_level(size, guarantee):
     """Root mean square per coordinate of `additive_mechanism` at sensitivity 1.
 
@@ -218,6 +223,7 @@ def _k_norm_level(size, guarantee):
     return math.sqrt(size + 1.0) / guarantee.epsilon if guarantee.epsilon else math.inf
 
 
+@plain_arguments
 def additive_mechanism(value, *, l2_sensitivity, guarantee, error=0.0, random_state=None):
     """Release ``value`` with the quieter of K-norm and Gaussian noise for ``guarantee``.
 
@@ -247,6 +253,6 @@ def additive_mechanism(value, *, l2_sensitivity, guarantee, error=0.0, random_st
 
 def _pure_scale(lattice, guarantee):
     if not isinstance(guarantee, ApproxDP):
-        raise ValueError(f"guarantee must be an ApproxDP for this noise; got {guarantee!r}.")
+        raise ValueError(f"guarantee must be an ApproxDP for this noise; got {shown(guarantee)}.")
     positive(epsilon=guarantee.epsilon)
     return lattice.sensitivity / guarantee.epsilon * (1 + 1e-12)

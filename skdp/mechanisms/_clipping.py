@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import sparse
 
-from skdp._validation import positive
+from skdp._validation import plain_arguments, positive
 
 __all__ = ["clip_rows", "row_norms"]
 
@@ -74,6 +74,7 @@ def _by_row(operation, X, numbers):
     return type(X)((data, X.indices.copy(), X.indptr.copy()), shape=X.shape)
 
 
+@plain_arguments
 def clip_rows(X, norm):
     """Scale rows longer than ``norm`` back onto the ball of that radius.
 

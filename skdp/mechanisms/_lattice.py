@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp._validation import non_negative, positive
+from skdp._validation import between, non_negative, plain_arguments, positive
 
 __all__ = ["Lattice"]
 
@@ -34,6 +34,7 @@ class Lattice:
     sensitivity: float
 
     @classmethod
+    @plain_arguments
     def for_sensitivity(cls, sensitivity, *, size, order=2, error=0.0):
         """Choose the step so that rounding costs about one percent.
 
@@ -56,8 +57,7 @@ class Lattice:
         Lattice
         """
         positive(sensitivity=sensitivity)
-        if not 1e-200 < sensitivity < 1e200:
-            raise ValueError(f"sensitivity must be between 1e-200 and 1e200; got {sensitivity!r}.")
+        between(1e-200, 1e200, sensitivity=sensitivity)
         non_negative(error=error)
         # Rounding moves each coordinate by at most half a step, on either data set.
         spread = max(1, size) ** (1 / order)

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from skdp._validation import boolean, one_of
+from skdp._inputs import checked_array, checked_rows
+from skdp._validation import boolean, one_of, shown
 
 __all__ = ["BoundedScaler"]
 
@@ -130,7 +131,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Rows in the units of ``bounds``.
         """
         check_is_fitted(self)
-        X = check_array(X, dtype=[np.float64, np.float32], input_name="X")
+        X = checked_array(X, dtype=[np.float64, np.float32], input_name="X", accept_sparse=False)
         if X.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X must have the {self.n_features_in_} columns seen in fit; got {X.shape[1]}."
@@ -145,8 +146,13 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return np.clip(original, low, high).astype(X.dtype, copy=False)
 
     def _validated(self, X, reset):
-        X = validate_data(
-            self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
+        X = checked_rows(
+            self,
+            X,
+            reset=reset,
+            accept_sparse=False,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite="allow-nan",
         )
         # The usual message recommends an imputer, and most of them learn from the data.
         if self.missing == "error" and np.isnan(X).any():
@@ -182,7 +188,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if pairs.shape != (self.n_features_in_, 2):
             raise ValueError(
                 f"bounds must be a pair (low, high) or one pair for each of the "
-                f"{self.n_features_in_} columns; got {self.bounds!r}."
+                f"{self.n_features_in_} columns; got {shown(self.bounds)}."
             )
         low, high = pairs.T
         with np.errstate(over="ignore", invalid="ignore"):

@@ -8,7 +8,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder
 
-from skdp._validation import finite, positive
+from skdp._validation import finite, positive, shown
 from skdp.preprocessing._bounded_scaler import BoundedScaler
 from skdp.preprocessing._row_norm_clipper import RowNormClipper
 
@@ -118,7 +118,9 @@ def make_public_preprocessor(
         steps.append(("rows", Normalizer()))
     elif norm is not None:
         if isinstance(norm, str):
-            raise ValueError(f"norm must be 'scale', a positive number or None; got {norm!r}.")
+            raise ValueError(
+                f"norm must be 'scale', a positive number or None; got {shown(norm)}."
+            )
         positive(norm=norm)
         steps.append(("rows", RowNormClipper(norm)))
     return Pipeline(steps)
@@ -147,7 +149,7 @@ def _names(**named):
     """A list of column names; a single string is a slip, not six letters."""
     ((parameter, names),) = named.items()
     if isinstance(names, str):
-        raise ValueError(f"{parameter} must be a list of column names; got {names!r}.")
+        raise ValueError(f"{parameter} must be a list of column names; got {shown(names)}.")
     return list(names)
 
 
@@ -156,7 +158,7 @@ def _check_columns(bounds, categories, indicators, log):
     if not named:
         raise ValueError("bounds, categories or indicators must name a column; got none.")
     if not all(isinstance(name, str) for name in named):
-        raise ValueError(f"Column names must be strings; got {named!r}.")
+        raise ValueError(f"Column names must be strings; got {shown(named)}.")
     repeated = sorted({name for name in named if named.count(name) > 1})
     if repeated:
         raise ValueError(
@@ -171,10 +173,14 @@ def _ordered(name, values):
     """Public values in the order given, except numbers, which the encoder wants sorted."""
     # The order of a set of strings changes from one process to the next.
     if isinstance(values, (str, set, frozenset)) or len(values) == 0:
-        raise ValueError(f"categories must be non-empty lists; got {values!r} for {name!r}.")
+        raise ValueError(
+            f"categories must be non-empty lists; got {shown(values)} for {shown(name)}."
+        )
     values = list(values)
     if len(set(values)) < len(values):
-        raise ValueError(f"categories must not repeat a value; got {values!r} for {name!r}.")
+        raise ValueError(
+            f"categories must not repeat a value; got {shown(values)} for {shown(name)}."
+        )
     if all(isinstance(value, (int, float, np.number)) for value in values):
         return sorted(values)
     return values

@@ -2,8 +2,8 @@
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import validate_data
 
+from skdp._inputs import checked_rows
 from skdp._validation import positive
 from skdp.mechanisms import clip_rows
 
@@ -93,9 +93,7 @@ class RowNormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return X.copy() if clipped is X else clipped
 
     def _validated(self, X, reset):
-        return validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32]
-        )
+        return checked_rows(self, X, reset=reset, dtype=[np.float64, np.float32])
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -467,7 +467,7 @@ def test_epsilon_auto_reads_the_number_of_rows_only(r):
         (dict(release="query", n_queries=3, random_state="a"), "random_state must be None"),
         (dict(orthogonal="no"), "orthogonal must be True or False"),
         (dict(kernel="matern", nu=np.array([1.5])), "nu must be 0.5, 1.5 or 2.5"),
-        (dict(ledger="file"), "ledger must be None or a BudgetLedger"),
+        (dict(ledger="file"), "ledger must be None, a BudgetLedger"),
         (dict(source_smoothness=0.0), "source_smoothness must be a positive"),
     ],
     ids=lambda value: str(value)[:50],

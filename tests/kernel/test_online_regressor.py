@@ -1282,7 +1282,7 @@ def test_an_array_that_changes_later_does_not_change_the_stream():
         (dict(random_state=-1), "random_state must be None"),
         (dict(release="query", n_queries=3, random_state="a"), "random_state must be None"),
         (dict(orthogonal="no"), "orthogonal must be True or False"),
-        (dict(ledger="file"), "ledger must be None or a BudgetLedger"),
+        (dict(ledger="file"), "ledger must be None, a BudgetLedger"),
     ],
     ids=lambda value: str(value)[:50],
 )

@@ -259,7 +259,7 @@ def test_published_calibrations_add_more_noise(binary, calibration, adjacency):
         ({"x_norm": 1e160}, "x_norm must be between"),
         ({"classes": [0, 0, 1]}, "classes must hold distinct labels"),
         ({"classes": [0, 2]}, "classes must list every label of y"),
-        ({"ledger": "budget.db"}, "ledger must be None or a BudgetLedger"),
+        ({"ledger": "budget.db"}, "ledger must be None, a BudgetLedger"),
     ],
 )
 def test_bad_parameters_are_named(binary, kind, parameters, message):

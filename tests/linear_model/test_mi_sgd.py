@@ -934,7 +934,7 @@ BAD = [
     ],
     (dict(random_state=-1), "random_state must be"),
     (dict(random_state="seed"), "random_state must be"),
-    (dict(ledger=1.0), "ledger must be None or a BudgetLedger; got 1.0"),
+    (dict(ledger=1.0), "ledger must be None, a BudgetLedger or the path of one"),
 ]
 
 

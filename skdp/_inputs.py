@@ -1,0 +1,265 @@
+"""Rows and targets as estimators take them: well formed, finite, and never shown.
+
+Messages of numpy and scikit-learn quote the value that they could not read. A traceback goes to
+logs and screens that no guarantee covers, so that here only sentences leave that are known to hold
+types, shapes and names of columns.
+"""
+
+import re
+from collections.abc import Iterable
+from contextlib import contextmanager
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_array
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from skdp._validation import shown
+
+__all__ = [
+    "checked_array",
+    "checked_data",
+    "checked_rows",
+    "encode_labels",
+    "real_targets",
+    "without_values",
+]
+
+# Sentences without a value, and what replaces those that would show one.
+_SAFE = re.compile(
+    "|".join(
+        (
+            r"(X|y) must ",
+            r"Found (array|input variables) with",
+            r"Input (\w+ )?contains (NaN|infinity)",
+            r"X has \d+ features",
+            r"X does not contain any features",
+            r"The feature names should match",
+            r"Feature names are only supported",
+            r"Unknown label type",
+            r"y should be a 1d array",
+            r"Sparse data was passed",
+            r"np\.matrix is not supported",
+            r"Expected 2D input, got input with shape",
+            r"(This )?\w+ (estimator )?requires y to be passed",
+            r"Only sparse matrices with",
+            r"(float\(\)|int\(\)) argument must be",
+            r"must be real number, not",
+            r"Expected sequence or array-like, got <class",
+            r"You appear to be using a legacy multi-label",
+        )
+    )
+)
+_TOLD = (
+    (r"could not convert string to float", "could not convert string to float"),
+    (r"Complex data not supported", "Complex data not supported"),
+    (r"Expected 2D array, got scalar", "Expected 2D array, got scalar array instead"),
+    (r"Expected 2D array, got 1D", "Expected 2D array, got 1D array instead"),
+)
+_RESHAPE = (
+    ". Reshape your data either using array.reshape(-1, 1) if it has a single feature or "
+    "array.reshape(1, -1) if it contains a single sample"
+)
+
+
+@contextmanager
+def without_values(what="X and y"):
+    """Raise errors about data again, without the values and the frames that hold them."""
+    try:
+        yield
+        return
+    except (TypeError, ValueError, OverflowError) as error:
+        kind, message = _told(error, what)
+    raise kind(message) from None
+
+
+def _told(error, what):
+    text = str(error)
+    if _SAFE.match(text):
+        return (TypeError if isinstance(error, TypeError) else ValueError), text
+    for start, sentence in _TOLD:
+        if re.match(start, text):
+            sentence += _RESHAPE if "2D" in sentence else ""
+            return ValueError, f"{sentence}: {what} must hold real numbers, one row a sample."
+    return ValueError, f"{what} must be arrays of real numbers, and y one label or target a row."
+
+
+def checked_rows(estimator, X, *, reset=False, **options):
+    """`~sklearn.utils.validation.validate_data` for rows alone, as for `checked_data`."""
+    with without_values("X"):
+        X = validate_data(estimator, _well_formed(X), reset=reset, **_defaults(options))
+        return _summed(X)
+
+
+def checked_array(X, **options):
+    """`~sklearn.utils.check_array`, as for `checked_data`."""
+    with without_values("X"):
+        return _summed(check_array(_well_formed(X), **_defaults(options)))
+
+
+def checked_data(estimator, X, y, *, reset=True, numeric=False, **options):
+    """Rows and targets: well formed, finite after every conversion, each entry stored once.
+
+    Parameters
+    ----------
+    estimator : object
+        Whose number and names of features are stored, or compared with.
+
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+    y : array-like of shape (n_samples,)
+
+    reset : bool, default=True
+        Whether to store or to compare.
+
+    numeric : bool, default=False
+        Whether targets are numbers, and otherwise labels.
+
+    **options
+        Of `~sklearn.utils.validation.validate_data`.
+
+    Returns
+    -------
+    X : {ndarray, CSR matrix} of float64
+
+    y : ndarray of shape (n_samples,)
+
+    Raises
+    ------
+    ValueError, TypeError
+        Without a value of the data.
+    """
+    with without_values():
+        if y is not None and not numeric:
+            _check_present(y)
+        X, y = validate_data(
+            estimator, _well_formed(X), y, reset=reset, y_numeric=numeric, **_defaults(options)
+        )
+        return _summed(X), real_targets(y) if numeric else y
+
+
+def _defaults(options):
+    return {"accept_sparse": "csr", "dtype": np.float64, **options}
+
+
+def _well_formed(X):
+    """Refuse a sparse matrix whose arrays do not fit together: compiled code would trust them."""
+    if not sparse.issparse(X):
+        return X
+    try:
+        if X.format in ("csr", "csc", "bsr"):
+            # Made anew: flags that say what the arrays are like may have been set by hand.
+            X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
+            X.check_format(full_check=True)
+        elif X.format == "coo":
+            for place, length in zip(X.coords, X.shape, strict=True):
+                if len(place) != len(X.data) or not ((place >= 0) & (place < length)).all():
+                    raise ValueError
+    except (IndexError, ValueError):
+        raise ValueError(
+            "X must be a well-formed sparse matrix: its indices and pointers do not fit its shape."
+        ) from None
+    return X
+
+
+def _summed(X):
+    """Sum repeated entries of a sparse matrix, which may overflow although each is finite."""
+    if sparse.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+        if not np.isfinite(X.data).all():
+            raise ValueError("X must be finite, also where repeated entries are summed.")
+    return X
+
+
+def real_targets(y):
+    """Targets as float64: a missing one may hide in an array of objects until it is converted.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+    """
+    y = np.asarray(y)
+    if y.dtype.kind not in "biuf":
+        raise ValueError(f"y must hold numbers; got an array of dtype {y.dtype}.")
+    y = y.astype(np.float64)
+    if not np.isfinite(y).all():
+        raise ValueError("y must be finite, and none of its targets missing.")
+    return y
+
+
+def _check_present(y):
+    """Refuse a missing label: numpy makes a string of one among strings."""
+    if not isinstance(y, list | tuple) and getattr(y, "dtype", None) != np.dtype(object):
+        return
+    if any(label is None or (isinstance(label, float) and label != label) for label in y):
+        raise ValueError("y must not lack a label; Input y contains NaN or None.")
+
+
+def encode_labels(y, classes):
+    """Classes in order, and the position of each label among them.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_samples,)
+
+    classes : iterable of labels or None
+        None takes the labels present.
+
+    Returns
+    -------
+    classes : ndarray
+
+    codes : ndarray of int, shape (n_samples,)
+    """
+    if classes is None:
+        with without_values("X"):
+            check_classification_targets(y)
+        classes, codes = _unique_labels(y)
+    else:
+        classes = _declared(classes)
+        codes = _positions(classes, y)
+    if len(classes) < 2:
+        raise ValueError(
+            "classes must hold at least 2 classes, or y if classes is None; got 1 class."
+        )
+    return classes, codes
+
+
+def _unique_labels(y):
+    try:
+        return np.unique(y, return_inverse=True)
+    except TypeError:
+        raise ValueError("y must hold labels of one type.") from None
+
+
+def _declared(classes):
+    if isinstance(classes, str) or not isinstance(classes, Iterable):
+        raise ValueError(f"classes must be a list of labels or None; got {shown(classes)}.")
+    given = list(classes)
+    if len(given) < 2:
+        raise ValueError(f"classes must hold at least 2 classes; got {shown(given)}.")
+    try:
+        classes = np.unique(np.asarray(given))
+    except (TypeError, ValueError):
+        raise ValueError(f"classes must hold labels of one type; got {shown(given)}.") from None
+    if len(classes) != len(given) or classes.ndim != 1:
+        raise ValueError(f"classes must hold distinct labels; got {shown(given)}.")
+    return classes
+
+
+def _positions(classes, y):
+    unlisted = f"classes must list every label of y; got {shown(classes.tolist())}."
+    try:
+        codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+        listed = bool(np.all(classes[codes] == y))
+    except (TypeError, ValueError):
+        raise ValueError(unlisted) from None
+    if not listed:
+        raise ValueError(unlisted)
+    return codes

@@ -1,0 +1,66 @@
+"""Every estimator in its main configurations, for promises that all of them make."""
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+
+from skdp.distributed import DistributedDPClassifier
+from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
+from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
+
+
+def _named(kind, **options):
+    words = [kind.__name__, *(f"{k}={v}" for k, v in options.items() if k not in _SIZES)]
+    return "-".join(words), kind(**options)
+
+
+_SIZES = ("n_components", "horizon", "n_queries", "n_nodes", "batch_size")
+
+
+def _all():
+    for kind in (DPLogisticRegression, DPLinearSVC):
+        yield _named(kind)
+        yield _named(kind, delta=1e-4)
+        yield _named(kind, adjacency="add-remove", delta=1e-4)
+        yield _named(kind, mechanism="output")
+        yield _named(kind, mechanism="gradient")
+    yield _named(DPLogisticRegression, mechanism="objective", delta=1e-4)
+    ridge = dict(n_components=20)
+    yield _named(DPKernelRidge, **ridge)
+    yield _named(DPKernelRidge, kernel="linear")
+    for mechanism in ("gradient", "sufficient_statistics", "output"):
+        yield _named(DPKernelRidge, delta=1e-4, mechanism=mechanism, **ridge)
+    yield _named(DPKernelRidge, release="query", n_queries=1000)
+    yield _named(DPKernelRidge, release="query", kernel="linear", n_queries=1000)
+    yield _named(DPOnlineKernelRegressor, kernel="linear")
+    for release, sizes in [
+        ("final", ridge),
+        ("sgd", ridge),
+        ("tree", dict(horizon=10_000, **ridge)),
+        ("query", dict(n_queries=1000)),
+    ]:
+        for delta in (0.0, 1e-4):
+            yield _named(DPOnlineKernelRegressor, release=release, delta=delta, **sizes)
+    yield _named(MIPrivateSGDRegressor)
+    yield _named(MIPrivateSGDRegressor, noise="k_norm")
+    yield _named(MIPrivateSGDRegressor, feedback="bandit")
+    yield _named(MIPrivateSGDRegressor, feedback="bandit", perturbation="vector")
+    network = dict(n_nodes=4, batch_size=5)
+    for loss in ("hinge", "huber_hinge", "log_loss"):
+        yield _named(DistributedDPClassifier, loss=loss, **network)
+    yield _named(DistributedDPClassifier, delta=1e-4, n_passes=2, **network)
+
+
+CONFIGURATIONS = dict(_all())
+
+
+def model(name, **changes):
+    """A new estimator of a configuration, with other parameters changed."""
+    return clone(CONFIGURATIONS[name]).set_params(**changes)
+
+
+def problem(name, n_samples=60, n_features=3, seed=0):
+    """Rows and targets that suit a configuration."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-0.5, 0.5, size=(n_samples, n_features))
+    score = X[:, 0] - 0.5 * X[:, 1]
+    return X, (score > 0.0).astype(int) if is_classifier(CONFIGURATIONS[name]) else score

@@ -1,0 +1,258 @@
+"""What reaches an estimator: every type of rows and targets, none of which is ever shown."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from configurations import CONFIGURATIONS, model, problem
+from scipy import sparse
+from sklearn.base import is_classifier, is_regressor
+
+from skdp.local import GradientPrivatizer
+from skdp.preprocessing import BoundedScaler, RowNormClipper
+from skdp.privacy import BudgetLedger
+
+EVERY = pytest.mark.parametrize("name", CONFIGURATIONS)
+REGRESSORS = pytest.mark.parametrize(
+    "name", [name for name, kind in CONFIGURATIONS.items() if is_regressor(kind)]
+)
+CLASSIFIERS = pytest.mark.parametrize(
+    "name", [name for name, kind in CONFIGURATIONS.items() if is_classifier(kind)]
+)
+
+
+def ledger():
+    return BudgetLedger(epsilon=1e6, delta=0.5)
+
+
+def is_untouched(estimator):
+    return not estimator.ledger.history() and not hasattr(estimator, "guarantee_")
+
+
+def missing(kind, y):
+    y = y.astype(object)
+    if kind == "pandas":
+        return pd.Series(y).where(np.arange(len(y)) != 7, pd.NA)
+    y[7] = {"none": None, "nan": float("nan"), "list": None, "inf": float("inf")}[kind]
+    return y.tolist() if kind == "list" else y
+
+
+@pytest.mark.parametrize("kind", ["none", "nan", "list", "inf", "pandas"])
+@REGRESSORS
+def test_a_missing_target_is_refused_before_the_charge(name, kind):
+    X, y = problem(name)
+    estimator = model(name, ledger=ledger())
+    with pytest.raises(ValueError, match=r"y must|Input (y )?contains|X and y must"):
+        estimator.fit(X, missing(kind, y))
+    assert is_untouched(estimator)
+
+
+@pytest.mark.parametrize("kind", ["none", "nan", "list", "pandas"])
+@CLASSIFIERS
+def test_a_missing_label_is_refused_before_the_charge(name, kind):
+    X, y = problem(name)
+    estimator = model(name, ledger=ledger())
+    with pytest.raises(ValueError, match=r"y must|Input (y )?contains|X and y must"):
+        estimator.fit(X, missing(kind, np.where(y, "yes", "no")))
+    assert is_untouched(estimator)
+
+
+@REGRESSORS
+def test_targets_may_be_objects_that_are_numbers(name):
+    X, y = problem(name)
+    here = model(name, random_state=0).fit(X, y)
+    there = model(name, random_state=0).fit(X, y.astype(object))
+    np.testing.assert_array_equal(here.predict(X), there.predict(X))
+
+
+def repeated(X, *values):
+    """CSR in which an entry of the last row is stored several times."""
+    rows = sparse.csr_array(X)
+    data = np.concatenate([rows.data, values])
+    indices = np.concatenate([rows.indices, np.zeros(len(values), dtype=rows.indices.dtype)])
+    indptr = rows.indptr.copy()
+    indptr[-1] += len(values)
+    return sparse.csr_array((data, indices, indptr), shape=X.shape)
+
+
+@pytest.mark.parametrize("step", ["fit", "predict"])
+@EVERY
+def test_repeated_entries_that_sum_to_infinity_are_refused(name, step):
+    X, y = problem(name)
+    hostile = repeated(X, 1.7e308, 1.7e308)
+    estimator = model(name, ledger=ledger())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        if step == "fit":
+            with pytest.raises(ValueError, match="X must be finite, also where repeated"):
+                estimator.fit(hostile, y)
+            assert is_untouched(estimator)
+        else:
+            estimator.fit(X, y)
+            with pytest.raises(ValueError, match="X must be finite, also where repeated"):
+                estimator.predict(hostile)
+
+
+@EVERY
+def test_repeated_entries_count_by_their_sum_even_if_a_flag_denies_them(name):
+    X, y = problem(name)
+    split = repeated(X, 0.25, -0.25)
+    split.has_canonical_format = True  # a lie
+    here = model(name, random_state=0).fit(sparse.csr_array(X), y)
+    there = model(name, random_state=0).fit(split, y)
+    np.testing.assert_allclose(here.predict(X), there.predict(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@EVERY
+def test_huge_rows_cause_no_warning(name, container):
+    X, y = problem(name)
+    X[3] = 1.7e308
+    X[4] = -1.7e308, 1.7e308, 5e-324
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        estimator = model(name).fit(container(X), y)
+        estimator.predict(container(X))
+
+
+def malformed(kind, X):
+    rows = sparse.csr_array(X)
+    if kind == "index beyond the columns":
+        rows.indices[5] = 1000
+    elif kind == "negative index":
+        rows.indices[5] = -3
+    elif kind == "pointers that fall":
+        rows.indptr[5] = rows.indptr[7]
+        rows.indptr[6] = 1
+    elif kind == "pointers beyond the data":
+        rows.indptr[-1] += 50
+    else:
+        rows = sparse.coo_array(X)
+        rows.coords[1][4] = 1000
+    return rows
+
+
+MALFORMED = [
+    "index beyond the columns",
+    "negative index",
+    "pointers that fall",
+    "pointers beyond the data",
+    "coordinates beyond the shape",
+]
+
+
+@pytest.mark.parametrize("kind", MALFORMED)
+@EVERY
+def test_a_malformed_sparse_matrix_is_refused_before_the_charge(name, kind):
+    X, y = problem(name)
+    estimator = model(name, ledger=ledger())
+    with pytest.raises(ValueError, match="X must be a well-formed sparse matrix"):
+        estimator.fit(malformed(kind, X), y)
+    assert is_untouched(estimator)
+
+
+@EVERY
+def test_what_the_caller_gave_is_not_changed(name):
+    X, y = problem(name)
+    given = repeated(X, 0.25, -0.25)
+    before = given.data.copy(), given.indices.copy(), given.indptr.copy()
+    model(name).fit(given, y).predict(given)
+    for array, old in zip((given.data, given.indices, given.indptr), before, strict=True):
+        np.testing.assert_array_equal(array, old)
+
+
+SECRET = "SECRET"
+
+
+def hostile_inputs(X, y):
+    table = X.astype(object)
+    table[3, 1] = SECRET
+    yield "word among the rows", table, y
+    yield "frame with a word", pd.DataFrame(table, columns=["a", "b", "c"]), y
+    yield "list of lists", table.tolist(), y
+    complex_rows = X + 0j
+    complex_rows[3] = 7777.125 + 7777.125j
+    yield "complex rows", complex_rows, y
+    yield "complex targets", X, y + 7777.125j
+    yield "complex targets in a list", X, (y + 7777.125j).tolist()
+    words = y.astype(object)
+    words[3] = SECRET
+    yield "word among the targets", X, words
+    yield "word among the targets in a list", X, words.tolist()
+    yield "one row without its frame", np.full(len(y), 7777.125), y
+    yield "scalar rows", 7777.125, y
+    yield "scalar target", X, 7777.125
+    yield "targets of two columns", X, np.full((len(y), 2), 7777.125)
+    yield "ragged rows", [[7777.125], [7777.125, 1.0]], y[:2]
+    yield "dicts", [{SECRET: 1}] * len(y), y
+    yield "too few targets", X, np.full(3, 7777.125)
+    yield "no targets", X, None
+
+
+INPUTS = [kind for kind, _, _ in hostile_inputs(np.zeros((5, 3)), np.arange(5.0) % 2)]
+
+
+@pytest.mark.parametrize("kind", INPUTS)
+@EVERY
+def test_messages_about_the_data_show_none_of_it(name, kind):
+    X, y = problem(name)
+    rows, targets = next((r, t) for k, r, t in hostile_inputs(X, y) if k == kind)
+    estimator = model(name, ledger=ledger())
+    if "target" in kind and "word" in kind and is_classifier(estimator):
+        estimator.set_params(classes=[0, 1])
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with pytest.raises((TypeError, ValueError)) as error:
+            estimator.fit(rows, targets)
+    chain, where = [str(w.message) for w in told], error.value
+    while where is not None:  # what a traceback prints
+        chain.append(str(where))
+        where = where.__cause__ or (None if where.__suppress_context__ else where.__context__)
+    for shown in (SECRET, "7777"):
+        assert not any(shown in message for message in chain)
+    assert is_untouched(estimator)
+
+
+@pytest.mark.parametrize("rows", ["SECRET", 7777.125, [7777.125], [["SECRET", 1.0, 2.0]]], ids=str)
+@EVERY
+def test_messages_about_rows_to_predict_show_none_of_them(name, rows):
+    X, y = problem(name)
+    estimator = model(name).fit(X, y)
+    with pytest.raises((TypeError, ValueError)) as error:
+        estimator.predict(rows)
+    assert error.value.__suppress_context__ or error.value.__context__ is None
+    assert "SECRET" not in str(error.value) and "7777" not in str(error.value)
+
+
+@pytest.mark.parametrize("scaler", [BoundedScaler(), RowNormClipper()], ids=str)
+@pytest.mark.parametrize("rows", [[["SECRET"]], [7777.125], [[7777.125j]]], ids=str)
+def test_messages_of_transformers_show_no_rows(scaler, rows):
+    with pytest.raises((TypeError, ValueError)) as error:
+        scaler.fit([[0.5]]).transform(rows)
+    assert error.value.__suppress_context__ or error.value.__context__ is None
+    assert "SECRET" not in str(error.value) and "7777" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [(["SECRET", 1.0], 0.5), ([0.5, 1.0], "SECRET"), ([0.5, None], 0.5), ([0.5, 1.0], None)],
+    ids=str,
+)
+def test_messages_of_a_device_do_not_show_the_record(x, y):
+    with pytest.raises((TypeError, ValueError)) as error:
+        GradientPrivatizer(scale=1.0).release(np.zeros(3), x, y)
+    assert error.value.__suppress_context__ or error.value.__context__ is None
+    assert "SECRET" not in str(error.value)
+
+
+@CLASSIFIERS
+def test_an_unlisted_label_is_not_shown(name):
+    X, y = problem(name)
+    labels = np.where(y, "yes", "no").astype(object)
+    labels[3] = SECRET
+    estimator = model(name, classes=["no", "yes"], ledger=ledger())
+    with pytest.raises(ValueError, match="classes must list every label of y") as error:
+        estimator.fit(X, labels)
+    assert SECRET not in str(error.value)
+    assert is_untouched(estimator)
