@@ -20,7 +20,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from skdp._validation import one_of
+from skdp._validation import one_of, shown
 
 __all__ = ["TOPOLOGIES", "Topology", "make_topology"]
 
@@ -270,7 +270,8 @@ class Topology:
             valid = valid and len(np.unique(nodes)) == len(nodes)
         if not valid:
             raise ValueError(
-                f"{name} must hold different nodes from 0 to {self.n_nodes - 1}; got {values!r}."
+                f"{name} must hold different nodes from 0 to {self.n_nodes - 1}; "
+                f"got {shown(values)}."
             )
         return nodes
 
@@ -600,7 +601,7 @@ def _matrix_edges(matrix, n_nodes):
         try:
             matrix = np.asarray(matrix, dtype=np.float64)
         except (TypeError, ValueError):
-            raise ValueError(f"topology must be {rule}; got {matrix!r}.") from None
+            raise ValueError(f"topology must be {rule}; got {shown(matrix)}.") from None
     if matrix.shape != (n_nodes, n_nodes):
         raise ValueError(f"topology must be {rule}; got the shape {matrix.shape}.")
     links = sparse.coo_array(matrix)
@@ -704,21 +705,23 @@ def _n_rounds(start, stop):
 def _node_count(value):
     n_nodes = _integer("n_nodes", value, least=1)
     if n_nodes > _MOST_NODES:
-        raise ValueError(f"n_nodes must be at most {_MOST_NODES:,}; got {value!r}.")
+        raise ValueError(f"n_nodes must be at most {_MOST_NODES:,}; got {shown(value)}.")
     return n_nodes
 
 
 def _integer(name, value, least):
     is_int = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not is_int or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}.")
+        raise ValueError(f"{name} must be an integer of at least {least}; got {shown(value)}.")
     return int(value)
 
 
 def _edge_probability(value):
     is_real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not is_real or not 0.0 < value <= 1.0:
-        raise ValueError(f"edge_probability must be more than 0 and at most 1; got {value!r}.")
+        raise ValueError(
+            f"edge_probability must be more than 0 and at most 1; got {shown(value)}."
+        )
     return float(value)
 
 

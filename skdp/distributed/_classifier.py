@@ -23,12 +23,13 @@ from skdp._fitting import (
     check_budget,
     check_unchanged,
     frozen_params,
+    ledger_of,
     unchanged_on_error,
 )
 from skdp._gradients import grid_rows, row_step
 from skdp._inputs import checked_data, encode_labels
 from skdp._random import noise_source, seed_sequence
-from skdp._validation import boolean, non_negative, one_of, positive, positive_int
+from skdp._validation import boolean, non_negative, one_of, positive, positive_int, shown
 from skdp.engines import LocalEngine, MPIEngine
 from skdp.exceptions import PrivacyWarning
 from skdp.losses import (
@@ -131,6 +132,7 @@ class DistributedDPClassifier(
         over the number of rows, allows Gaussian noise, algorithm 2 with its constant corrected.
 
     n_nodes : int, default=8
+        At most 1,048,576, and 134 million parameters of all nodes together.
 
     topology : str, networkx graph, adjacency matrix or Topology, default="ring"
         See :func:`~skdp.topology.make_topology`. It must not depend on the data.
@@ -157,7 +159,8 @@ class DistributedDPClassifier(
     sparsity : float or "auto", default=0.0
         If not 0, algorithm 3: gradients are summed up, and taken at soft-thresholded points, with
         this times the step as threshold. "auto" is the standard deviation of a coordinate of the
-        noise. Sums are averaged and thresholded with the last step, so that ``coef_`` has zeros.
+        noise. Sums are averaged, over rounds and for ``coef_`` over nodes too, and then
+        thresholded with the last step, so that ``coef_`` and ``node_coef_`` have zeros.
 
     batch_size : int, default=1
         Rows of a node in a round, algorithm 4. The noise of a round's gradient is divided by it.
@@ -179,7 +182,8 @@ class DistributedDPClassifier(
         ``n_passes`` of epsilon, or in its square root of the Gaussian ``mu``.
 
     output_node : int, default=None
-        Node whose parameters are ``coef_``; None takes the mean over nodes.
+        Node whose parameters are ``coef_``; None takes the mean over nodes, which for sparse ones
+        is thresholded after the mean is taken.
 
     huber_width : float, default=0.5
         Half-width of the smoothed kink of "huber_hinge".
@@ -208,7 +212,8 @@ class DistributedDPClassifier(
 
     ledger : BudgetLedger, default=None
         Budget that is charged when a stream begins, before the data are used. Over MPI each
-        process charges the one it has, for its own rows.
+        process charges the one it has, for its own rows; processes that share one charge it once.
+        Nobody is charged before the ledgers of all have been asked.
 
     Attributes
     ----------
@@ -412,7 +417,8 @@ class DistributedDPClassifier(
             given = np.unique(np.asarray(classes))
             if not np.array_equal(given, np.unique(np.asarray(known))):
                 raise ValueError(
-                    f"classes must be those of the stream, {list(known)!r}; got {classes!r}."
+                    f"classes must be those of the stream, {shown(list(known))}; "
+                    f"got {shown(classes)}."
                 )
         return self._advance(X, y, node, classes if known is None else known, fresh=fresh)
 
@@ -498,7 +504,7 @@ class DistributedDPClassifier(
         check_unchanged(self, stream.params)
         if not self.keep_iterates:
             raise ValueError(
-                f"keep_iterates must be True for a regret; got {self.keep_iterates!r}."
+                f"keep_iterates must be True for a regret; got {shown(self.keep_iterates)}."
             )
         X, y = checked_data(self, X, y, reset=False)
         codes = encode_labels(y, stream.plan.classes)[1]
@@ -518,7 +524,7 @@ class DistributedDPClassifier(
                 f"these make {len(schedule)}."
             )
         if of is not None and not _is_node(of, n_here):
-            raise ValueError(f"of must be a node from 0 to {n_here - 1} or None; got {of!r}.")
+            raise ValueError(f"of must be a node from 0 to {n_here - 1} or None; got {shown(of)}.")
         rows = (grid_csr_rows if issparse(X) else grid_rows)(
             X, float(self.x_norm), True, update.row_step
         )
@@ -547,7 +553,7 @@ class DistributedDPClassifier(
         for name, given in (("step", self.step), ("sparsity", self.sparsity)):
             if isinstance(given, str):
                 if given != "auto":
-                    raise ValueError(f"{name} must be 'auto' or a number; got {given!r}.")
+                    raise ValueError(f"{name} must be 'auto' or a number; got {shown(given)}.")
             elif name == "step":
                 positive(step=given)
             else:
@@ -560,17 +566,19 @@ class DistributedDPClassifier(
                 continue
             if not 1.0 / limit <= value <= limit:
                 raise ValueError(
-                    f"{name} must be between {1.0 / limit:g} and {limit:g}; got {value!r}."
+                    f"{name} must be between {1.0 / limit:g} and {limit:g}; got {shown(value)}."
                 )
         if not isinstance(self.average, bool | np.bool_) and self.average != "uniform":
-            raise ValueError(f"average must be True, 'uniform' or False; got {self.average!r}.")
+            raise ValueError(
+                f"average must be True, 'uniform' or False; got {shown(self.average)}."
+            )
         boolean(keep_iterates=self.keep_iterates)
         if self.noise == "gaussian" and self.delta == 0.0:
             raise ValueError("noise must not be 'gaussian' with delta=0; got 'gaussian'.")
         if self.output_node is not None and not _is_node(self.output_node, self.n_nodes):
             raise ValueError(
                 f"output_node must be None or a node from 0 to {self.n_nodes - 1}; "
-                f"got {self.output_node!r}."
+                f"got {shown(self.output_node)}."
             )
 
     def _engine(self):
@@ -578,7 +586,9 @@ class DistributedDPClassifier(
             one_of(("local", "mpi"), engine=self.engine)
             return LocalEngine() if self.engine == "local" else MPIEngine()
         if not hasattr(self.engine, "exchange"):
-            raise ValueError(f"engine must be 'local', 'mpi' or an Engine; got {self.engine!r}.")
+            raise ValueError(
+                f"engine must be 'local', 'mpi' or an Engine; got {shown(self.engine)}."
+            )
         return self.engine
 
     def _loss(self, n_classes):
@@ -628,7 +638,7 @@ class DistributedDPClassifier(
         if not reach / (rows * slope_step(loss)) < 2.0**47:
             raise ValueError(
                 "epsilon must be larger: the noise would not fit into the 53 bits of a float; "
-                f"got {self.epsilon!r}."
+                f"got {shown(self.epsilon)}."
             )
         energy = noise_energy(
             size,
@@ -685,10 +695,11 @@ class DistributedDPClassifier(
                 counts = engine.collect(np.bincount(here, minlength=len(engine.mine)))
                 # Nobody pays before everybody could go on and every ledger would take the charge;
                 # no transaction is open while a message travels.
-                ledger, is_new = self.ledger, stream.state is None
+                is_new = stream.state is None
                 with _Together(engine):
                     self._check_sizes(stream, counts)
-                    identity = _asked(ledger, stream.plan.guarantee) if is_new else None
+                    if is_new:
+                        identity = _asked(ledger_of(self), stream.plan.guarantee)
                 if is_new:
                     pays = _is_first_with(identity, engine)
                     with _Together(engine):
@@ -733,7 +744,7 @@ class DistributedDPClassifier(
         if topology.n_nodes * plan.size > _MOST_NUMBERS:
             raise ValueError(
                 f"n_nodes must be at most {_MOST_NUMBERS // plan.size:,} for {plan.size:,} "
-                f"parameters a node; got {self.n_nodes!r}."
+                f"parameters a node; got {shown(self.n_nodes)}."
             )
         return self._new_stream(plan, topology), X, codes
 
@@ -763,7 +774,7 @@ class DistributedDPClassifier(
             raise ValueError(
                 f"keep_iterates must be False for {n_rounds:,} rounds of "
                 f"{stream.topology.n_nodes:,} nodes with {stream.plan.size:,} parameters each: at "
-                f"most {_MOST_NUMBERS:,} numbers are kept; got {self.keep_iterates!r}."
+                f"most {_MOST_NUMBERS:,} numbers are kept; got {shown(self.keep_iterates)}."
             )
 
     def _run(self, engine, stream, X, codes, here, counts, context):

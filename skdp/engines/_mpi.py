@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._validation import positive
+from skdp._validation import positive, shown
 from skdp.exceptions import DistributedError
 
 __all__ = ["MPIEngine"]
@@ -39,7 +39,6 @@ _EAGER = 0.02  # seconds of a wait during which the processor is not given away
 _GRACE = 1.0  # seconds that whatever is on its way may take
 _NOTE = 30.0  # seconds until a wait is reported
 _CALL = 5.0  # seconds after which who waits says so, again and again
-_SHOWN = 80  # characters of a value in a message
 
 _give_way = getattr(os, "sched_yield", lambda: time.sleep(0.0))
 
@@ -344,14 +343,9 @@ def _entries(token):
     if not isinstance(token, dict):
         return None
     return {
-        str(name): (_shown(value), _digest(value).hex())
+        str(name): (shown(value), _digest(value).hex())
         for name, value in sorted(token.items(), key=lambda item: str(item[0]))
     }
-
-
-def _shown(value):
-    text = repr(value)
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
 def _odd_ones(values):
