@@ -14,6 +14,11 @@ plain loop
     The same algorithm as one would write it at first, node by node in Python, on the first rows
     and extrapolated. The noise comes in blocks there too. That it is the same algorithm is
     checked: under one seed its parameters are those of `fit`.
+passes
+    40 passes of 24 nodes over the first 24,000 rows, with noise of 0 and in two sizes of batches:
+    rows are brought onto the grid once, or as before in each pass.
+many nodes
+    A fit with 4 features and 10 rows a node in a process of its own: wall time and peak of memory.
 MPI
     `fit` with engine="mpi" on this machine, 64 nodes spread over the processes, on the first rows:
     wall time, for a process that waits uses none. Needs ``pip install "skdp[mpi]" mpich``.
@@ -27,6 +32,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -34,8 +40,11 @@ import numpy as np
 from skdp._gradients import grid_rows
 from skdp.datasets import fetch_covertype
 from skdp.distributed import DistributedDPClassifier
-from skdp.engines import MPIEngine
+from skdp.engines import LocalEngine, MPIEngine
+from skdp.losses import HingeLoss
 from skdp.preprocessing import make_public_preprocessor
+from skdp.solvers.gossip import GossipState, GossipUpdate, batches, run_gossip
+from skdp.topology import make_topology
 
 N_NODES = 64
 BLOCK = 71  # rounds whose noise the solver draws at once
@@ -166,6 +175,73 @@ def local(X, y, rounds, n_few):
     print(f"  at most {BAR:g} times the noise: {'; '.join(verdicts)}")
 
 
+def passes(X, y, rounds, n_few=24_000, n_passes=40):
+    """Measure what it saves to keep rows on the grid, and print it."""
+    times, n_nodes = Times(), 24
+    X, y = X[:n_few], y[:n_few]
+    owners, topology = np.arange(len(y)) % n_nodes, make_topology("random_regular", n_nodes)
+    size = X.shape[1] + 1
+    engine = LocalEngine()
+    engine.open(topology, size)
+    print(f"{n_passes} passes of {n_nodes} nodes over {len(y)} rows, CPU time")
+    for batch_size in (50, -(-len(y) // n_nodes)):
+        update = GossipUpdate(
+            HingeLoss(), batch_size, 20.0, lambda times: 1.0 / np.sqrt(times), 2.0**-12
+        )
+        schedule = batches(owners, n_nodes, batch_size)
+        options = dict(x_norm=1.0, constant=True, draw=lambda n: np.zeros((n, n_nodes, size)))
+        go = partial(run_gossip, engine, topology, X, y, schedule, update=update, **options)
+
+        def once(go=go):
+            return go(GossipState.zeros(n_nodes, size), n_passes=n_passes)
+
+        def each(go=go):
+            state = GossipState.zeros(n_nodes, size)
+            for _ in range(n_passes):
+                state = go(state)
+            return state
+
+        np.testing.assert_array_equal(once().released, each().released)
+        for _ in range(rounds):
+            times.measure((batch_size, "once"), once)
+            times.measure((batch_size, "each"), each)
+        ratio = times[batch_size, "each"] / times[batch_size, "once"]
+        print(
+            f"  batches of {batch_size:4d}: {times[batch_size, 'once']:.2f} s, ratio {ratio:.2f}"
+        )
+
+
+# The peak as Linux tells it: that of getrusage includes what the parent held.
+MANY = """
+import re, sys, time
+from pathlib import Path
+import numpy as np
+from skdp.distributed import DistributedDPClassifier
+
+def peak_memory():
+    return int(re.search("VmHWM:[^0-9]*([0-9]+)", Path("/proc/self/status").read_text())[1]) / 1e3
+
+n_nodes, p = int(sys.argv[1]), float(sys.argv[2])
+before = peak_memory()
+rng = np.random.default_rng(0)
+X, y = rng.uniform(-0.5, 0.5, size=(10 * n_nodes, 4)), rng.integers(0, 2, 10 * n_nodes)
+start = time.perf_counter()
+DistributedDPClassifier(n_nodes=n_nodes, edge_probability=p, classes=[0, 1]).fit(X, y)
+taken = time.perf_counter() - start
+print(f"  {n_nodes:8,d}{p:8.1f}{taken:10.2f}{before:10.0f}{peak_memory():10.0f}")
+"""
+
+
+def many_nodes():
+    """Fit rings of many nodes, each in a process of its own, and print what they take."""
+    print(
+        "Rings, 10 rounds: nodes, probability of links, seconds, MB after imports, MB at the peak"
+    )
+    for n_nodes in (1_000, 10_000, 100_000):
+        for p in (1.0, 0.5):
+            subprocess.run([sys.executable, "-c", MANY, str(n_nodes), str(p)], check=True)
+
+
 def mpi(X, y, ranks, n_few):
     """Start this script once more under mpiexec, for each number of processes."""
     launcher = Path(sys.executable).parent / "mpiexec"
@@ -229,6 +305,8 @@ def main():
         return
     X, y = covertype()
     X, y = X[: arguments.rows], y[: arguments.rows]
+    passes(X, y, arguments.rounds)
+    many_nodes()
     local(X, y, arguments.rounds, min(len(y), 200 * N_NODES))
     mpi(X, y, arguments.ranks, min(len(y), 1000 * N_NODES))
 

@@ -18,8 +18,9 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from skdp._validation import one_of
+from skdp._validation import one_of, shown
 
 __all__ = ["TOPOLOGIES", "Topology", "make_topology"]
 
@@ -39,6 +40,15 @@ _STREAM = 0x736B6470  # keeps these words apart from other uses of the same seed
 _LINKS, _GRAPH, _GAP = range(3)
 _EXACT_GAP = 12  # links, whose subsets are enumerated
 _MOST_DRAWS = 4096
+
+# What a machine of today holds, so that larger sizes are refused with a sentence.
+_MOST_NODES = 2**20
+_MOST_LINKS = 2**24
+_MOST_PAIRS = 2**33  # of nodes, each of which is drawn
+_MOST_NUMBERS = 2**28  # in matrices
+_DENSE_NODES = 64  # up to here a dense matrix mixes as fast
+_DENSE_GAP = 1024
+_PAIRS_AT_ONCE = 2**20
 
 
 def _words(seed, *purpose):
@@ -61,6 +71,7 @@ class Topology:
     Parameters
     ----------
     n_nodes : int
+        At most 1,048,576.
 
     edges : array-like of int, shape (n_edges, 2)
         Every pair of nodes that may ever talk, in any order. The attribute holds each once,
@@ -93,7 +104,7 @@ class Topology:
     seed: int = 0
 
     def __post_init__(self):
-        n_nodes = _integer("n_nodes", self.n_nodes, least=1)
+        n_nodes = _node_count(self.n_nodes)
         seed = _integer("seed", self.seed, least=0)
         edges = _clean_edges(self.edges, n_nodes)
         _check_connected("edges", edges, n_nodes)
@@ -179,17 +190,30 @@ class Topology:
         ndarray of shape (stop - start, len(mine), len(cols))
             The same numbers, to the last bit, as in the whole matrices.
         """
-        n_rounds = _n_rounds(start, stop)
-        mine, cols = self._nodes("mine", mine), self._nodes("cols", cols)
-        if self.edge_probability == 1.0:
-            part = self._full[np.ix_(mine, cols)]
-            return np.broadcast_to(part, (n_rounds, *part.shape))
-        return self._matrices(self.active(start, stop), mine, cols)
+        return _Mixer(self, mine, cols, is_sparse=False)(start, stop)
 
-    @cached_property
-    def _full(self):
-        everyone = np.arange(self.n_nodes)
-        return self._matrices(np.ones((1, len(self.edges)), dtype=bool), everyone, everyone)[0]
+    def mixer(self, mine, cols):
+        """What makes the matrices of `rows`, block by block, in the form that mixes faster.
+
+        Parameters
+        ----------
+        mine, cols : array-like of int
+            As for `rows`.
+
+        Returns
+        -------
+        callable
+            ``mixer(start, stop)`` gives a matrix of shape (len(mine), len(cols)) for each round:
+            CSR arrays if `is_sparse`, with the numbers of `rows`, and its array otherwise.
+            ``mixer.size`` is how many numbers a round takes.
+        """
+        return _Mixer(self, mine, cols, self.is_sparse)
+
+    @property
+    def is_sparse(self):
+        """Whether mixing takes sparse matrices: for many nodes with few links each. Public."""
+        filled = self.n_nodes + 2 * len(self.edges)
+        return self.n_nodes > _DENSE_NODES and 8 * filled < self.n_nodes**2
 
     @cached_property
     def _incidence(self):
@@ -197,7 +221,8 @@ class Topology:
         at = (self.edges.T.ravel(), np.tile(np.arange(n_edges), 2))
         return sparse.csr_array((np.ones(2 * n_edges), at), shape=(self.n_nodes, n_edges))
 
-    def _matrices(self, active, mine, cols):
+    def _weights(self, active):
+        """Of links, of nodes to themselves, and 0; a row for each row of ``active``."""
         i, j = self.edges.T
         up = np.ascontiguousarray(active.T, dtype=np.float64)
         # One row a link or a node, one column a round.
@@ -206,20 +231,34 @@ class Topology:
         weights *= up
         kept = 1.0 - self._incidence @ weights
         values = np.concatenate([weights, kept, np.zeros((1, len(active)))])
+        return np.ascontiguousarray(values.T)
 
+    def _entries(self, mine, cols):
+        """Row, column and number of the weight of each entry of a part that may not be 0."""
         n_edges = len(self.edges)
         row = np.full(self.n_nodes, -1)
         col = row.copy()
         row[mine], col[cols] = np.arange(len(mine)), np.arange(len(cols))
-        place = np.full((len(mine), len(cols)), n_edges + self.n_nodes)
-        for here, there, value in [
-            (i, j, np.arange(n_edges)),
-            (j, i, np.arange(n_edges)),
-            (np.arange(self.n_nodes), np.arange(self.n_nodes), np.arange(self.n_nodes) + n_edges),
-        ]:
-            wanted = (row[here] >= 0) & (col[there] >= 0)
-            place[row[here[wanted]], col[there[wanted]]] = value[wanted]
-        return np.take(np.ascontiguousarray(values.T), place, axis=1)
+        i, j = self.edges.T
+        own = np.arange(self.n_nodes)
+        here, there = np.concatenate([i, j, own]), np.concatenate([j, i, own])
+        weight = np.concatenate([np.arange(n_edges), np.arange(n_edges), own + n_edges])
+        wanted = (row[here] >= 0) & (col[there] >= 0)
+        return row[here[wanted]], col[there[wanted]], weight[wanted]
+
+    def _places(self, mine, cols):
+        _check_size("a round", len(mine) * len(cols))
+        row, col, weight = self._entries(mine, cols)
+        place = np.full((len(mine), len(cols)), len(self.edges) + self.n_nodes)
+        place[row, col] = weight
+        return place
+
+    def _sparse_places(self, mine, cols):
+        row, col, weight = self._entries(mine, cols)
+        # In the order of columns, in which products are summed: the same for all engines.
+        order = np.lexsort((col, row))
+        bounds = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(mine)))])
+        return weight[order], col[order].astype(np.int32), bounds.astype(np.int32)
 
     def _nodes(self, name, values):
         nodes = np.asarray(values)
@@ -231,7 +270,8 @@ class Topology:
             valid = valid and len(np.unique(nodes)) == len(nodes)
         if not valid:
             raise ValueError(
-                f"{name} must hold different nodes from 0 to {self.n_nodes - 1}; got {values!r}."
+                f"{name} must hold different nodes from 0 to {self.n_nodes - 1}; "
+                f"got {shown(values)}."
             )
         return nodes
 
@@ -277,25 +317,62 @@ class Topology:
     def _gap(self):
         n_nodes, n_edges = self.n_nodes, len(self.edges)
         everyone = np.arange(n_nodes)
+        always = self.edge_probability == 1.0
+        is_dense = n_nodes <= _DENSE_GAP or not (self.is_sparse or n_nodes**2 > _MOST_NUMBERS)
+        if not is_dense and always and np.all(self.degrees == 2):  # a ring
+            turns = 2.0 * math.pi * np.array([1, n_nodes // 2]) / n_nodes
+            return _one_minus(np.abs(1.0 + 2.0 * np.cos(turns)).max() / 3.0)
+        if not is_dense:
+            return _one_minus(math.sqrt(max(0.0, self._second_eigenvalue())))
         mean = np.full((n_nodes, n_nodes), 1.0 / n_nodes)
-        if self.edge_probability == 1.0:
-            return _one_minus(np.abs(np.linalg.eigvalsh(self._full - mean)).max())
+        if always:
+            return _one_minus(np.abs(np.linalg.eigvalsh(self.mixing(0, 1)[0] - mean)).max())
         if n_edges <= _EXACT_GAP:
             up = (np.arange(2**n_edges)[:, np.newaxis] >> np.arange(n_edges)) & 1 == 1
             p, n_up = self.edge_probability, up.sum(axis=1)
-            matrices = self._matrices(up, everyone, everyone)
+            matrices = np.take(self._weights(up), self._places(everyone, everyone), axis=1)
             matrices *= np.sqrt(p**n_up * (1.0 - p) ** (n_edges - n_up))[:, np.newaxis, np.newaxis]
             second = np.tensordot(matrices, matrices, axes=([0, 1], [0, 1]))
         else:
-            n_draws = min(_MOST_DRAWS, max(256, 2**18 // n_nodes))
-            block = max(1, min(n_draws, 2**21 // n_nodes**2))
+            place = self._places(everyone, everyone)
             second = np.zeros((n_nodes, n_nodes))
-            for start in range(0, n_draws, block):
-                up = self._drawn(start, min(block, n_draws - start), _GAP)
-                matrices = self._matrices(up, everyone, everyone).reshape(-1, n_nodes)
+            for up in self._gap_draws(2**21 // n_nodes**2):
+                matrices = np.take(self._weights(up), place, axis=1).reshape(-1, n_nodes)
                 second += matrices.T @ matrices
-            second /= n_draws
+            second /= self._n_gap_draws
         return _one_minus(math.sqrt(max(0.0, np.linalg.eigvalsh(second - mean)[-1])))
+
+    @property
+    def _n_gap_draws(self):
+        return min(_MOST_DRAWS, max(256, 2**18 // self.n_nodes))
+
+    def _gap_draws(self, block):
+        n_draws = self._n_gap_draws
+        block = max(1, min(n_draws, block))
+        for start in range(0, n_draws, block):
+            yield self._drawn(start, min(block, n_draws - start), _GAP)
+
+    def _second_eigenvalue(self):
+        """Of ``E[A^T A]``, whose first is 1 with a constant eigenvector, of many nodes."""
+        everyone = np.arange(self.n_nodes)
+        paths = int(np.sum((self.degrees + 1) ** 2))  # of two steps
+        if self.edge_probability == 1.0:
+            (matrix,) = _Mixer(self, everyone, everyone, is_sparse=True)(0, 1)
+            found = _deflated_eigenvalue(matrix, power=2)
+            if found is not None:
+                return found
+            _check_size("a spectral gap", 8 * paths)  # with indices, and copies
+            return _eigenvalue_near_one(matrix @ matrix)
+        _check_size("a spectral gap", 8 * paths)  # with indices, and copies
+        which, columns, bounds = self._sparse_places(everyone, everyone)
+        second = sparse.csr_array((self.n_nodes, self.n_nodes))
+        for up in self._gap_draws(1):
+            data = self._weights(up)[0][which]
+            matrix = sparse.csr_array((data, columns, bounds), shape=second.shape)
+            second = second + matrix @ matrix
+        second = second / self._n_gap_draws
+        found = _deflated_eigenvalue(second, power=1)
+        return _eigenvalue_near_one(second) if found is None else found
 
     def to_networkx(self):
         """The links as a ``networkx.Graph`` with nodes ``0, ..., n_nodes - 1``."""
@@ -304,6 +381,41 @@ class Topology:
         graph = networkx.empty_graph(self.n_nodes)
         graph.add_edges_from(self.edges.tolist())
         return graph
+
+
+class _Mixer:
+    """Part of the mixing matrices; where which weight stands is worked out once."""
+
+    def __init__(self, topology, mine, cols, is_sparse):
+        mine, cols = topology._nodes("mine", mine), topology._nodes("cols", cols)
+        self.shape, self.topology, self.is_sparse = (len(mine), len(cols)), topology, is_sparse
+        if is_sparse:
+            self.place = topology._sparse_places(mine, cols)
+            self.size = len(self.place[0])
+        else:
+            self.place = topology._places(mine, cols)
+            self.size = self.place.size
+        self.is_fixed = topology.edge_probability == 1.0
+        if self.is_fixed:
+            self.fixed = self.matrices(np.ones((1, len(topology.edges)), dtype=bool))
+
+    def __call__(self, start, stop):
+        n_rounds = _n_rounds(start, stop)
+        if self.is_fixed and self.is_sparse:
+            return self.fixed * n_rounds
+        if self.is_fixed:
+            return np.broadcast_to(self.fixed[0], (n_rounds, *self.shape))
+        if not self.is_sparse:
+            _check_size("these rounds", n_rounds * self.size)
+        return self.matrices(self.topology.active(start, stop))
+
+    def matrices(self, active):
+        """One for each row of ``active``."""
+        values = self.topology._weights(active)
+        if not self.is_sparse:
+            return np.take(values, self.place, axis=1)
+        which, columns, bounds = self.place
+        return [sparse.csr_array((v[which], columns, bounds), shape=self.shape) for v in values]
 
 
 def make_topology(topology, n_nodes, *, edge_probability=1.0, seed=0):
@@ -369,7 +481,7 @@ def make_topology(topology, n_nodes, *, edge_probability=1.0, seed=0):
     medium 15.40625 0.088
     dense 47.25 0.424
     """
-    n_nodes = _integer("n_nodes", n_nodes, least=1)
+    n_nodes = _node_count(n_nodes)
     seed = _integer("seed", seed, least=0)
     edge_probability = _edge_probability(edge_probability)
     if isinstance(topology, Topology):
@@ -405,19 +517,44 @@ def _named_edges(name, n_nodes, seed):
         return np.column_stack([np.zeros(n_nodes - 1, dtype=int), nodes[1:]])
     if name == "random_regular" and n_nodes > 5:
         return _two_rings(n_nodes, seed)
+    if name == "erdos_renyi" and n_nodes > 2:
+        return _random_pairs(n_nodes, seed)
+    n_pairs = n_nodes * (n_nodes - 1) // 2
+    if n_pairs > _MOST_LINKS:
+        raise ValueError(
+            f"n_nodes must be smaller for {name!r}, which looks at every pair of nodes, at most "
+            f"{_MOST_LINKS:,}; got {n_nodes} nodes with {n_pairs:,} pairs."
+        )
     pairs = np.column_stack(np.triu_indices(n_nodes, 1))
     if name in ("complete", "random_regular") or n_nodes <= 2:
         return pairs
-    if name == "erdos_renyi":
-        share = min(1.0, 2.0 * math.log(n_nodes) / n_nodes)
-        threshold = np.uint64(min(int(share * 2.0**64), 2**64 - 1))
-        attempt = 0
-        while True:
-            edges = pairs[_draw(len(pairs), seed, _GRAPH, attempt) < threshold]
-            if _n_parts(edges, n_nodes) == 1:
-                return edges
-            attempt += 1
     return _nearest_pairs(name, pairs, n_nodes, seed)
+
+
+def _random_pairs(n_nodes, seed):
+    n_pairs = n_nodes * (n_nodes - 1) // 2
+    if n_pairs > _MOST_PAIRS:
+        raise ValueError(
+            "n_nodes must be smaller for 'erdos_renyi', which draws every pair of nodes, at most "
+            f"{_MOST_PAIRS:,}; got {n_nodes} nodes with {n_pairs:,} pairs."
+        )
+    share = min(1.0, 2.0 * math.log(n_nodes) / n_nodes)
+    threshold = np.uint64(min(int(share * 2.0**64), 2**64 - 1))
+    before = np.arange(n_nodes) * (2 * n_nodes - 1 - np.arange(n_nodes)) // 2  # pairs of lower i
+    attempt = 0
+    while True:
+        bits = np.random.Philox(key=_words(seed, _GRAPH, attempt))
+        chosen = [
+            start
+            + np.flatnonzero(bits.random_raw(min(_PAIRS_AT_ONCE, n_pairs - start)) < threshold)
+            for start in range(0, n_pairs, _PAIRS_AT_ONCE)
+        ]
+        pair = np.concatenate(chosen)
+        i = np.searchsorted(before, pair, side="right") - 1
+        edges = np.column_stack([i, pair - before[i] + i + 1])
+        if _n_parts(edges, n_nodes) == 1:
+            return edges
+        attempt += 1
 
 
 def _ring(order):
@@ -440,7 +577,7 @@ def _nearest_pairs(name, pairs, n_nodes, seed):
     points = (_draw(2 * n_nodes, seed, _GRAPH) >> np.uint64(34)).astype(np.int64).reshape(-1, 2)
     steps = points[pairs[:, 0]] - points[pairs[:, 1]]
     pairs = pairs[np.argsort((steps**2).sum(axis=1), kind="stable")]
-    ranks = sparse.csr_array((np.arange(1.0, len(pairs) + 1.0), pairs.T), shape=(n_nodes, n_nodes))
+    ranks = _links(pairs, n_nodes, np.arange(1.0, len(pairs) + 1.0))
     least = int(minimum_spanning_tree(ranks).data.max())
     most = max(least, math.ceil(0.75 * len(pairs)))
     counts = {"sparse": least, "medium": math.isqrt(least * most), "dense": most}
@@ -464,7 +601,7 @@ def _matrix_edges(matrix, n_nodes):
         try:
             matrix = np.asarray(matrix, dtype=np.float64)
         except (TypeError, ValueError):
-            raise ValueError(f"topology must be {rule}; got {matrix!r}.") from None
+            raise ValueError(f"topology must be {rule}; got {shown(matrix)}.") from None
     if matrix.shape != (n_nodes, n_nodes):
         raise ValueError(f"topology must be {rule}; got the shape {matrix.shape}.")
     links = sparse.coo_array(matrix)
@@ -492,12 +629,21 @@ def _clean_edges(edges, n_nodes):
         raise ValueError(
             f"edges must hold nodes from 0 to {n_nodes - 1}; got {edges.min()} to {edges.max()}."
         )
-    edges = np.sort(edges.astype(np.int64), axis=1)
-    return np.unique(edges[edges[:, 0] < edges[:, 1]], axis=0)
+    low, high = np.sort(edges.astype(np.int64), axis=1).T
+    pair = np.unique((low * n_nodes + high)[low < high])
+    if len(pair) > _MOST_LINKS:
+        raise ValueError(f"edges must be at most {_MOST_LINKS:,} links; got {len(pair):,}.")
+    return np.column_stack(np.divmod(pair, n_nodes))
+
+
+def _links(edges, n_nodes, values):
+    # scipy's graph algorithms took no other indices than these before version 1.17.1.
+    at = np.asarray(edges).T.astype(np.int32)
+    return sparse.csr_array((values, at), shape=(n_nodes, n_nodes))
 
 
 def _n_parts(edges, n_nodes):
-    links = sparse.csr_array((np.ones(len(edges)), edges.T), shape=(n_nodes, n_nodes))
+    links = _links(edges, n_nodes, np.ones(len(edges)))
     return connected_components(links, directed=False)[0]
 
 
@@ -510,6 +656,45 @@ def _check_connected(name, edges, n_nodes):
         )
 
 
+def _check_size(what, size):
+    if size > _MOST_NUMBERS:
+        raise ValueError(
+            f"n_nodes must be smaller for {what}: matrices would hold {size:,} numbers, more than "
+            f"{_MOST_NUMBERS:,}."
+        )
+
+
+def _deflated_eigenvalue(matrix, power):
+    """Second largest modulus of an eigenvalue, to that power; None if it is too close to 1."""
+    n = matrix.shape[0]
+    operator = LinearOperator(
+        matrix.shape, matvec=lambda v: matrix @ v.ravel() - v.mean(), dtype=np.float64
+    )
+    start = np.random.default_rng(0).standard_normal(n)  # the same result in each call
+    try:
+        found = eigsh(
+            operator,
+            1,
+            v0=start - start.mean(),
+            ncv=64,
+            maxiter=60,
+            tol=1e-12,
+            return_eigenvectors=False,
+        )
+    except ArpackNoConvergence:
+        return None
+    return float(abs(found[0]) ** power)
+
+
+def _eigenvalue_near_one(matrix):
+    """Second largest eigenvalue, where Lanczos' method alone would take for ever."""
+    start = np.random.default_rng(0).standard_normal(matrix.shape[0])
+    found = eigsh(
+        sparse.csc_array(matrix), 2, sigma=1.0 + 1e-9, v0=start, return_eigenvectors=False
+    )
+    return float(found.min())
+
+
 def _n_rounds(start, stop):
     start, stop = _integer("start", start, least=0), _integer("stop", stop, least=0)
     if stop < start:
@@ -517,17 +702,26 @@ def _n_rounds(start, stop):
     return stop - start
 
 
+def _node_count(value):
+    n_nodes = _integer("n_nodes", value, least=1)
+    if n_nodes > _MOST_NODES:
+        raise ValueError(f"n_nodes must be at most {_MOST_NODES:,}; got {shown(value)}.")
+    return n_nodes
+
+
 def _integer(name, value, least):
     is_int = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not is_int or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}.")
+        raise ValueError(f"{name} must be an integer of at least {least}; got {shown(value)}.")
     return int(value)
 
 
 def _edge_probability(value):
     is_real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not is_real or not 0.0 < value <= 1.0:
-        raise ValueError(f"edge_probability must be more than 0 and at most 1; got {value!r}.")
+        raise ValueError(
+            f"edge_probability must be more than 0 and at most 1; got {shown(value)}."
+        )
     return float(value)
 
 

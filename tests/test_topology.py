@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.stats import binomtest, chi2
 
+import skdp.topology as module
 from skdp.topology import TOPOLOGIES, Topology, make_topology
 
 SIZES = [1, 2, 3, 4, 8, 64]
@@ -268,6 +269,66 @@ def test_links_that_are_always_up_take_the_memory_of_one_matrix():
     assert_array_equal(A[10**6 - 1], topology.mixing(0, 1)[0])
 
 
+THIN = [("ring", 300), ("grid", 301), ("random_regular", 65), ("star", 400)]
+
+
+@pytest.mark.parametrize("edge_probability", [1.0, 0.4])
+@pytest.mark.parametrize(("name", "n_nodes"), THIN)
+def test_many_nodes_with_few_links_mix_by_sparse_matrices(name, n_nodes, edge_probability):
+    topology = make_topology(name, n_nodes, edge_probability=edge_probability, seed=9)
+    assert topology.is_sparse
+    everyone = np.arange(n_nodes)
+    whole = topology.mixer(everyone, everyone)
+    assert whole.size == n_nodes + 2 * len(topology.edges)
+    for found, expected in zip(whole(5, 9), topology.mixing(5, 9), strict=True):
+        assert_array_equal(found.toarray(), expected)
+    # A part gives the same means to the last bit, so that engines do not differ.
+    values = np.random.default_rng(0).normal(size=(n_nodes, 7))
+    means = [matrix @ values for matrix in whole(5, 9)]
+    for mine in (everyone[:90], everyone[90:91], everyone[200:]):
+        heard = np.unique(np.concatenate([mine, *map(topology.neighbours, mine)]))
+        for found, expected in zip(topology.mixer(mine, heard)(5, 9), means, strict=True):
+            assert found.shape == (len(mine), len(heard))
+            assert_array_equal(found @ values[heard], expected[mine])
+
+
+def test_few_nodes_or_many_links_mix_by_dense_matrices():
+    for name, n_nodes in [("ring", 64), ("grid", 64), ("complete", 300), ("dense", 300)]:
+        topology = make_topology(name, n_nodes)
+        assert not topology.is_sparse
+        part = topology.mixer([3, 4], [2, 3, 4, 5])(0, 3)
+        assert_array_equal(part, topology.rows(0, 3, [3, 4], [2, 3, 4, 5]))
+
+
+def test_graph_algorithms_get_the_indices_that_every_scipy_takes(monkeypatch):
+    # Up to version 1.17.0 others are a "Buffer dtype mismatch".
+    taken = []
+
+    def spy(algorithm):
+        def noted(links, **options):
+            taken.extend([links.indices.dtype, links.indptr.dtype])
+            return algorithm(links, **options)
+
+        return noted
+
+    for name in ("connected_components", "minimum_spanning_tree"):
+        monkeypatch.setattr(module, name, spy(getattr(module, name)))
+    for name in TOPOLOGIES:
+        make_topology(name, 20)
+    make_topology(nx.path_graph(5), 5)
+    make_topology(sparse.csr_array(np.ones((4, 4))), 4)
+    assert set(taken) == {np.dtype(np.int32)}
+
+
+def test_random_pairs_are_those_of_one_long_draw():
+    n_nodes, seed = 1500, 3  # more pairs than are drawn at once
+    pairs = np.column_stack(np.triu_indices(n_nodes, 1))
+    share = 2.0 * math.log(n_nodes) / n_nodes
+    words = module._draw(len(pairs), seed, module._GRAPH, 0)
+    expected = pairs[words < np.uint64(int(share * 2.0**64))]
+    assert_array_equal(make_topology("erdos_renyi", n_nodes, seed=seed).edges, expected)
+
+
 # Law of the links
 
 
@@ -350,6 +411,22 @@ def test_without_chance_the_gap_is_that_of_the_second_singular_value(name):
         assert_allclose(topology.spectral_gap(), 1.0 - second_singular_value(A), atol=1e-12)
 
 
+@pytest.mark.parametrize("p", [1.0, 0.5])
+@pytest.mark.parametrize(("name", "n_nodes"), THIN)
+def test_the_gap_of_many_nodes_is_that_of_dense_matrices(monkeypatch, name, n_nodes, p):
+    expected = make_topology(name, n_nodes, edge_probability=p, seed=2).spectral_gap()
+    monkeypatch.setattr(module, "_DENSE_GAP", 0)
+    monkeypatch.setattr(np.linalg, "eigvalsh", None)
+    found = make_topology(name, n_nodes, edge_probability=p, seed=2).spectral_gap()
+    assert_allclose(found, expected, rtol=1e-7, atol=1e-12)
+    path = make_topology(nx.path_graph(300), 300)  # near 1, where iterations do not end
+    assert_allclose(path.spectral_gap(), 1 - (1 + 2 * math.cos(math.pi / 300)) / 3, rtol=1e-7)
+
+
+def test_the_gap_of_a_large_ring_has_its_closed_form():
+    assert_allclose(make_topology("ring", 10_000).spectral_gap(), ring_gap(10_000), rtol=1e-6)
+
+
 def test_two_nodes_agree_whenever_they_talk():
     for p in (0.1, 0.5, 0.9):
         topology = make_topology("ring", 2, edge_probability=p)
@@ -406,6 +483,30 @@ def test_nodes_approach_their_mean_as_fast_as_the_gap_says(name, p):
 
 
 # Errors
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: make_topology("ring", 10**12), "n_nodes must be at most 1,048,576; got 10000000"),
+        (lambda: Topology(10**10, [(0, 1)]), "n_nodes must be at most 1,048,576; got 10000000"),
+        (lambda: make_topology("complete", 10**5), "n_nodes must be smaller for 'complete'"),
+        (lambda: make_topology("sparse", 10**5), "n_nodes must be smaller for 'sparse'"),
+        (lambda: make_topology("erdos_renyi", 10**6), "n_nodes must be smaller for 'erdos_renyi'"),
+        (lambda: make_topology("ring", 10**5).mixing(0, 1), "n_nodes must be smaller for a round"),
+        (
+            lambda: make_topology("ring", 10**3, edge_probability=0.5).mixing(0, 10**6),
+            "n_nodes must be smaller for these rounds",
+        ),
+        (
+            lambda: make_topology("star", 10**5, edge_probability=0.5).spectral_gap(),
+            "n_nodes must be smaller for a spectral gap",
+        ),
+    ],
+)
+def test_sizes_beyond_memory_are_refused_with_a_sentence(call, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        call()
 
 
 def test_arguments_out_of_range_are_named():

@@ -1,5 +1,6 @@
 """Private classification by nodes that exchange parameters with their neighbours."""
 
+import hashlib
 import math
 import warnings
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skdp import __version__
 from skdp._fitting import (
     LinearPredictions,
     LinkedDocumentation,
@@ -21,12 +23,13 @@ from skdp._fitting import (
     check_budget,
     check_unchanged,
     frozen_params,
+    ledger_of,
     unchanged_on_error,
 )
 from skdp._gradients import grid_rows, row_step
 from skdp._inputs import checked_data, encode_labels
 from skdp._random import noise_source, seed_sequence
-from skdp._validation import boolean, non_negative, one_of, positive, positive_int
+from skdp._validation import boolean, non_negative, one_of, positive, positive_int, shown
 from skdp.engines import LocalEngine, MPIEngine
 from skdp.exceptions import PrivacyWarning
 from skdp.losses import (
@@ -42,6 +45,7 @@ from skdp.solvers.comparator import best_classifier_in_ball
 from skdp.solvers.gossip import (
     GossipState,
     GossipUpdate,
+    Schedule,
     batches,
     grid_csr_rows,
     run_gossip,
@@ -70,6 +74,7 @@ __all__ = ["DistributedDPClassifier"]
 LOSSES = ("hinge", "log_loss", "huber_hinge")
 NOISES = ("auto", "k_norm", "laplace", "gaussian")
 _UP = 1.0 + 1e-12  # rounding errors of public numbers
+_MOST_NUMBERS = 2**27  # in an array: a gigabyte
 
 
 @dataclass(frozen=True)
@@ -127,6 +132,7 @@ class DistributedDPClassifier(
         over the number of rows, allows Gaussian noise, algorithm 2 with its constant corrected.
 
     n_nodes : int, default=8
+        At most 1,048,576, and 134 million parameters of all nodes together.
 
     topology : str, networkx graph, adjacency matrix or Topology, default="ring"
         See :func:`~skdp.topology.make_topology`. It must not depend on the data.
@@ -153,7 +159,8 @@ class DistributedDPClassifier(
     sparsity : float or "auto", default=0.0
         If not 0, algorithm 3: gradients are summed up, and taken at soft-thresholded points, with
         this times the step as threshold. "auto" is the standard deviation of a coordinate of the
-        noise. Sums are averaged and thresholded with the last step, so that ``coef_`` has zeros.
+        noise. Sums are averaged, over rounds and for ``coef_`` over nodes too, and then
+        thresholded with the last step, so that ``coef_`` and ``node_coef_`` have zeros.
 
     batch_size : int, default=1
         Rows of a node in a round, algorithm 4. The noise of a round's gradient is divided by it.
@@ -175,7 +182,8 @@ class DistributedDPClassifier(
         ``n_passes`` of epsilon, or in its square root of the Gaussian ``mu``.
 
     output_node : int, default=None
-        Node whose parameters are ``coef_``; None takes the mean over nodes.
+        Node whose parameters are ``coef_``; None takes the mean over nodes, which for sparse ones
+        is thresholded after the mean is taken.
 
     huber_width : float, default=0.5
         Half-width of the smoothed kink of "huber_hinge".
@@ -204,7 +212,8 @@ class DistributedDPClassifier(
 
     ledger : BudgetLedger, default=None
         Budget that is charged when a stream begins, before the data are used. Over MPI each
-        process charges the one it has, for its own rows.
+        process charges the one it has, for its own rows; processes that share one charge it once.
+        Nobody is charged before the ledgers of all have been asked.
 
     Attributes
     ----------
@@ -408,7 +417,8 @@ class DistributedDPClassifier(
             given = np.unique(np.asarray(classes))
             if not np.array_equal(given, np.unique(np.asarray(known))):
                 raise ValueError(
-                    f"classes must be those of the stream, {list(known)!r}; got {classes!r}."
+                    f"classes must be those of the stream, {shown(list(known))}; "
+                    f"got {shown(classes)}."
                 )
         return self._advance(X, y, node, classes if known is None else known, fresh=fresh)
 
@@ -494,7 +504,7 @@ class DistributedDPClassifier(
         check_unchanged(self, stream.params)
         if not self.keep_iterates:
             raise ValueError(
-                f"keep_iterates must be True for a regret; got {self.keep_iterates!r}."
+                f"keep_iterates must be True for a regret; got {shown(self.keep_iterates)}."
             )
         X, y = checked_data(self, X, y, reset=False)
         codes = encode_labels(y, stream.plan.classes)[1]
@@ -514,7 +524,7 @@ class DistributedDPClassifier(
                 f"these make {len(schedule)}."
             )
         if of is not None and not _is_node(of, n_here):
-            raise ValueError(f"of must be a node from 0 to {n_here - 1} or None; got {of!r}.")
+            raise ValueError(f"of must be a node from 0 to {n_here - 1} or None; got {shown(of)}.")
         rows = (grid_csr_rows if issparse(X) else grid_rows)(
             X, float(self.x_norm), True, update.row_step
         )
@@ -543,7 +553,7 @@ class DistributedDPClassifier(
         for name, given in (("step", self.step), ("sparsity", self.sparsity)):
             if isinstance(given, str):
                 if given != "auto":
-                    raise ValueError(f"{name} must be 'auto' or a number; got {given!r}.")
+                    raise ValueError(f"{name} must be 'auto' or a number; got {shown(given)}.")
             elif name == "step":
                 positive(step=given)
             else:
@@ -556,17 +566,19 @@ class DistributedDPClassifier(
                 continue
             if not 1.0 / limit <= value <= limit:
                 raise ValueError(
-                    f"{name} must be between {1.0 / limit:g} and {limit:g}; got {value!r}."
+                    f"{name} must be between {1.0 / limit:g} and {limit:g}; got {shown(value)}."
                 )
         if not isinstance(self.average, bool | np.bool_) and self.average != "uniform":
-            raise ValueError(f"average must be True, 'uniform' or False; got {self.average!r}.")
+            raise ValueError(
+                f"average must be True, 'uniform' or False; got {shown(self.average)}."
+            )
         boolean(keep_iterates=self.keep_iterates)
         if self.noise == "gaussian" and self.delta == 0.0:
             raise ValueError("noise must not be 'gaussian' with delta=0; got 'gaussian'.")
         if self.output_node is not None and not _is_node(self.output_node, self.n_nodes):
             raise ValueError(
                 f"output_node must be None or a node from 0 to {self.n_nodes - 1}; "
-                f"got {self.output_node!r}."
+                f"got {shown(self.output_node)}."
             )
 
     def _engine(self):
@@ -574,7 +586,9 @@ class DistributedDPClassifier(
             one_of(("local", "mpi"), engine=self.engine)
             return LocalEngine() if self.engine == "local" else MPIEngine()
         if not hasattr(self.engine, "exchange"):
-            raise ValueError(f"engine must be 'local', 'mpi' or an Engine; got {self.engine!r}.")
+            raise ValueError(
+                f"engine must be 'local', 'mpi' or an Engine; got {shown(self.engine)}."
+            )
         return self.engine
 
     def _loss(self, n_classes):
@@ -624,7 +638,7 @@ class DistributedDPClassifier(
         if not reach / (rows * slope_step(loss)) < 2.0**47:
             raise ValueError(
                 "epsilon must be larger: the noise would not fit into the 53 bits of a float; "
-                f"got {self.epsilon!r}."
+                f"got {shown(self.epsilon)}."
             )
         energy = noise_energy(
             size,
@@ -666,24 +680,32 @@ class DistributedDPClassifier(
         return _Stream(frozen_params(self), plan, topology, sources)
 
     def _advance(self, X, y, node, classes, *, fresh):
-        engine, context = self._engine(), None
-        token, error = None, None
-        try:
+        engine = self._engine()
+        with _Together(engine):
             context = self._init_callback_context(max_subtasks=None)
-        except Exception as raised:
-            error = raised
         with unchanged_on_error(self):
-            try:
-                if error is not None:
-                    raise error
+            with _Together(engine) as everyone:
                 stream, X, codes = self._prepared(X, y, classes, engine, fresh)
-                token = self._token(stream) if engine.is_distributed else None
-            except Exception as raised:
-                error = raised
-            engine.agree(error, token)
+                everyone.token = self._token(stream, len(codes)) if engine.is_distributed else None
             engine.open(stream.topology, stream.plan.size)
             try:
-                self._run(engine, stream, X, codes, node, context)
+                with _Together(engine):
+                    owners = _owners(node, len(codes), engine.mine, stream.rows_here)
+                here = np.searchsorted(engine.mine, owners)
+                counts = engine.collect(np.bincount(here, minlength=len(engine.mine)))
+                # Nobody pays before everybody could go on and every ledger would take the charge;
+                # no transaction is open while a message travels.
+                is_new = stream.state is None
+                with _Together(engine):
+                    self._check_sizes(stream, counts)
+                    if is_new:
+                        identity = _asked(ledger_of(self), stream.plan.guarantee)
+                if is_new:
+                    pays = _is_first_with(identity, engine)
+                    with _Together(engine):
+                        if pays:
+                            charge(self, stream.plan.guarantee)
+                self._run(engine, stream, X, codes, here, counts, context)
             finally:
                 engine.close()
         return self
@@ -718,56 +740,66 @@ class DistributedDPClassifier(
             edge_probability=self.edge_probability,
             seed=self.topology_seed,
         )
-        return self._new_stream(self._plan(classes, X.shape[1]), topology), X, codes
+        plan = self._plan(classes, X.shape[1])
+        if topology.n_nodes * plan.size > _MOST_NUMBERS:
+            raise ValueError(
+                f"n_nodes must be at most {_MOST_NUMBERS // plan.size:,} for {plan.size:,} "
+                f"parameters a node; got {shown(self.n_nodes)}."
+            )
+        return self._new_stream(plan, topology), X, codes
 
-    def _token(self, stream):
-        """What all processes must have in common."""
+    def _token(self, stream, n_rows):
+        """What all processes must have in common, by name."""
         own = ("engine", "ledger", "random_state", "topology")
-        params = {
+        token = {
             name: float(value) if isinstance(value, Real) else value
             for name, value in stream.params.items()
             if name not in own
         }
-        time = 0 if stream.state is None else stream.state.time
-        labels = stream.plan.classes.tolist()
-        network = stream.topology.edges.tolist(), stream.topology.seed
-        return repr((params, labels, stream.plan.n_features, network, time))
+        token["classes"] = stream.plan.classes.tolist()
+        token["topology"] = stream.topology
+        token["n_features_in_"] = stream.plan.n_features
+        token["n_rounds_"] = 0 if stream.state is None else stream.state.time
+        token["version of skdp"] = __version__
+        names = getattr(self, "feature_names_in_", None)
+        if n_rows or names is not None:  # without rows there is nothing to be in another order
+            token["feature_names_in_"] = None if names is None else names.tolist()
+        return token
 
-    def _run(self, engine, stream, X, codes, node, context):
-        plan, mine, error = stream.plan, engine.mine, None
-        try:
-            owners = _owners(node, len(codes), mine, stream.rows_here)
-            if stream.state is None:
-                charge(self, plan.guarantee)
-        except Exception as raised:
-            error = raised
-        engine.agree(error)
+    def _check_sizes(self, stream, counts):
+        """Refuse what would not fit into memory, by public numbers."""
+        n_rounds = -(-int(counts.max()) // stream.plan.update.batch_size) * int(self.n_passes)
+        size = n_rounds * stream.topology.n_nodes * stream.plan.size
+        if self.keep_iterates and size > _MOST_NUMBERS:
+            raise ValueError(
+                f"keep_iterates must be False for {n_rounds:,} rounds of "
+                f"{stream.topology.n_nodes:,} nodes with {stream.plan.size:,} parameters each: at "
+                f"most {_MOST_NUMBERS:,} numbers are kept; got {shown(self.keep_iterates)}."
+            )
 
-        here = np.searchsorted(mine, owners)
+    def _run(self, engine, stream, X, codes, here, counts, context):
+        plan, mine = stream.plan, engine.mine
         n_passes = int(self.n_passes)
-        counts = engine.collect(np.bincount(here, minlength=len(mine)).astype(np.int64))
         n_rounds = -(-int(counts.max()) // plan.update.batch_size)
         # However large a batch may be, a round has no more rows than there are.
         batch = min(plan.update.batch_size, max(1, int(counts.max())))
-        schedule = batches(here, len(mine), batch, n_rounds)
-        state = stream.state or GossipState.zeros(len(mine), plan.size)
         kept: list = []
         progress = _Progress(self, context)
-        for _ in range(n_passes):
-            state = run_gossip(
-                engine,
-                stream.topology,
-                X,
-                codes,
-                schedule,
-                state,
-                plan.update,
-                x_norm=float(self.x_norm),
-                constant=True,
-                draw=self._draw(stream, mine),
-                keep=kept if self.keep_iterates else None,
-                monitor=progress,
-            )
+        state = run_gossip(
+            engine,
+            stream.topology,
+            X,
+            codes,
+            Schedule(here, len(mine), batch, n_rounds),
+            stream.state or GossipState.zeros(len(mine), plan.size),
+            plan.update,
+            x_norm=float(self.x_norm),
+            constant=True,
+            draw=self._draw(stream, mine),
+            n_passes=n_passes,
+            keep=kept if self.keep_iterates else None,
+            monitor=progress,
+        )
         progress.close()
         stream = replace(
             stream,
@@ -801,23 +833,22 @@ class DistributedDPClassifier(
     def _store(self, engine, stream):
         plan, state = stream.plan, stream.state
         latest = engine.collect(state.released)
-        final = state.released if self.average is False else state.average()
+        final = latest if self.average is False else engine.collect(state.average())
         step = float(plan.update.steps(np.array([max(state.time, 1)]))[0])
-        weights = engine.collect(plan.update.points(final, step))
+        # Of sums of gradients the mean over nodes is thresholded, like that over rounds: a mean
+        # of thresholded nodes has next to no zeros. All of it is done to released values.
+        mean = plan.update.points(final.mean(axis=0, keepdims=True), step)
+        weights = np.concatenate([plan.update.points(final, step), mean])
         weights = weights.reshape(len(weights), -1, plan.width)
         coef, intercept = weights[..., :-1] / float(self.x_norm), weights[..., -1].copy()
         spread = np.square(latest - latest.mean(axis=0)).sum(axis=1)
-        chosen = (
-            slice(None)
-            if self.output_node is None
-            else slice(self.output_node, self.output_node + 1)
-        )
+        output = -1 if self.output_node is None else int(self.output_node)
         fitted = dict(
             classes_=plan.classes,
-            coef_=coef[chosen].mean(axis=0),
-            intercept_=intercept[chosen].mean(axis=0),
-            node_coef_=coef,
-            node_intercept_=intercept,
+            coef_=coef[output].copy(),
+            intercept_=intercept[output].copy(),
+            node_coef_=coef[:-1],
+            node_intercept_=intercept[:-1],
             consensus_distance_=float(np.sqrt(spread.mean())),
             n_rounds_=state.time,
             n_samples_seen_=int(np.sum(stream.rows_of)),
@@ -827,6 +858,40 @@ class DistributedDPClassifier(
         )
         for name, value in fitted.items():
             setattr(self, name, value)
+
+
+class _Together:
+    """Raises in all processes what the block has raised in one, or if their tokens differ."""
+
+    def __init__(self, engine):
+        self.engine, self.token = engine, None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if error is None or isinstance(error, Exception):
+            self.engine.agree(error, self.token)
+
+
+def _asked(ledger, guarantee):
+    """Raise what the charge would raise; otherwise, which ledger it is. Nothing is written."""
+    if ledger is None:
+        return None
+    ledger.check(guarantee)
+    return ledger.identity
+
+
+def _is_first_with(identity, engine):
+    """Whether this process is the first of those that share its ledger, and pays for them."""
+    if not engine.is_distributed:
+        return True
+    own = np.zeros(4, dtype=np.int64)
+    if identity is not None:
+        own[:] = np.frombuffer(hashlib.sha256(identity.encode()).digest(), dtype=np.int64)
+    everyone = engine.collect(np.tile(own, (len(engine.mine), 1)))
+    first = int(np.flatnonzero((everyone == own).all(axis=1))[0])
+    return first == engine.mine[0]
 
 
 class _Progress:

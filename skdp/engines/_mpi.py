@@ -9,18 +9,20 @@ completed in a loop that also listens for processes that have left.
 import atexit
 import dataclasses
 import hashlib
+import json
 import math
 import os
 import pickle
 import signal
 import sys
 import time
+from collections import Counter
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from skdp._validation import positive
+from skdp._validation import positive, shown
 from skdp.exceptions import DistributedError
 
 __all__ = ["MPIEngine"]
@@ -29,15 +31,20 @@ __all__ = ["MPIEngine"]
 # Slurm, which others run on.
 _LAUNCHED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 
-# Tags of the messages of a process that ends, or that alone has failed: the highest that every
-# MPI library has, because a process may end when there is only the user's communicator.
-_LEFT, _FAILED = 32767, 32766
+# Tags of the messages of a process that ends, that alone has failed, or that waits: the highest
+# that every MPI library has, as a process may end when there is only the user's communicator.
+_LEFT, _FAILED, _WAITS = 32767, 32766, 32765
 _NAME, _DIGEST = 64, 32  # bytes of an error's type and of a token in a record
 _EAGER = 0.02  # seconds of a wait during which the processor is not given away
 _GRACE = 1.0  # seconds that whatever is on its way may take
 _NOTE = 30.0  # seconds until a wait is reported
+_CALL = 5.0  # seconds after which who waits says so, again and again
 
 _give_way = getattr(os, "sched_yield", lambda: time.sleep(0.0))
+
+
+class TooManyProcessesError(DistributedError, ValueError):
+    """There are more processes than nodes, and each of them knows it."""
 
 
 class MPIEngine:
@@ -49,7 +56,8 @@ class MPIEngine:
     a neighbour of it, and nothing else.
 
     Privacy: what leaves a process is what `exchange` and `collect` are given, and in `agree` the
-    type of an error and the SHA-256 of a token, which therefore must be public. MPI neither
+    type of an error and a token, which therefore must be public: its SHA-256, and where those
+    differ the first 80 characters of its entries. MPI neither
     encrypts nor authenticates: use a network that you trust, or a VPN. An exception that escapes
     is printed by its own process, and launchers show that where the job was started.
 
@@ -58,9 +66,9 @@ class MPIEngine:
     comm : mpi4py communicator, default=None
         None is ``MPI.COMM_WORLD``.
 
-    patience : float, default=600.0
-        Seconds to wait for other processes, after which the job ends: they may load their rows
-        that much longer than this one.
+    patience : float, default=120.0
+        Seconds to wait for other processes, after which the job ends and says for which it has
+        waited: they may load their rows that much longer than this one.
 
     Raises
     ------
@@ -88,7 +96,7 @@ class MPIEngine:
     >>> engine = MPIEngine(patience=60.0)  # MPI starts when the engine is used
     """
 
-    def __init__(self, comm=None, *, patience=600.0):
+    def __init__(self, comm=None, *, patience=120.0):
         positive(patience=patience)
         self._base = comm
         self._patience = patience
@@ -155,7 +163,7 @@ class MPIEngine:
         _job()
         size = self._comm.size
         if n_nodes < size:
-            raise ValueError(
+            raise TooManyProcessesError(
                 f"n_nodes must be at least the number of processes, {size}; got {n_nodes}."
             )
         return np.arange(size + 1) * n_nodes // size
@@ -278,8 +286,9 @@ class MPIEngine:
         channel.wait(channel.comm.Iallgather(record, records), self._patience)
 
         failed = np.flatnonzero(records[:, 0])
-        differ = np.flatnonzero((records[:, 1 + _NAME :] != records[0, 1 + _NAME :]).any(axis=1))
-        channel.together = bool(len(failed) or len(differ))
+        digests = [row.tobytes() for row in records[:, 1 + _NAME :]]
+        difference = None if len(failed) else self._difference(digests, token)
+        channel.together = bool(len(failed) or difference)
         if error is not None:
             raise error
         if len(failed):
@@ -287,11 +296,67 @@ class MPIEngine:
             raise DistributedError(
                 f"An error occurred in process {each} of {channel.size}; that process reports it."
             )
-        if len(differ):
+        if difference:
             raise DistributedError(
                 "All processes must call fit with the same parameters, features and classes; "
-                f"those of process {', '.join(map(str, differ))} are not those of process 0."
+                f"{difference}."
             )
+
+    def _difference(self, digests, token):
+        """What is not the same in all processes, in words; None if nothing is."""
+        usual, differ = _odd_ones(dict(enumerate(digests)))
+        if not differ:
+            return None
+        entries = self._everyones(_entries(token))
+        if None in entries:
+            return f"those of {_processes(differ)} are not those of {_processes([usual])}"
+        words = []
+        for name in dict.fromkeys(name for each in entries for name in each):
+            held = {r: each[name] for r, each in enumerate(entries) if name in each}
+            usual, differ = _odd_ones({r: digest for r, (_, digest) in held.items()})
+            if not differ:
+                continue
+            text, expected = held[differ[0]][0], held[usual][0]
+            where = _processes([r for r in differ if held[r] == held[differ[0]]])
+            if text == expected:  # as far as it is shown
+                words.append(f"{name} in {where} is not that of process {usual}, {text}")
+            else:
+                words.append(f"{name} is {text} in {where} and {expected} in process {usual}")
+        return "; ".join(words) or None
+
+    def _everyones(self, value):
+        """Public JSON values of all processes."""
+        channel = self._channel
+        data = np.frombuffer(json.dumps(value).encode(), dtype=np.uint8)
+        sizes = np.empty(channel.size, dtype=np.int64)
+        request = channel.comm.Iallgather(np.array([len(data)], dtype=np.int64), sizes)
+        channel.wait(request, self._patience)
+        padded = np.zeros(sizes.max(), dtype=np.uint8)
+        padded[: len(data)] = data
+        found = np.empty((channel.size, len(padded)), dtype=np.uint8)
+        channel.wait(channel.comm.Iallgather(padded, found), self._patience)
+        return [json.loads(row[:n].tobytes()) for row, n in zip(found, sizes, strict=True)]
+
+
+def _entries(token):
+    """What a mapping holds, as it is shown, and a digest of all of it; None for another token."""
+    if not isinstance(token, dict):
+        return None
+    return {
+        str(name): (shown(value), _digest(value).hex())
+        for name, value in sorted(token.items(), key=lambda item: str(item[0]))
+    }
+
+
+def _odd_ones(values):
+    """A process that holds what most do, and those that hold something else."""
+    counts = Counter(values.values())
+    usual = max(values, key=lambda r: counts[values[r]])  # the first of them
+    return usual, [r for r in values if values[r] != values[usual]]
+
+
+def _processes(ranks):
+    return f"process {', '.join(map(str, ranks))}"
 
 
 def _text(letters):
@@ -311,7 +376,11 @@ def _digest(token):
             fields = dataclasses.fields(value)
             value = (type(value).__qualname__, *(getattr(value, f.name) for f in fields))
         if isinstance(value, np.ndarray):
-            value = (value.dtype.kind, value.shape, value.ravel().tolist())
+            kind, shape = value.dtype.kind, value.shape
+            plain = {"i": np.int64, "f": np.float64, "b": np.bool_}.get(kind)
+            value = value.ravel()
+            content = value.tolist() if plain is None else value.astype(plain).tobytes()
+            value = (kind, shape, content)
         if isinstance(value, np.generic):
             value = value.item()
         if isinstance(value, dict):
@@ -341,6 +410,7 @@ class _Channel:
         self.comm: Any = comm
         self.left, self.failed = set(), set()
         self.told = []
+        self.calls, self.heard_from = [], {}  # of processes that wait, at what time
         self.together = False  # the last agreement was on an error
         self.failure = None  # type of an error of this process alone
         self.wait(comm.Ibarrier(), patience)
@@ -372,6 +442,8 @@ class _Channel:
     def _complete(self, request, patience):
         begin = time.monotonic()
         look, note = _GRACE, _NOTE
+        pause = min(_CALL, patience / 8)
+        call = pause
         turn = 1.5 * _GRACE * min(self.rank, 3)  # so that not all say the same
         while not request.Test():
             waited = time.monotonic() - begin
@@ -387,22 +459,39 @@ class _Channel:
             if self.failed and waited > look + turn + 2 * _GRACE:
                 self.abort(f"waits for process {min(self.failed)}, which has failed")
             if waited > patience + turn:
-                self.abort(f"has waited {patience:g} s for other processes")
+                self.abort(f"has waited {patience:g} s for {self.silent(3 * (pause + _GRACE))}")
             if self.left or self.failed:
                 continue
             if waited > note:
                 self.report(f"waits for other processes to call fit, up to {patience:g} s")
                 note = math.inf
+            if waited > call:
+                self.calls = [sent for sent in self.calls if not sent.Test()]
+                self.calls += _tell(self.comm, _WAITS)
+                call = waited + pause
             look = waited + _GRACE
             self.listen()
 
     def listen(self):
-        """Note which processes have left or failed."""
-        status = self.MPI.Status()
+        """Note which processes have left or failed, or wait as this one does."""
         for tag, gone in [(_LEFT, self.left), (_FAILED, self.failed)]:
-            while self.comm.Iprobe(self.MPI.ANY_SOURCE, tag, status):
-                self.comm.Recv(np.empty(0, dtype=np.uint8), status.source, tag)
-                gone.add(status.source)
+            gone.update(self.senders(tag))
+        for rank in self.senders(_WAITS):
+            self.heard_from[rank] = time.monotonic()
+
+    def senders(self, tag):
+        """Who has sent such a message since this was last asked."""
+        status = self.MPI.Status()
+        while self.comm.Iprobe(self.MPI.ANY_SOURCE, tag, status):
+            self.comm.Recv(np.empty(0, dtype=np.uint8), status.source, tag)
+            yield status.source
+
+    def silent(self, seconds):
+        """The processes that have not said of late that they wait, too."""
+        since = time.monotonic() - seconds
+        others = [q for q in range(self.size) if q != self.rank]
+        silent = [q for q in others if self.heard_from.get(q, -math.inf) < since]
+        return _processes(silent) if silent else "other processes"
 
     def leave(self):
         """Tell the others that this process ends."""
@@ -474,10 +563,12 @@ class _Job:
         if not self.is_running():
             return self.excepthook(kind, error, trace)
         world = self.MPI.COMM_WORLD
-        # A DistributedError is the same in all processes.
-        if kind is not DistributedError or any(channel.rank == 0 for channel in self.channels):
-            self.excepthook(kind, error, trace)
-            _say(f"process {world.rank} of {world.size} failed with {kind.__name__}; the job ends")
+        if issubclass(kind, DistributedError):
+            # It is the same in all processes: the first ends the job before others have said so.
+            rank = min((channel.rank for channel in self.channels), default=world.rank)
+            time.sleep(1.5 * _GRACE * min(rank, 3))
+        self.excepthook(kind, error, trace)
+        _say(f"process {world.rank} of {world.size} failed with {kind.__name__}; the job ends")
         _end(self.MPI)
 
 

@@ -67,5 +67,6 @@ class Engine(Protocol):
             What went wrong here. Other processes learn its type only.
 
         token : object
-            Public, must be equal on all processes: parameters, number of features.
+            Public, must be equal on all processes: parameters, number of features. Of dicts the
+            entries are compared whose names several processes have, and a difference is named.
         """

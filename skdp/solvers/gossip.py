@@ -23,6 +23,7 @@ from skdp.mechanisms import clip_rows
 __all__ = [
     "GossipState",
     "GossipUpdate",
+    "Schedule",
     "batches",
     "grid_csr_rows",
     "run_gossip",
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 _BLOCK = 1 << 20  # numbers in memory beside the rows
+_KEPT = 1 << 28  # numbers of rows on the grid that are kept from pass to pass
 _INSIDE = 1.0 - 2.0**-40  # rounding errors of a norm stay below
 
 
@@ -138,6 +140,39 @@ def soft_threshold(values, threshold):
     return np.sign(values) * np.maximum(np.abs(values) - threshold, 0.0)
 
 
+class Schedule:
+    """Rows that each node takes in each round, written out for the rounds that are asked for.
+
+    Where few nodes have most rows the whole table is mostly empty, and would not fit.
+
+    Parameters
+    ----------
+    owners, n_nodes, batch_size, n_rounds
+        As for `batches`.
+    """
+
+    def __init__(self, owners, n_nodes, batch_size, n_rounds=None):
+        self._order = np.argsort(owners, kind="stable")
+        self._counts = np.bincount(owners, minlength=n_nodes)
+        self._batch_size = batch_size
+        if n_rounds is None:
+            n_rounds = -(-int(self._counts.max(initial=0)) // batch_size)
+        self._n_rounds = n_rounds
+
+    def __len__(self):
+        return self._n_rounds
+
+    def __getitem__(self, rounds):
+        """Indices of rows, ndarray of int of shape (n_rounds, n_nodes, batch_size), and -1."""
+        rounds = np.arange(self._n_rounds)[rounds, np.newaxis, np.newaxis]
+        first = np.cumsum(self._counts) - self._counts
+        taken = rounds * self._batch_size + np.arange(self._batch_size)
+        there = taken < self._counts[:, np.newaxis]
+        table = np.full(there.shape, -1)
+        table[there] = self._order[(first[:, np.newaxis] + taken)[there]]
+        return table
+
+
 def batches(owners, n_nodes, batch_size, n_rounds=None):
     """Rows that each node takes in each round, in the order in which they are given.
 
@@ -156,14 +191,7 @@ def batches(owners, n_nodes, batch_size, n_rounds=None):
     ndarray of int, shape (n_rounds, n_nodes, batch_size)
         Indices of rows, and -1 where a node has no more.
     """
-    order = np.argsort(owners, kind="stable")
-    counts = np.bincount(owners, minlength=n_nodes)
-    if n_rounds is None:
-        n_rounds = -(-int(counts.max(initial=0)) // batch_size)
-    table = np.full((n_nodes, n_rounds * batch_size), -1)
-    place = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
-    table[owners[order], place] = order
-    return table.reshape(n_nodes, n_rounds, batch_size).transpose(1, 0, 2)
+    return Schedule(owners, n_nodes, batch_size, n_rounds)[:]
 
 
 def grid_csr_rows(X, x_norm, constant, step):
@@ -203,6 +231,7 @@ def run_gossip(
     x_norm,
     constant,
     draw,
+    n_passes=1,
     keep=None,
     monitor=None,
 ):
@@ -225,8 +254,8 @@ def run_gossip(
 
     codes : ndarray of int, shape (n_rows,)
 
-    schedule : ndarray of int, shape (n_rounds, n_nodes_here, batch_size)
-        From `batches`.
+    schedule : Schedule, or ndarray of int of shape (n_rounds, n_nodes_here, batch_size)
+        As `batches` gives it: rows of a pass.
 
     state : GossipState
 
@@ -242,6 +271,10 @@ def run_gossip(
         ``draw(n)`` returns noise for n rounds, of shape (n, n_nodes_here, size), multiples of the
         grid.
 
+    n_passes : int, default=1
+        How often to go through the schedule. Rows come onto the grid once for all passes, as long
+        as they fit into 2 GB there.
+
     keep : list, default=None
         Takes the points of blocks of rounds.
 
@@ -254,27 +287,35 @@ def run_gossip(
     """
     released, total, weight = state.released.copy(), state.total.copy(), state.weight
     n_here, size = released.shape
-    heard = len(engine.heard)
-    per_round = n_here * size * (2 + update.batch_size) + n_here * heard
-    mixed, scratch = np.empty_like(released), np.empty_like(released)
+    n_rounds = len(schedule)
+    mixer = topology.mixer(engine.mine, engine.heard)
+    per_round = n_here * size * (2 + update.batch_size) + mixer.size
+    scratch = np.empty_like(released)
     length = max(1, min(256, _BLOCK // per_round))
-    gradients = _SparseGradients if sparse.issparse(X) else _DenseGradients
-    for start in range(0, len(schedule), length):
+    starts = [(p, start) for p in range(n_passes) for start in range(0, n_rounds, length)]
+    kept: dict[int, Any] = {}
+    room = _KEPT if n_passes > 1 else 0
+    for p, start in starts:
         block = schedule[start : start + length]
-        first = state.time + start
-        mixing = topology.rows(first, first + len(block), engine.mine, engine.heard)
+        first = state.time + p * n_rounds + start
+        mixing = mixer(first, first + len(block))
         steps = update.steps(np.arange(first + 1, first + len(block) + 1))
-        rows = gradients(X, codes, block, update, x_norm, constant) if len(codes) else None
+        rows = kept.get(start)
+        if rows is None and len(codes):
+            rows = _gridded(X, block[block >= 0], x_norm, constant, update.row_step)
+            if rows.size <= room:
+                kept[start], room = rows, room - rows.size
+        gradients = _gradients(rows, codes, block, update) if len(codes) else None
         points_kept = np.empty((len(block), n_here, size)) if keep is not None else None
         noise = np.ascontiguousarray(draw(len(block)))
         # Numbers of rows are public: where there are none, nothing is to be hidden.
         noise[(block < 0).all(axis=2)] = 0.0
         every = zip(mixing, noise, steps.tolist(), strict=True)
         for r, (weights, noisy, step) in enumerate(every):
-            np.matmul(weights, engine.exchange(released), out=mixed)
+            mixed = weights @ engine.exchange(released)
             points = update.points(mixed, step)
-            if rows is not None:
-                rows.add_to(noisy, r, points)
+            if gradients is not None:
+                gradients.add_to(noisy, r, points)
             if points_kept is not None:
                 points_kept[r] = points
             noisy *= -step / update.batch_size
@@ -296,7 +337,7 @@ def run_gossip(
         released=released.copy(),
         total=total,
         weight=weight,
-        time=state.time + len(schedule),
+        time=state.time + n_passes * n_rounds,
     )
 
 
@@ -305,6 +346,16 @@ def _in_ball(values, radius):
     if squares.max(initial=0.0) > radius * radius:
         values *= (radius / np.sqrt(np.maximum(squares, radius * radius)))[:, np.newaxis]
     return values
+
+
+def _gridded(X, taken, x_norm, constant, step):
+    """Rows of a block, in its order and without gaps, on the grid."""
+    return (grid_csr_rows if sparse.issparse(X) else grid_rows)(X[taken], x_norm, constant, step)
+
+
+def _gradients(rows, codes, block, update):
+    kind = _SparseGradients if sparse.issparse(rows) else _DenseGradients
+    return kind(rows, codes, block, update)
 
 
 class _Gradients:
@@ -331,9 +382,12 @@ class _Gradients:
 
 
 class _DenseGradients(_Gradients):
-    def __init__(self, X, codes, block, update, x_norm, constant):
+    def __init__(self, rows, codes, block, update):
         super().__init__(codes, block, update)
-        rows = grid_rows(X[np.maximum(block, 0).ravel()], x_norm, constant, update.row_step)
+        if not self.all_valid:
+            spread = np.zeros((block.size, rows.shape[1]))
+            spread[self.valid.ravel()] = rows
+            rows = spread
         self.rows = rows.reshape(*block.shape, -1)
 
     def add_to(self, noisy, r, points):
@@ -352,18 +406,19 @@ class _DenseGradients(_Gradients):
 
 
 class _SparseGradients(_Gradients):
-    def __init__(self, X, codes, block, update, x_norm, constant):
+    def __init__(self, rows, codes, block, update):
         super().__init__(codes, block, update)
         self.per_round = block.shape[1] * block.shape[2]
         self.batch_size = block.shape[2]
-        self.rows = grid_csr_rows(
-            X[np.maximum(block, 0).ravel()], x_norm, constant, update.row_step
-        )
+        self.rows = rows
+        counts = np.zeros(block.size, dtype=np.int64)
+        counts[self.valid.ravel()] = np.diff(rows.indptr)
+        self.bounds = np.concatenate([[0], np.cumsum(counts)])
 
     def add_to(self, noisy, r, points):
         """Add the sums of round ``r`` to ``noisy``, in place."""
         rows, width = self.rows, self.rows.shape[1]
-        bounds = rows.indptr[r * self.per_round : (r + 1) * self.per_round + 1]
+        bounds = self.bounds[r * self.per_round : (r + 1) * self.per_round + 1]
         part = slice(bounds[0], bounds[-1])
         data, columns = rows.data[part], rows.indices[part]
         row = np.repeat(np.arange(self.per_round), np.diff(bounds))

@@ -5,6 +5,8 @@ import itertools
 import math
 import pickle
 import re
+import subprocess
+import sys
 import warnings
 from dataclasses import fields, is_dataclass
 
@@ -367,6 +369,41 @@ def test_thresholds_leave_zeros(n_classes):
     assert (seeded(sparsity="auto").fit(X, y).node_coef_ == 0.0).any()
 
 
+@pytest.mark.parametrize("average", [True, "uniform", False])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_mean_over_nodes_has_zeros_too(average, n_classes):
+    # A coordinate is 0 in the mean of thresholded nodes only if it is 0 in all of them.
+    X, y = problem(160, n_classes, n_features=30)
+    options = dict(n_nodes=16, average=average, sparsity="auto", radius=50.0)
+    model, sent = heard(X, y, **options)
+    shares = np.arange(1.0, len(sent) + 1.0) ** {True: 3.0, "uniform": 0.0, False: 99.0}[average]
+    sums = sent[-1] if average is False else np.average(sent, axis=0, weights=shares)
+    update = model._stream.plan.update
+    level = update.threshold * update.steps(np.array([float(len(sent))]))[0]
+    mean = sums.mean(axis=0)
+    expected = np.sign(mean) * np.maximum(np.abs(mean) - level, 0.0)
+    expected *= min(1.0, 50.0 / max(np.linalg.norm(expected), 1e-300))
+    found = np.column_stack([model.coef_, model.intercept_]).ravel()
+    assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    assert_array_equal(found == 0.0, expected == 0.0)
+    assert (model.coef_ == 0.0).mean() >= (model.node_coef_ == 0.0).mean() > 0.1
+    one = seeded(output_node=3, **options).fit(X, y)
+    assert_array_equal(one.coef_, model.node_coef_[3])
+    assert_array_equal(one.intercept_, model.node_intercept_[3])
+
+
+def test_where_all_nodes_agree_their_mean_is_what_each_has():
+    X, y = problem(64, n_features=20)
+    # Full links, and a last round in which no node has rows: all broadcast the same sums.
+    node = np.zeros(64, dtype=int)
+    model = seeded(sparsity="auto", topology="complete", average=False)
+    model.partial_fit(X, y, node=node).partial_fit(X[:1], y[:1], node=[0])
+    others = model.node_coef_[1:]
+    assert_allclose(others, others[:1].repeat(7, axis=0), atol=1e-12)
+    zeros = model.coef_ == 0.0
+    assert zeros.any() and (zeros == (others[0] == 0.0)).mean() > 0.8
+
+
 @pytest.mark.parametrize("average, decay", [(True, 3.0), ("uniform", 0.0)])
 def test_sparse_weights_are_thresholded_averages(average, decay):
     X, y = problem(80)
@@ -404,6 +441,53 @@ def test_automatic_steps_and_thresholds_are_those_of_the_theory():
     ]:
         model = Classifier(0.5, batch_size=3, radius=7.0, **options).fit(X, y)
         assert_allclose(model._stream.plan.update.steps(times), expected, rtol=1e-12)
+
+
+# Many nodes
+
+RING = """
+import re, sys
+from pathlib import Path
+import numpy as np
+from skdp.distributed import DistributedDPClassifier
+n_nodes, p = 100_000, float(sys.argv[1])
+rng = np.random.default_rng(0)
+X, y = rng.uniform(-0.5, 0.5, size=(2 * n_nodes, 4)), rng.integers(0, 2, 2 * n_nodes)
+model = DistributedDPClassifier(n_nodes=n_nodes, edge_probability=p, classes=[0, 1]).fit(X, y)
+model.partial_fit(X[:7], y[:7])
+assert model.node_coef_.shape == (n_nodes, 1, 4) and model.n_rounds_ == 3
+print(re.search("VmHWM:[^0-9]*([0-9]+) kB", Path("/proc/self/status").read_text())[1])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of memory as Linux tells it")
+@pytest.mark.parametrize("edge_probability", [1.0, 0.5])
+def test_a_ring_of_a_hundred_thousand_nodes_fits_into_half_a_gigabyte(edge_probability):
+    found = subprocess.run(
+        [sys.executable, "-c", RING, str(edge_probability)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert found.returncode == 0, found.stderr
+    assert int(found.stdout) < 500e3
+
+
+def test_sizes_beyond_memory_are_refused_before_the_charge():
+    X, y = problem(20)
+    for options, message in [
+        (dict(n_nodes=10**9), "n_nodes must be at most 1,048,576"),
+        (dict(n_nodes=10**5, topology="complete"), "n_nodes must be smaller for 'complete'"),
+        (dict(n_nodes=10**6, classes=range(40)), "n_nodes must be at most 671,088 for 200 param"),
+        (
+            dict(n_nodes=10**6, n_passes=1000, keep_iterates=True),
+            "keep_iterates must be False for 1,000 rounds of 1,000,000 nodes",
+        ),
+    ]:
+        ledger = BudgetLedger(epsilon=5.0)
+        with pytest.raises(ValueError, match=f"^{message}"):
+            Classifier(ledger=ledger, **options).fit(X, y)
+        assert not ledger.history()
 
 
 # Predictions

@@ -94,6 +94,40 @@ def test_processes_do_what_one_process_does_and_send_what_is_released(mpiexec, s
     assert set(re.findall(r"process (\d) passed", output)) == set(map(str, range(size)))
 
 
+@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("program", ["ledgers_are_asked_first", "each_ledger_is_charged_once"])
+def test_nobody_pays_where_one_cannot_and_who_shares_a_ledger_pays_once(
+    mpiexec, tmp_path, size, program
+):
+    status, output, errors = mpiexec(size, "-W", "error", PROGRAMS, program, size, tmp_path)
+    assert status == 0, errors
+    assert output.count("passed") == size
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_what_differs_between_processes_is_named(mpiexec, size):
+    status, output, errors = mpiexec(size, "-W", "error", PROGRAMS, "differences_are_named", size)
+    assert status == 0, errors
+    assert output.count("passed") == size
+
+
+@pytest.mark.parametrize("where", ["nodes", "fit"])
+def test_too_many_processes_are_one_message(mpiexec, where):
+    status, _, errors = mpiexec(4, PROGRAMS, "too_many", 4, where, timeout=30)
+    assert status != 0
+    assert errors.count("n_nodes must be at least the number of processes, 4; got 3.") == 1
+    assert errors.count("Traceback") == errors.count("skdp: ") == 1
+    assert "An error occurred in process" not in errors
+
+
+@pytest.mark.parametrize("where", ["inside", "before"])
+def test_a_stopped_process_is_named(mpiexec, where):
+    status, output, errors = mpiexec(4, PROGRAMS, "fails", 4, "stops", where, timeout=30)
+    assert status != 0 and "passed" not in output
+    assert "skdp: process 0 of 4 has waited 3 s for process 1; the job ends." in errors
+    assert errors.count("the job ends") == 1
+
+
 @pytest.mark.parametrize(
     ("how", "where", "prefix", "message"),
     [
@@ -103,7 +137,7 @@ def test_processes_do_what_one_process_does_and_send_what_is_released(mpiexec, s
         ("leave", "between fits", [], "process 0 of 2 waits for process 1, which has ended"),
         ("leave", "after a question", [], "process 0 of 2 waits for process 1, which has ended"),
         ("raise", "before", ["-m", "mpi4py"], None),
-        ("stays away", "before", [], "process 0 of 2 has waited 3 s for other processes"),
+        ("stays away", "before", [], "process 0 of 2 has waited 3 s for process 1"),
     ],
 )
 def test_job_ends_everywhere_when_a_process_fails(mpiexec, how, where, prefix, message):
@@ -162,7 +196,7 @@ def test_what_is_missing_is_said_with_the_command_that_installs_it(mpiexec, miss
     else:
         environment["MPI4PY_LIBMPI"] = "libno_such_library.so"
     status, output, errors = run(sys.executable, "-c", program, **environment)
-    assert output == "MPIEngine(patience=600.0)\n"
+    assert output == "MPIEngine(patience=120.0)\n"
     assert status != 0
     assert errors.splitlines()[-1].startswith("ImportError: ")
     assert 'pip install "skdp[mpi]" && pip install mpich' in errors.splitlines()[-1]

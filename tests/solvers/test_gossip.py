@@ -27,6 +27,7 @@ from skdp.solvers import gossip
 from skdp.solvers.gossip import (
     GossipState,
     GossipUpdate,
+    Schedule,
     batches,
     grid_csr_rows,
     run_gossip,
@@ -341,6 +342,73 @@ def test_each_row_is_taken_once_in_its_order_by_its_owner(n_nodes, batch_size):
     assert (longer[-2:] == -1).all()
 
 
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_schedules_are_written_out_for_the_rounds_that_are_asked_for(batch_size):
+    owners = uneven(50, 6)
+    whole = batches(owners, 6, batch_size)
+    schedule = Schedule(owners, 6, batch_size)
+    assert len(schedule) == len(whole)
+    for rounds in (slice(None), slice(0, 2), slice(2, 9), slice(9, 9), slice(len(whole) - 1, 99)):
+        assert_array_equal(schedule[rounds], whole[rounds])
+    # One node has all rows: the whole table would hold ten billion numbers.
+    lopsided = Schedule(np.zeros(100_000, dtype=int), 100_000, 1)
+    table = lopsided[77_000:77_002]
+    assert table.shape == (2, 100_000, 1)
+    assert table[:, 0, 0].tolist() == [77_000, 77_001] and (table[:, 1:] == -1).all()
+
+
+@kinds
+@pytest.mark.parametrize("batch_size", [1, 4, 100])
+@pytest.mark.parametrize("room", [0, 100, 1 << 28])
+def test_rows_come_onto_the_grid_once_for_all_passes(monkeypatch, kind, batch_size, room):
+    update, n_nodes = of_update(LogisticLoss(), batch_size=batch_size, decay=3.0), 5
+    topology = make_topology("grid", n_nodes, edge_probability=0.6)
+    X, codes = problem(90)
+    schedule = batches(uneven(90, n_nodes), n_nodes, batch_size)
+    noise = noise_of(6 * len(schedule), n_nodes, update, 4)
+    tiled = np.tile(schedule, (6, 1, 1))
+    keep = []
+    expected, sent = gossiped(topology, kind(X), codes, tiled, update, noise, keep=keep)
+
+    taken = []
+
+    def counted(function):
+        def noted(X, *rest):
+            taken.append(X.shape[0])
+            return function(X, *rest)
+
+        return noted
+
+    for name in ("grid_rows", "grid_csr_rows"):
+        monkeypatch.setattr(gossip, name, counted(getattr(gossip, name)))
+    monkeypatch.setattr(gossip, "_KEPT", room)
+    monkeypatch.setattr(gossip, "_BLOCK", 500)  # several blocks a pass
+    kept, options = [], dict(n_passes=6)
+    found, heard = gossiped(
+        topology, kind(X), codes, schedule, update, noise, keep=kept, **options
+    )
+    assert_array_equal(heard, sent)
+    assert_array_equal(found.total, expected.total)
+    assert (found.weight, found.time) == (expected.weight, expected.time)
+    assert_array_equal(np.concatenate(kept), np.concatenate(keep))
+    if room == 1 << 28:
+        assert sum(taken) == 90
+    if room == 0:
+        assert sum(taken) == 6 * 90
+
+
+@kinds
+def test_a_process_whose_rows_are_used_up_goes_on_mixing(kind):
+    update, topology = of_update(HingeLoss()), make_topology("ring", 300, edge_probability=0.5)
+    X, codes = problem(300)
+    schedule = batches(np.arange(300), 300, 1, n_rounds=4)
+    noise = noise_of(8, 300, update, 4)
+    state, sent = gossiped(topology, kind(X), codes, schedule, update, noise, n_passes=2)
+    assert topology.is_sparse and state.time == 8
+    for t in (1, 2, 3, 5, 6, 7):
+        assert_allclose(sent[t + 1], topology.mixing(t, t + 1)[0] @ sent[t], atol=1e-12)
+
+
 def test_no_rows_make_no_rounds():
     assert batches(np.zeros(0, dtype=int), 3, 2).shape == (0, 3, 2)
 
@@ -354,8 +422,13 @@ class Alone:
     def __init__(self, n_nodes):
         self.n_nodes = n_nodes
 
-    def rows(self, start, stop, mine, heard):
-        return np.broadcast_to(np.eye(len(mine)), (stop - start, len(mine), len(mine)))
+    size = 0  # of its matrices, which are nothing to speak of
+
+    def mixer(self, mine, heard):
+        return self
+
+    def __call__(self, start, stop):
+        return [np.eye(self.n_nodes)] * (stop - start)
 
 
 def exact_sums(
