@@ -111,11 +111,13 @@ def boolean(**named):
 
 
 def positive_int(**named):
-    """Check that each value is a whole number from 1."""
+    """Check that each value is a whole number from 1 that a float can hold."""
     for name, value in named.items():
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
         if not whole or value < 1:
             raise ValueError(f"{name} must be a positive int; got {shown(value)}.")
+        if value > 2**53:
+            raise ValueError(f"{name} must be at most 2**53; got {shown(value)}.")
 
 
 def one_of(options, **named):

@@ -23,7 +23,7 @@ from skdp._fitting import (
 from skdp._inputs import checked_rows
 from skdp._random import noise_source
 from skdp._streams import StreamLine, new_version, version_text
-from skdp._validation import one_of, positive
+from skdp._validation import one_of, positive, positive_int
 from skdp.exceptions import StaleStreamError
 from skdp.features import kernel_error, kernel_matrix
 from skdp.kernel._base import (
@@ -485,11 +485,11 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             value = getattr(self, name)
             if self.release != release:
                 continue
-            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if not whole or value < 1:
+            if value is None:
                 raise ValueError(
-                    f"{name} must be a positive int with release={release!r}; got {value!r}."
+                    f"{name} must be a positive int with release={release!r}; got None."
                 )
+            positive_int(**{name: value})
 
     def _recursion(self, kappa):
         """Public numbers of the recursion, in units of half the range of the target."""
