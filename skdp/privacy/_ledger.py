@@ -211,7 +211,7 @@ class BudgetLedger:
             raise self._refusal(book, guarantee)
 
     def _charge(self, guarantee, label, stream=None, version=None, continues=None):
-        body, guarantee = _checked(guarantee, stream)  # what is compared is what is stored
+        body, guarantee = _checked(guarantee, stream)
         row = {"label": file.clean(label), "body": body, "team": self.label}
         if stream is not None:
             row |= {"stream": stream, "version": _text(version)}
@@ -478,12 +478,12 @@ def _restore(path, key, epsilon, delta, label=""):
 
 
 def _checked(guarantee, stream):
-    """Canonical JSON, which has neither NaN nor infinity, and the guarantee that it restores."""
+    """JSON of a guarantee, and what it restores: what is compared is what is stored."""
     if not isinstance(guarantee, Guarantee):
         raise TypeError(f"guarantee must be a Guarantee such as ApproxDP; got {guarantee!r}.")
     if stream is not None and (not isinstance(stream, str) or stream in ("", file.INCREMENT)):
         raise ValueError("stream must be None or the random name of a stream.")
-    body = json.dumps(guarantee.to_dict(), sort_keys=True, allow_nan=False, default=float)
+    body = file.to_json(guarantee)
     return body, file.parse(body)
 
 

@@ -430,6 +430,11 @@ def _is_increment(body):
     )
 
 
+def to_json(guarantee):
+    """Canonical JSON, which has neither NaN nor infinity."""
+    return json.dumps(guarantee.to_dict(), sort_keys=True, allow_nan=False, default=float)
+
+
 @lru_cache(maxsize=16384)
 def parse(body):
     """Guarantee from its JSON."""
