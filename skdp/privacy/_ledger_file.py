@@ -112,13 +112,14 @@ class _ForkGate:
 
 
 class Place:
-    """Where a ledger is: its lock in this process, and what was last read there."""
+    """Where a ledger is: its lock in this process, what was last read there and computed of it."""
 
     def __init__(self, path=None):
         self.path = path
         self.lock = threading.RLock()
         self.book: Book | None = None
         self.answers: tuple[bytes, dict] = (b"", {})
+        self.totals: dict = {}
         _PLACES.add(self)
 
 
