@@ -62,19 +62,13 @@ def kinds(n_kinds, n_charges):
 
 def fill(ledger, guarantees, n_charges):
     """Write charges in one transaction, as no user can."""
-    bodies = [ledger_body(guarantee) for guarantee in guarantees]
+    bodies = [file.to_json(guarantee) for guarantee in guarantees]
     with file.transaction(ledger._place, "IMMEDIATE") as db:
         book = file.read(db)
         for k in range(n_charges):
             body = bodies[k % len(bodies)]
             last, digest = file.append(db, book, label="fit", body=body, team="")
             book = replace(book, last=last, digest=digest)
-
-
-def ledger_body(guarantee):
-    from skdp.privacy._ledger import _checked
-
-    return _checked(guarantee, None)[0]
 
 
 def timed(call):

@@ -57,7 +57,7 @@ class JointLogisticDP(Guarantee):
         is_cut = (full > 0) & (full < len(knots))
         piece = np.where(is_cut, full - 1, 0)
         low, high, slope = knots[piece], knots[piece + 1], rise[piece]
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             start = np.clip(low + (e - height[piece]) / slope, low, high)
             # E[exp(epsilon - a - b Z)] over the piece: complete the square.
             offset = e - height[piece] + slope * low + slope**2 / 2

@@ -211,7 +211,7 @@ class BudgetLedger:
             raise self._refusal(book, guarantee)
 
     def _charge(self, guarantee, label, stream=None, version=None, continues=None):
-        body, guarantee = _checked(guarantee, stream)  # what is compared is what is stored
+        body, guarantee = _checked(guarantee, stream)
         row = {"label": file.clean(label), "body": body, "team": self.label}
         if stream is not None:
             row |= {"stream": stream, "version": _text(version)}
@@ -256,7 +256,9 @@ class BudgetLedger:
     def _bears_also(self, book, guarantee, stream=None):
         def compare():
             parts = _parts(book, self.delta, stream)
-            return not self._is_far(parts, guarantee) and self._bears([*parts, (guarantee, 1)])
+            if self._exceeds_losses(parts, guarantee) and self._exceeds_sums(parts, guarantee):
+                return False
+            return self._bears([*parts, (guarantee, 1)])
 
         return self._answer(book, (guarantee, stream), compare)
 
@@ -336,7 +338,7 @@ class BudgetLedger:
             fits = epsilon <= _exact(self.epsilon) and delta <= _exact(self.delta)
             if fits or self.delta == 0.0:
                 return fits
-        total = _total(parts)
+        total = self._total(parts)
         if isinstance(total, ComposedDP) and loss_delta(total, self.epsilon) <= self.delta:
             return True
         return bool(total.delta_at(self.epsilon) <= self.delta)  # a NaN refuses
@@ -344,7 +346,7 @@ class BudgetLedger:
     def _spent(self, parts):
         if not parts:
             return ApproxDP(0.0, self.delta)
-        total = _total(parts)
+        total = self._total(parts)
         epsilon = total.epsilon_at(self.delta)
         if self._bears(parts):
             epsilon = min(epsilon, self.epsilon)  # the inverse is rounded up
@@ -354,15 +356,20 @@ class BudgetLedger:
         left = float(max(0, _exact(self.epsilon) - _exact(spent.epsilon)))
         # Composition rounds up and discretises, so the difference is tried, and lowered until
         # the ledger would take it.
-        for margin in (0.0, 1e-15, 1e-12, 1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0):
-            guarantee = ApproxDP(left * (1.0 - margin), adjacency=spent.adjacency, unit=spent.unit)
-            if self._is_far(parts, guarantee, 1.0):
-                continue
+        guarantees = [
+            ApproxDP(left * (1.0 - margin), adjacency=spent.adjacency, unit=spent.unit)
+            for margin in (0.0, 1e-15, 1e-12, 1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+        ]
+        # If one is too much, so are those before it.
+        first = sum(self._exceeds_losses(parts, guarantee, 1.0) for guarantee in guarantees)
+        if first and self._exceeds_sums(parts, guarantees[first - 1]):
+            guarantees = guarantees[first:]
+        for guarantee in guarantees:
             if self._bears([*parts, (guarantee, 1)]):
                 break
         return guarantee
 
-    def _is_far(self, parts, guarantee, margin=1.01):
+    def _exceeds_losses(self, parts, guarantee, margin=1.01):
         """Whether a pure guarantee misses the budget by more than another grid could change.
 
         The loss distribution of what is charged tells it without a new one.
@@ -370,14 +377,26 @@ class BudgetLedger:
         is_pure = isinstance(guarantee, ApproxDP) and guarantee.delta == 0.0
         if self.delta == 0.0 or not parts or not is_pure or guarantee.epsilon == 0.0:
             return False
-        total = _total(parts)
+        total = self._total(parts)
         if not loss_delta(total, self.epsilon) <= self.delta:
             return False
-        beside = loss_delta(total, self.epsilon, beside=guarantee.epsilon)
-        if not beside > margin * self.delta:
-            return False
-        exact = sum_bound(_total([*parts, (guarantee, 1)]), self.epsilon)
-        return not exact <= self.delta
+        return loss_delta(total, self.epsilon, beside=guarantee.epsilon) > margin * self.delta
+
+    def _exceeds_sums(self, parts, guarantee):
+        return not sum_bound(self._total([*parts, (guarantee, 1)]), self.epsilon) <= self.delta
+
+    def _total(self, parts):
+        key, totals = tuple(parts), self._place.totals
+        total = totals.get(key)
+        if total is None:
+            counts: Counter[Guarantee] = Counter()
+            for guarantee, n in parts:
+                counts[guarantee] += n
+            total = compose(counts)
+            if len(totals) >= 8:
+                totals.clear()
+            totals[key] = total
+        return total
 
     def _balance(self, book):
         at = f" at delta={self.delta!r}" if self.delta else ""
@@ -478,12 +497,12 @@ def _restore(path, key, epsilon, delta, label=""):
 
 
 def _checked(guarantee, stream):
-    """Canonical JSON, which has neither NaN nor infinity, and the guarantee that it restores."""
+    """JSON of a guarantee, and what it restores: what is compared is what is stored."""
     if not isinstance(guarantee, Guarantee):
         raise TypeError(f"guarantee must be a Guarantee such as ApproxDP; got {guarantee!r}.")
     if stream is not None and (not isinstance(stream, str) or stream in ("", file.INCREMENT)):
         raise ValueError("stream must be None or the random name of a stream.")
-    body = json.dumps(guarantee.to_dict(), sort_keys=True, allow_nan=False, default=float)
+    body = file.to_json(guarantee)
     return body, file.parse(body)
 
 
@@ -499,13 +518,6 @@ def _version(text):
 def _exact(value):
     """The number as it is written: 0.1 is one tenth."""
     return Fraction(repr(float(value)))
-
-
-def _total(parts):
-    counts: Counter[Guarantee] = Counter()
-    for guarantee, n in parts:
-        counts[guarantee] += n
-    return compose(counts)
 
 
 def _parts(book, delta, without=None):

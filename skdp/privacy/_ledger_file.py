@@ -112,13 +112,14 @@ class _ForkGate:
 
 
 class Place:
-    """Where a ledger is: its lock in this process, and what was last read there."""
+    """Where a ledger is: its lock in this process, what was last read there and computed of it."""
 
     def __init__(self, path=None):
         self.path = path
         self.lock = threading.RLock()
         self.book: Book | None = None
         self.answers: tuple[bytes, dict] = (b"", {})
+        self.totals: dict = {}
         _PLACES.add(self)
 
 
@@ -428,6 +429,11 @@ def _is_increment(body):
         and (guarantee.delta, guarantee.refined) == (0.0, None)
         and (guarantee.mechanism, guarantee.source) == ("output perturbation", "")
     )
+
+
+def to_json(guarantee):
+    """Canonical JSON, which has neither NaN nor infinity."""
+    return json.dumps(guarantee.to_dict(), sort_keys=True, allow_nan=False, default=float)
 
 
 @lru_cache(maxsize=16384)

@@ -11,6 +11,8 @@ from numpy.testing import assert_allclose
 from scipy import signal, stats
 from scipy.special import log_ndtr, ndtr
 
+import skdp.privacy._composition as composition
+import skdp.privacy._losses as losses
 from skdp.privacy import (
     ZCDP,
     ApproxDP,
@@ -253,6 +255,40 @@ def test_extreme_budgets_compose_without_a_warning(parts):
     assert composed.delta_at(epsilon) <= 1e-5 * (1 + 1e-9)
     for far in (700.0, 1e3, 1e5, math.inf):
         assert 0 <= composed.delta_at(far) <= 1
+
+
+@pytest.mark.parametrize("scale", [0.003, 0.05])
+def test_many_kinds_cost_what_their_exact_law_says(scale):
+    # All losses are multiples of one step, so that the law of their sum is an exact convolution.
+    step, mu = 1e-4, 0.2
+    points = [(round(scale * (1 + k / 10), 9), 1e-9 * (k % 3), 5 + 7 * k) for k in range(12)]
+    law, honest = np.ones(1), 1.0
+    for epsilon, delta, count in points:
+        heads = np.zeros(2 * round(epsilon / step) * count + 1)
+        probability = 1 / (1 + math.exp(-epsilon))
+        heads[:: 2 * round(epsilon / step)] = stats.binom.pmf(range(count + 1), count, probability)
+        law = np.maximum(signal.fftconvolve(law, heads), 0.0)
+        honest *= (1 - delta) ** count
+    losses_of = step * (np.arange(len(law)) - len(law) // 2)
+    composed = compose(parts_of(points, mu))
+    for epsilon in (0.2, 0.5, 1.0):
+        true = 1 - honest + honest * np.sum(law * gaussian_profile(epsilon - losses_of, mu))
+        assert true * (1 - 1e-9) - 1e-12 <= composed.delta_at(epsilon) <= true * 1.001 + 1e-11
+
+
+def test_one_more_of_many_parts_is_what_composing_all_anew_says():
+    # What is kept of earlier compositions only saves time.
+    rng = np.random.default_rng(0)
+    epsilons = rng.uniform(0.01, 0.1, 40).round(6)
+    parts = [ApproxDP(e) for e in epsilons] + [ShiftedGaussianDP(0.01, ((0.05, 1.0),))]
+    by_and_by = []
+    for part in parts * 2:
+        by_and_by.append(part)
+        claimed = compose([*by_and_by, GaussianDP(0.1)]).delta_at(0.7)
+    losses._kept._arrays.clear()
+    for cache in (losses.part_law, losses._moments, composition._loss_law, composition._size):
+        cache.cache_clear()
+    assert_allclose(compose([*by_and_by, GaussianDP(0.1)]).delta_at(0.7), claimed, rtol=1e-12)
 
 
 # The shifted Gaussian, between a release that it allows and its dominating variable
