@@ -16,6 +16,7 @@ from skdp._validation import (
     one_of,
     plain,
     positive,
+    positive_int,
     probability,
     shown,
 )
@@ -155,6 +156,19 @@ def test_a_plain_number_is_one_of_python(value, expected):
     assert type(result) is type(expected)
     if isinstance(expected, tuple | list):
         assert [type(part) for part in result] == [type(part) for part in expected]
+
+
+@pytest.mark.parametrize("value", [1, 2**53, np.uint8(3), np.int64(2**53)])
+def test_counts_pass(value):
+    positive_int(horizon=value)
+
+
+@pytest.mark.parametrize("value", [0, -1, 2**53 + 1, 10**400, 1.0, np.float64(2), True, "1", None])
+def test_other_counts_are_refused(value):
+    with pytest.raises(
+        ValueError, match=r"horizon must be (a positive int|at most 2\*\*53); got "
+    ):
+        positive_int(horizon=value)
 
 
 def test_a_range_is_named_with_its_ends():
