@@ -244,17 +244,6 @@ def test_the_rounding_error_of_a_gradient_is_bounded(loss, layout, repetitions):
             assert np.sqrt((error**2).sum()) <= data.rounding_error(loss, weights)
 
 
-def test_a_million_rows_can_be_certified():
-    loss = LogisticLoss()
-    data = RowBlocks(np.zeros((1, 100)), np.zeros(1, dtype=int), x_norm=1.0)
-    data.n_samples = 1_000_000
-    weights = np.full((1, 100), 1.0)
-    assert data.rounding_error(loss, weights) < solver_tolerance(loss, data.row_norm)
-    data.check_rounding(loss, weights, 1e-6)
-    with pytest.raises(SolverError, match="too many"):
-        data.check_rounding(loss, 1e9 * weights, 1e-6)
-
-
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 @pytest.mark.parametrize("n, d", [(30, 3), (30, 1700), (0, 3)])
 def test_an_unreachable_tolerance_is_an_error_and_never_loosened(loss, n, d):
