@@ -26,6 +26,7 @@ from skdp.privacy import ApproxDP, GaussianDP, gaussian_mu
 from skdp.solvers.feature_ridge import (
     FeatureBlocks,
     IntegerFeatureBlocks,
+    check_n_rows,
     gradient_descent,
     output_perturbation,
     sufficient_statistics,
@@ -368,6 +369,7 @@ class DPKernelRidge(BaseKernelRegressor):
             f"; got {n_components}",
         )
         check_noise(noise_level(n_components, target), n_components)
+        check_n_rows(n_samples, self.adjacency)
         guarantee, solve = self._plan(mechanism, n_components, n_samples, target)
         feature_state, noise_state = self._random_streams()
         charge(self, guarantee)
@@ -434,6 +436,8 @@ class DPKernelRidge(BaseKernelRegressor):
         squared = self.loss == "squared"
         level = noise_level(n_components, target)
         penalty, distance, cap = self._distance(squared, n_samples, level, penalty)
+        numbers = dict(clip_norm=cap, penalty=penalty, l2_sensitivity=distance)
+        check_n_rows(n_samples, self.adjacency, n_components, **numbers)
         guarantee = replace(
             target,
             refined=additive_refinement(target, n_components),

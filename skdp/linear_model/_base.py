@@ -186,7 +186,9 @@ class BaseDPLinearClassifier(
             )
 
         norm = law.norm_bound(size)
-        self._check_span(norm / linear_step(loss, row_norm, size), size)
+        step = linear_step(loss, row_norm, size, norm)
+        # Beyond, the noise that masks the rounding of the linear term would be all there is.
+        self._check_span(step / 2 * math.sqrt(size) / numbers["tolerance"] * 2.0**48, size)
         numbers.update(penalty=law.penalty, noise_norm=norm)
         return guarantee, solve, numbers
 

@@ -58,14 +58,15 @@ def descent_tolerance(clip_norm, row_norm):
     return ROUNDING_SHARE * clip_norm * row_norm
 
 
-def linear_step(loss, row_norm, size):
+def linear_step(loss, row_norm, size, noise_norm):
     """Step of the lattice that the ``size`` numbers of a random linear term are rounded to.
 
-    The exact term is within an eighth of the solver's tolerance. Where that is in the optimality
-    condition, nothing can tell it from an error of the solver.
+    The exact term is within an eighth of the solver's tolerance, unless noise of a huge
+    ``noise_norm`` needs a coarser lattice for its integers to be those of a float.
     """
     rounding = solver_tolerance(loss, row_norm) / 8
-    return 2.0 ** math.floor(math.log2(2 * rounding / math.sqrt(size)))
+    step = 2.0 ** math.floor(math.log2(2 * rounding / math.sqrt(size)))
+    return max(step, _power_above(noise_norm) * 2.0**-51)
 
 
 class RowBlocks:
@@ -693,7 +694,9 @@ def objective_perturbation(loss, data, *, law, solver_guarantee, noise):
     shape = (loss.n_outputs, data.n_features)
     size = shape[0] * shape[1]
     tolerance = solver_tolerance(loss, data.row_norm)
-    step = linear_step(loss, data.row_norm, size)
+    # The linear term is rounded to a lattice. The exact one is within `rounding`, which the
+    # optimality condition cannot tell from an error of the solver.
+    step = linear_step(loss, data.row_norm, size, law.norm_bound(size))
     rounding = step / 2 * math.sqrt(size)
     draw = noise.normal if law.gaussian else noise.k_norm
     linear = step * draw(size, law.scale / step).reshape(shape)
