@@ -23,6 +23,7 @@ from skdp.kernel._base import (
 from skdp.kernel._queries import QueryAnswers, query_guarantee, query_noise
 from skdp.mechanisms import clip_rows, noise_level
 from skdp.privacy import ApproxDP, GaussianDP, gaussian_mu
+from skdp.solvers import kernel_ridge
 from skdp.solvers.feature_ridge import (
     FeatureBlocks,
     IntegerFeatureBlocks,
@@ -527,6 +528,17 @@ class DPKernelRidge(BaseKernelRegressor):
                 f"certify the solution; got {self.alpha!r}."
             )
         tolerance = solver_tolerance(sensitivity=min(distance, 2.0), penalty=penalty)
+        if self.adjacency == "add-remove":
+            kernel_ridge.check_n_rows(
+                n_samples,
+                self.adjacency,
+                tolerance=tolerance,
+                penalty=penalty,
+                y_bound=1.0,
+                kernel_error=error,
+                kappa=KAPPA,
+                huber_width=cap,
+            )
         guarantee = query_guarantee(target, n_queries)
         check_memory(
             32.0 * n_samples**2 + 8.0 * n_samples * n_features,

@@ -94,7 +94,9 @@ class BaseDPLinearClassifier(
             noise = noise_source(self.random_state)
             charge(self, guarantee)
 
-            data = RowBlocks(X, codes, x_norm=self.x_norm, constant=self._constant(), unit=unit)
+            data = RowBlocks(
+                X, codes, x_norm=float(self.x_norm), constant=self._constant(), unit=unit
+            )
             weights = solve(data, noise)
         self.classes_ = classes
         self.coef_, self.intercept_ = self._in_units(weights, unit)
@@ -110,7 +112,7 @@ class BaseDPLinearClassifier(
 
         So units of the rows decide nothing, and dividing by it rounds nothing.
         """
-        return 2.0 ** (math.frexp(math.hypot(self.x_norm, self._constant()))[1] - 1)
+        return 2.0 ** (math.frexp(math.hypot(float(self.x_norm), self._constant()))[1] - 1)
 
     def _in_units(self, weights, unit):
         """Coefficients and intercepts for rows as they were given."""
@@ -133,7 +135,7 @@ class BaseDPLinearClassifier(
                 raise ValueError(f"C must be 'auto' or a positive number; got {self.C!r}.")
             positive(C=self.C)
             # Beyond these floating point could no longer certify a minimiser.
-            square = math.hypot(self.x_norm, self._constant()) ** 2
+            square = math.hypot(float(self.x_norm), self._constant()) ** 2
             if not 1e-12 <= float(self.C) * square <= 1e9:
                 others = ""
                 if self.fit_intercept:
@@ -149,34 +151,39 @@ class BaseDPLinearClassifier(
         Also into what decides how many rows can be certified. Norms are in units of ``unit``.
         """
         target = ApproxDP(float(self.epsilon), float(self.delta), adjacency=self.adjacency)
-        row_norm = RowBlocks.norm_bound(self.x_norm, self._constant(), n_features) / unit
+        row_norm = RowBlocks.norm_bound(float(self.x_norm), self._constant(), n_features) / unit
         mechanism = self._resolved_mechanism()
         loss = self._loss(n_classes)
         size = loss.n_outputs * n_features
         numbers = dict(loss=loss, n_features=n_features, row_norm=row_norm)
         if mechanism == "gradient":
-            guarantee, solve = self._plan_gradient(target, loss, unit)
             # A hundred steps at most, and a twentieth for the number of rows.
             self._check_noise(200.0 * noise_level(size, target), size)
             numbers["tolerance"] = descent_tolerance(self._clip_norm(loss), row_norm)
-            return guarantee, solve, numbers
+            return *self._plan_gradient(target, loss, unit), numbers
         penalty = self._penalty(mechanism, loss, row_norm, size, unit)
         numbers["tolerance"] = solver_tolerance(loss, row_norm)
         if mechanism == "output":
             self._check_noise(noise_level(size, target), size)
-            guarantee, solve = self._plan_output(target, loss, penalty, size)
-            return guarantee, solve, {**numbers, "penalty": penalty}
-
+            numbers["penalty"] = penalty
+            return *self._plan_output(target, loss, penalty, size), numbers
         solver = replace(target, epsilon=_SOLVER_SHARE * target.epsilon, delta=0.0)
         self._check_noise(noise_level(size, solver), size)
-        share = replace(target, epsilon=target.epsilon - solver.epsilon)
         law = calibrate(
             loss,
             x_norm=row_norm,
             penalty=penalty,
-            guarantee=share,
+            guarantee=replace(target, epsilon=target.epsilon - solver.epsilon),
             calibration=self.calibration,
         )
+        norm = law.norm_bound(size)
+        step = linear_step(loss, row_norm, size, norm)
+        # Beyond, the noise that masks the rounding of the linear term would be all there is.
+        self._check_span(step / 2 * math.sqrt(size) / numbers["tolerance"] * 2.0**48, size)
+        numbers.update(penalty=law.penalty, noise_norm=norm)
+        return *self._plan_objective(target, loss, law, solver), numbers
+
+    def _plan_objective(self, target, loss, law, solver):
         refined = None if target.delta == 0.0 else compose([law.guarantee, solver])
         guarantee = replace(law.guarantee, epsilon=target.epsilon, refined=refined)
 
@@ -185,12 +192,7 @@ class BaseDPLinearClassifier(
                 loss, data, law=law, solver_guarantee=solver, noise=noise
             )
 
-        norm = law.norm_bound(size)
-        step = linear_step(loss, row_norm, size, norm)
-        # Beyond, the noise that masks the rounding of the linear term would be all there is.
-        self._check_span(step / 2 * math.sqrt(size) / numbers["tolerance"] * 2.0**48, size)
-        numbers.update(penalty=law.penalty, noise_norm=norm)
-        return guarantee, solve, numbers
+        return guarantee, solve
 
     def _plan_output(self, target, loss, penalty, size):
         guarantee = replace(
@@ -238,15 +240,16 @@ class BaseDPLinearClassifier(
         """Strength of the penalty: 1/C, or a rule of public numbers found by experiment."""
         if self.C != "auto":
             return self._own_penalty(unit)
+        epsilon = float(self.epsilon)
         records = 2.0 if self.adjacency == "replace-one" else 1.0
         if mechanism == "output":
             # The noise moves the score of a row by a standard deviation of about 1/3.
-            target = ApproxDP(self.epsilon, self.delta)
+            target = ApproxDP(epsilon, float(self.delta))
             return 3.0 * row_norm**2 * records * loss.lipschitz * noise_level(size, target)
         if loss.n_outputs > 1:
-            return 6.0 * (1.0 - 1.0 / loss.n_outputs) * row_norm**2 / self.epsilon
+            return 6.0 * (1.0 - 1.0 / loss.n_outputs) * row_norm**2 / epsilon
         factor = 2.0 if self.delta == 0.0 else records
-        return factor * row_norm**2 / self.epsilon
+        return factor * row_norm**2 / epsilon
 
     def _check_noise(self, level, size):
         """Check that additive noise of a level at sensitivity 1 fits its lattice."""
