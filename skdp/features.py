@@ -73,6 +73,7 @@ def kernel_matrix(kernel, X, Y=None, *, gamma, nu=1.5):
     ndarray of shape (n, m)
     """
     check_kernel(kernel, gamma, nu)
+    gamma = float(gamma)
     Y = X if Y is None else Y
     if kernel == "linear":
         product = X @ Y.T
@@ -243,6 +244,7 @@ def fourier_features(
     True
     """
     check_kernel(kernel, gamma, nu)
+    gamma = float(gamma)
     if kernel == "linear":
         raise ValueError("kernel must not be 'linear' for Fourier features; rows do themselves.")
     if random_state is None:

@@ -90,7 +90,9 @@ class DPKernelRidge(BaseKernelRegressor):
 
     alpha : float or "auto", default="auto"
         Strength of the penalty as in :class:`~sklearn.kernel_ridge.KernelRidge`. "auto" follows
-        from the noise, by public numbers; the gradient mechanism has no penalty then.
+        from the noise, by public numbers; the gradient mechanism has no penalty then. For queries
+        it must be large enough for floating point: 1e-4 times the number of rows always is, up to
+        20,000 rows of 1,000 columns.
 
     release : {"features", "query"}, default="features"
         "features" releases the whole function. "query" keeps an exact kernel expansion, which

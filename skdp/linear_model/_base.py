@@ -279,5 +279,5 @@ class BaseDPLinearClassifier(
 def _check_size(**named):
     """Refuse norms whose squares, or coefficients, could leave the range of floats."""
     for name, value in named.items():
-        if not 1e-50 <= value <= 1e50:
+        if not 1e-50 <= float(value) <= 1e50:
             raise ValueError(f"{name} must be between 1e-50 and 1e50; got {value!r}.")
