@@ -39,6 +39,10 @@ MECHANISMS = ("auto", "objective", "output", "gradient")
 # buys is lost beside that of the objective.
 _SOLVER_SHARE = 0.002
 
+# Largest second derivative of the loss of a record over the penalty, where it is minimised:
+# Newton steps across kinks that are sharper need not end.
+_SHARPEST = 1e8
+
 
 class BaseDPLinearClassifier(
     LinearPredictions, LinkedDocumentation, ClassifierMixin, BaseEstimator, ABC
@@ -164,6 +168,7 @@ class BaseDPLinearClassifier(
         penalty = self._penalty(mechanism, loss, row_norm, size, unit)
         numbers["tolerance"] = solver_tolerance(loss, row_norm)
         if mechanism == "output":
+            self._check_sharpness(loss, penalty, row_norm, unit)
             self._check_noise(noise_level(size, target), size)
             numbers["penalty"] = penalty
             return *self._plan_output(target, loss, penalty, size), numbers
@@ -176,6 +181,7 @@ class BaseDPLinearClassifier(
             guarantee=replace(target, epsilon=target.epsilon - solver.epsilon),
             calibration=self.calibration,
         )
+        self._check_sharpness(loss, law.penalty, row_norm, unit)
         norm = law.norm_bound(size)
         step = linear_step(loss, row_norm, size, norm)
         # Beyond, the noise that masks the rounding of the linear term would be all there is.
@@ -240,6 +246,12 @@ class BaseDPLinearClassifier(
         """Strength of the penalty: 1/C, or a rule of public numbers found by experiment."""
         if self.C != "auto":
             return self._own_penalty(unit)
+        return max(
+            self._automatic_penalty(mechanism, loss, row_norm, size),
+            loss.curvature * row_norm**2 / _SHARPEST,
+        )
+
+    def _automatic_penalty(self, mechanism, loss, row_norm, size):
         epsilon = float(self.epsilon)
         records = 2.0 if self.adjacency == "replace-one" else 1.0
         if mechanism == "output":
@@ -250,6 +262,15 @@ class BaseDPLinearClassifier(
             return 6.0 * (1.0 - 1.0 / loss.n_outputs) * row_norm**2 / epsilon
         factor = 2.0 if self.delta == 0.0 else records
         return factor * row_norm**2 / epsilon
+
+    def _check_sharpness(self, loss, penalty, row_norm, unit):
+        """Check that the curvature of the loss is not out of proportion to the penalty."""
+        least = loss.curvature * row_norm**2 / _SHARPEST
+        if penalty < least * (1 - 1e-9):
+            raise ValueError(
+                f"C must be at most {1.0 / (least * unit) / unit:g} for the solver to get along "
+                f"with the curvature of the loss; got {self.C!r}."
+            )
 
     def _check_noise(self, level, size):
         """Check that additive noise of a level at sensitivity 1 fits its lattice."""

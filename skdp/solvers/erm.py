@@ -39,6 +39,7 @@ __all__ = [
 
 _UNIT = 2.0**-53
 _CHUNK = 256
+_MOST_STEPS = 5000
 _PART_BITS = 25
 _RESIDUAL_BITS = 52 - _PART_BITS  # those of the number of rows in a block included
 
@@ -509,7 +510,7 @@ def minimise(loss, data, *, penalty, tolerance, linear=None):
     newton = _Newton(loss, data, penalty)
     gradient, total, rounding = evaluate(weights)
     size = float(np.linalg.norm(gradient))
-    for _ in range(500):
+    for _ in range(_MOST_STEPS):
         if size * (1 + 1e-9) + rounding <= tolerance:
             return weights
         if size == 0.0:

@@ -477,7 +477,7 @@ def test_import_is_light():
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_the_bound_on_c_counts_the_constant_feature(binary, mechanism):
     X, y = binary
-    for C in (2e-18, 9e2):
+    for C in (2e-18, 4e2):
         DPLogisticRegression(C=C, intercept_scaling=1e3, mechanism=mechanism).fit(X[:50], y[:50])
     # Fine for rows alone, whose norm is 1.
     for kind in BOTH:
@@ -519,3 +519,22 @@ def test_a_bad_random_state_is_refused_before_the_charge(binary):
     with pytest.raises(ValueError, match="random_state must be"):
         DPLogisticRegression(ledger=ledger, random_state=-1).fit(*binary)
     assert not ledger.history()
+
+
+def test_losses_too_sharp_for_the_solver_are_refused_before_the_charge(binary):
+    X, y = binary
+    ledger = BudgetLedger(epsilon=9.0)
+    for width in (1e-4, 1e7):
+        with pytest.raises(ValueError, match=r"huber_width must be between 0\.001 and 1e6; got"):
+            DPLinearSVC(huber_width=width, ledger=ledger).fit(X, y)
+    with pytest.raises(ValueError, match="slope_cap must be at least 1e-6; got 1e-07"):
+        DPLogisticRegression(slope_cap=1e-7, ledger=ledger).fit(X, y)
+    sharp = DPLinearSVC(
+        1.0, C=3e6, huber_width=0.01, fit_intercept=False, mechanism="output", ledger=ledger
+    )
+    with pytest.raises(ValueError, match=r"C must be at most 2e\+06 for the solver"):
+        sharp.fit(X, y)
+    assert not ledger.history()
+    # The rule for C keeps away from there.
+    for epsilon in (1.0, 1e12):
+        sharp.set_params(epsilon=epsilon, C="auto", ledger=None).fit(X[:50], y[:50])
