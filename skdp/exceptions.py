@@ -26,8 +26,8 @@ class SolverError(RuntimeError):
     """The solver could not certify its solution, so nothing was released.
 
     Whether this happens depends on the data, so that it lies outside the guarantee. It is not
-    expected unless the penalty is tiny or the rows are counted by the hundred million: the
-    objectives are smooth and strongly convex.
+    expected: the objectives are smooth and strongly convex, and what public numbers show to be
+    out of reach is refused with a ValueError before a ledger is charged.
     """
 
 

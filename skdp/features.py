@@ -13,7 +13,7 @@ from scipy import linalg, sparse
 from scipy.spatial.distance import cdist
 
 from skdp._random import seed_sequence
-from skdp._validation import one_of, positive
+from skdp._validation import one_of, positive, shown
 
 __all__ = [
     "KERNELS",
@@ -40,13 +40,14 @@ def check_kernel(kernel, gamma, nu):
     one_of(KERNELS, kernel=kernel)
     if isinstance(gamma, str):
         raise ValueError(
-            f"gamma must be a positive number, chosen without a look at the data; got {gamma!r}."
+            "gamma must be a positive number, chosen without a look at the data; "
+            f"got {shown(gamma)}."
         )
     positive(gamma=gamma)
     if not 1e-30 <= gamma <= 1e30:
-        raise ValueError(f"gamma must be between 1e-30 and 1e30; got {gamma!r}.")
+        raise ValueError(f"gamma must be between 1e-30 and 1e30; got {shown(gamma)}.")
     if kernel == "matern" and not (isinstance(nu, Real) and nu in SMOOTHNESS):
-        raise ValueError(f"nu must be 0.5, 1.5 or 2.5; got {nu!r}.")
+        raise ValueError(f"nu must be 0.5, 1.5 or 2.5; got {shown(nu)}.")
 
 
 def kernel_matrix(kernel, X, Y=None, *, gamma, nu=1.5):
@@ -73,6 +74,7 @@ def kernel_matrix(kernel, X, Y=None, *, gamma, nu=1.5):
     ndarray of shape (n, m)
     """
     check_kernel(kernel, gamma, nu)
+    gamma = float(gamma)
     Y = X if Y is None else Y
     if kernel == "linear":
         product = X @ Y.T
@@ -243,6 +245,7 @@ def fourier_features(
     True
     """
     check_kernel(kernel, gamma, nu)
+    gamma = float(gamma)
     if kernel == "linear":
         raise ValueError("kernel must not be 'linear' for Fourier features; rows do themselves.")
     if random_state is None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from skdp._validation import positive
+from skdp._validation import finite, positive, positive_int, shown
 
 __all__ = [
     "AbsoluteLoss",
@@ -24,6 +24,12 @@ __all__ = [
     "MulticlassHingeLoss",
     "SoftmaxLoss",
 ]
+
+
+def _keep(loss, **values):
+    """Store plain Python numbers: those of numpy may be single precision, or wrap around."""
+    for name, value in values.items():
+        object.__setattr__(loss, name, value)
 
 
 class _MarginLoss(ABC):
@@ -78,6 +84,10 @@ class _MarginLoss(ABC):
         """Second derivatives, of the shape (n_samples,)."""
         return self.second((2.0 * codes - 1.0) * scores[:, 0])
 
+    def mean_slope(self, mean_loss):
+        """Bound on the mean norm of residuals where the losses have the given mean."""
+        return self.lipschitz
+
     def log_determinant(self, ratio):
         """Bound on the log change of the Hessian's determinant by one record.
 
@@ -111,7 +121,8 @@ class LogisticLoss(_MarginLoss):
     def __post_init__(self):
         positive(slope_cap=self.slope_cap)
         if self.slope_cap > 1.0:
-            raise ValueError(f"slope_cap must be at most 1; got {self.slope_cap!r}.")
+            raise ValueError(f"slope_cap must be at most 1; got {shown(self.slope_cap)}.")
+        _keep(self, slope_cap=float(self.slope_cap))
 
     @property
     def lipschitz(self):
@@ -123,6 +134,13 @@ class LogisticLoss(_MarginLoss):
         """Largest second derivative."""
         steepest = min(self.slope_cap, 0.5)
         return steepest * (1.0 - steepest)
+
+    def relative_curvature(self, mean_slope):
+        """Bound on the mean of the second derivative times the absolute score.
+
+        So much does a relative error of the scores move a residual.
+        """
+        return 0.225  # the largest of ``t (1 - t) log(1/t - 1)``
 
     @property
     def _corner(self):
@@ -180,6 +198,7 @@ class HuberHingeLoss(_MarginLoss):
 
     def __post_init__(self):
         positive(huber_width=self.width)
+        _keep(self, width=float(self.width))
 
     @property
     def lipschitz(self):
@@ -190,6 +209,10 @@ class HuberHingeLoss(_MarginLoss):
     def curvature(self):
         """Largest second derivative."""
         return 0.5 / self.width
+
+    def relative_curvature(self, mean_slope):
+        """As for `LogisticLoss`: the loss is curved for margins of at most ``1 + width``."""
+        return self.curvature * (1.0 + self.width)
 
     def value(self, margin):
         """Loss at ``margin``."""
@@ -251,6 +274,10 @@ class MulticlassHingeLoss:
     """
 
     n_classes: int
+
+    def __post_init__(self):
+        positive_int(n_classes=self.n_classes)
+        _keep(self, n_classes=int(self.n_classes))
 
     @property
     def n_outputs(self):
@@ -359,6 +386,7 @@ class EpsilonInsensitiveLoss(_ResidualLoss):
 
     def __post_init__(self):
         positive(width=self.width)
+        _keep(self, width=float(self.width))
 
     @property
     def lipschitz(self):
@@ -397,6 +425,7 @@ class HuberLoss(_ResidualLoss):
 
     def __post_init__(self):
         positive(width=self.width)
+        _keep(self, width=float(self.width))
 
     curvature = 1.0
 
@@ -404,6 +433,14 @@ class HuberLoss(_ResidualLoss):
     def lipschitz(self):
         """Largest slope."""
         return self.width
+
+    def mean_slope(self, mean_loss):
+        """Bound on the mean slope, of which the loss is at least half the square."""
+        return min(self.width, math.sqrt(2.0 * mean_loss))
+
+    def relative_curvature(self, mean_slope):
+        """As for `LogisticLoss`, with targets in [-1, 1]."""
+        return 1.0 + mean_slope
 
     def value(self, residual):
         """Loss at ``residual``."""
@@ -452,6 +489,17 @@ class SoftmaxLoss:
     margin: float = 0.0
     temperature: float = 1.0
 
+    def __post_init__(self):
+        positive_int(n_classes=self.n_classes)
+        finite(margin=self.margin)
+        positive(temperature=self.temperature)
+        _keep(
+            self,
+            n_classes=int(self.n_classes),
+            margin=float(self.margin),
+            temperature=float(self.temperature),
+        )
+
     @property
     def n_outputs(self):
         """Number of scores."""
@@ -466,6 +514,19 @@ class SoftmaxLoss:
     def curvature(self):
         """Largest eigenvalue of the second derivative."""
         return 0.5 / self.temperature
+
+    def mean_slope(self, mean_loss):
+        """Bound on the mean norm of residuals."""
+        return self.lipschitz
+
+    def relative_curvature(self, mean_slope):
+        """As for `LogisticLoss`, with scores relative to the largest of a row.
+
+        Those are, weighted by the probabilities, at most the entropy times the temperature,
+        and the margins.
+        """
+        entropy = math.log(self.n_classes) + 2.0 * abs(self.margin) / self.temperature
+        return math.sqrt(2.0) * entropy
 
     def _probabilities(self, scores, codes):
         rows = np.arange(len(codes))

@@ -383,3 +383,17 @@ def test_a_feature_map_is_its_frequencies():
     again = FourierFeatures(features.frequencies.copy())
     X = np.random.default_rng(0).normal(size=(5, 3))
     assert_array_equal(again.transform(X), features.transform(X))
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "matern"])
+def test_a_gamma_of_single_precision_is_that_number(kernel):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5, 3))
+    maps = [
+        fourier_features(kernel, 3, n_components=8, gamma=gamma, random_state=0).frequencies
+        for gamma in (np.float32(0.3), float(np.float32(0.3)))
+    ]
+    assert_array_equal(*maps)
+    values = [kernel_matrix(kernel, X, gamma=gamma) for gamma in (np.float32(0.3), 0.3)]
+    assert_array_equal(values[0], kernel_matrix(kernel, X, gamma=float(np.float32(0.3))))
+    assert values[0].dtype == np.float64

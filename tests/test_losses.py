@@ -446,3 +446,64 @@ def test_extreme_scores_of_hinge_losses_stay_finite(loss):
         assert np.isfinite(loss.residuals(scores, codes)).all()
         assert np.isfinite(each_total(loss, scores, codes)).all()
         assert np.linalg.norm(loss.residuals(scores, codes), axis=1).max() <= loss.lipschitz
+
+
+# Constants behind rounding errors, and numbers of numpy.
+
+
+@pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX, ids=str)
+def test_a_relative_error_of_scores_moves_a_residual_no_further_than_declared(loss):
+    # In scores relative to the largest of a row; a kink next to it would be passed at once.
+    rng = np.random.default_rng(4)
+    bound = loss.relative_curvature(loss.lipschitz)
+    worst = 0.0
+    for spread in (0.1, 1.0, 3.0, 30.0, 300.0):
+        scores, codes = random_scores(loss, rng, size=2000, spread=spread)
+        if loss.n_outputs > 1:
+            scores -= scores.max(axis=1, keepdims=True)
+        signs = rng.choice([-1.0, 1.0], size=scores.shape)
+        moved = loss.residuals(scores * (1.0 + 1e-6 * signs), codes) - loss.residuals(
+            scores, codes
+        )
+        worst = max(worst, float(np.linalg.norm(moved, axis=1).max()) / 1e-6)
+    assert worst <= bound * (1 + 1e-4)
+    if loss.n_outputs == 1 and loss.lipschitz > 0.3:
+        assert worst > 0.9 * bound
+
+
+@pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX + REGRESSION, ids=str)
+def test_the_mean_residual_is_no_larger_than_the_mean_loss_allows(loss):
+    rng = np.random.default_rng(5)
+    for spread in (0.01, 1.0, 100.0):
+        scores, codes = random_scores(loss, rng, spread=spread)
+        codes = codes if loss not in REGRESSION else rng.uniform(-1.0, 1.0, len(codes))
+        mean = np.linalg.norm(loss.residuals(scores, codes), axis=1).mean()
+        total = loss.total(scores, codes)
+        assert mean <= loss.mean_slope(total / len(codes)) * (1 + 1e-12) <= loss.lipschitz * 1.001
+
+
+@pytest.mark.parametrize(
+    "make, value",
+    [
+        (LogisticLoss, np.float32(0.4)),
+        (HuberHingeLoss, np.float32(0.3)),
+        (HuberLoss, np.float16(0.3)),
+        (EpsilonInsensitiveLoss, np.float32(0.3)),
+        (MulticlassHingeLoss, np.uint8(3)),
+        (SoftmaxLoss, np.int8(3)),
+    ],
+)
+def test_parameters_are_kept_as_plain_numbers(make, value):
+    loss = make(value)
+    assert loss == make(value.item())
+    (kept, *_) = vars(loss).values()
+    assert type(kept) in (int, float)
+    assert type(loss.lipschitz) is float
+
+
+def test_numbers_of_a_softmax_are_checked_and_plain():
+    loss = SoftmaxLoss(3, np.float32(0.5), np.float32(0.3))
+    assert type(loss.margin) is type(loss.temperature) is type(loss.curvature) is float
+    for bad in ({"n_classes": 2.5}, {"margin": np.nan}, {"temperature": 0.0}):
+        with pytest.raises(ValueError, match=f"{next(iter(bad))} must be"):
+            SoftmaxLoss(**{"n_classes": 3, **bad})

@@ -23,9 +23,11 @@ from skdp.kernel._base import (
 from skdp.kernel._queries import QueryAnswers, query_guarantee, query_noise
 from skdp.mechanisms import clip_rows, noise_level
 from skdp.privacy import ApproxDP, GaussianDP, gaussian_mu
+from skdp.solvers import kernel_ridge
 from skdp.solvers.feature_ridge import (
     FeatureBlocks,
     IntegerFeatureBlocks,
+    check_n_rows,
     gradient_descent,
     output_perturbation,
     sufficient_statistics,
@@ -88,7 +90,9 @@ class DPKernelRidge(BaseKernelRegressor):
 
     alpha : float or "auto", default="auto"
         Strength of the penalty as in :class:`~sklearn.kernel_ridge.KernelRidge`. "auto" follows
-        from the noise, by public numbers; the gradient mechanism has no penalty then.
+        from the noise, by public numbers; the gradient mechanism has no penalty then. For queries
+        it must be large enough for floating point: 1e-4 times the number of rows always is, up to
+        20,000 rows of 1,000 columns.
 
     release : {"features", "query"}, default="features"
         "features" releases the whole function. "query" keeps an exact kernel expansion, which
@@ -366,6 +370,7 @@ class DPKernelRidge(BaseKernelRegressor):
         )
         check_noise(noise_level(n_components, target), n_components)
         mechanism = self._resolved(target, n_components)
+        check_n_rows(n_samples, self.adjacency)
         guarantee, solve = self._plan(mechanism, n_components, n_samples, target)
         feature_state, noise_state = self._random_streams()
         charge(self, guarantee)
@@ -431,6 +436,8 @@ class DPKernelRidge(BaseKernelRegressor):
         squared = self.loss == "squared"
         level = noise_level(n_components, target)
         penalty, distance, cap = self._distance(squared, n_samples, level, penalty)
+        numbers = dict(clip_norm=cap, penalty=penalty, l2_sensitivity=distance)
+        check_n_rows(n_samples, self.adjacency, n_components, **numbers)
         guarantee = replace(
             target,
             refined=additive_refinement(target, n_components),
@@ -520,6 +527,17 @@ class DPKernelRidge(BaseKernelRegressor):
                 f"certify the solution; got {shown(self.alpha)}."
             )
         tolerance = solver_tolerance(sensitivity=min(distance, 2.0), penalty=penalty)
+        if self.adjacency == "add-remove":
+            kernel_ridge.check_n_rows(
+                n_samples,
+                self.adjacency,
+                tolerance=tolerance,
+                penalty=penalty,
+                y_bound=1.0,
+                kernel_error=error,
+                kappa=KAPPA,
+                huber_width=cap,
+            )
         guarantee = query_guarantee(target, n_queries)
         check_memory(
             32.0 * n_samples**2 + 8.0 * n_samples * n_features,

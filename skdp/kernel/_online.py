@@ -23,7 +23,7 @@ from skdp._fitting import (
 from skdp._inputs import checked_rows
 from skdp._random import noise_source
 from skdp._streams import StreamLine, new_version, version_text
-from skdp._validation import one_of, positive, positive_int
+from skdp._validation import one_of, positive, positive_int, shown
 from skdp.exceptions import StaleStreamError
 from skdp.features import kernel_error, kernel_matrix
 from skdp.kernel._base import (
@@ -472,9 +472,9 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         self._check_kernel_parameters()
         positive(theta=self.theta, radius=self.radius)
         if not 0.5 < self.theta < 1.0:
-            raise ValueError(f"theta must be above 1/2 and below 1; got {self.theta!r}.")
+            raise ValueError(f"theta must be above 1/2 and below 1; got {shown(self.theta)}.")
         if not 1e-6 <= self.radius <= 1e6:
-            raise ValueError(f"radius must be between 1e-6 and 1e6; got {self.radius!r}.")
+            raise ValueError(f"radius must be between 1e-6 and 1e6; got {shown(self.radius)}.")
         self._recursion(1.0)
         if self.release in ("sgd", "tree") and self.residual == "plain":
             raise ValueError(
@@ -487,7 +487,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
                 continue
             if value is None:
                 raise ValueError(
-                    f"{name} must be a positive int with release={release!r}; got None."
+                    f"{name} must be a positive int with release={shown(release)}; got None."
                 )
             positive_int(**{name: value})
 
@@ -497,13 +497,13 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             t0 = automatic_t0(self.theta, kappa)
         else:
             if isinstance(self.t0, str):
-                raise ValueError(f"t0 must be 'auto' or a positive number; got {self.t0!r}.")
+                raise ValueError(f"t0 must be 'auto' or a positive number; got {shown(self.t0)}.")
             positive(t0=self.t0)
             t0, least = float(self.t0), automatic_t0(self.theta, 1.0)
             if not least <= t0 <= 1e9:
                 raise ValueError(
-                    f"t0 must be at least {least:.6g} with theta={self.theta!r}, for steps not "
-                    f"to overshoot, and at most 1e9; got {self.t0!r}."
+                    f"t0 must be at least {least:.6g} with theta={shown(self.theta)}, for steps "
+                    f"not to overshoot, and at most 1e9; got {shown(self.t0)}."
                 )
             t0 = max(t0, automatic_t0(self.theta, kappa))
         cap, radius = math.inf, math.inf

@@ -1,5 +1,6 @@
 """What the private linear classifiers share: check, charge, solve, store."""
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import replace
 
@@ -16,14 +17,18 @@ from skdp._fitting import (
 )
 from skdp._inputs import checked_data, encode_labels
 from skdp._random import noise_source
-from skdp._validation import boolean, one_of, positive
+from skdp._validation import between, boolean, one_of, positive, shown
 from skdp.mechanisms import noise_level
 from skdp.privacy import ApproxDP, GaussianDP, compose, gaussian_mu
 from skdp.solvers.erm import (
     RowBlocks,
+    check_n_rows,
+    descent_tolerance,
     gradient_descent,
+    linear_step,
     objective_perturbation,
     output_perturbation,
+    solver_tolerance,
 )
 from skdp.theory.objective_perturbation import CALIBRATIONS, calibrate
 
@@ -32,6 +37,10 @@ MECHANISMS = ("auto", "objective", "output", "gradient")
 # Share of epsilon for masking the solver's error. At the solver's tolerance the noise it
 # buys is lost beside that of the objective.
 _SOLVER_SHARE = 0.002
+
+# Largest second derivative of the loss of a record over the penalty, where it is minimised:
+# Newton steps across kinks that are sharper need not end.
+_SHARPEST = 1e8
 
 
 class BaseDPLinearClassifier(
@@ -81,64 +90,106 @@ class BaseDPLinearClassifier(
             self._check_parameters()
             X, y = checked_data(self, X, y)
             classes, codes = encode_labels(y, self.classes)
-            constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
-            guarantee, solve = self._plan(len(classes), X.shape[1] + (constant != 0.0), constant)
+            unit = self._unit()
+            n_features = X.shape[1] + bool(self.fit_intercept)
+            guarantee, solve, numbers = self._plan(len(classes), n_features, unit)
+            check_n_rows(n_samples=X.shape[0], adjacency=self.adjacency, **numbers)
+            noise = noise_source(self.random_state)
             charge(self, guarantee)
 
-            data = RowBlocks(X, codes, x_norm=self.x_norm, constant=constant)
-            weights = solve(data, noise_source(self.random_state))
-        if constant:
-            coef, intercept = weights[:, :-1].copy(), constant * weights[:, -1]
-        else:
-            coef, intercept = weights, np.zeros(len(weights))
+            data = RowBlocks(
+                X, codes, x_norm=float(self.x_norm), constant=self._constant(), unit=unit
+            )
+            weights = solve(data, noise)
         self.classes_ = classes
-        self.coef_, self.intercept_ = coef, intercept
+        self.coef_, self.intercept_ = self._in_units(weights, unit)
         self.guarantee_ = guarantee
         return self
+
+    def _constant(self):
+        """Feature whose coefficient is the intercept, or 0."""
+        return float(self.intercept_scaling) if self.fit_intercept else 0.0
+
+    def _unit(self):
+        """Power of two near the norm of a row, in which everything is computed.
+
+        So units of the rows decide nothing, and dividing by it rounds nothing.
+        """
+        return 2.0 ** (math.frexp(math.hypot(float(self.x_norm), self._constant()))[1] - 1)
+
+    def _in_units(self, weights, unit):
+        """Coefficients and intercepts for rows as they were given."""
+        constant = self._constant()
+        if constant:
+            return weights[:, :-1] / unit, (constant / unit) * weights[:, -1]
+        return weights / unit, np.zeros(len(weights))
 
     def _check_parameters(self):
         check_budget(self)
         positive(x_norm=self.x_norm)
-        if not 1e-50 < self.x_norm < 1e50:
-            raise ValueError(f"x_norm must be between 1e-50 and 1e50; got {self.x_norm!r}.")
+        between(1e-50, 1e50, x_norm=self.x_norm)  # squares stay within the range of floats
         one_of(MECHANISMS, mechanism=self.mechanism)
         one_of(CALIBRATIONS, calibration=self.calibration)
         boolean(fit_intercept=self.fit_intercept)
         if self.fit_intercept:
             positive(intercept_scaling=self.intercept_scaling)
+            between(1e-50, 1e50, intercept_scaling=self.intercept_scaling)
         if self.C != "auto":
             if isinstance(self.C, str):
-                raise ValueError(f"C must be 'auto' or a positive number; got {self.C!r}.")
+                raise ValueError(f"C must be 'auto' or a positive number; got {shown(self.C)}.")
             positive(C=self.C)
             # Beyond these floating point could no longer certify a minimiser.
-            if not 1e-12 <= self.C * self.x_norm**2 <= 1e9:
+            square = math.hypot(float(self.x_norm), self._constant()) ** 2
+            if not 1e-12 <= float(self.C) * square <= 1e9:
+                others = ""
+                if self.fit_intercept:
+                    others = f" and intercept_scaling={shown(self.intercept_scaling)}"
                 raise ValueError(
-                    f"C must be between {1e-12 / self.x_norm**2:g} and {1e9 / self.x_norm**2:g} "
-                    f"with x_norm={self.x_norm!r}; got {self.C!r}."
+                    f"C must be between {1e-12 / square:g} and {1e9 / square:g} with "
+                    f"x_norm={shown(self.x_norm)}{others}; got {shown(self.C)}."
                 )
 
-    def _plan(self, n_classes, n_features, constant):
-        """Turn public numbers into a guarantee and a function of the data that meets it."""
+    def _plan(self, n_classes, n_features, unit):
+        """Turn public numbers into a guarantee and a function of the data that meets it.
+
+        Also into what decides how many rows can be certified. Norms are in units of ``unit``.
+        """
         target = ApproxDP(float(self.epsilon), float(self.delta), adjacency=self.adjacency)
-        row_norm = RowBlocks.norm_bound(self.x_norm, constant, n_features)
+        row_norm = RowBlocks.norm_bound(float(self.x_norm), self._constant(), n_features) / unit
         mechanism = self._resolved_mechanism()
         loss = self._loss(n_classes)
         size = loss.n_outputs * n_features
+        numbers = dict(loss=loss, n_features=n_features, row_norm=row_norm)
         if mechanism == "gradient":
-            return self._plan_gradient(target, loss)
-        penalty = self._penalty(mechanism, loss, row_norm, size)
+            # A hundred steps at most, and a twentieth for the number of rows.
+            self._check_noise(200.0 * noise_level(size, target), size)
+            numbers["tolerance"] = descent_tolerance(self._clip_norm(loss), row_norm)
+            return *self._plan_gradient(target, loss, unit), numbers
+        penalty = self._penalty(mechanism, loss, row_norm, size, unit)
+        numbers["tolerance"] = solver_tolerance(loss, row_norm)
         if mechanism == "output":
-            return self._plan_output(target, loss, penalty, size)
-
+            self._check_sharpness(loss, penalty, row_norm, unit)
+            self._check_noise(noise_level(size, target), size)
+            numbers["penalty"] = penalty
+            return *self._plan_output(target, loss, penalty, size), numbers
         solver = replace(target, epsilon=_SOLVER_SHARE * target.epsilon, delta=0.0)
-        share = replace(target, epsilon=target.epsilon - solver.epsilon)
+        self._check_noise(noise_level(size, solver), size)
         law = calibrate(
             loss,
             x_norm=row_norm,
             penalty=penalty,
-            guarantee=share,
+            guarantee=replace(target, epsilon=target.epsilon - solver.epsilon),
             calibration=self.calibration,
         )
+        self._check_sharpness(loss, law.penalty, row_norm, unit)
+        norm = law.norm_bound(size)
+        step = linear_step(loss, row_norm, size, norm)
+        # Beyond, the noise that masks the rounding of the linear term would be all there is.
+        self._check_span(step / 2 * math.sqrt(size) / numbers["tolerance"] * 2.0**48, size)
+        numbers.update(penalty=law.penalty, noise_norm=norm)
+        return *self._plan_objective(target, loss, law, solver), numbers
+
+    def _plan_objective(self, target, loss, law, solver):
         refined = None if target.delta == 0.0 else compose([law.guarantee, solver])
         guarantee = replace(law.guarantee, epsilon=target.epsilon, refined=refined)
 
@@ -164,7 +215,7 @@ class BaseDPLinearClassifier(
 
         return guarantee, solve
 
-    def _plan_gradient(self, target, loss):
+    def _plan_gradient(self, target, loss, unit):
         budget = target
         if target.delta > 0.0:
             mu = gaussian_mu(epsilon=target.epsilon, delta=target.delta)
@@ -177,7 +228,7 @@ class BaseDPLinearClassifier(
             "JRSS-B 2022, corollary 2",
         )
 
-        penalty = 0.0 if self.C == "auto" else 1.0 / self.C
+        penalty = 0.0 if self.C == "auto" else self._own_penalty(unit)
 
         def solve(data, noise):
             clip_norm = self._clip_norm(loss)
@@ -187,19 +238,52 @@ class BaseDPLinearClassifier(
 
         return guarantee, solve
 
-    def _penalty(self, mechanism, loss, row_norm, size):
+    def _own_penalty(self, unit):
+        """Strength of the penalty on weights of rows that were divided by ``unit``."""
+        return 1.0 / (float(self.C) * unit) / unit
+
+    def _penalty(self, mechanism, loss, row_norm, size, unit):
         """Strength of the penalty: 1/C, or a rule of public numbers found by experiment."""
         if self.C != "auto":
-            return 1.0 / self.C
+            return self._own_penalty(unit)
+        return max(
+            self._automatic_penalty(mechanism, loss, row_norm, size),
+            loss.curvature * row_norm**2 / _SHARPEST,
+        )
+
+    def _automatic_penalty(self, mechanism, loss, row_norm, size):
+        epsilon = float(self.epsilon)
         records = 2.0 if self.adjacency == "replace-one" else 1.0
         if mechanism == "output":
             # The noise moves the score of a row by a standard deviation of about 1/3.
-            target = ApproxDP(self.epsilon, self.delta)
+            target = ApproxDP(epsilon, float(self.delta))
             return 3.0 * row_norm**2 * records * loss.lipschitz * noise_level(size, target)
         if loss.n_outputs > 1:
-            return 6.0 * (1.0 - 1.0 / loss.n_outputs) * row_norm**2 / self.epsilon
+            return 6.0 * (1.0 - 1.0 / loss.n_outputs) * row_norm**2 / epsilon
         factor = 2.0 if self.delta == 0.0 else records
-        return factor * row_norm**2 / self.epsilon
+        return factor * row_norm**2 / epsilon
+
+    def _check_sharpness(self, loss, penalty, row_norm, unit):
+        """Check that the curvature of the loss is not out of proportion to the penalty."""
+        least = loss.curvature * row_norm**2 / _SHARPEST
+        if penalty < least * (1 - 1e-9):
+            raise ValueError(
+                f"C must be at most {1.0 / (least * unit) / unit:g} for the solver to get along "
+                f"with the curvature of the loss; got {shown(self.C)}."
+            )
+
+    def _check_noise(self, level, size):
+        """Check that additive noise of a level at sensitivity 1 fits its lattice."""
+        # Steps are at least 1 / (200 sqrt(size)), and no norm of the noise is expected beyond.
+        norm = level * (math.sqrt(size) + 60.0)
+        self._check_span(200.0 * math.sqrt(size) * norm, size)
+
+    def _check_span(self, n_steps, size):
+        if not n_steps < 2.0**51:
+            raise ValueError(
+                f"epsilon must be larger for {size} coefficients: the noise would not fit into "
+                f"the 53 bits of a float; got {shown(self.epsilon)}."
+            )
 
     def _resolved_mechanism(self):
         published = self.calibration != "tight"
@@ -207,7 +291,7 @@ class BaseDPLinearClassifier(
             return "objective" if published or self.delta == 0.0 else "gradient"
         if published and self.mechanism != "objective":
             raise ValueError(
-                f"calibration must be 'tight' with mechanism={self.mechanism!r}: the others "
-                f"calibrate objective perturbation; got {self.calibration!r}."
+                f"calibration must be 'tight' with mechanism={shown(self.mechanism)}: the others "
+                f"calibrate objective perturbation; got {shown(self.calibration)}."
             )
         return self.mechanism

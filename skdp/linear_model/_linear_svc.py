@@ -1,6 +1,6 @@
 """Private linear support vector classification."""
 
-from skdp._validation import positive
+from skdp._validation import between, positive
 from skdp.linear_model._base import BaseDPLinearClassifier
 from skdp.losses import HuberHingeLoss, SoftmaxLoss
 
@@ -23,7 +23,9 @@ class DPLinearSVC(BaseDPLinearClassifier):
         Inverse strength of the penalty as in :class:`~sklearn.svm.LinearSVC` with the hinge
         loss (sum of losses). "auto" is a rule of public numbers. The objective mechanism
         may use a stronger penalty than asked for, where the budget would not pay for the
-        curvature. The gradient mechanism has no penalty with "auto".
+        curvature. The gradient mechanism has no penalty with "auto". Times the squared norm of a
+        row, which counts the constant feature, it lies between 1e-12 and 1e9, and below 2e8 times
+        ``huber_width`` where there is a minimiser.
 
     mechanism : {"auto", "objective", "output", "gradient"}, default="auto"
         "objective" adds a random linear term to the objective, "output" adds noise to the
@@ -33,7 +35,7 @@ class DPLinearSVC(BaseDPLinearClassifier):
     calibration : {"tight", "jmlr2011", "kst2012", "redberg2023"}, default="tight"
         Noise of the objective mechanism: ours, or that of a paper (binary only).
 
-    huber_width : float or "auto", default="auto"
+    huber_width : float from 0.001 to 1e6 or "auto", default="auto"
         The kink of the hinge is rounded over ``1 - huber_width`` to ``1 + huber_width`` in
         the margin. Objective perturbation needs the rounding, and pays for a narrow one; output
         perturbation does not, but a solver could not certify the minimiser of a loss with a
@@ -45,7 +47,8 @@ class DPLinearSVC(BaseDPLinearClassifier):
         Which data sets are neighbours. Under "replace-one" the number of rows is public.
 
     x_norm : float, default=1.0
-        Public bound on the Euclidean norm of a row. Longer rows are scaled back in `fit`.
+        Public bound on the Euclidean norm of a row, from 1e-50 to 1e50. Longer rows are scaled
+        back in `fit`.
 
     classes : array-like, default=None
         Public list of labels. None takes the labels present in ``y`` and treats them as
@@ -57,7 +60,7 @@ class DPLinearSVC(BaseDPLinearClassifier):
         would do.
 
     intercept_scaling : float, default=1.0
-        Value of the constant feature; public.
+        Value of the constant feature, from 1e-50 to 1e50; public.
 
     random_state : None, int, RandomState or Generator, default=None
         None draws the noise from the operating system. Anything else makes it reproducible
@@ -157,6 +160,7 @@ class DPLinearSVC(BaseDPLinearClassifier):
             is_output = self._resolved_mechanism() == "output"
             width = 0.05 if is_output and n_classes == 2 else 0.5
         positive(huber_width=width)
+        between(1e-3, 1e6, huber_width=width)
         if n_classes == 2:
-            return HuberHingeLoss(width)
-        return SoftmaxLoss(n_classes, margin=1.0, temperature=width)
+            return HuberHingeLoss(float(width))
+        return SoftmaxLoss(n_classes, margin=1.0, temperature=float(width))

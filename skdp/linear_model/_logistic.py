@@ -5,7 +5,7 @@ import math
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
 
-from skdp._validation import shown
+from skdp._validation import positive, shown
 from skdp.linear_model._base import BaseDPLinearClassifier
 from skdp.losses import LogisticLoss, SoftmaxLoss
 
@@ -32,7 +32,9 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         :class:`~sklearn.linear_model.LogisticRegression` (sum of losses). "auto" is a rule of
         public numbers. The objective mechanism may use a stronger penalty than asked for,
         where the budget would not pay for the curvature. The gradient mechanism has no penalty
-        with "auto".
+        with "auto". Times the squared norm of a row, which counts the constant feature, it lies
+        between 1e-12 and 1e9, and below 1e8 over the curvature of the loss (1/4; 1/2 for more
+        classes than two) where there is a minimiser.
 
     mechanism : {"auto", "objective", "output", "gradient"}, default="auto"
         "objective" adds a random linear term to the objective, "output" adds noise to the
@@ -42,7 +44,7 @@ class DPLogisticRegression(BaseDPLinearClassifier):
     calibration : {"tight", "jmlr2011", "kst2012", "redberg2023"}, default="tight"
         Noise of the objective mechanism: ours, or that of a paper (binary only).
 
-    slope_cap : float in (0, 1], "auto" or None, default="auto"
+    slope_cap : float from 1e-6 to 1, "auto" or None, default="auto"
         Largest slope of the loss: where the logistic loss is steeper it goes on as a
         straight line, and the noise shrinks in proportion. "auto" is 0.4 for ``delta=0`` and
         0.5 otherwise; None does not cap. For more than two classes the gradient mechanism
@@ -53,7 +55,8 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         Which data sets are neighbours. Under "replace-one" the number of rows is public.
 
     x_norm : float, default=1.0
-        Public bound on the Euclidean norm of a row. Longer rows are scaled back in `fit`.
+        Public bound on the Euclidean norm of a row, from 1e-50 to 1e50. Longer rows are scaled
+        back in `fit`.
 
     classes : array-like, default=None
         Public list of labels. None takes the labels present in ``y`` and treats them as
@@ -65,7 +68,7 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         would do.
 
     intercept_scaling : float, default=1.0
-        Value of the constant feature; public.
+        Value of the constant feature, from 1e-50 to 1e50; public.
 
     random_state : None, int, RandomState or Generator, default=None
         None draws the noise from the operating system. Anything else makes it reproducible
@@ -166,6 +169,10 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         cap = self.slope_cap
         if isinstance(cap, str) and cap != "auto":
             raise ValueError(f"slope_cap must be 'auto', None or in (0, 1]; got {shown(cap)}.")
+        if cap is not None and cap != "auto":
+            positive(slope_cap=cap)
+            if float(cap) < 1e-6:
+                raise ValueError(f"slope_cap must be at least 1e-6; got {shown(cap)}.")
         automatic = 0.4 if self.delta == 0.0 else 0.5
         binary = LogisticLoss({None: 1.0, "auto": automatic}.get(cap, cap))
         if n_classes == 2:
@@ -177,7 +184,7 @@ class DPLogisticRegression(BaseDPLinearClassifier):
             return loss.lipschitz
         if self.slope_cap == "auto":
             return math.sqrt(0.5)
-        return math.sqrt(2.0) * self.slope_cap
+        return math.sqrt(2.0) * float(self.slope_cap)
 
     def predict_proba(self, X):
         """Probability of each class; costs no privacy.

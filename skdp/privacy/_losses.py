@@ -178,7 +178,7 @@ class LossLaw:
         place = above[-1]
         ratio = (self.mass[place] - (delta - self.infinite)) / max(self.odds[place], 1e-300)
         beyond = min(math.log(max(ratio, 1.0)), self.interval)
-        return (self.interval * place + beyond) * (1 + 1e-15)
+        return float(self.interval * place + beyond) * (1 + 1e-15)
 
     def delta_beside(self, pure, epsilon):
         """Profile at ``epsilon`` if a release of at most ``pure`` is added."""

@@ -3,19 +3,48 @@
 import math
 
 import numpy as np
+from scipy import linalg
 
+from skdp.exceptions import SolverError
 from skdp.mechanisms import gaussian_mechanism, k_norm_mechanism
 
 __all__ = [
+    "MOST_ROWS",
     "ROUNDING_SHARE",
     "PairwiseSum",
+    "eigenvectors",
     "noisy_release",
     "records_changed",
+    "refuse_rows",
     "release_second_moments",
 ]
 
 # Certified error of sums in floating point, as a share of the sensitivity.
 ROUNDING_SHARE = 1e-4
+
+# Rows of one fit; the errors of longer sums are not certified.
+MOST_ROWS = 100_000_000
+
+
+def refuse_rows(n_samples, most, adjacency):
+    """Raise `ValueError` if there are more rows than can be certified.
+
+    The limit is public. The number of rows is not said where it is private.
+    """
+    if n_samples > most:
+        given = f"; got {n_samples}" if adjacency == "replace-one" else ""
+        raise ValueError(
+            f"X must have at most {most} rows with these parameters: the rounding errors of "
+            f"longer sums are not certified{given}."
+        )
+
+
+def eigenvectors(matrix):
+    """Eigenvalues and eigenvectors of a released symmetric matrix, which is overwritten."""
+    try:
+        return linalg.eigh(matrix, check_finite=False, overwrite_a=True)
+    except linalg.LinAlgError:
+        raise SolverError("The eigenvalues of a released matrix did not converge.") from None
 
 
 class PairwiseSum:

@@ -13,17 +13,24 @@ from scipy import linalg, sparse
 from skdp.exceptions import SolverError
 from skdp.mechanisms import additive_mechanism, clip_rows
 from skdp.solvers._releases import (
+    MOST_ROWS,
     ROUNDING_SHARE,
     PairwiseSum,
+    eigenvectors,
     noisy_release,
     records_changed,
+    refuse_rows,
     release_second_moments,
 )
 from skdp.theory.gradient_descent import plan_descent, split_budget
 
 __all__ = [
     "RowBlocks",
+    "check_n_rows",
+    "descent_tolerance",
     "gradient_descent",
+    "largest_n_rows",
+    "linear_step",
     "minimise",
     "objective_perturbation",
     "output_perturbation",
@@ -32,11 +39,35 @@ __all__ = [
 
 _UNIT = 2.0**-53
 _CHUNK = 256
+_MOST_STEPS = 5000
+_PART_BITS = 25
+_RESIDUAL_BITS = 52 - _PART_BITS  # those of the number of rows in a block included
 
 
 def solver_tolerance(loss, row_norm):
-    """Bound on the gradient norm at which every solve stops; public, never loosened."""
-    return 1e-6 * row_norm * (loss.lipschitz + loss.curvature * row_norm)
+    """Bound on the gradient norm at which every solve stops; public, never loosened.
+
+    A share of the largest gradient of one record, so that neither units nor the curvature of the
+    loss decide how much noise the solver's error costs: 1e-5 of the sensitivity for output
+    perturbation. It is about 20 times what 100 million rows can make of rounding errors.
+    """
+    return 1e-5 * row_norm * loss.lipschitz
+
+
+def descent_tolerance(clip_norm, row_norm):
+    """Bound on the rounding error of a sum of clipped gradients; public, never loosened."""
+    return ROUNDING_SHARE * clip_norm * row_norm
+
+
+def linear_step(loss, row_norm, size, noise_norm):
+    """Step of the lattice that the ``size`` numbers of a random linear term are rounded to.
+
+    The exact term is within an eighth of the solver's tolerance, unless noise of a huge
+    ``noise_norm`` needs a coarser lattice for its integers to be those of a float.
+    """
+    rounding = solver_tolerance(loss, row_norm) / 8
+    step = 2.0 ** math.floor(math.log2(2 * rounding / math.sqrt(size)))
+    return max(step, _power_above(noise_norm) * 2.0**-51)
 
 
 class RowBlocks:
@@ -58,24 +89,31 @@ class RowBlocks:
         Value of a feature appended to each row, whose coefficient is an intercept; 0 appends
         none.
 
+    unit : float, default=1.0
+        A power of two that clipped rows are divided by.
+
     Attributes
     ----------
     row_norm : float
-        Bound on the norm of a row, constant feature and rounding included.
+        Bound on the norm of a row in these units, constant feature and rounding included.
     """
 
     dense_limit = 1500  # unknowns up to which Newton systems are factorised
 
-    def __init__(self, X, codes, *, x_norm, constant=0.0):
+    def __init__(self, X, codes, *, x_norm, constant=0.0, unit=1.0):
         self.n_samples = X.shape[0]
         self.n_features = X.shape[1] + (constant != 0.0)
-        self.row_norm = self.norm_bound(x_norm, constant, self.n_features)
+        self.row_norm = self.norm_bound(x_norm, constant, self.n_features) / unit
         self.is_sparse = sparse.issparse(X)
         self.length = 4096 if self.is_sparse else 1024
         self.blocks: Any = []
+        constant /= unit
         for start in range(0, self.n_samples, self.length):
             stop = start + self.length
+            # Entries may be as large as floats can be until they are clipped.
             rows = clip_rows(X[start:stop], x_norm)
+            if unit != 1.0:
+                rows = rows * (1.0 / unit)
             if self.is_sparse:
                 columns = [rows, np.full((rows.shape[0], 1), constant)] if constant else [rows]
                 rows = sparse.csr_array(sparse.hstack(columns, format="csr"))
@@ -83,7 +121,7 @@ class RowBlocks:
                 rows = np.column_stack([rows, np.full(len(rows), constant)])
             self.blocks.append((rows, codes[start:stop]))
         # Longest chain of additions behind a score.
-        self.n_terms = min(self.n_features, _CHUNK) + self.n_features // _CHUNK
+        self.n_terms = _score_terms(self.n_features)
         if self.is_sparse:
             self.n_terms = max((int(np.diff(r.indptr).max()) for r, _ in self.blocks), default=0)
 
@@ -92,8 +130,23 @@ class RowBlocks:
         """Bound on the norm of a row; public, as it needs no data."""
         return math.hypot(x_norm, constant) * (1 + 4 * _UNIT * (n_features + 8))
 
-    def gradient(self, loss, weights, *, clip_norm=math.inf, total=False):
+    def gradient(self, loss, weights, *, clip_norm=math.inf, total=False, exactly=False):
         """Sum of the records' gradients, residuals clipped to ``clip_norm``.
+
+        Parameters
+        ----------
+        loss : LogisticLoss, HuberHingeLoss or SoftmaxLoss
+
+        weights : ndarray of shape (n_outputs, n_features)
+
+        clip_norm : float, default=inf
+
+        total : bool, default=False
+            Whether to sum the losses as well.
+
+        exactly : bool, default=False
+            Whether to multiply without rounding, which takes several times as long, for sums of
+            very many rows and for large weights.
 
         Returns
         -------
@@ -105,13 +158,24 @@ class RowBlocks:
         sums = PairwiseSum(weights.shape)
         totals = np.zeros(len(self.blocks))
         clips = clip_norm < loss.lipschitz
+        scores_of = _ExactScores(weights, self.row_norm) if exactly else None
         for i, (rows, codes) in enumerate(self.blocks):
-            scores = self._scores(rows, weights)
+            if scores_of is None:
+                scores = self._scores(rows, weights)
+            else:
+                high, low, scores = scores_of(rows)
             residuals = loss.residuals(scores, codes)
             if clips:
                 norms = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))
                 residuals *= (clip_norm / np.maximum(norms, clip_norm))[:, np.newaxis]
-            sums.add((rows.T @ residuals).T)
+            if scores_of is None:
+                part = rows.T @ residuals
+            else:
+                bits = _RESIDUAL_BITS - math.ceil(math.log2(self.length))
+                coarse = _coarse(residuals, _power_above(loss.lipschitz) * 2.0**-bits)
+                part = high.T @ coarse  # no rounding
+                part += high.T @ (residuals - coarse) + low.T @ residuals
+            sums.add(part.T)
             if total:
                 totals[i] = loss.total(scores, codes)
         return sums.total(), float(totals.sum()) if total else None
@@ -123,19 +187,32 @@ class RowBlocks:
         chunks = range(0, self.n_features, _CHUNK)
         return sum(rows[:, i : i + _CHUNK] @ weights[:, i : i + _CHUNK].T for i in chunks)
 
-    def rounding_error(self, loss, weights):
+    def rounding_error(self, loss, weights, *, exactly=False, mean_loss=math.inf):
         """Bound on the norm of the error of `gradient` in floating point."""
-        norm = float(np.linalg.norm(weights))
-        n_blocks = max(1, len(self.blocks))
-        terms = self.length + 2 * math.log2(n_blocks) + 8 + 8 * loss.n_outputs
-        sums = terms * loss.lipschitz * self.row_norm
-        scores = (self.n_terms + 4) * loss.curvature * self.row_norm**2 * norm
-        return _UNIT * self.n_samples * (sums + 2 * scores)
+        return _rounding_error(
+            loss,
+            float(np.linalg.norm(weights)),
+            n_samples=self.n_samples,
+            n_features=self.n_features,
+            length=self.length,
+            n_terms=self.n_terms,
+            row_norm=self.row_norm,
+            exactly=exactly,
+            mean_loss=mean_loss,
+        )
 
-    def check_rounding(self, loss, weights, largest):
-        """Raise `SolverError` unless the error of `gradient` is certified below ``largest``."""
-        if self.rounding_error(loss, weights) > largest:
-            raise SolverError("The rows are too many for the certified error of their sum.")
+    def certified_gradient(self, loss, weights, largest, *, clip_norm=math.inf):
+        """`gradient` with an error of at most ``largest``.
+
+        Raises
+        ------
+        SolverError
+            If that is out of reach.
+        """
+        exactly = self.rounding_error(loss, weights) > largest
+        if exactly and self.rounding_error(loss, weights, exactly=True) > largest:
+            raise SolverError("The weights are too large for the certified error of a sum.")
+        return self.gradient(loss, weights, clip_norm=clip_norm, exactly=exactly)[0]
 
     def second_moments(self):
         """Sum of the outer products of the rows, of shape (n_features, n_features)."""
@@ -193,6 +270,199 @@ class RowBlocks:
         return product
 
 
+def _score_terms(n_features):
+    """Longest chain of additions behind a score of a dense row."""
+    return min(n_features, _CHUNK) + n_features // _CHUNK
+
+
+def _rounding_error(
+    loss,
+    weights_norm,
+    *,
+    n_samples,
+    n_features,
+    length,
+    n_terms,
+    row_norm,
+    exactly,
+    mean_loss=math.inf,
+):
+    """Bound on the norm of the error of a sum of gradients.
+
+    Parameters
+    ----------
+    loss : LogisticLoss, HuberHingeLoss, SoftmaxLoss or HuberLoss
+
+    weights_norm : float
+
+    n_samples, n_features : int
+
+    length : int
+        Rows that are summed at once, in whatever order; sums of blocks are added in pairs.
+
+    n_terms : int
+        Longest chain of additions behind a score.
+
+    row_norm : float
+
+    exactly : bool
+        As for `RowBlocks.gradient`.
+
+    mean_loss : float, default=inf
+        Mean of the losses at the weights, if known.
+    """
+    slope = loss.mean_slope(mean_loss)
+    sums = (2 * math.log2(max(1.0, n_samples / length)) + 10 + 8 * loss.n_outputs) * slope
+    size = loss.curvature * row_norm * weights_norm
+    root = math.sqrt(n_features)
+    if exactly:
+        # Coarse parts have no rounding error, and fine parts are small: of residuals
+        # 2**(log2(length) - 27), of rows and weights 2**-25 times the bounds on their norms in
+        # each entry. Beyond them scores err in their own last place.
+        sums += 2 * slope + length * 2.0**-24 * root * slope
+        fine = length**2 * 2.0 ** (2 - _RESIDUAL_BITS) * loss.lipschitz
+        sums += fine * math.sqrt(loss.n_outputs)
+        rest = 2.0**-23 * root + n_terms * 2.0**-45 * n_features
+        scores = 2 * loss.relative_curvature(slope) + 4 * rest * size
+    else:
+        sums += length * slope
+        scores = 2 * (n_terms + 4) * size
+    return _UNIT * n_samples * row_norm * (sums + scores)
+
+
+class _ExactScores:
+    """Scores of rows with an error in their own last place, whatever the weights.
+
+    Rows and weights are cut into parts: 25 bits below the bounds on their norms, then as many as
+    keep products with those, and all partial sums, integers below 2**53 in units of a power
+    of two. So they have no rounding error, in whatever order they are formed.
+    """
+
+    def __init__(self, weights, row_norm):
+        fine = 2.0 ** (math.ceil(math.log2(weights.shape[1]) / 2) - _PART_BITS)
+        self.row_step = _power_above(row_norm) * 2.0**-_PART_BITS
+        self.fine_row_step = self.row_step * fine
+        step = _power_above(float(np.linalg.norm(weights))) * 2.0**-_PART_BITS
+        self.weights = weights
+        self.first = _coarse(weights, step)
+        self.others = weights - self.first
+        self.second = _coarse(self.others, step * fine)
+        self.third = self.others - self.second
+
+    def __call__(self, rows):
+        """Coarse part of the rows, the rest of them, and the scores."""
+        high, low = self._parts(rows, self.row_step)
+        middle, lowest = self._parts(low, self.fine_row_step)
+        first = high @ self.first.T
+        second = high @ self.second.T + middle @ self.first.T
+        rest = high @ self.third.T + middle @ self.others.T + lowest @ self.weights.T
+        second += rest
+        if first.shape[1] > 1:
+            # What all scores of a row have in common moves no residual, and would be rounded.
+            largest = first.argmax(axis=1)[:, np.newaxis]
+            first -= np.take_along_axis(first, largest, axis=1)
+            second -= np.take_along_axis(second, largest, axis=1)
+        return high, low, first + second
+
+    @staticmethod
+    def _parts(rows, step):
+        if not sparse.issparse(rows):
+            high = _coarse(rows, step)
+            return high, rows - high
+        high = _coarse(rows.data, step)
+        return tuple(
+            sparse.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
+            for data in (high, rows.data - high)
+        )
+
+
+def _coarse(numbers, step):
+    """Multiples of a power of two next to numbers that are below 2**51 of it."""
+    large = 1.5 * 2.0**52 * step
+    return (numbers + large) - large
+
+
+def _power_above(number):
+    """Power of two that is larger, by a factor of two at most."""
+    return 2.0 ** max(math.frexp(number)[1], -900)
+
+
+def largest_n_rows(loss, *, n_features, row_norm, tolerance, penalty=None, noise_norm=0.0):
+    """Number of rows up to which `gradient` is certified whatever the data; public.
+
+    Parameters
+    ----------
+    loss : LogisticLoss, HuberHingeLoss, SoftmaxLoss or HuberLoss
+
+    n_features : int
+        Constant feature included.
+
+    row_norm : float
+
+    tolerance : float
+        What errors must stay below.
+
+    penalty : float, default=None
+        Strength of the penalty where the gradient is that of the minimiser's objective. None
+        is for sums at released points, whose norm no data decide.
+
+    noise_norm : float, default=0.0
+        Norm that a random linear term is below.
+
+    Returns
+    -------
+    int
+        At most `MOST_ROWS`.
+    """
+    start = loss.total(np.zeros((1, loss.n_outputs)), np.ones(1, dtype=int))
+
+    def is_certain(n_samples):
+        norm = 0.0
+        if penalty is not None:
+            # The objective is at most that of zero weights, wherever the solver goes.
+            others = 2.0 * n_samples * start / penalty
+            norm = noise_norm / penalty + math.sqrt((noise_norm / penalty) ** 2 + others)
+        error = _rounding_error(
+            loss,
+            norm,
+            n_samples=n_samples,
+            n_features=n_features,
+            length=4096,
+            n_terms=n_features,
+            row_norm=row_norm,
+            exactly=True,
+            mean_loss=start,
+        )
+        others = n_samples * loss.mean_slope(start) * row_norm + noise_norm
+        return error + 16 * _UNIT * others <= tolerance / 2
+
+    if is_certain(MOST_ROWS):
+        return MOST_ROWS
+    low, high = 0, MOST_ROWS
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if is_certain(middle) else (low, middle)
+    return low
+
+
+def check_n_rows(loss, *, n_samples, adjacency, **numbers):
+    """Refuse more rows than `largest_n_rows` certifies, before a ledger is charged.
+
+    Parameters
+    ----------
+    loss : LogisticLoss, HuberHingeLoss, SoftmaxLoss or HuberLoss
+
+    n_samples : int
+
+    adjacency : {"replace-one", "add-remove"}
+        Under "add-remove" the message does not say how many there are.
+
+    **numbers
+        As for `largest_n_rows`.
+    """
+    refuse_rows(n_samples, largest_n_rows(loss, **numbers), adjacency)
+
+
 def minimise(loss, data, *, penalty, tolerance, linear=None):
     """Minimise the penalised sum of losses until its gradient is certified small.
 
@@ -228,17 +498,19 @@ def minimise(loss, data, *, penalty, tolerance, linear=None):
     weights = -linear / penalty if data.n_samples == 0 else np.zeros_like(linear)
 
     def evaluate(weights):
-        gradient, total = data.gradient(loss, weights, total=True)
+        exactly = data.rounding_error(loss, weights) > tolerance / 4
+        gradient, total = data.gradient(loss, weights, total=True, exactly=exactly)
+        mean = total / max(1, data.n_samples)
+        rounding = data.rounding_error(loss, weights, exactly=exactly, mean_loss=mean)
+        rounding += 4 * _UNIT * (penalty * float(np.linalg.norm(weights)) + np.linalg.norm(linear))
         gradient += penalty * weights + linear
         total += penalty / 2 * float(np.vdot(weights, weights)) + float(np.vdot(linear, weights))
-        return gradient, total
+        return gradient, total, rounding
 
     newton = _Newton(loss, data, penalty)
-    gradient, total = evaluate(weights)
+    gradient, total, rounding = evaluate(weights)
     size = float(np.linalg.norm(gradient))
-    for _ in range(500):
-        rounding = data.rounding_error(loss, weights)
-        rounding += 4 * _UNIT * (penalty * float(np.linalg.norm(weights)) + np.linalg.norm(linear))
+    for _ in range(_MOST_STEPS):
         if size * (1 + 1e-9) + rounding <= tolerance:
             return weights
         if size == 0.0:
@@ -251,7 +523,7 @@ def minimise(loss, data, *, penalty, tolerance, linear=None):
         fraction = 1.0
         while fraction > 1e-10:
             candidate = weights + fraction * step
-            new_gradient, new_total = evaluate(candidate)
+            new_gradient, new_total, new_rounding = evaluate(candidate)
             new_size = float(np.linalg.norm(new_gradient))
             is_level = new_total <= total + noise and new_size <= (1 - 0.1 * fraction) * size
             if new_total <= total + 1e-4 * fraction * slope or is_level:
@@ -262,6 +534,7 @@ def minimise(loss, data, *, penalty, tolerance, linear=None):
             break
         if fraction > 1e-10:
             weights, gradient, total, size = candidate, new_gradient, new_total, new_size
+            rounding = new_rounding
     raise SolverError(
         "The solver could not certify the minimiser to the public tolerance, so nothing was "
         "released. A larger penalty (smaller C) makes it easier."
@@ -312,8 +585,17 @@ class _Newton:
                 self.factor = self._factorise(weights)
             except linalg.LinAlgError:
                 self.dtype = np.float64
-                self.factor = self._factorise(weights)
+                self.factor = self._factorise_or_fail(weights)
         return -linalg.cho_solve(self.factor, gradient.ravel()).reshape(gradient.shape)
+
+    def _factorise_or_fail(self, weights):
+        try:
+            return self._factorise(weights)
+        except linalg.LinAlgError:
+            raise SolverError(
+                "The second derivatives are not positive definite in floating point, so nothing "
+                "was released. A larger penalty (smaller C) makes it easier."
+            ) from None
 
     def _factorise(self, weights):
         hessian = self.data.hessian(
@@ -415,8 +697,8 @@ def objective_perturbation(loss, data, *, law, solver_guarantee, noise):
     tolerance = solver_tolerance(loss, data.row_norm)
     # The linear term is rounded to a lattice. The exact one is within `rounding`, which the
     # optimality condition cannot tell from an error of the solver.
-    rounding = tolerance / 8
-    step = 2.0 ** math.floor(math.log2(2 * rounding / math.sqrt(size)))
+    step = linear_step(loss, data.row_norm, size, law.norm_bound(size))
+    rounding = step / 2 * math.sqrt(size)
     draw = noise.normal if law.gaussian else noise.k_norm
     linear = step * draw(size, law.scale / step).reshape(shape)
     weights = minimise(loss, data, penalty=law.penalty, tolerance=tolerance, linear=linear)
@@ -483,8 +765,8 @@ def gradient_descent(loss, data, *, clip_norm, guarantee, noise, penalty=0.0):
     velocity = np.zeros_like(weights)
     for _ in range(plan.n_steps):
         ahead = weights + plan.momentum * velocity
-        gradient, _ = data.gradient(loss, ahead, clip_norm=clip_norm)
-        data.check_rounding(loss, ahead, ROUNDING_SHARE * clip_norm * data.row_norm)
+        largest = descent_tolerance(clip_norm, data.row_norm)
+        gradient = data.certified_gradient(loss, ahead, largest, clip_norm=clip_norm)
         released = noisy_release(gradient, l2_sensitivity, plan.step_guarantee, noise)
         step = precondition((released + penalty * ahead) / n_samples)
         velocity = plan.momentum * velocity - step
@@ -501,7 +783,7 @@ def _preconditioner(data, plan, n_samples, penalty, guarantee, noise):
         data.second_moments(), data.row_norm, guarantee=plan.gram_guarantee, noise=noise
     )
     released /= n_samples
-    values, vectors = linalg.eigh(released, check_finite=False, overwrite_a=True)
+    values, vectors = eigenvectors(released)
     curvatures = np.maximum(plan.curvature * values, plan.floor) + ridge
     inverse = (vectors / curvatures) @ vectors.T
     return lambda gradient: gradient @ inverse

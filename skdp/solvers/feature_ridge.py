@@ -9,18 +9,21 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 from scipy.linalg.blas import dsyrk, ssyrk
 
 from skdp.exceptions import SolverError
 from skdp.losses import HuberLoss
 from skdp.mechanisms import additive_mechanism, clip_rows
 from skdp.solvers._releases import (
+    MOST_ROWS,
+    eigenvectors,
     noisy_release,
     records_changed,
+    refuse_rows,
     release_second_moments,
 )
-from skdp.solvers.erm import RowBlocks, minimise, solver_tolerance
+from skdp.solvers.erm import RowBlocks, largest_n_rows, minimise
 from skdp.theory.gradient_descent import split_budget
 from skdp.theory.random_features import plan_features, statistics_budgets, statistics_penalty
 
@@ -34,10 +37,16 @@ __all__ = [
 
 _UNIT = 2.0**-53
 _LARGEST = 127.0  # its square times the length of a block is below 2**24
-_RESIDUAL_BITS = 20  # with 7 of a feature, exact for 2**26 rows
+_RESIDUAL_BITS = 20  # with 7 of a feature, sums of 2**36 rows fit into an int64
 
 # Certified error of sums over features, as a share of the bound on one record.
 _ERROR_SHARE = 1e-3
+
+# Rows of features are no longer than this, rounding to integers included.
+_ROW_NORM = 1.006
+
+# Blocks whose second moments are summed plainly, before those sums are.
+_GROUP = 256
 
 
 @dataclass(frozen=True)
@@ -141,8 +150,10 @@ class FeatureBlocks(RowBlocks):
             Bound on the norm of its error.
         """
         loss = HuberLoss(cap)
-        gradient, _ = self.gradient(loss, weights[np.newaxis])
-        return gradient[0], self.rounding_error(loss, weights)
+        weights = weights[np.newaxis]
+        exactly = self.rounding_error(loss, weights) > _ERROR_SHARE * cap * self.row_norm
+        gradient, _ = self.gradient(loss, weights, exactly=exactly)
+        return gradient[0], self.rounding_error(loss, weights, exactly=exactly)
 
     def second_moments(self):
         """Sum of the outer products of the rows.
@@ -154,10 +165,14 @@ class FeatureBlocks(RowBlocks):
         error : float
             Bound on the Frobenius norm of its error.
         """
-        total = np.zeros((self.n_features, self.n_features), order="F")
-        for rows, _ in self:
-            total = dsyrk(1.0, rows.T, beta=1.0, c=total, overwrite_c=1)
-        chain = self.length + len(self) + 8
+        total, part = np.zeros((2, self.n_features, self.n_features)).transpose(0, 2, 1)
+        for i, (rows, _) in enumerate(self):
+            if i % _GROUP == 0:
+                total += part
+                part[:] = 0.0
+            part = dsyrk(1.0, rows.T, beta=1.0, c=part, overwrite_c=1)
+        total += part
+        chain = self.length + _GROUP + len(self) // _GROUP + 8
         error = self.n_samples * _UNIT * chain * self.row_norm**2
         return _symmetric(total), error
 
@@ -194,8 +209,8 @@ class IntegerFeatureBlocks(FeatureBlocks):
         return made * self.unit
 
     def capped_sum(self, weights, cap):
-        """Sum of the rows times their residuals, these capped; without error."""
-        total = np.zeros(self.n_features)
+        """Sum of the rows times their residuals, these capped; rounded once, at the end."""
+        total = np.zeros(self.n_features, dtype=np.int64)
         # Weights are rounded as well: scores must be a function of the row, whatever the order of
         # their sums. Integers below 2**53 are exact in double precision.
         bits = 52 - 7 - math.ceil(math.log2(self.n_features))
@@ -203,17 +218,19 @@ class IntegerFeatureBlocks(FeatureBlocks):
         for made, targets in self._made():
             rows = made.astype(np.float64)
             residuals = np.clip((rows @ weights - targets) / cap, -1.0, 1.0)
-            total += np.rint(residuals * 2.0**_RESIDUAL_BITS) @ rows
-        return total * (cap * self.unit * 2.0**-_RESIDUAL_BITS), 0.0
+            total += (np.rint(residuals * 2.0**_RESIDUAL_BITS) @ rows).astype(np.int64)
+        error = 2 * _UNIT * self.n_samples * cap * self.row_norm
+        return total * (cap * self.unit * 2.0**-_RESIDUAL_BITS), error
 
     def second_moments(self):
-        """Sum of the outer products of the rows; without error."""
+        """Sum of the outer products of the rows; rounded once, at the end."""
         total = np.zeros((self.n_features, self.n_features), order="F")
         part = np.zeros((self.n_features, self.n_features), order="F", dtype=np.float32)
         for made, _ in self._made():
             part = ssyrk(1.0, made.astype(np.float32).T, c=part, overwrite_c=1)
             total += part
-        return _symmetric(total) * self.unit**2, 0.0
+        error = _UNIT * self.n_samples * self.row_norm**2
+        return _symmetric(total) * self.unit**2, error
 
 
 def _rounded(numbers, bits):
@@ -275,7 +292,7 @@ def gradient_descent(data, *, clip_norm, guarantee, noise, penalty=0.0):
     values, vectors = np.zeros(data.n_features), None
     if plan.gram_guarantee is not None:
         released = _noisy_moments(data, plan.gram_guarantee, noise)
-        values, vectors = linalg.eigh(released, check_finite=False, overwrite_a=True)
+        values, vectors = eigenvectors(released)
         values /= n_samples
     momentum, floor = plan.schedule(values)
     curvatures = np.maximum(values + plan.margin, floor) + penalty / n_samples
@@ -350,7 +367,7 @@ def sufficient_statistics(data, *, guarantee, noise, penalty=None):
         noise,
         error=_ERROR_SHARE * data.row_norm,
     )
-    values, vectors = linalg.eigh(moments, check_finite=False, overwrite_a=True)
+    values, vectors = eigenvectors(moments)
     return vectors @ ((vectors.T @ products) / (np.maximum(values, 0.0) + penalty))
 
 
@@ -384,9 +401,8 @@ def output_perturbation(data, *, clip_norm, penalty, l2_sensitivity, guarantee, 
     ----------
     Chaudhuri, Monteleoni and Sarwate, JMLR 2011, algorithm 1.
     """
-    loss = HuberLoss(clip_norm)
-    tolerance = solver_tolerance(loss, data.row_norm)
-    weights = minimise(loss, data, penalty=penalty, tolerance=tolerance)
+    tolerance = _tolerance(penalty, l2_sensitivity)
+    weights = minimise(HuberLoss(clip_norm), data, penalty=penalty, tolerance=tolerance)
     return additive_mechanism(
         weights[0],
         l2_sensitivity=l2_sensitivity,
@@ -394,6 +410,40 @@ def output_perturbation(data, *, clip_norm, penalty, l2_sensitivity, guarantee, 
         guarantee=guarantee,
         random_state=noise,
     )
+
+
+def _tolerance(penalty, l2_sensitivity):
+    """Bound on the gradient norm of a solve: its error costs 1e-5 of the sensitivity."""
+    return 0.5e-5 * penalty * l2_sensitivity
+
+
+def check_n_rows(n_samples, adjacency, n_components=None, **solve):
+    """Refuse more rows than can be certified, before a ledger is charged.
+
+    Parameters
+    ----------
+    n_samples : int
+
+    adjacency : {"replace-one", "add-remove"}
+        Under "add-remove" the message does not say how many there are.
+
+    n_components : int, default=None
+
+    **solve
+        ``clip_norm``, ``penalty`` and ``l2_sensitivity`` for `output_perturbation`. Releases of
+        sums alone need none: their limit is the same for all.
+    """
+    most = MOST_ROWS
+    if solve:
+        penalty = solve["penalty"]
+        most = largest_n_rows(
+            HuberLoss(solve["clip_norm"]),
+            n_features=n_components,
+            row_norm=_ROW_NORM,
+            tolerance=_tolerance(penalty, solve["l2_sensitivity"]),
+            penalty=penalty,
+        )
+    refuse_rows(n_samples, most, adjacency)
 
 
 def _noisy_moments(data, guarantee, noise):

@@ -19,8 +19,16 @@ from scipy import linalg
 
 from skdp._validation import non_negative, positive
 from skdp.exceptions import SolverError
+from skdp.solvers._releases import refuse_rows
 
-__all__ = ["expand", "rounding_bound", "solve_dual", "solver_tolerance", "value_error"]
+__all__ = [
+    "check_n_rows",
+    "expand",
+    "rounding_bound",
+    "solve_dual",
+    "solver_tolerance",
+    "value_error",
+]
 
 _UNIT = 2.0**-53
 _MAX_STEPS = 1000
@@ -125,8 +133,37 @@ def rounding_bound(*, n_samples, penalty, y_bound, kernel_error, kappa=1.0, hube
     positive(n_samples=n_samples, penalty=penalty, y_bound=y_bound, kappa=kappa)
     total = n_samples * min(y_bound, huber_width) / penalty
     rounding = _relative_rounding(n_samples) + 8 * _UNIT
-    value = (rounding * (kappa**2 + kernel_error) + kernel_error) * total + 16 * _UNIT * y_bound
-    return 2.0 * max(kappa * n_samples, penalty / kappa) * value
+    value = (rounding * (kappa**2 + kernel_error) + kernel_error) * total
+    # The gradient has the rounding of targets as well, which no value has.
+    gradient = kappa * n_samples * (value + 16 * _UNIT * y_bound)
+    return 2.0 * max(gradient, penalty / kappa * value)
+
+
+def check_n_rows(n_samples, adjacency, *, tolerance, **numbers):
+    """Refuse more rows than can be certified, before a ledger is charged.
+
+    Parameters
+    ----------
+    n_samples : int
+
+    adjacency : {"replace-one", "add-remove"}
+        Under "add-remove" the message does not say how many there are.
+
+    tolerance : float
+        See `solve_dual`.
+
+    **numbers
+        As for `rounding_bound`.
+    """
+
+    def is_certain(n_rows):
+        return rounding_bound(n_samples=n_rows, **numbers) <= tolerance
+
+    low, high = 0, 10_000_000
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if is_certain(middle) else (low, middle)
+    refuse_rows(n_samples, low, adjacency)
 
 
 def solve_dual(K, targets, *, penalty, tolerance, kernel_error, kappa=1.0, huber_width=math.inf):

@@ -29,7 +29,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from skdp._validation import finite, non_negative, one_of, positive, probability
+from skdp._validation import finite, non_negative, one_of, positive, probability, shown
 from skdp.privacy import ADJACENCIES, ApproxDP, GaussianDP, gaussian_delta, gaussian_scale
 
 __all__ = [
@@ -132,14 +132,16 @@ def noise_energy(n_features, *, clip_norm, guarantee, noise, batch_size=1):
     _count("n_features", n_features)
     one_of(NOISES, noise=noise)
     if not isinstance(guarantee, ApproxDP | GaussianDP):
-        raise ValueError(f"guarantee must be an ApproxDP or a GaussianDP; got {guarantee!r}.")
+        raise ValueError(f"guarantee must be an ApproxDP or a GaussianDP; got {shown(guarantee)}.")
     sensitivity = gradient_sensitivity(
         clip_norm=clip_norm, batch_size=batch_size, adjacency=guarantee.adjacency
     )
     if noise == "gaussian":
         return n_features * gaussian_scale(l2_sensitivity=sensitivity, guarantee=guarantee) ** 2
     if not isinstance(guarantee, ApproxDP):
-        raise ValueError(f"guarantee must be an ApproxDP for {noise!r} noise; got {guarantee!r}.")
+        raise ValueError(
+            f"guarantee must be an ApproxDP for {shown(noise)} noise; got {shown(guarantee)}."
+        )
     positive(epsilon=guarantee.epsilon)
     scale = sensitivity / guarantee.epsilon
     if noise == "k_norm":
@@ -186,10 +188,10 @@ def unit_guarantee(guarantee, counts=(), *, repeated=(), unit="user"):
     pairs = [(int(count), int(times)) for count, times in repeated]
     if values.size:
         if values.ndim != 1 or values.dtype.kind not in "iu" or values.min() < 1:
-            raise ValueError(f"counts must hold positive integers; got {counts!r}.")
+            raise ValueError(f"counts must hold positive integers; got {shown(counts)}.")
         pairs += [(int(count), 1) for count in values]
     if min((min(pair) for pair in pairs), default=-1) < 0 or not any(c * k for c, k in pairs):
-        raise ValueError(f"counts must hold positive integers; got {counts!r}.")
+        raise ValueError(f"counts must hold positive integers; got {shown(counts)}.")
     if isinstance(guarantee, GaussianDP):
         mu = guarantee.mu * math.sqrt(sum(times * count**2 for count, times in pairs)) * _UP
         return replace(guarantee, mu=mu, unit=unit)
@@ -198,7 +200,7 @@ def unit_guarantee(guarantee, counts=(), *, repeated=(), unit="user"):
         return replace(guarantee, epsilon=epsilon, refined=None, unit=unit)
     raise ValueError(
         "guarantee must be a pure ApproxDP or, for Gaussian noise, a GaussianDP; "
-        f"got {guarantee!r}."
+        f"got {shown(guarantee)}."
     )
 
 
@@ -734,7 +736,7 @@ def unnoised_state_loss(steps, *, epsilon, self_weight, strong_convexity=0.0, sm
     weights = np.asarray(self_weight, dtype=np.float64)
     if weights.shape not in ((), steps.shape) or not np.all((weights >= 0) & (weights <= 1)):
         raise ValueError(
-            f"self_weight must be in [0, 1], one number or {len(steps)}; got {self_weight!r}."
+            f"self_weight must be in [0, 1], one number or {len(steps)}; got {shown(self_weight)}."
         )
     kinked = smoothness == math.inf
     factors = np.abs(1.0 - steps * strong_convexity)
@@ -742,8 +744,8 @@ def unnoised_state_loss(steps, *, epsilon, self_weight, strong_convexity=0.0, sm
         positive(smoothness=smoothness)
         if smoothness < strong_convexity:
             raise ValueError(
-                f"smoothness must be at least strong_convexity = {strong_convexity!r}; "
-                f"got {smoothness!r}."
+                f"smoothness must be at least strong_convexity = {shown(strong_convexity)}; "
+                f"got {shown(smoothness)}."
             )
         factors = np.maximum(factors, np.abs(1.0 - steps * smoothness))
     elif np.any(steps[1:] * strong_convexity > 1.0):
@@ -800,7 +802,7 @@ def threshold_level(steps, *, n_features, energy):
     non_negative(energy=energy)
     values = np.asarray(steps, dtype=np.float64)
     if not np.all((values > 0.0) & np.isfinite(values)):
-        raise ValueError(f"steps must hold positive, finite numbers; got {steps!r}.")
+        raise ValueError(f"steps must hold positive, finite numbers; got {shown(steps)}.")
     levels = values * math.sqrt(energy / n_features)
     return levels if levels.ndim else float(levels)
 
@@ -859,17 +861,17 @@ def _gradient_scale(n_nodes, diameter, gradient_norm, energy):
 def _factor(mixing_factor):
     non_negative(mixing_factor=mixing_factor)
     if mixing_factor > 1.0:
-        raise ValueError(f"mixing_factor must be at most 1; got {mixing_factor!r}.")
+        raise ValueError(f"mixing_factor must be at most 1; got {shown(mixing_factor)}.")
 
 
 def _steps(steps):
     values = np.asarray(steps, dtype=np.float64)
     if values.ndim != 1 or not values.size or not np.all((values > 0.0) & np.isfinite(values)):
-        raise ValueError(f"steps must hold positive, finite numbers; got {steps!r}.")
+        raise ValueError(f"steps must hold positive, finite numbers; got {shown(steps)}.")
     return values
 
 
 def _count(name, value, least=1):
     is_int = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not is_int or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}.")
+        raise ValueError(f"{name} must be an integer of at least {least}; got {shown(value)}.")

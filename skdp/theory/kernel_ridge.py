@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from scipy.optimize import brute, minimize
 
-from skdp._validation import non_negative, one_of, positive
+from skdp._validation import non_negative, one_of, positive, shown
 
 __all__ = [
     "EpsilonSuggestion",
@@ -196,8 +196,8 @@ def paper_sensitivity(*, n_samples, penalty, y_bound, kappa=1.0, norm="rkhs"):
     one_of(["rkhs", "sup"], norm=norm)
     if penalty > n_samples:
         raise ValueError(
-            f"penalty must be at most n_samples in the paper's lemma; got {penalty!r} and "
-            f"{n_samples!r}. Use sensitivity(), which has no such condition."
+            f"penalty must be at most n_samples in the paper's lemma; got {shown(penalty)} and "
+            f"{shown(n_samples)}. Use sensitivity(), which has no such condition."
         )
     radius = y_bound * math.sqrt(n_samples / penalty)
     distance = 2.0 * radius * kappa * (kappa + 1.0) / penalty

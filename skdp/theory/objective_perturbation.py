@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from scipy.special import log_ndtr
 
-from skdp._validation import one_of, positive
+from skdp._validation import one_of, positive, shown
 from skdp.privacy import ApproxDP, JointLogisticDP, ShiftedGaussianDP
 
 __all__ = ["CALIBRATIONS", "ObjectiveNoise", "calibrate", "gaussian_profile"]
@@ -61,6 +61,13 @@ class ObjectiveNoise:
     scale: float
     gaussian: bool
     guarantee: ApproxDP
+
+    def norm_bound(self, size):
+        """Norm that a linear term of ``size`` numbers exceeds with a chance below 1e-20."""
+        # Tails of the chi and of the Gamma distribution (Laurent and Massart, 2000, lemma 1).
+        if self.gaussian:
+            return self.scale * (math.sqrt(size) + 10.0)
+        return self.scale * (size + 10.0 * math.sqrt(size) + 50.0)
 
 
 def calibrate(loss, *, x_norm, penalty, guarantee, calibration="tight"):
@@ -110,17 +117,20 @@ def calibrate(loss, *, x_norm, penalty, guarantee, calibration="tight"):
     """
     positive(x_norm=x_norm, penalty=penalty, epsilon=guarantee.epsilon)
     one_of(CALIBRATIONS, calibration=calibration)
+    # Bisections end where floats of double precision do.
+    x_norm, penalty = float(x_norm), float(penalty)
+    guarantee = replace(guarantee, epsilon=float(guarantee.epsilon), delta=float(guarantee.delta))
     gaussian = guarantee.delta > 0.0
     if calibration != "tight":
         if loss.n_outputs > 1:
             raise ValueError(
                 "calibration must be 'tight' with more than two classes: the published ones are "
-                f"proved for binary losses; got {calibration!r}."
+                f"proved for binary losses; got {shown(calibration)}."
             )
         if gaussian == (calibration == "jmlr2011"):
             asked = "delta=0" if calibration == "jmlr2011" else "a positive delta"
             raise ValueError(
-                f"calibration={calibration!r} needs {asked}; got delta={guarantee.delta!r}."
+                f"calibration={calibration!r} needs {asked}; got delta={shown(guarantee.delta)}."
             )
     rule = {
         "tight": _tight_gaussian if gaussian else _tight_pure,
@@ -161,6 +171,8 @@ def _solve(excess, low, high):
             raise ValueError("No finite noise meets the guarantee; ask for less privacy.")
     while high - low > 1e-13 * high:
         middle = (low + high) / 2.0
+        if not low < middle < high:
+            break
         low, high = (middle, high) if excess(middle) > 0.0 else (low, middle)
     return high
 
@@ -202,6 +214,8 @@ def gaussian_profile(loss, *, x_norm, penalty, scale, adjacency):
     Guarantee
         With the profile that follows from the tight bounds.
     """
+    positive(x_norm=x_norm, penalty=penalty, scale=scale)
+    x_norm, penalty, scale = float(x_norm), float(penalty), float(scale)
     ratio = x_norm**2 / penalty
     corners = [(norm * x_norm / scale, count) for norm, count in loss.gradient_corners()]
     if adjacency == "replace-one":

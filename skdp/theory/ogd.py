@@ -30,7 +30,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import gammaln
 
-from skdp._validation import non_negative, one_of, positive
+from skdp._validation import non_negative, one_of, positive, shown
 
 __all__ = [
     "NOISES",
@@ -529,7 +529,7 @@ def regret_of_steps(steps, energies, *, radius, slack=0.0):
     positive(radius=radius)
     steps = np.asarray(steps, dtype=float)
     if steps.ndim != 1 or not len(steps) or not np.all(np.isfinite(steps) & (steps > 0.0)):
-        raise ValueError(f"steps must be positive, finite numbers in a row; got {steps!r}.")
+        raise ValueError(f"steps must be positive, finite numbers in a row; got {shown(steps)}.")
     if np.any(np.diff(steps) > 0.0):
         raise ValueError("steps must not increase, or the bound does not hold.")
     energies = np.broadcast_to(np.asarray(energies, dtype=float), steps.shape)
@@ -1143,14 +1143,14 @@ def _start(radius, lipschitz, amplitude):
 
 def _dimension(dimension):
     if not isinstance(dimension, int | np.integer) or isinstance(dimension, bool) or dimension < 1:
-        raise ValueError(f"dimension must be an integer of at least 1; got {dimension!r}.")
+        raise ValueError(f"dimension must be an integer of at least 1; got {shown(dimension)}.")
 
 
 def _rounds(values, name="horizon"):
     rounds = np.asarray(values)
     whole = rounds.dtype.kind in "iuf"
     if not (whole and np.all((rounds >= 1) & (rounds < 2**53) & (rounds == np.rint(rounds)))):
-        raise ValueError(f"{name} must hold integers of at least 1; got {values!r}.")
+        raise ValueError(f"{name} must hold integers of at least 1; got {shown(values)}.")
     return rounds.astype(float)
 
 

@@ -32,7 +32,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.optimize import brentq
 
-from skdp._validation import non_negative, one_of, positive
+from skdp._validation import non_negative, one_of, positive, shown
 from skdp.privacy import ADJACENCIES, ApproxDP, GaussianDP
 
 __all__ = [
@@ -455,7 +455,7 @@ class ReleaseAccount:
         non_negative(slack=slack)
         if time < self.time:
             raise ValueError(
-                f"time must not be less than at the last release, {self.time}; got {time!r}."
+                f"time must not be less than at the last release, {self.time}; got {shown(time)}."
             )
         span = time - 1 + self.t0
         reach, spent = self._reach, self._spent
@@ -717,7 +717,7 @@ def rate(theta, r):
     _check_theta(theta)
     _check_smoothness(r)
     if theta <= 0.5:
-        raise ValueError(f"theta must be more than 1/2; got {theta!r}.")
+        raise ValueError(f"theta must be more than 1/2; got {shown(theta)}.")
     return min(theta - 0.5, (1.0 - theta) * (r - 0.5))
 
 
@@ -772,19 +772,19 @@ def _counts(name, values, least=0):
         whole = (counts >= least) & (counts < 2**53) & (counts == np.rint(counts))
         if np.all(whole):
             return counts.astype(float)
-    raise ValueError(f"{name} must hold integers of at least {least}; got {values!r}.")
+    raise ValueError(f"{name} must hold integers of at least {least}; got {shown(values)}.")
 
 
 def _check_theta(theta):
     positive(theta=theta)
     if theta >= 1.0:
-        raise ValueError(f"theta must be less than 1; got {theta!r}.")
+        raise ValueError(f"theta must be less than 1; got {shown(theta)}.")
 
 
 def _check_smoothness(r):
     positive(r=r)
     if not 0.5 < r <= 1.5:
-        raise ValueError(f"r must be more than 1/2 and at most 3/2; got {r!r}.")
+        raise ValueError(f"r must be more than 1/2 and at most 3/2; got {shown(r)}.")
 
 
 def _check(theta, t0, kappa, y_bound, residual, radius, width):
@@ -798,5 +798,5 @@ def _check(theta, t0, kappa, y_bound, residual, radius, width):
     if t0 <= 1.0 or _first_step(t0, theta, kappa) > 1.0:
         raise ValueError(
             f"t0 must be at least automatic_t0(theta, kappa) = {automatic_t0(theta, kappa)!r}, "
-            f"or steps could spread differences; got {t0!r}."
+            f"or steps could spread differences; got {shown(t0)}."
         )

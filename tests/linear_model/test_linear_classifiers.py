@@ -241,7 +241,7 @@ def test_published_calibrations_add_more_noise(binary, calibration, adjacency):
         ({"delta": 1.0}, "delta must be .*; got 1.0"),
         ({"delta": -1e-9}, "delta must be .*; got -1e-09"),
         ({"C": 0.0}, "C must be .*; got 0.0"),
-        ({"C": 1e14}, r"C must be between .* with x_norm=1.0; got"),
+        ({"C": 1e14}, r"C must be between .* with x_norm=1.0 and intercept_scaling=1.0; got"),
         ({"C": "scale"}, "C must be 'auto' or a positive number; got 'scale'"),
         ({"x_norm": np.inf}, "x_norm must be .*; got inf"),
         ({"mechanism": "laplace"}, "mechanism must be one of .*; got 'laplace'"),
@@ -472,3 +472,69 @@ def test_import_is_light():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_the_bound_on_c_counts_the_constant_feature(binary, mechanism):
+    X, y = binary
+    for C in (2e-18, 4e2):
+        DPLogisticRegression(C=C, intercept_scaling=1e3, mechanism=mechanism).fit(X[:50], y[:50])
+    # Fine for rows alone, whose norm is 1.
+    for kind in BOTH:
+        model = kind(C=2e3, intercept_scaling=1e3, mechanism=mechanism)
+        with pytest.raises(ValueError, match=r"C must be between 9\.99999e-19 and 999\.999 with"):
+            model.fit(X, y)
+        model.set_params(fit_intercept=False).fit(X[:50], y[:50])
+
+
+@pytest.mark.parametrize("name", ["x_norm", "intercept_scaling"])
+def test_norms_beyond_what_floats_can_square_are_refused(binary, name):
+    for value in (1e-51, 1e51):
+        with pytest.raises(ValueError, match=f"{name} must be between 1e-50 and 1e50; got"):
+            DPLogisticRegression(**{name: value}).fit(*binary)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("kind", BOTH)
+def test_numbers_of_single_precision_are_those_numbers(binary, kind, delta, mechanism):
+    # C=np.float32(10) at epsilon .5 was once a search without end.
+    X, y = binary
+    X, y = X[:300], y[:300]
+    given = {"epsilon": 0.5, "C": 10.0, "x_norm": 1.25, "intercept_scaling": 0.5}
+    given["huber_width" if kind is DPLinearSVC else "slope_cap"] = 0.75
+    for dtype in (np.float16, np.float32, np.longdouble):
+        numbers = {name: dtype(value) for name, value in given.items()}
+        fits = [
+            kind(delta=delta, mechanism=mechanism, random_state=0, **each).fit(X, y)
+            for each in (numbers, given)
+        ]
+        assert_array_equal(fits[0].coef_, fits[1].coef_)
+        assert_array_equal(fits[0].intercept_, fits[1].intercept_)
+        assert fits[0].guarantee_ == fits[1].guarantee_
+
+
+def test_a_bad_random_state_is_refused_before_the_charge(binary):
+    ledger = BudgetLedger(epsilon=2.0)
+    with pytest.raises(ValueError, match="random_state must be"):
+        DPLogisticRegression(ledger=ledger, random_state=-1).fit(*binary)
+    assert not ledger.history()
+
+
+def test_losses_too_sharp_for_the_solver_are_refused_before_the_charge(binary):
+    X, y = binary
+    ledger = BudgetLedger(epsilon=9.0)
+    for width in (1e-4, 1e7):
+        with pytest.raises(ValueError, match=r"huber_width must be between 0\.001 and 1e6; got"):
+            DPLinearSVC(huber_width=width, ledger=ledger).fit(X, y)
+    with pytest.raises(ValueError, match="slope_cap must be at least 1e-6; got 1e-07"):
+        DPLogisticRegression(slope_cap=1e-7, ledger=ledger).fit(X, y)
+    sharp = DPLinearSVC(
+        1.0, C=3e6, huber_width=0.01, fit_intercept=False, mechanism="output", ledger=ledger
+    )
+    with pytest.raises(ValueError, match=r"C must be at most 2e\+06 for the solver"):
+        sharp.fit(X, y)
+    assert not ledger.history()
+    # The rule for C keeps away from there.
+    for epsilon in (1.0, 1e12):
+        sharp.set_params(epsilon=epsilon, C="auto", ledger=None).fit(X[:50], y[:50])

@@ -9,7 +9,7 @@ import pytest
 import spies
 from joblib import Parallel, delayed
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import optimize, sparse, stats
+from scipy import linalg, optimize, sparse, stats
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -19,11 +19,13 @@ from skdp._random import noise_source
 from skdp.exceptions import SolverError
 from skdp.linear_model import DPLogisticRegression
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
-from skdp.privacy import ApproxDP, GaussianDP, gaussian_delta
+from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP, gaussian_delta
 from skdp.solvers import erm
 from skdp.solvers.erm import (
     RowBlocks,
+    descent_tolerance,
     gradient_descent,
+    largest_n_rows,
     minimise,
     objective_perturbation,
     output_perturbation,
@@ -244,15 +246,120 @@ def test_the_rounding_error_of_a_gradient_is_bounded(loss, layout, repetitions):
             assert np.sqrt((error**2).sum()) <= data.rounding_error(loss, weights)
 
 
-def test_a_million_rows_can_be_certified():
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_products_without_rounding_leave_the_error_of_the_losses(loss, layout):
+    # Rows across the weights: scores are small differences of large products.
+    rng = np.random.default_rng(18)
+    for n, d in ((3000, 2), (3000, 60), (200, 2000)):
+        for size in (1.0, 1e4, 1e9):
+            X = rng.normal(size=(n, d))
+            weights = rng.normal(size=(loss.n_outputs, d))
+            weights *= size / np.linalg.norm(weights)
+            X -= X @ np.linalg.pinv(weights) @ weights * (1.0 - 3.0 / size)
+            X *= rng.uniform(0.2, 1.0, size=(n, 1)) / np.linalg.norm(X, axis=1, keepdims=True)
+            codes = rng.integers(0, max(2, loss.n_outputs), n)
+            data = RowBlocks(LAYOUTS[layout](X), codes, x_norm=1.0)
+            rows = np.vstack([b.toarray() if sparse.issparse(b) else b for b, _ in data.blocks])
+            exact = exact_gradient(loss, rows, codes, weights)
+            gradient, total = data.gradient(loss, weights, total=True, exactly=True)
+            error = np.sqrt(((gradient - exact) ** 2).sum())
+            bound = data.rounding_error(loss, weights, exactly=True)
+            assert error <= bound
+            if size == 1e4 and d < 100:
+                assert bound < 0.2 * data.rounding_error(loss, weights)
+            assert_allclose(total, loss.total(rows @ weights.T, codes), rtol=1e-6)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_a_hundred_million_rows_can_be_certified(loss):
+    for d, ratio in ((2, 0.01), (101, 1.0), (1001, 100.0), (10**4, 5.0), (11, 1e6)):
+        numbers = dict(n_features=d, row_norm=1.5, penalty=1.5**2 / ratio)
+        numbers["tolerance"] = solver_tolerance(loss, 1.5)
+        assert largest_n_rows(loss, **numbers) == 100_000_000
+        # A linear term of the size that goes with epsilon = ratio.
+        norm = 3.0 * loss.lipschitz * loss.n_outputs * d / ratio
+        if ratio > 0.1:
+            assert largest_n_rows(loss, noise_norm=norm, **numbers) == 100_000_000
+    sums = dict(n_features=1001, row_norm=1.5, tolerance=descent_tolerance(loss.lipschitz, 1.5))
+    assert largest_n_rows(loss, **sums) == 100_000_000
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_fewer_rows_than_the_limit_are_certified_wherever_the_solver_goes(loss, layout):
+    numbers = dict(n_features=50, row_norm=1.0, tolerance=1e-9, penalty=1e-3)
+    most = largest_n_rows(loss, **numbers)
+    assert 0 < most < 100_000_000
+    assert largest_n_rows(loss, **{**numbers, "tolerance": 1e-8}) > most
+    data = RowBlocks(LAYOUTS[layout](np.ones((1, 50))), np.zeros(1, dtype=int), x_norm=1.0)
+    data.n_samples = most
+    # The longest weights that are not worse than none.
+    start = most * loss.total(np.zeros((1, loss.n_outputs)), np.zeros(1, dtype=int))
+    weights = np.zeros((loss.n_outputs, 50))
+    weights[0, 0] = math.sqrt(2.0 * start / 1e-3)
+    assert data.rounding_error(loss, weights, exactly=True) <= 1e-9 / 2 * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+def test_large_weights_are_certified(layout):
+    # A column of small numbers decides: its weight is large, and plain sums are not good enough.
+    rng = np.random.default_rng(19)
+    X = np.column_stack([rng.normal(size=100_000) * 1e-5, np.ones(100_000)])
+    codes = (X[:, 0] > 0).astype(int)
+    data = RowBlocks(LAYOUTS[layout](X), codes, x_norm=1.0)
     loss = LogisticLoss()
-    data = RowBlocks(np.zeros((1, 100)), np.zeros(1, dtype=int), x_norm=1.0)
-    data.n_samples = 1_000_000
-    weights = np.full((1, 100), 1.0)
-    assert data.rounding_error(loss, weights) < solver_tolerance(loss, data.row_norm)
-    data.check_rounding(loss, weights, 1e-6)
-    with pytest.raises(SolverError, match="too many"):
-        data.check_rounding(loss, 1e9 * weights, 1e-6)
+    tolerance = solver_tolerance(loss, data.row_norm)
+    weights = minimise(loss, data, penalty=1e-7, tolerance=tolerance)
+    assert data.rounding_error(loss, weights) > tolerance
+    rows = np.vstack([b.toarray() if sparse.issparse(b) else b for b, _ in data.blocks])
+    gradient = exact_gradient(loss, rows, codes, weights) + np.longdouble(1e-7) * weights
+    assert np.sqrt((gradient**2).sum()) <= tolerance
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("mechanism", ["objective", "output", "gradient"])
+def test_too_many_rows_are_refused_before_the_charge(mechanism, delta, adjacency, monkeypatch):
+    monkeypatch.setattr(erm, "MOST_ROWS", 20)
+    ledger = BudgetLedger(epsilon=9.0, delta=1e-3)
+    model = DPLogisticRegression(
+        1.0, delta, mechanism=mechanism, adjacency=adjacency, ledger=ledger
+    )
+    X, y = np.eye(21, 2), np.arange(21) % 2
+    model.fit(X[:20], y[:20])
+    with pytest.raises(ValueError, match="X must have at most 20 rows") as caught:
+        model.fit(X, y)
+    # Under add-remove the number of rows is private.
+    assert ("21" in str(caught.value)) == (adjacency == "replace-one")
+    assert len(ledger.history()) == 1
+
+
+@pytest.mark.parametrize("mechanism, epsilon", [("objective", 1e-9), ("output", 1e-12)])
+def test_noise_that_no_lattice_holds_is_refused_before_the_charge(mechanism, epsilon):
+    for adjacency in ADJACENCIES:
+        ledger = BudgetLedger(epsilon=9.0)
+        model = DPLogisticRegression(
+            epsilon, mechanism=mechanism, adjacency=adjacency, ledger=ledger
+        )
+        with pytest.raises(ValueError, match="epsilon must be larger for 51 coefficients"):
+            model.fit(np.eye(50), np.arange(50) % 2)
+        assert not ledger.history()
+
+
+@pytest.mark.parametrize("name", ["cho_factor", "eigh"])
+def test_failures_of_lapack_are_failures_of_the_solver(name, monkeypatch):
+    def fail(*args, **options):
+        raise linalg.LinAlgError("did not converge")
+
+    monkeypatch.setattr(linalg, name, fail)
+    X, codes = random_problem(LogisticLoss(), np.random.default_rng(20))
+    data = RowBlocks(X, codes, x_norm=1.0)
+    with pytest.raises(SolverError):
+        if name == "eigh":
+            transcript(LogisticLoss(), data, 0.5, GaussianDP(2.0))
+        else:
+            minimise(LogisticLoss(), data, penalty=1.0, tolerance=1e-5)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)

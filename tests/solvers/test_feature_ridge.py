@@ -16,14 +16,16 @@ from spies import composed, let_the_solver_err, noise_scale, transcript
 from skdp._random import noise_source
 from skdp.exceptions import SolverError
 from skdp.features import fourier_features
+from skdp.kernel import DPKernelRidge
 from skdp.losses import HuberLoss
 from skdp.mechanisms import additive_law
-from skdp.privacy import ApproxDP, GaussianDP, gaussian_delta
-from skdp.solvers import feature_ridge
+from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP, gaussian_delta
+from skdp.solvers import erm, feature_ridge
 from skdp.solvers.feature_ridge import (
     FeatureBlocks,
     IntegerFeatureBlocks,
     NormalisedRows,
+    check_n_rows,
     gradient_descent,
     output_perturbation,
     sufficient_statistics,
@@ -285,21 +287,69 @@ def test_the_error_of_other_sums_is_certified_in_extended_precision(n, d):
     assert np.linalg.norm((found - Z.T @ Z).astype(float)) <= error < 1e-9
 
 
+class ManyBlocks:
+    """Stands for 100 million rows where only their number matters."""
+
+    def __len__(self):
+        return 97_657
+
+    def __iter__(self):
+        return iter(())
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_half_a_million_rows_can_be_certified(kind):
+def test_a_hundred_million_rows_can_be_certified(kind):
     features = fourier_features("rbf", 10, n_components=100, gamma=0.5, random_state=0)
     data = kind(np.zeros((1, 10)), np.zeros(1), features)
-    data.n_samples = 500_000
-    # Weights of a norm that the noise alone makes of 2,000 features.
-    weights = np.full(100, 1.5 * math.sqrt(NOISE_VARIANCE * 2000) / 10)
-    sums = kind.capped_sum, kind.second_moments
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kind, "_made", lambda self: iter(()))
-        patch.setattr(kind, "__len__", lambda self: 489)
-        errors = sums[0](data, weights, 0.25)[1], sums[1](data)[1]
-    # Shares of the largest sum of one record: they cost noise.
-    assert errors[0] <= 1e-3 * 0.25
-    assert errors[1] <= 1e-3
+    data.n_samples, data.blocks = 100_000_000, ManyBlocks()
+    # Weights of a norm that the noise alone makes of 2,000 features, and far larger ones.
+    for size in (1.0, 1e6):
+        weights = np.full(100, size * 1.5 * math.sqrt(NOISE_VARIANCE * 2000) / 10)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(kind, "_made", lambda self: iter(()))
+            patch.setattr(kind, "__len__", lambda self: 97_657)
+            errors = data.capped_sum(weights, 0.25)[1], data.second_moments()[1]
+        # Shares of the largest sum of one record: they cost noise.
+        assert errors[0] <= 1e-3 * 0.25
+        assert errors[1] <= 1e-3
+    numbers = dict(n_components=100, clip_norm=0.25, penalty=1.0, l2_sensitivity=0.25)
+    for adjacency in ADJACENCIES:
+        for solve in ({}, numbers):
+            check_n_rows(100_000_000, adjacency, **solve)
+            with pytest.raises(ValueError, match="X must have at most 100000000 rows"):
+                check_n_rows(100_000_001, adjacency, **solve)
+
+
+def test_sums_of_integers_stay_exact_beyond_the_integers_of_a_float():
+    # More rows than 2**26 of full residuals, by passing the same block many times: a float
+    # loses what a record adds then.
+    data = blocks(SOME, np.zeros((1024, 2)), np.ones(1024))
+    made = list(data._made())
+    few = data.capped_sum(np.zeros(16), 0.5)[0]
+    data._made = lambda: iter(made * 70_000 + [(rows[:1], y[:1]) for rows, y in made])
+    many = data.capped_sum(np.zeros(16), 0.5)[0]
+    one = few / 1024
+    exact = [math.fsum([70_000 * 1024 * share, share]) for share in one]
+    assert_allclose(many, exact, rtol=2.0**-52)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"delta": 1e-6}, {"mechanism": "sufficient_statistics", "delta": 1e-6}],
+    ids=str,
+)
+def test_too_many_rows_are_refused_before_the_charge(options, adjacency, monkeypatch):
+    monkeypatch.setattr(feature_ridge, "MOST_ROWS", 20)
+    monkeypatch.setattr(erm, "MOST_ROWS", 20)
+    ledger = BudgetLedger(epsilon=9.0, delta=1e-3)
+    model = DPKernelRidge(1.0, kernel="linear", adjacency=adjacency, ledger=ledger, **options)
+    X = np.eye(21, 2)
+    model.fit(X[:20], X[:20, 0])
+    with pytest.raises(ValueError, match="X must have at most 20 rows") as caught:
+        model.fit(X, X[:, 0])
+    assert ("21" in str(caught.value)) == (adjacency == "replace-one")
+    assert len(ledger.history()) == 1
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -312,7 +362,7 @@ def test_nothing_is_released_of_more_rows_than_can_be_certified(uncertain, mecha
     for error, passes in ((1e-4, True), (0.5, False)):
         setattr(data, uncertain, lambda *options, error=error: (computed(*options)[0], error))
         if not passes and uncertain == "capped_sum":
-            data.rounding_error = lambda loss, weights: 0.5
+            data.rounding_error = lambda *numbers, **options: 0.5
         releases = []
 
         def solve():

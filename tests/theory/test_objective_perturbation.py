@@ -15,6 +15,7 @@ from numpy.testing import assert_allclose
 from scipy import integrate, optimize
 from scipy.special import ndtr, softmax
 
+from skdp._random import noise_source
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.privacy import ApproxDP, JointLogisticDP, gaussian_delta, gaussian_scale
 from skdp.theory.objective_perturbation import (
@@ -798,3 +799,28 @@ def test_the_gaussian_loss_of_a_gradient_is_largest_at_a_corner(repetitions):
         found = privacy_loss(*loss.residuals(scores, codes))
         largest = max(privacy_loss(r, s) for r in corners[0] for s in corners[1])
         assert found <= largest + 1e-9
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("loss", [LogisticLoss(), HuberHingeLoss(0.3), SoftmaxLoss(3)], ids=str)
+def test_numbers_of_single_precision_end_the_search_for_a_scale(loss, adjacency, delta):
+    # In single precision the bisection never got below a relative width of 1e-13.
+    numbers = dict(x_norm=np.float32(1.5), penalty=np.float32(0.1))
+    guarantee = ApproxDP(0.5, delta, adjacency=adjacency)
+    law = calibrate(loss, guarantee=guarantee, **numbers)
+    assert type(law.scale) is type(law.penalty) is float
+    plain = {name: float(value) for name, value in numbers.items()}
+    assert law == calibrate(loss, guarantee=guarantee, **plain)
+
+
+@pytest.mark.parametrize("gaussian", [False, True])
+@pytest.mark.parametrize("size", [1, 30, 1000])
+def test_linear_terms_stay_below_their_bound(size, gaussian):
+    law = ObjectiveNoise(1.0, 1000.0, gaussian, ApproxDP(1.0, 1e-5 if gaussian else 0.0))
+    source = noise_source(0)
+    draw = source.normal if gaussian else source.k_norm
+    norms = [np.linalg.norm(draw(size, law.scale)) for _ in range(300)]
+    assert max(norms) <= law.norm_bound(size)
+    # It is not far away.
+    assert size < 1000 or law.norm_bound(size) < 1.5 * np.mean(norms)
