@@ -3,6 +3,7 @@
 from skdp.datasets._adult import fetch_adult
 from skdp.datasets._covertype import fetch_covertype
 from skdp.datasets._diabetes130 import fetch_diabetes130
+from skdp.datasets._fair import fetch_fair
 from skdp.datasets._regression import (
     fetch_bike_sharing,
     fetch_california_housing,
@@ -19,6 +20,7 @@ __all__ = [
     "fetch_ccpp",
     "fetch_covertype",
     "fetch_diabetes130",
+    "fetch_fair",
     "fetch_imdb",
     "fetch_kin40k",
     "fetch_newsgroups20",

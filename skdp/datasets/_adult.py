@@ -1,11 +1,13 @@
 """The Adult census data."""
 
+from functools import partial
+
 import numpy as np
 from sklearn.datasets import fetch_openml
 from sklearn.utils import Bunch
 
 from skdp._validation import one_of
-from skdp.datasets._files import local_file, pandas_for, unavailable
+from skdp.datasets._files import check_timeout, fetched, local_file, pandas_for
 
 __all__ = ["fetch_adult"]
 
@@ -93,12 +95,13 @@ hybrid", KDD 1996.
 """
 
 
-def fetch_adult(subset="train", *, data_home=None, return_X_y=False):
+def fetch_adult(subset="train", *, data_home=None, timeout=None, return_X_y=False):
     """Load the Adult census data (binary classification) with public bounds.
 
     The files ``adult/adult.data`` and ``adult/adult.test``, packed with gzip (``.gz``) or not,
     are looked for in the folder named by the environment variable ``SKDP_DATA``; where they
-    are not there, scikit-learn fetches the data from OpenML. Needs pandas.
+    are not there, scikit-learn fetches the data from OpenML, or takes them from its folder if it
+    has fetched them before. Needs pandas.
 
     Parameters
     ----------
@@ -108,6 +111,10 @@ def fetch_adult(subset="train", *, data_home=None, return_X_y=False):
 
     data_home : str or path-like, default=None
         Folder in which scikit-learn keeps what it fetches.
+
+    timeout : float, default=None
+        Seconds after which to give up what scikit-learn does, from its folder or over the network;
+        what it has fetched by then it need not fetch again. None waits, and tries again.
 
     return_X_y : bool, default=False
         If True, return ``(data, target)`` only.
@@ -133,13 +140,14 @@ def fetch_adult(subset="train", *, data_home=None, return_X_y=False):
     (32561, 108)
     """
     one_of(("train", "test", "all"), subset=subset)
+    check_timeout(timeout)
     pandas = pandas_for("fetch_adult")
     parts = ["train", "test"] if subset == "all" else [subset]
     paths = {part: local_file(f"adult/adult.{_SUFFIX[part]}.gz") for part in parts}
     if all(paths.values()):
         frames = [_read(pandas, paths[part], skip=part == "test") for part in parts]
     else:
-        both = _fetch(data_home)
+        both = _fetch(data_home, timeout)
         frames = [both[part] for part in parts]
     frame = _typed(pandas, pandas.concat(frames, ignore_index=True))
 
@@ -173,18 +181,16 @@ def _read(pandas, path, skip):
     )
 
 
-def _fetch(data_home):
+def _fetch(data_home, timeout):
     """Return both parts as OpenML has them, told apart by their first rows."""
-    try:
-        frame = fetch_openml("adult", version=2, data_home=data_home, as_frame=True).frame
-    except Exception as error:  # whatever it is, the advice is the same
-        raise unavailable(
-            "The Adult data set",
-            "adult/adult.data.gz and adult/adult.test.gz",
-            "https://archive.ics.uci.edu/dataset/2/adult",
-            error,
-        ) from error
-    frame = frame.rename(columns={"class": "income"})
+    bunch = fetched(
+        partial(fetch_openml, "adult", version=2, data_home=data_home, as_frame=True),
+        timeout,
+        title="The Adult data set",
+        names="adult/adult.data.gz and adult/adult.test.gz",
+        page="https://archive.ics.uci.edu/dataset/2/adult",
+    )
+    frame = bunch.frame.rename(columns={"class": "income"})
     # OpenML stacks the two original files, the test file first. Both orders are understood;
     # anything else is refused, because a wrong cut would mix training and test rows unseen.
     if len(frame) == N_TRAIN + N_TEST:

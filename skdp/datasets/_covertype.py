@@ -1,10 +1,12 @@
 """The forest cover type data."""
 
+from functools import partial
+
 import numpy as np
 from sklearn.datasets import fetch_covtype
 from sklearn.utils import Bunch
 
-from skdp.datasets._files import local_file, pandas_for, unavailable
+from skdp.datasets._files import check_timeout, fetched, local_file, pandas_for
 
 __all__ = ["fetch_covertype"]
 
@@ -53,7 +55,7 @@ forest cover types from cartographic variables", Computers and Electronics in Ag
 """
 
 
-def fetch_covertype(*, data_home=None, return_X_y=False):
+def fetch_covertype(*, data_home=None, timeout=None, return_X_y=False):
     """Load the forest cover types (seven classes) with public bounds.
 
     The file ``covertype/covtype.data``, packed with gzip (``.gz``) or not, is looked for in the
@@ -64,6 +66,10 @@ def fetch_covertype(*, data_home=None, return_X_y=False):
     ----------
     data_home : str or path-like, default=None
         Folder in which scikit-learn keeps what it fetches.
+
+    timeout : float, default=None
+        Seconds after which to give up what scikit-learn does, from its folder or over the network;
+        what it has fetched by then it need not fetch again. None waits, and tries again.
 
     return_X_y : bool, default=False
         If True, return ``(data, target)`` only.
@@ -89,6 +95,7 @@ def fetch_covertype(*, data_home=None, return_X_y=False):
     >>> prepare.fit_transform(cover.data).shape  # doctest: +SKIP
     (581012, 54)
     """
+    check_timeout(timeout)
     pandas = pandas_for("fetch_covertype")
     path = local_file("covertype/covtype.data.gz")
     if path is not None:
@@ -99,15 +106,13 @@ def fetch_covertype(*, data_home=None, return_X_y=False):
             )
         data, labels = values[:, :-1], values[:, -1]
     else:
-        try:
-            data, labels = fetch_covtype(data_home=data_home, return_X_y=True)
-        except Exception as error:  # whatever it is, the advice is the same
-            raise unavailable(
-                "The Covertype data set",
-                "covertype/covtype.data.gz",
-                "https://archive.ics.uci.edu/dataset/31/covertype",
-                error,
-            ) from error
+        data, labels = fetched(
+            partial(fetch_covtype, data_home=data_home, return_X_y=True),
+            timeout,
+            title="The Covertype data set",
+            names="covertype/covtype.data.gz",
+            page="https://archive.ics.uci.edu/dataset/31/covertype",
+        )
     if not np.isin(labels, CLASSES).all():
         raise ValueError("The last column must hold the cover types 1 to 7.")
 

@@ -1,16 +1,19 @@
 """Hospital stays of patients with diabetes."""
 
+from functools import partial
+
 import numpy as np
 from sklearn.datasets import fetch_openml
 from sklearn.utils import Bunch
 
 from skdp._validation import one_of
 from skdp.datasets._files import (
+    check_timeout,
     damaged_column,
+    fetched,
     finite_numbers,
     local_file,
     pandas_for,
-    unavailable,
 )
 
 __all__ = ["fetch_diabetes130"]
@@ -128,7 +131,12 @@ International 2014, article 781670.
 
 
 def fetch_diabetes130(
-    target="any", *, group_by="medical_specialty", data_home=None, return_X_y=False
+    target="any",
+    *,
+    group_by="medical_specialty",
+    data_home=None,
+    timeout=None,
+    return_X_y=False,
 ):
     """Load the hospital stays of patients with diabetes (binary classification), public bounds.
 
@@ -148,6 +156,10 @@ def fetch_diabetes130(
 
     data_home : str or path-like, default=None
         Folder in which scikit-learn keeps what it fetches.
+
+    timeout : float, default=None
+        Seconds after which to give up what scikit-learn does, from its folder or over the network;
+        what it has fetched by then it need not fetch again. None waits, and tries again.
 
     return_X_y : bool, default=False
         If True, return ``(data, target)`` only.
@@ -188,10 +200,11 @@ def fetch_diabetes130(
     """
     one_of(TARGETS, target=target)
     one_of(PLACES, group_by=group_by)
+    check_timeout(timeout)
     pandas = pandas_for("fetch_diabetes130")
     path = local_file(NAME)
     if path is None:
-        frame, source = _fetch(data_home), "OpenML's Diabetes130US, version 1,"
+        frame, source = _fetch(data_home, timeout), "OpenML's Diabetes130US, version 1,"
     else:
         # "None" of the laboratory results is a value: nobody measured.
         frame = pandas.read_csv(path, keep_default_na=False, low_memory=False)
@@ -232,11 +245,15 @@ def fetch_diabetes130(
     )
 
 
-def _fetch(data_home):
-    try:
-        return fetch_openml("Diabetes130US", version=1, data_home=data_home, as_frame=True).frame
-    except Exception as error:  # whatever it is, the advice is the same
-        raise unavailable("The Diabetes 130 data set", NAME, PAGE, error) from error
+def _fetch(data_home, timeout):
+    bunch = fetched(
+        partial(fetch_openml, "Diabetes130US", version=1, data_home=data_home, as_frame=True),
+        timeout,
+        title="The Diabetes 130 data set",
+        names=NAME,
+        page=PAGE,
+    )
+    return bunch.frame
 
 
 def _features(pandas, frame):

@@ -1,15 +1,18 @@
 """Regression data sets."""
 
+from functools import partial
+
 from sklearn.datasets import fetch_california_housing as fetch_from_scikit_learn
 from sklearn.utils import Bunch
 
 from skdp.datasets._files import (
+    check_timeout,
     damaged_column,
+    fetched,
     finite_numbers,
     local_file,
     pandas_for,
     required_file,
-    unavailable,
 )
 
 __all__ = [
@@ -298,7 +301,7 @@ def fetch_kin40k(*, return_X_y=False):
     )
 
 
-def fetch_california_housing(*, data_home=None, return_X_y=False):
+def fetch_california_housing(*, data_home=None, timeout=None, return_X_y=False):
     """Load the California housing data (regression) with their original columns and public bounds.
 
     The file ``california_housing/cal_housing.csv``, packed with gzip (``.gz``) or not and with a
@@ -310,6 +313,10 @@ def fetch_california_housing(*, data_home=None, return_X_y=False):
     ----------
     data_home : str or path-like, default=None
         Folder in which scikit-learn keeps what it fetches.
+
+    timeout : float, default=None
+        Seconds after which to give up what scikit-learn does, from its folder or over the network;
+        what it has fetched by then it need not fetch again. None waits, and tries again.
 
     return_X_y : bool, default=False
         If True, return ``(data, target)`` only.
@@ -334,11 +341,12 @@ def fetch_california_housing(*, data_home=None, return_X_y=False):
     >>> prepare.fit_transform(houses.data).shape  # doctest: +SKIP
     (20640, 8)
     """
+    check_timeout(timeout)
     pandas = pandas_for("fetch_california_housing")
     name = "california_housing/cal_housing.csv.gz"
     path = local_file(name)
     if path is None:
-        frame = _original_california(pandas, data_home, name)
+        frame = _original_california(pandas, data_home, timeout, name)
     else:
         frame = _table(pandas, path, CALIFORNIA_COLUMNS)
     return _bunch(
@@ -421,18 +429,18 @@ def _table(pandas, path, columns):
     return frame[columns]
 
 
-def _original_california(pandas, data_home, name):
+def _original_california(pandas, data_home, timeout, name):
     """Undo scikit-learn's averages, which are quotients of whole numbers."""
-    try:
-        data, target = fetch_from_scikit_learn(data_home=data_home, return_X_y=True, as_frame=True)
-    except Exception as error:  # whatever it is, the advice is the same
-        raise unavailable(
-            "The California housing data set",
-            name,
+    data, target = fetched(
+        partial(fetch_from_scikit_learn, data_home=data_home, return_X_y=True, as_frame=True),
+        timeout,
+        title="The California housing data set",
+        names=name,
+        page=(
             "https://www.dcc.fc.up.pt/~ltorgo/Regression/cal_housing.html "
-            f"(with the header line {','.join(CALIFORNIA_COLUMNS)})",
-            error,
-        ) from error
+            f"(with the header line {','.join(CALIFORNIA_COLUMNS)})"
+        ),
+    )
     households = (data["Population"] / data["AveOccup"]).round()
     return pandas.DataFrame(
         {

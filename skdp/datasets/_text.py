@@ -1,5 +1,6 @@
 """Texts as sparse rows of token counts."""
 
+from functools import partial
 from numbers import Integral
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils import Bunch
 
 from skdp._validation import boolean, one_of
-from skdp.datasets._files import local_file, required_file, unavailable
+from skdp.datasets._files import check_timeout, fetched, local_file, required_file
 
 __all__ = ["fetch_imdb", "fetch_newsgroups20"]
 
@@ -67,6 +68,7 @@ def fetch_newsgroups20(
     stripped=False,
     n_features=None,
     data_home=None,
+    timeout=None,
     return_X_y=False,
 ):
     """Load the messages to twenty newsgroups as sparse rows of norm 1.
@@ -100,6 +102,11 @@ def fetch_newsgroups20(
     data_home : str or path-like, default=None
         Folder in which scikit-learn keeps what it fetches.
 
+    timeout : float, default=None
+        Seconds after which to give up what scikit-learn does for either part, from its folder or
+        over the network; what it has fetched by then it need not fetch again. None waits, and
+        tries again.
+
     return_X_y : bool, default=False
         If True, return ``(data, target)`` only.
 
@@ -127,6 +134,7 @@ def fetch_newsgroups20(
     _check_n_features(n_features)
     boolean(binary=binary)
     boolean(stripped=stripped)
+    check_timeout(timeout)
 
     n_tokens = NEWSGROUPS_TOKENS[bool(stripped)]
     kind = "stripped_" if stripped else ""
@@ -136,7 +144,7 @@ def fetch_newsgroups20(
     if all(paths):
         pairs = [_read(path, n_tokens, range(20)) for path in paths]
     else:
-        pairs = [_fetch_newsgroups(part, stripped, data_home, names) for part in parts]
+        pairs = [_fetch_newsgroups(part, stripped, data_home, timeout, names) for part in parts]
     counts, numbers = _stacked(pairs)
     target = np.array(TECHNICAL)[numbers].astype(np.int64) if binary else numbers
     return _bunch(
@@ -231,22 +239,22 @@ def _damaged(path, n_tokens):
     )
 
 
-def _fetch_newsgroups(part, stripped, data_home, names):
-    try:
-        return fetch_20newsgroups_vectorized(
-            subset=part,
-            remove=("headers", "footers", "quotes") if stripped else (),
-            data_home=data_home,
-            normalize=False,
-            return_X_y=True,
-        )
-    except Exception as error:  # whatever it is, the advice is the same
-        raise unavailable(
-            "The 20 Newsgroups data set",
-            " and ".join(names),
-            "http://qwone.com/~jason/20Newsgroups/ (counts of tokens in the svmlight format)",
-            error,
-        ) from error
+def _fetch_newsgroups(part, stripped, data_home, timeout, names):
+    fetch = partial(
+        fetch_20newsgroups_vectorized,
+        subset=part,
+        remove=("headers", "footers", "quotes") if stripped else (),
+        data_home=data_home,
+        normalize=False,
+        return_X_y=True,
+    )
+    return fetched(
+        fetch,
+        timeout,
+        title="The 20 Newsgroups data set",
+        names=" and ".join(names),
+        page="http://qwone.com/~jason/20Newsgroups/ (counts of tokens in the svmlight format)",
+    )
 
 
 def _stacked(pairs):

@@ -248,7 +248,9 @@ def solve_dual(K, targets, *, penalty, tolerance, kernel_error, kappa=1.0, huber
         # Outside the loss is straight, so that the coefficients there do not depend on f.
         step = np.where(inside, 0.0, -gradient / penalty)
         through = expand(K, step) if not inside.all() else 0.0
-        step[inside] = linalg.cho_solve(factor, -(gradient + through)[inside], check_finite=False)
+        if inside.any():  # scipy below 1.14 refuses a system of no equations
+            target = -(gradient + through)[inside]
+            step[inside] = linalg.cho_solve(factor, target, check_finite=False)
         length = _step_length(residual, expand(K, step), coef, step, penalty, huber_width, least)
         coef += length * step
     raise SolverError(

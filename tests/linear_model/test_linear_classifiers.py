@@ -151,7 +151,7 @@ def test_sparse_rows_give_the_model_of_dense_rows(binary, kind, mechanism, delta
 def test_wide_sparse_rows_are_never_made_dense(mechanism):
     rng = np.random.default_rng(0)
     n, d = 2000, 200_000  # 3.2 GB if dense
-    X = sparse.random_array((n, d), density=1e-4, rng=rng, format="csr")
+    X = sparse.random_array((n, d), density=1e-4, random_state=rng, format="csr")
     y = np.asarray(X[:, :1000].sum(axis=1) > X[:, 1000:2000].sum(axis=1)).astype(int)
     model = DPLogisticRegression(1.0, 1e-5, mechanism=mechanism).fit(X, y)
     assert model.coef_.shape == (1, d)

@@ -122,7 +122,7 @@ def test_huber_agrees_with_a_general_optimiser(radius):
 @pytest.mark.parametrize("radius", [0.2, 1.0, 10.0])
 def test_sparse_rows_and_krylov_steps_find_the_same_minimum(loss, radius, monkeypatch):
     rng = np.random.default_rng(2)
-    rows = sparse.random_array((400, 90), density=0.1, rng=rng, format="csr")
+    rows = sparse.random_array((400, 90), density=0.1, random_state=rng, format="csr")
     targets = np.clip(rows @ rng.standard_normal(90) + 0.2 * rng.standard_normal(400), -1, 1)
     found = [best_in_ball(rows.toarray(), targets, loss, radius=radius)]
     found.append(best_in_ball(rows, targets, loss, radius=radius))
@@ -381,7 +381,7 @@ def test_no_feasible_point_is_below_the_certified_bound(loss, radius):
 @pytest.mark.parametrize("radius", [0.5, 30.0])
 def test_sparse_rows_of_a_classifier_are_not_densified(loss, radius, monkeypatch):
     rng = np.random.default_rng(3)
-    rows = sparse.random_array((300, 500), density=0.03, rng=rng, format="csr")
+    rows = sparse.random_array((300, 500), density=0.03, random_state=rng, format="csr")
     codes = rng.integers(0, max(loss.n_outputs, 2), 300)
     dense = best_classifier_in_ball(rows.toarray(), codes, loss, radius=radius)
     for kind in (sparse.csr_array, sparse.csr_matrix):

@@ -117,7 +117,7 @@ def test_blocks_cover_every_row_once(n):
 def test_sparse_rows_stay_sparse():
     # Dense, these rows take 16 gigabytes and a block of them 13.
     rng = np.random.default_rng(2)
-    X = sparse.random_array((5000, 400_000), density=2e-5, format="csr", rng=rng)
+    X = sparse.random_array((5000, 400_000), density=2e-5, format="csr", random_state=rng)
     codes = rng.integers(0, 2, 5000)
     tracemalloc.start()
     data = RowBlocks(X, codes, x_norm=0.5, constant=1.0)
@@ -177,7 +177,7 @@ def test_the_minimiser_is_that_of_scikit_learn(n_classes, d, layout):
     # 1,700 unknowns are solved by conjugate gradients.
     rng = np.random.default_rng(5)
     n = 400 if d < 100 else 120
-    X = sparse.random_array((n, d), density=min(1.0, 30 / d), format="csr", rng=rng).toarray()
+    X = sparse.random_array((n, d), density=min(1.0, 30 / d), random_state=rng).toarray()
     codes = (X @ rng.normal(size=(d, n_classes)) + rng.normal(size=(n, n_classes))).argmax(axis=1)
     loss = LogisticLoss() if n_classes == 2 else SoftmaxLoss(n_classes)
     data = RowBlocks(LAYOUTS[layout](X), codes, x_norm=100.0)

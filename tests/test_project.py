@@ -1,0 +1,81 @@
+"""What README and pyproject.toml say of the project."""
+
+import importlib.util
+import re
+import shlex
+import tomllib
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def quickstart():
+    path = ROOT / "examples" / "quickstart.py"
+    spec = importlib.util.spec_from_file_location("quickstart", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("snippet", blocks("python"))
+def test_the_snippet_of_readme_works_as_shown_and_without_a_network(snippet, monkeypatch, capsys):
+    monkeypatch.delenv("SKDP_DATA", raising=False)
+    exec(snippet, {})
+    assert "differential privacy when replacing one record" in capsys.readouterr().out
+
+
+def test_the_first_command_installs_what_its_example_may_need():
+    command = next(block for block in blocks("bash") if "quickstart.py" in block)
+    target = next(word for word in shlex.split(command) if word.startswith(".["))
+    assert set(target[2:-1].split(",")) == {"data", "plot"}
+    assert {"data", "plot"} <= set(EXTRAS)
+
+
+def test_each_dependency_has_one_lower_bound():
+    # The second stage of CI installs these versions and no others.
+    bounds = {}
+    for requirement in chain(PROJECT["dependencies"], *EXTRAS.values()):
+        if not requirement.startswith("skdp["):
+            name, bound = re.fullmatch(r"([\w.-]+)>=([\d.]+)(?:[,; ].*)?", requirement).groups()
+            assert bounds.setdefault(name, bound) == bound
+
+
+def test_the_lines_without_privacy_are_no_easy_marks(quickstart):
+    # On the same rows, one that does worse than an untuned fit by more than the chance of the
+    # test rows would flatter the private line.
+    _, delta, bunch, prepare, divisions, _ = quickstart.fair()
+    features = prepare.fit_transform(bunch.data)
+    train, test = divisions[0]
+    same, usual, larger = quickstart.without_privacy(bunch, features, train, test)
+    chance = np.sqrt(0.25 / len(test))
+    assert abs(same - usual) < 2.0 * chance
+    assert min(same, usual) > larger + 3.0 * chance
+    assert delta < 0.01 / len(train)
+
+
+def test_without_adult_the_quick_start_takes_the_survey(quickstart, monkeypatch, tmp_path, capsys):
+    def unavailable(*args, timeout):
+        assert timeout <= 3.0
+        raise OSError("no network")
+
+    monkeypatch.setattr(quickstart, "fetch_adult", unavailable)
+    fair = quickstart.fair()
+    monkeypatch.setattr(quickstart, "fair", lambda: (*fair[:4], fair[4][:2], 4))
+    quickstart.main(tmp_path / "figure.png")
+    printed = capsys.readouterr().out
+    assert "Without the Adult census: no network" in printed
+    assert "mean (range) of 4 fits" in printed and "means over 2 divisions" in printed
+    assert "differential privacy when replacing one record" in printed
+    assert (tmp_path / "figure.png").stat().st_size > 10_000
