@@ -1,5 +1,8 @@
 """What all estimators make of their parameters, before the charge."""
 
+import importlib
+import inspect
+import pkgutil
 from fractions import Fraction
 from numbers import Real
 
@@ -7,7 +10,10 @@ import numpy as np
 import pytest
 from configurations import CONFIGURATIONS, model, problem
 
-from skdp.privacy import BudgetLedger
+import skdp.privacy._calibration
+from skdp import mechanisms, theory
+from skdp.mechanisms import Lattice
+from skdp.privacy import BudgetLedger, gaussian_mu
 
 EVERY = pytest.mark.parametrize("name", CONFIGURATIONS)
 EXPLICIT = dict(
@@ -174,3 +180,35 @@ def test_what_public_numbers_decide_is_decided_before_the_charge(name, parameter
         # A parameter that this configuration does not use, or a number that it can bear.
         assert ledger.history()
         assert np.isfinite(estimator.predict(X)).all()
+
+
+MODULES = (
+    mechanisms,
+    skdp.privacy._calibration,
+    *(
+        importlib.import_module(f"skdp.theory.{m.name}")
+        for m in pkgutil.iter_modules(theory.__path__)
+    ),
+)
+FUNCTIONS = {
+    f"{function.__module__}.{name}": function
+    for module in MODULES
+    for name in module.__all__
+    if inspect.isfunction(function := getattr(module, name)) and name != "row_norms"
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_of_numbers_take_plain_ones(name):
+    assert FUNCTIONS[name].takes_plain_numbers
+
+
+def test_a_calibration_in_single_precision_is_that_of_the_number_itself():
+    # 1e-7 of a sensitivity is more than any certificate of rounding leaves.
+    for kind in (np.float32, np.float16, np.longdouble, Fraction):
+        sensitivity, epsilon = kind(float(np.float16(0.1))), kind(float(np.float16(0.3)))
+        here = Lattice.for_sensitivity(float(sensitivity), size=3)
+        assert Lattice.for_sensitivity(sensitivity, size=3) == here
+        mu = gaussian_mu(epsilon=float(epsilon), delta=1e-5)
+        assert gaussian_mu(epsilon=epsilon, delta=1e-5) == mu
+        assert type(gaussian_mu(epsilon=epsilon, delta=1e-5)) is float

@@ -6,13 +6,14 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import erf, erfcx, log_ndtr, ndtr
 
-from skdp._validation import non_negative, positive, probability
+from skdp._validation import non_negative, plain_arguments, positive, probability
 
 __all__ = ["gaussian_delta", "gaussian_epsilon", "gaussian_mu", "gaussian_scale"]
 
 _ROUNDING = 1e-13  # relative, and far above the error of what follows
 
 
+@plain_arguments
 def gaussian_delta(epsilon, mu):
     """Privacy profile of a Gaussian whose mean moves by ``mu`` standard deviations.
 
@@ -72,6 +73,7 @@ def _bisect(holds, low, high):
     return high
 
 
+@plain_arguments
 @lru_cache(maxsize=1024)
 def gaussian_mu(*, epsilon, delta):
     """Largest ``mu`` whose Gaussian is ``(epsilon, delta)``-private, rounded down.
@@ -102,6 +104,7 @@ def gaussian_mu(*, epsilon, delta):
     return 1 / noise * (1 - _ROUNDING)
 
 
+@plain_arguments
 def gaussian_epsilon(*, mu, delta):
     """Smallest epsilon that a Gaussian with sensitivity ratio ``mu`` meets at ``delta``.
 
@@ -127,6 +130,7 @@ def gaussian_epsilon(*, mu, delta):
     return _bisect(lambda e: gaussian_delta(e, mu) <= delta, 0.0, high)
 
 
+@plain_arguments
 def gaussian_scale(*, l2_sensitivity, guarantee):
     """Standard deviation of Gaussian noise that meets ``guarantee`` exactly.
 

@@ -29,7 +29,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from skdp._validation import finite, non_negative, one_of, positive, probability, shown
+from skdp._validation import (
+    finite,
+    non_negative,
+    one_of,
+    plain_arguments,
+    positive,
+    probability,
+    shown,
+)
 from skdp.privacy import ADJACENCIES, ApproxDP, GaussianDP, gaussian_delta, gaussian_scale
 
 __all__ = [
@@ -58,6 +66,7 @@ NOISES = ("k_norm", "laplace", "gaussian")
 _UP = 1.0 + 1e-15  # above the rounding of a product
 
 
+@plain_arguments
 def gradient_sensitivity(*, clip_norm, batch_size=1, adjacency="replace-one"):
     """Largest l2 change of a batch's mean gradient when one record changes.
 
@@ -93,6 +102,7 @@ def gradient_sensitivity(*, clip_norm, batch_size=1, adjacency="replace-one"):
     return (2.0 if adjacency == "replace-one" else 1.0) * clip_norm / batch_size
 
 
+@plain_arguments
 def noise_energy(n_features, *, clip_norm, guarantee, noise, batch_size=1):
     """Expected squared norm of the noise of a gradient.
 
@@ -149,6 +159,7 @@ def noise_energy(n_features, *, clip_norm, guarantee, noise, batch_size=1):
     return 2.0 * n_features**2 * scale**2
 
 
+@plain_arguments
 def unit_guarantee(guarantee, counts=(), *, repeated=(), unit="user"):
     """Guarantee for whoever contributed more than one record.
 
@@ -204,6 +215,7 @@ def unit_guarantee(guarantee, counts=(), *, repeated=(), unit="user"):
     )
 
 
+@plain_arguments
 def step_sizes(n_rounds, *, strong_convexity=0.0, diameter=None, gradient_scale=None, start=0):
     """Steps ``alpha_{start + 1}, alpha_{start + 2}, ...`` of the regret bounds.
 
@@ -245,6 +257,7 @@ def step_sizes(n_rounds, *, strong_convexity=0.0, diameter=None, gradient_scale=
     return diameter / (gradient_scale * np.sqrt(2.0 * times))
 
 
+@plain_arguments
 def own_regret(steps, *, n_nodes, diameter, gradient_norm, energy=0.0, strong_convexity=0.0):
     """Bound on the expected regret of all nodes, each on its own losses.
 
@@ -295,6 +308,7 @@ def own_regret(steps, *, n_nodes, diameter, gradient_norm, energy=0.0, strong_co
     return start + 0.5 * n_nodes * scale**2 * float(steps.sum())
 
 
+@plain_arguments
 def disagreement(steps, *, n_nodes, gradient_norm, mixing_factor, energy=0.0):
     """Bound on how far the nodes are from their mean, if all start at one point.
 
@@ -336,6 +350,7 @@ def disagreement(steps, *, n_nodes, gradient_norm, mixing_factor, energy=0.0):
     return math.sqrt(n_nodes) * scale * bounds
 
 
+@plain_arguments
 def node_regret(
     steps, *, n_nodes, diameter, gradient_norm, mixing_factor, energy=0.0, strong_convexity=0.0
 ):
@@ -388,6 +403,7 @@ def node_regret(
     return own + gradient_norm * (n_nodes + math.sqrt(n_nodes)) * float(distances.sum())
 
 
+@plain_arguments
 def regret_bound(n_rounds, *, n_nodes, diameter, gradient_norm, energy=0.0, strong_convexity=0.0):
     """`own_regret` for the steps of `step_sizes`, in closed form.
 
@@ -416,6 +432,7 @@ def regret_bound(n_rounds, *, n_nodes, diameter, gradient_norm, energy=0.0, stro
     return n_nodes * diameter * scale * math.sqrt(2.0 * n_rounds)
 
 
+@plain_arguments
 def excess_risk(regret, *, n_rounds, n_nodes=1, failure=None, loss_range=None):
     """From regret to the risk of the averaged iterate, as in Theorems 9 and 10.
 
@@ -473,6 +490,7 @@ def excess_risk(regret, *, n_rounds, n_nodes=1, failure=None, loss_range=None):
     return regret / total + loss_range * math.sqrt(2.0 * math.log(1.0 / failure) / total)
 
 
+@plain_arguments
 def mixing_constants(n_nodes, least_weight, window=1):
     """Constants of Lemma 3: products of k mixing matrices are ``theta beta^k``-near the mean.
 
@@ -513,6 +531,7 @@ def mixing_constants(n_nodes, least_weight, window=1):
     return (1.0 - loss) ** -2.0, math.exp(math.log1p(-loss) / window)
 
 
+@plain_arguments
 def printed_generic_regret(steps, noise_norm, *, n_nodes, diameter, gradient_norm, theta, beta):
     """Regret bound (20) of Lemma 6 as printed. Not verified.
 
@@ -544,6 +563,7 @@ def printed_generic_regret(steps, noise_norm, *, n_nodes, diameter, gradient_nor
     return per_step * float(steps.sum()) + per_noise * noise_norm + n_nodes * diameter / 2.0
 
 
+@plain_arguments
 def printed_regret(
     n_rounds,
     *,
@@ -613,6 +633,7 @@ def _printed_factors(n_nodes, diameter, gradient_norm, theta, beta):
     return per_step, spread + 2.0 * gradient_norm + 0.5 / n_nodes
 
 
+@plain_arguments
 def printed_gaussian_scale(step, *, n_rounds, n_features, gradient_norm, epsilon, delta):
     """Standard deviation J of the noise of Algorithm 2 as printed. Not private.
 
@@ -650,6 +671,7 @@ def printed_gaussian_scale(step, *, n_rounds, n_features, gradient_norm, epsilon
     return 2.0 * step * gradient_norm * math.sqrt(n_features * n_rounds * logs) / epsilon
 
 
+@plain_arguments
 def printed_gaussian_delta(step, *, n_rounds, n_features, gradient_norm, epsilon, delta):
     """Smallest delta that a noisy gradient of Algorithm 2 really has at ``epsilon``.
 
@@ -680,6 +702,7 @@ def printed_gaussian_delta(step, *, n_rounds, n_features, gradient_norm, epsilon
     return float(gaussian_delta(epsilon, 2.0 * gradient_norm / scale))
 
 
+@plain_arguments
 def unnoised_state_loss(steps, *, epsilon, self_weight, strong_convexity=0.0, smoothness=math.inf):
     """What a transcript reveals if a node mixes its own iterate *without* noise.
 
@@ -769,6 +792,7 @@ def unnoised_state_loss(steps, *, epsilon, self_weight, strong_convexity=0.0, sm
     return epsilon * losses
 
 
+@plain_arguments
 def threshold_level(steps, *, n_features, energy):
     """Level of soft thresholding at which one round's noise alone leaves zeros.
 
@@ -807,6 +831,7 @@ def threshold_level(steps, *, n_features, energy):
     return levels if levels.ndim else float(levels)
 
 
+@plain_arguments
 def accumulated_noise(steps, *, n_nodes, mixing_factor, n_features, energy):
     """Standard deviation of a mixed coordinate when the noise of all rounds adds up.
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from scipy.optimize import brentq
 
+from skdp._validation import plain_arguments
 from skdp.privacy import ApproxDP, GaussianDP
 
 __all__ = ["DescentPlan", "plan_descent", "split_budget"]
@@ -49,6 +50,7 @@ class DescentPlan:
     gram_guarantee: GaussianDP | None
 
 
+@plain_arguments
 def split_budget(guarantee):
     """Set a share aside for counting the rows, where their number is private.
 
@@ -75,6 +77,7 @@ def _scaled(guarantee, factor):
     return ApproxDP(factor * guarantee.epsilon, adjacency=guarantee.adjacency)
 
 
+@plain_arguments
 def plan_descent(*, n_samples, n_features, loss, clip_norm, row_norm, guarantee):
     """Balance bias against noise by public numbers.
 

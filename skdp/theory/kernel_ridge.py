@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from scipy.optimize import brute, minimize
 
-from skdp._validation import non_negative, one_of, positive, shown
+from skdp._validation import non_negative, one_of, plain_arguments, positive, shown
 
 __all__ = [
     "EpsilonSuggestion",
@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 
+@plain_arguments
 def norm_bound(*, n_samples, penalty, y_bound, kappa=1.0):
     """Largest RKHS norm of a kernel ridge regression.
 
@@ -76,6 +77,7 @@ def norm_bound(*, n_samples, penalty, y_bound, kappa=1.0):
     return y_bound * s / (s * s + lam)
 
 
+@plain_arguments
 def sensitivity(
     *,
     penalty,
@@ -161,6 +163,7 @@ def sensitivity(
     return min(kappa * (2.0 * y_bound + kappa * norm) / penalty, 2.0 * norm)
 
 
+@plain_arguments
 def paper_sensitivity(*, n_samples, penalty, y_bound, kappa=1.0, norm="rkhs"):
     """Sensitivity as published (Lemma 2 of the paper), for comparison.
 
@@ -204,6 +207,7 @@ def paper_sensitivity(*, n_samples, penalty, y_bound, kappa=1.0, norm="rkhs"):
     return distance if norm == "rkhs" else kappa * distance
 
 
+@plain_arguments
 def query_variance(*, n_samples, penalty, epsilon, y_bound, kappa=1.0):
     """Variance of the Laplace noise that makes one projected prediction private.
 
@@ -242,6 +246,7 @@ def query_variance(*, n_samples, penalty, epsilon, y_bound, kappa=1.0):
     return 2.0 * (min(kappa * distance, 2.0 * y_bound) / epsilon) ** 2
 
 
+@plain_arguments
 def stability_bound(epsilon, expected, *, of="population"):
     """How far sample mean and expectation of a private output differ in expectation.
 
@@ -285,6 +290,7 @@ def stability_bound(epsilon, expected, *, of="population"):
     return {"population": (above, below), "sample": (below, above), "both": (below, below)}[of]
 
 
+@plain_arguments
 def approximation_bound(lam, *, r=0.5, source=1.0, kappa=1.0):
     """Bound the approximation error ``D(lam) = min_f E(f) - E(f_rho) + lam ||f||^2``.
 
@@ -331,6 +337,7 @@ def approximation_bound(lam, *, r=0.5, source=1.0, kappa=1.0):
     return lam * worst ** (2.0 * r) / (worst + lam) * source**2
 
 
+@plain_arguments
 def relative_risk_bound(
     *, n_samples, epsilon, penalty=None, y_bound=1.0, kappa=1.0, r=0.5, source=1.0
 ):
@@ -385,6 +392,7 @@ def relative_risk_bound(
     return _growth(epsilon) * (variance + min(bias, y_bound**2))
 
 
+@plain_arguments
 def risk_bound(*, n_samples, epsilon, penalty=None, y_bound=1.0, kappa=1.0, r=0.5, source=1.0):
     """Bound the expected excess risk of a private prediction.
 
@@ -444,6 +452,7 @@ def risk_bound(*, n_samples, epsilon, penalty=None, y_bound=1.0, kappa=1.0, r=0.
     return relative + (_growth(epsilon) - 1.0) * y_bound**2
 
 
+@plain_arguments
 def rate(r=0.5, *, fixed_epsilon=False):
     """Exponent with which the bounds fall: they are of order ``m ** -rate(r)``.
 
@@ -470,6 +479,7 @@ def rate(r=0.5, *, fixed_epsilon=False):
     return 2.0 * s / (3.0 + s) if fixed_epsilon else 2.0 * s / (3.0 + 3.0 * s)
 
 
+@plain_arguments
 def penalty_rule(n_samples, epsilon, r=0.5):
     """Balance noise and approximation: ``lam = (m eps) ** (-2 / min(4, 3 + 2r))``.
 
@@ -500,6 +510,7 @@ def penalty_rule(n_samples, epsilon, r=0.5):
     return n_samples * (n_samples * epsilon) ** (-2.0 / min(4.0, 3.0 + 2.0 * r))
 
 
+@plain_arguments
 def epsilon_rule(n_samples, r=0.5, *, misprinted=False):
     """Balance privacy and error: ``eps = (1/m) ** min(1/3, 4r/(3+6r))``.
 
@@ -556,6 +567,7 @@ class EpsilonSuggestion:
     rule: float
 
 
+@plain_arguments
 def suggest_epsilon(n_samples, *, y_bound=1.0, kappa=1.0, r=0.5, source=1.0):
     """Minimise `risk_bound` over epsilon and the penalty.
 

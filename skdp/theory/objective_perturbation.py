@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from scipy.special import log_ndtr
 
-from skdp._validation import one_of, positive, shown
+from skdp._validation import one_of, plain_arguments, positive, shown
 from skdp.privacy import ApproxDP, JointLogisticDP, ShiftedGaussianDP
 
 __all__ = ["CALIBRATIONS", "ObjectiveNoise", "calibrate", "gaussian_profile"]
@@ -70,6 +70,7 @@ class ObjectiveNoise:
         return self.scale * (size + 10.0 * math.sqrt(size) + 50.0)
 
 
+@plain_arguments
 def calibrate(loss, *, x_norm, penalty, guarantee, calibration="tight"):
     """Choose the noise of objective perturbation for ``guarantee``.
 
@@ -194,6 +195,7 @@ def _tight_pure(loss, x_norm, penalty, guarantee):
     return penalty, _solve(excess, 0.0, x_norm / guarantee.epsilon), None
 
 
+@plain_arguments
 def gaussian_profile(loss, *, x_norm, penalty, scale, adjacency):
     """Privacy of objective perturbation with Gaussian noise of a given scale.
 

@@ -30,7 +30,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import gammaln
 
-from skdp._validation import non_negative, one_of, positive, shown
+from skdp._validation import non_negative, one_of, plain_arguments, positive, shown
 
 __all__ = [
     "NOISES",
@@ -77,6 +77,7 @@ _QUADRATURE = 1e-10  # relative, far above the error of the trapezoidal rule bel
 _LARGEST = 1e300  # ratio of a bound to its noise
 
 
+@plain_arguments
 def nats_of(budget, unit="nats"):
     """Convert a budget of mutual information to nats.
 
@@ -103,6 +104,7 @@ def nats_of(budget, unit="nats"):
 # One answer
 
 
+@plain_arguments
 def gaussian_leakage(*, dimension, lipschitz, sigma):
     """Leakage of a vector of bounded norm with Gaussian noise (Theorem 1).
 
@@ -131,6 +133,7 @@ def gaussian_leakage(*, dimension, lipschitz, sigma):
     return 0.5 * dimension * _log1p_square(lipschitz / sigma / math.sqrt(dimension))
 
 
+@plain_arguments
 def gaussian_sigma(*, dimension, lipschitz, nats):
     """Standard deviation with which `gaussian_leakage` is at most ``nats``.
 
@@ -157,6 +160,7 @@ def gaussian_sigma(*, dimension, lipschitz, nats):
     return _scaled(lipschitz, ratio)
 
 
+@plain_arguments
 def k_norm_leakage(*, dimension, lipschitz, scale):
     """Leakage of a vector of bounded norm with noise of density ``exp(-norm / scale)``.
 
@@ -207,6 +211,7 @@ def k_norm_leakage(*, dimension, lipschitz, scale):
     return _k_norm_bound(dimension, lipschitz / scale)
 
 
+@plain_arguments
 def k_norm_scale(*, dimension, lipschitz, nats):
     """Scale with which `k_norm_leakage` is at most ``nats``.
 
@@ -247,6 +252,7 @@ def k_norm_scale(*, dimension, lipschitz, nats):
     return _scaled(lipschitz, inverse)
 
 
+@plain_arguments
 def pure_leakage(epsilon):
     """Leakage of any ``epsilon``-locally differentially private answer.
 
@@ -279,6 +285,7 @@ def pure_leakage(epsilon):
     return t / math.tanh(t) - 1.0 + t - math.log(2.0 * t) + math.log1p(-math.exp(-2.0 * t))
 
 
+@plain_arguments
 def implied_mu(*, lipschitz, sigma):
     """Gaussian differential privacy of one answer with Gaussian noise.
 
@@ -304,6 +311,7 @@ def implied_mu(*, lipschitz, sigma):
     return 2.0 * lipschitz / sigma
 
 
+@plain_arguments
 def implied_mu_of_budget(*, dimension, nats):
     """Local Gaussian differential privacy that the noise of `gaussian_sigma` brings.
 
@@ -332,6 +340,7 @@ def implied_mu_of_budget(*, dimension, nats):
     return 2.0 * math.exp(share) * math.sqrt(-dimension * math.expm1(-2.0 * share))
 
 
+@plain_arguments
 def noise_energy(*, dimension, scale, noise="gaussian"):
     """Mean squared norm of the noise.
 
@@ -363,6 +372,7 @@ def noise_energy(*, dimension, scale, noise="gaussian"):
 # Gradients
 
 
+@plain_arguments
 def full_step(horizon, *, radius, lipschitz, noise_energy):
     """Step with which the bound of Theorem 2 is smallest, ``B / sqrt((L^2 + E||v||^2) T)``.
 
@@ -391,6 +401,7 @@ def full_step(horizon, *, radius, lipschitz, noise_energy):
     return _plain(radius / (slope * np.sqrt(horizon)))
 
 
+@plain_arguments
 def full_regret(horizon, *, radius, lipschitz, noise_energy, step=None):
     """Bound on the expected regret with gradients and a constant step (Theorem 2).
 
@@ -422,6 +433,7 @@ def full_regret(horizon, *, radius, lipschitz, noise_energy, step=None):
     return _plain(radius**2 / (2.0 * step) + 0.5 * step * horizon * slope**2)
 
 
+@plain_arguments
 def anytime_full_steps(times, *, radius, lipschitz, noise_energy):
     """Steps ``B / (sqrt(2 t) G)``, ``G^2 = L^2 + E||v||^2``, which need no horizon.
 
@@ -447,6 +459,7 @@ def anytime_full_steps(times, *, radius, lipschitz, noise_energy):
     return _plain(radius / (slope * np.sqrt(2.0 * times)))
 
 
+@plain_arguments
 def anytime_full_regret(horizon, *, radius, lipschitz, noise_energy, step=None):
     """Bound on the expected regret with steps proportional to ``t^(-1/2)``.
 
@@ -483,6 +496,7 @@ def anytime_full_regret(horizon, *, radius, lipschitz, noise_energy, step=None):
     return _plain((radius**2 / (2.0 * step) + step * slope**2) * np.sqrt(horizon))
 
 
+@plain_arguments
 def regret_of_steps(steps, energies, *, radius, slack=0.0):
     """Bound on the expected regret for any steps fixed in advance that do not increase.
 
@@ -540,6 +554,7 @@ def regret_of_steps(steps, energies, *, radius, slack=0.0):
 # Loss values
 
 
+@plain_arguments
 def scalar_leakage(*, value_range, sigma):
     """Leakage of one centred loss value with Gaussian noise.
 
@@ -565,6 +580,7 @@ def scalar_leakage(*, value_range, sigma):
     return gaussian_leakage(dimension=1, lipschitz=0.5 * value_range, sigma=sigma)
 
 
+@plain_arguments
 def scalar_sigma(*, value_range, nats):
     """Standard deviation with which `scalar_leakage` is at most ``nats``, rounded up.
 
@@ -585,6 +601,7 @@ def scalar_sigma(*, value_range, nats):
     return gaussian_sigma(dimension=1, lipschitz=0.5 * value_range, nats=nats)
 
 
+@plain_arguments
 def laplace_leakage(*, value_range, scale):
     """Leakage of one centred loss value with Laplace noise; the energy is ``2 scale^2``.
 
@@ -609,6 +626,7 @@ def laplace_leakage(*, value_range, scale):
     return k_norm_leakage(dimension=1, lipschitz=0.5 * value_range, scale=scale)
 
 
+@plain_arguments
 def laplace_scale(*, value_range, nats):
     """Scale with which `laplace_leakage` is at most ``nats``, rounded up.
 
@@ -629,6 +647,7 @@ def laplace_scale(*, value_range, nats):
     return k_norm_scale(dimension=1, lipschitz=0.5 * value_range, nats=nats)
 
 
+@plain_arguments
 def vector_leakage(*, dimension, value_range, exploration, sigma):
     """Leakage of the gradient estimate ``(d/delta) (value - F/2) e`` with Gaussian noise.
 
@@ -662,6 +681,7 @@ def vector_leakage(*, dimension, value_range, exploration, sigma):
     return gaussian_leakage(dimension=1, lipschitz=amplitude, sigma=sigma)
 
 
+@plain_arguments
 def vector_sigma(*, dimension, value_range, exploration, nats):
     """Standard deviation with which `vector_leakage` is at most ``nats``, rounded up.
 
@@ -688,6 +708,7 @@ def vector_sigma(*, dimension, value_range, exploration, nats):
     return gaussian_sigma(dimension=1, lipschitz=amplitude, nats=nats)
 
 
+@plain_arguments
 def paper_bandit_leakage(*, dimension, value_max, lipschitz, exploration, sigma):
     """Theorem 3 as printed, for comparison.
 
@@ -720,6 +741,7 @@ def paper_bandit_leakage(*, dimension, value_max, lipschitz, exploration, sigma)
     return gaussian_leakage(dimension=dimension, lipschitz=bound, sigma=sigma)
 
 
+@plain_arguments
 def bandit_noise(*, dimension, nats, perturbation="scalar", noise="gaussian"):
     """Energy of the noise of a budget over the squared amplitude of what it hides.
 
@@ -758,6 +780,7 @@ def bandit_noise(*, dimension, nats, perturbation="scalar", noise="gaussian"):
     return noise_energy(dimension=size, scale=scale, noise=noise)
 
 
+@plain_arguments
 def bandit_amplitude(*, dimension, value_range, relative_noise):
     """Amplitude K: the mean squared norm of an answer is at most ``K^2 / delta^2``.
 
@@ -787,6 +810,7 @@ def bandit_amplitude(*, dimension, value_range, relative_noise):
     return 0.5 * dimension * value_range * math.sqrt(1.0 + relative_noise)
 
 
+@plain_arguments
 def bandit_exploration(horizon, *, radius, lipschitz, amplitude):
     """Exploration with which `bandit_regret` is smallest, at most the radius.
 
@@ -816,6 +840,7 @@ def bandit_exploration(horizon, *, radius, lipschitz, amplitude):
     return _plain(np.minimum(best, radius))
 
 
+@plain_arguments
 def bandit_step(horizon, *, radius, amplitude, exploration):
     """Step with which `bandit_regret` is smallest, ``B delta / (K sqrt(T))``.
 
@@ -839,6 +864,7 @@ def bandit_step(horizon, *, radius, amplitude, exploration):
     return _plain(radius * exploration / (amplitude * np.sqrt(horizon)))
 
 
+@plain_arguments
 def bandit_regret(horizon, *, radius, lipschitz, amplitude, exploration=None, step=None):
     """Bound on the expected regret with loss values (Theorem 4, corrected).
 
@@ -893,6 +919,7 @@ def bandit_regret(horizon, *, radius, lipschitz, amplitude, exploration=None, st
     return _plain(radius**2 / (2.0 * step) + 0.5 * step * horizon * slope**2 + bias)
 
 
+@plain_arguments
 def anytime_bandit_explorations(times, *, radius, lipschitz, amplitude):
     """Explorations ``min(delta_0 t^(-1/4), B)``, which need no horizon.
 
@@ -920,6 +947,7 @@ def anytime_bandit_explorations(times, *, radius, lipschitz, amplitude):
     return _plain(np.minimum(start * times**-0.25, radius))
 
 
+@plain_arguments
 def anytime_bandit_steps(times, *, radius, lipschitz, amplitude):
     """Steps ``sqrt(3/4) B delta_t / (K sqrt(t))`` for `anytime_bandit_explorations`.
 
@@ -950,6 +978,7 @@ def anytime_bandit_steps(times, *, radius, lipschitz, amplitude):
     )
 
 
+@plain_arguments
 def anytime_bandit_regret(horizon, *, radius, lipschitz, amplitude, exploration=None, step=None):
     """Bound on the expected regret with loss values, without a horizon.
 
@@ -1008,6 +1037,7 @@ def anytime_bandit_regret(horizon, *, radius, lipschitz, amplitude, exploration=
     return _plain(radius * amplitude * total + bias)
 
 
+@plain_arguments
 def bandit_range(
     value,
     *,

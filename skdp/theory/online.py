@@ -32,7 +32,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.optimize import brentq
 
-from skdp._validation import non_negative, one_of, positive, shown
+from skdp._validation import non_negative, one_of, plain_arguments, positive, shown
 from skdp.privacy import ADJACENCIES, ApproxDP, GaussianDP
 
 __all__ = [
@@ -59,6 +59,7 @@ _ROUNDING = 1e-12  # relative, and far above the error of a sum of powers
 _HEAD = 128  # terms that are added up one by one
 
 
+@plain_arguments
 def automatic_t0(theta, kappa=1.0):
     """Smallest ``t0`` with which no step spreads a difference.
 
@@ -96,6 +97,7 @@ def _first_step(t0, theta, kappa):
     return 1.0 / t0 + kappa**2 * t0**-theta
 
 
+@plain_arguments
 def step_sizes(n_steps, theta, t0, start=0):
     """Step sizes ``eta_t``; beside each, a step shrinks the function by ``1 / (t + t0)``.
 
@@ -124,6 +126,7 @@ def step_sizes(n_steps, theta, t0, start=0):
     return (np.arange(start, start + n_steps) + t0) ** -theta
 
 
+@plain_arguments
 def norm_bounds(
     times, *, theta, t0, y_bound, kappa=1.0, residual="plain", radius=None, width=None
 ):
@@ -187,6 +190,7 @@ def norm_bounds(
     return bounds * (1.0 + _ROUNDING)
 
 
+@plain_arguments
 def created_distances(
     positions,
     *,
@@ -293,6 +297,7 @@ def created_distances(
     return distances * (1.0 + _ROUNDING)
 
 
+@plain_arguments
 def sensitivities(times, **stream):
     """Largest RKHS distance of ``f_t`` between neighbours, over all positions of the record.
 
@@ -330,6 +335,7 @@ def sensitivities(times, **stream):
     return created_distances(_counts("times", times, least=1) - 1.0, **stream)
 
 
+@plain_arguments
 def sensitivity(n_steps, **stream):
     """Largest RKHS distance between the functions after ``n_steps`` records.
 
@@ -493,6 +499,7 @@ class ReleaseAccount:
         return kind(size, adjacency=self.adjacency, mechanism="output perturbation")
 
 
+@plain_arguments
 def step_sensitivity(*, width, kappa=1.0, adjacency="replace-one"):
     """Largest change of one clipped gradient ``psi(w(x) - y) K_x``.
 
@@ -526,6 +533,7 @@ def step_sensitivity(*, width, kappa=1.0, adjacency="replace-one"):
     return (2.0 if adjacency == "replace-one" else 1.0) * kappa * width
 
 
+@plain_arguments
 def sgd_noise(times, *, theta, t0, scale):
     """Standard deviation of a coordinate of ``w_t`` when every gradient is noisy.
 
@@ -561,6 +569,7 @@ def sgd_noise(times, *, theta, t0, scale):
     return scale * np.sqrt(_power_sums(times, t0, 2.0 - 2.0 * theta)) / (times - 1.0 + t0)
 
 
+@plain_arguments
 def prefix_root(n):
     """First column of the lower triangular Toeplitz matrix whose square takes prefix sums.
 
@@ -588,6 +597,7 @@ def prefix_root(n):
     return np.cumprod(np.concatenate([[1.0], (even - 1.0) / even]))
 
 
+@plain_arguments
 def matrix_sensitivity(horizon, *, theta, t0, width, kappa=1.0, adjacency="replace-one"):
     """Sensitivity of the matrix mechanism for ``w_1`` to ``w_horizon``.
 
@@ -639,6 +649,7 @@ def matrix_sensitivity(horizon, *, theta, t0, width, kappa=1.0, adjacency="repla
     return float(change * np.max(weights * norms) * rounding)
 
 
+@plain_arguments
 def matrix_noise(times, *, t0, scale):
     """Standard deviation of a coordinate of ``w_t`` under the matrix mechanism.
 
@@ -673,6 +684,7 @@ def _column_norms(n):
     return np.sqrt(np.cumsum(prefix_root(n) ** 2))
 
 
+@plain_arguments
 def rate(theta, r):
     """Exponent at which ``f_t`` approaches the regression function without noise.
 
@@ -721,6 +733,7 @@ def rate(theta, r):
     return min(theta - 0.5, (1.0 - theta) * (r - 0.5))
 
 
+@plain_arguments
 def best_theta(r):
     """Exponent of the step sizes with the best `rate` for a smoothness.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import brentq
 
-from skdp._validation import one_of
+from skdp._validation import one_of, plain_arguments
 from skdp.privacy import GaussianDP, gaussian_mu
 
 __all__ = [
@@ -139,6 +139,7 @@ class FeaturePlan:
         return float(((counts - tails) / (1.0 - momentum)).mean())
 
 
+@plain_arguments
 def plan_features(*, n_samples, n_components, clip_norm, guarantee):
     """Split the budget of a descent on features.
 
@@ -184,6 +185,7 @@ def plan_features(*, n_samples, n_components, clip_norm, guarantee):
     return FeaturePlan(_N_STEPS, _TAIL, clip_norm, n_samples, noise, edge, step, gram)
 
 
+@plain_arguments
 def statistics_budgets(guarantee):
     """Split a budget between second moments of the features and their products with targets.
 
@@ -199,6 +201,7 @@ def statistics_budgets(guarantee):
     return half, half
 
 
+@plain_arguments
 def statistics_penalty(*, n_components, guarantee):
     """Penalty for a regression from noisy statistics: the norm of the noise in the second moments.
 
@@ -216,6 +219,7 @@ def statistics_penalty(*, n_components, guarantee):
     return _spectral_noise(n_components, statistics_budgets(guarantee)[0])
 
 
+@plain_arguments
 def output_penalty(*, slope, level, adjacency):
     """Penalty for noise on the minimiser, see `tempered`.
 
@@ -236,6 +240,7 @@ def output_penalty(*, slope, level, adjacency):
     return tempered(_records(adjacency) * slope * level / math.sqrt(NOISE_VARIANCE))
 
 
+@plain_arguments
 def tempered(penalty):
     """Raise a small penalty, at which output noise has the allowed variance.
 
@@ -253,6 +258,7 @@ def tempered(penalty):
     return penalty * max(1.0, (500.0 / penalty) ** 0.3)
 
 
+@plain_arguments
 def expected_error(mechanism, *, n_samples, n_components, clip_norm, level, guarantee):
     """Mean squared error of a mechanism on a model problem, for the choice among them.
 
