@@ -80,7 +80,7 @@ def rows_of(draw, unit):
 
 
 def budget(draw):
-    params = {"epsilon": draw.number(1e-3, 100.0)}
+    params = {"epsilon": draw.number(1e-5, 1e3)}
     if draw.rng.random() < 0.5:
         params["delta"] = draw.number(1e-12, 1e-2)
     if draw.rng.random() < 0.5:
@@ -93,10 +93,10 @@ def linear(draw, kind, unit):
     params = budget(draw) | dict(
         mechanism=draw.one_of(*mechanisms[: 3 if kind is DPLinearSVC else 4]),
         fit_intercept=draw.truth(),
-        intercept_scaling=type_like(draw, unit * float(draw.number(1e-2, 1e2))),
+        intercept_scaling=type_like(draw, unit * float(draw.number(1e-6, 1e6))),
     )
     if draw.rng.random() < 0.5:
-        params["C"] = type_like(draw, float(draw.number(1e-4, 1e4)) / unit**2)
+        params["C"] = type_like(draw, float(draw.number(1e-8, 1e4)) / unit**2)
     if kind is DPLogisticRegression and draw.rng.random() < 0.5:
         params["slope_cap"] = draw.one_of(None, draw.number(0.05, 1.0))
     if kind is DPLinearSVC and draw.rng.random() < 0.5:
