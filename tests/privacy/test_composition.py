@@ -257,6 +257,39 @@ def test_extreme_budgets_compose_without_a_warning(parts):
         assert 0 <= composed.delta_at(far) <= 1
 
 
+@pytest.mark.parametrize(
+    "points",
+    [[(400.0, 1e-6, 2)], [(400.0, 0.0, 1), (399.0, 1e-6, 1)], [(2.0, 1e-12, 408)]],
+    ids=["two", "unlike", "many"],
+)
+def test_losses_beyond_what_an_exponential_holds_are_not_forgotten(points):
+    composed = ComposedDP(tuple((ApproxDP(e, d), count) for e, d, count in points))
+    for epsilon in (650.0, 699.0, 701.0, 750.0, 790.0, 798.0):
+        true = exact_delta(epsilon, points)
+        assert true * (1 - 1e-9) <= composed.delta_at(epsilon) <= true * (1 + 1e-3) + 1e-11
+    for delta in (1e-2, 1e-5):
+        assert exact_delta(composed.epsilon_at(delta), points) <= delta * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("delta", [0.01, 0.5])
+def test_what_gives_all_away_for_certain_promises_nothing(delta):
+    composed = compose({ApproxDP(0.001, delta): 10_000, ApproxDP(0.1): 3})
+    assert composed.delta_at(0.5) == 1.0
+    assert composed.epsilon_at(0.5) == math.inf
+
+
+@pytest.mark.parametrize(
+    "part",
+    [ApproxDP(1e200), ApproxDP(1e200, 1e-9), GaussianDP(1e200), ShiftedGaussianDP(490.0, ())],
+    ids=str,
+)
+def test_absurd_parts_promise_nothing_and_do_not_fail(part):
+    for other in (ApproxDP(0.1), GaussianDP(0.1), ShiftedGaussianDP(450.0, ((1.0, 2.0),))):
+        composed = compose({part: 2, other: 1})
+        assert composed.delta_at(1.0) == 1.0
+        assert composed.epsilon_at(1e-5) >= part.epsilon_at(1e-5)
+
+
 @pytest.mark.parametrize("scale", [0.003, 0.05])
 def test_many_kinds_cost_what_their_exact_law_says(scale):
     # All losses are multiples of one step, so that the law of their sum is an exact convolution.

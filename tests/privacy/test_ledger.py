@@ -21,7 +21,7 @@ from sklearn.model_selection import GridSearchCV
 
 import skdp.privacy._ledger as ledger_module
 from skdp.exceptions import BudgetExceededError
-from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP, compose, gaussian_mu
+from skdp.privacy import ZCDP, ApproxDP, BudgetLedger, GaussianDP, compose, gaussian_mu
 
 _script = Path(__file__).parents[2] / "benchmarks" / "ledger_stress.py"
 _spec = importlib.util.spec_from_file_location("ledger_stress", _script)
@@ -208,6 +208,24 @@ def test_numbers_that_are_no_guarantee_are_refused(make, value):
 def test_a_bare_number_is_no_guarantee(make, wrong):
     with pytest.raises(TypeError, match="must be a Guarantee"):
         make(1.0).charge(wrong)
+
+
+@pytest.mark.parametrize(
+    "huge", [ApproxDP(1e3), ApproxDP(1e300), GaussianDP(1e300), ZCDP(1e300)], ids=str
+)
+def test_charges_beyond_what_a_float_holds_are_refused_as_others_are(make, huge):
+    ledger = make(2.0, 1e-6)
+    ledger.charge(GaussianDP(0.1))
+    with pytest.raises(BudgetExceededError, match="cannot bear this charge"):
+        ledger.charge(huge)
+
+
+def test_a_budget_beyond_what_an_exponential_holds_is_spent_like_others():
+    ledger = BudgetLedger(epsilon=2000.0, delta=1e-6)
+    ledger.charge(GaussianDP(0.1))
+    ledger.charge(ApproxDP(1000.0))
+    assert 1000.0 < ledger.spent().epsilon < 1001.0
+    ledger.charge(ledger.remaining())
 
 
 def test_a_profile_that_is_no_number_refuses(monkeypatch):
