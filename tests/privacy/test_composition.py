@@ -206,7 +206,7 @@ def test_the_error_of_the_transform_is_covered_however_many_the_parts(repetition
     ("mu", "count"), [(0.1, 100), (0.02, 30), (0.3, 10), (2.0, 3), (0.001, 5000)]
 )
 def test_loss_distributions_cost_gaussians_next_to_nothing(mu, count):
-    # `compose` would use the closed form; here the parts go through the accountant.
+    # `compose` would use the closed form; here the parts go through their laws of the loss.
     composed = ComposedDP(((GaussianDP(mu), count),))
     exact = GaussianDP(mu * math.sqrt(count))
     for delta in (1e-2, 1e-5, 1e-8):
@@ -229,7 +229,7 @@ def test_tiny_deltas_are_safe_and_not_absurd(delta):
     assert true * (1 - 1e-9) <= composed.delta_at(alone) <= 1.1 * true + 2e-12
 
 
-def test_points_with_tiny_deltas_do_not_need_the_accountant():
+def test_points_with_tiny_deltas_do_not_need_laws_of_the_loss():
     composed = compose([ApproxDP(0.3, 1e-60), ApproxDP(0.2, 1e-50)])
     assert_allclose(composed.epsilon_at(1.01e-50), 0.5, rtol=1e-6)
     assert composed.epsilon_at(0.9e-50) == math.inf
@@ -436,7 +436,7 @@ def test_fifty_small_fits_cost_much_less_than_the_sum(fit):
 
 
 def test_a_thousand_tiny_points_cost_less_than_the_sum():
-    # The loss of each is far below the usual grid of the accountant.
+    # The loss of each is far below the usual grid.
     epsilon = compose([ApproxDP(1e-5, 1e-12)] * 1000).epsilon_at(1e-6)
     assert 1e-5 * math.sqrt(1000) < epsilon < 0.2 * 1e-2
 
