@@ -440,7 +440,10 @@ def test_a_journal_left_by_a_crash_is_rolled_back(path, tmp_path):
     db.execute("BEGIN IMMEDIATE")
     for k in range(2000):
         row = (f"half {k}", 1, 0)
-        db.execute("INSERT INTO charge (time, label, guarantee, pid) VALUES ('now', ?, ?, ?)", row)
+        db.execute(
+            "INSERT INTO charge (time, label, guarantee, pid, digest) VALUES (?, ?, ?, ?, ?)",
+            ("now", *row, b""),
+        )
     shutil.copy(f"{path}-journal", f"{crashed}-journal")
     shutil.copy(path, crashed)
     db.rollback()
