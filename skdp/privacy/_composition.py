@@ -78,9 +78,7 @@ class ComposedDP(Guarantee):
             if any(math.isinf(epsilon) for epsilon, _ in pure):
                 return math.inf
             return float(sum(k * _decimal(epsilon) for epsilon, k in pure))
-        error = _transform_error(self.parts)
-        law = _loss_law(self.parts) if delta > 2 * error else None
-        exact = math.inf if law is None else float(law.epsilon_at(delta - error))
+        exact = loss_epsilon(self, delta)
         if math.isfinite(exact) and self._simple_profile(np.array(exact)) > delta:
             return exact
         return min(exact, _smallest(lambda epsilon: self._simple_profile(epsilon) <= delta))
@@ -117,6 +115,18 @@ def loss_delta(total, epsilon, *, beside=0.0):
     if beside >= _LARGEST:
         return math.inf
     return law.delta_beside(beside, epsilon) + _transform_error(parts)
+
+
+def loss_epsilon(total, delta):
+    """Epsilon at ``delta`` by the loss distribution alone, and infinity where there is none.
+
+    Of a single release it may be less than the release says: what it says need not be convex.
+    """
+    total = _unwrapped(total)
+    parts = total.parts if isinstance(total, ComposedDP) else ((_bare(total), 1),)
+    error = _transform_error(parts)
+    law = _loss_law(parts) if delta > 2 * error else None
+    return math.inf if law is None else float(law.epsilon_at(delta - error))
 
 
 def sum_bound(total, epsilon):

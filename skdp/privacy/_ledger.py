@@ -18,7 +18,7 @@ from pathlib import Path
 from skdp._validation import positive, probability
 from skdp.exceptions import BudgetExceededError, NoConversionError, StaleStreamError
 from skdp.privacy import _ledger_file as file
-from skdp.privacy._composition import ComposedDP, compose, loss_delta, sum_bound
+from skdp.privacy._composition import ComposedDP, compose, loss_delta, loss_epsilon, sum_bound
 from skdp.privacy._guarantees import ApproxDP, Guarantee
 
 __all__ = ["BudgetLedger", "LedgerRecord"]
@@ -355,6 +355,8 @@ class BudgetLedger:
             return ApproxDP(0.0, self.delta)
         total = self._total(parts)
         epsilon = total.epsilon_at(self.delta)
+        if not isinstance(total, ComposedDP):
+            epsilon = min(epsilon, loss_epsilon(total, self.delta))
         if self._bears(parts):
             epsilon = min(epsilon, self.epsilon)  # the inverse is rounded up
         return ApproxDP(epsilon, self.delta, adjacency=total.adjacency, unit=total.unit)

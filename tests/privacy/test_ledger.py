@@ -21,7 +21,15 @@ from sklearn.model_selection import GridSearchCV
 
 import skdp.privacy._ledger as ledger_module
 from skdp.exceptions import BudgetExceededError
-from skdp.privacy import ZCDP, ApproxDP, BudgetLedger, GaussianDP, compose, gaussian_mu
+from skdp.privacy import (
+    ZCDP,
+    ApproxDP,
+    BudgetLedger,
+    GaussianDP,
+    ShiftedGaussianDP,
+    compose,
+    gaussian_mu,
+)
 
 _script = Path(__file__).parents[2] / "benchmarks" / "ledger_stress.py"
 _spec = importlib.util.spec_from_file_location("ledger_stress", _script)
@@ -218,6 +226,18 @@ def test_charges_beyond_what_a_float_holds_are_refused_as_others_are(make, huge)
     ledger.charge(GaussianDP(0.1))
     with pytest.raises(BudgetExceededError, match="cannot bear this charge"):
         ledger.charge(huge)
+
+
+@pytest.mark.parametrize(
+    "first", [ShiftedGaussianDP(0.0667, ((0.0167, 2.0),)), ZCDP(0.01)], ids=["shifted", "zcdp"]
+)
+def test_what_is_spent_does_not_fall_with_a_further_charge(first):
+    # Alone, neither profile is convex; composed, both become so.
+    ledger = BudgetLedger(epsilon=2.0, delta=0.01)
+    ledger.charge(first)
+    spent = ledger.spent().epsilon
+    ledger.charge(ApproxDP(1e-6))
+    assert ledger.spent().epsilon >= spent * (1 - 1e-6)
 
 
 def test_a_budget_beyond_what_an_exponential_holds_is_spent_like_others():
