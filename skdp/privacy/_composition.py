@@ -16,6 +16,8 @@ from skdp.privacy._mutual_information import MutualInformationPrivacy
 
 __all__ = ["ComposedDP", "compose"]
 
+_LARGEST = 500.0  # epsilon of one part whose exponential is far from an overflow
+
 
 def _transform_error(parts):
     """Error of the Fourier transform behind convolution, absolute in delta."""
@@ -76,17 +78,15 @@ class ComposedDP(Guarantee):
             if any(math.isinf(epsilon) for epsilon, _ in pure):
                 return math.inf
             return float(sum(k * _decimal(epsilon) for epsilon, k in pure))
-        error = _transform_error(self.parts)
-        law = _loss_law(self.parts) if delta > 2 * error else None
-        exact = math.inf if law is None else law.epsilon_at(delta - error)
+        exact = loss_epsilon(self, delta)
         if math.isfinite(exact) and self._simple_profile(np.array(exact)) > delta:
             return exact
         return min(exact, _smallest(lambda epsilon: self._simple_profile(epsilon) <= delta))
 
     def to_zcdp(self):
         """Convert where each part converts: the rhos add up."""
-        rho = math.fsum(k * g.to_zcdp().rho for g, k in self.parts)
-        return ZCDP(rho, **self._context())
+        rho = sum(k * g.to_zcdp().rho for g, k in self.parts) * (1 + 1e-15 * len(self.parts))
+        return ZCDP(rho, **self._context()) if math.isfinite(rho) else super().to_zcdp()
 
     def to_replace_one(self):
         """Convert where each part converts."""
@@ -112,7 +112,21 @@ def loss_delta(total, epsilon, *, beside=0.0):
         return math.inf
     if beside == 0.0:
         return float(law.delta_at(np.array(epsilon))) + _transform_error(parts)
+    if beside >= _LARGEST:
+        return math.inf
     return law.delta_beside(beside, epsilon) + _transform_error(parts)
+
+
+def loss_epsilon(total, delta):
+    """Epsilon at ``delta`` by the loss distribution alone, and infinity where there is none.
+
+    Of a single release it may be less than the release says: what it says need not be convex.
+    """
+    total = _unwrapped(total)
+    parts = total.parts if isinstance(total, ComposedDP) else ((_bare(total), 1),)
+    error = _transform_error(parts)
+    law = _loss_law(parts) if delta > 2 * error else None
+    return math.inf if law is None else float(law.epsilon_at(delta - error))
 
 
 def sum_bound(total, epsilon):
@@ -198,7 +212,7 @@ def _counter(pairs):
 def _merged(guarantees):
     """Count equal parts; all Gaussian parts become one, and all zCDP ones."""
     counts: Counter[Guarantee] = Counter()
-    mu_squared: list[float] = []
+    mus: list[float] = []
     rhos: list[float] = []
 
     def add(guarantee, count):
@@ -210,8 +224,7 @@ def _merged(guarantees):
         elif isinstance(guarantee, ApproxDP) and guarantee.refined is not None:
             add(guarantee.refined, count)
         elif isinstance(guarantee, GaussianDP):
-            if guarantee.mu > 0.0:
-                mu_squared.append(max(count * guarantee.mu**2, 1e-300))
+            mus.append(math.sqrt(count) * guarantee.mu)
         elif isinstance(guarantee, ZCDP):
             rhos.append(count * guarantee.rho)
         else:
@@ -221,8 +234,8 @@ def _merged(guarantees):
         add(guarantee, count)
     adjacency = next(iter(guarantees)).adjacency
     parts = [(g, k) for g, k in counts.items() if g.delta_at(0.0) > 0.0]
-    if mu_squared:
-        mu = math.sqrt(math.fsum(mu_squared)) * (1 + 1e-15)
+    mu = math.hypot(*mus) * (1 + 1e-15)
+    if mu > 0.0:
         parts.append((GaussianDP(mu, adjacency=adjacency), 1))
     if sum(rhos) > 0.0:
         parts.append((ZCDP(math.fsum(rhos) * (1 + 1e-15), adjacency=adjacency), 1))
@@ -268,7 +281,7 @@ def _basic(parts, epsilon):
 def _loss_law(parts):
     """Law of the privacy loss of the composition, rounded up; None if it is out of reach."""
     total = math.fsum(_size(g) * math.sqrt(k) for g, k in parts)
-    if not (total > 1e-9 and max(_size(g) for g, _ in parts) < 500.0):
+    if not (total > 1e-9 and max(_size(g) for g, _ in parts) < _LARGEST):
         return None
     # Powers of two: the laws of the parts serve for many compositions.
     interval = 2.0 ** math.floor(math.log2(max(min(1e-3, total / 1e4), total / 1e5, 1e-9)))

@@ -286,8 +286,9 @@ class ApproxDP(Guarantee):
         """Convert: through ``refined``, or epsilon^2/2 for pure DP (Bun and Steinke 2016)."""
         if self.refined is not None:
             return self.refined.to_zcdp()
-        if self.delta == 0.0:
-            return ZCDP(self.epsilon**2 / 2, **self._context())
+        rho = self.epsilon * self.epsilon / 2
+        if self.delta == 0.0 and math.isfinite(rho):
+            return ZCDP(rho, **self._context())
         return super().to_zcdp()
 
     def to_gdp(self):
@@ -356,7 +357,8 @@ class GaussianDP(Guarantee):
 
     def to_zcdp(self):
         """Convert exactly: rho = mu^2/2."""
-        return ZCDP(self.mu**2 / 2, **self._context())
+        rho = self.mu * self.mu / 2
+        return ZCDP(rho, **self._context()) if math.isfinite(rho) else super().to_zcdp()
 
     def to_gdp(self):
         """Return itself."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from skdp._validation import positive, probability
 from skdp.exceptions import BudgetExceededError, NoConversionError, StaleStreamError
 from skdp.privacy import _ledger_file as file
-from skdp.privacy._composition import ComposedDP, compose, loss_delta, sum_bound
+from skdp.privacy._composition import ComposedDP, compose, loss_delta, loss_epsilon, sum_bound
 from skdp.privacy._guarantees import ApproxDP, Guarantee
 
 __all__ = ["BudgetLedger", "LedgerRecord"]
@@ -165,7 +165,7 @@ class BudgetLedger:
             Random name of the stream.
 
         version : str, int or tuple of these
-            Where the stream stands after the coming release.
+            Where the stream stands after the coming release, unlike all before.
 
         continues : str, int or tuple of these, default=None
             Version that the coming release continues. None begins the stream.
@@ -221,13 +221,20 @@ class BudgetLedger:
         def write(db):
             book = self._read(db)
             is_accepted = self._accepts(book, guarantee, stream, continues)
+            if stream is not None and file.has_version(db, stream, row["version"]):
+                raise ValueError(
+                    "version must be one that the stream never had: copies that stood there "
+                    f"could go on once more; got {version!r}."
+                )
             if is_accepted:
                 file.append(db, book, **row)
+                book = file.read(db, book)
             return is_accepted, book
 
         is_accepted, book = self._run(write, "IMMEDIATE")
         if not is_accepted:
             raise self._refusal(book, guarantee)
+        self._place.book = book  # an older copy of the file would be noticed from here on
 
     def _prepare(self, guarantee, stream):
         """Compose before the file is locked: there it is known, if nobody charged meanwhile."""
@@ -280,12 +287,12 @@ class BudgetLedger:
 
     def history(self):
         """List all charges as `LedgerRecord`, oldest first."""
-        self._place.book = None  # so that all digests are compared
         return self._records()[1]
 
     def _records(self, newest=None):
         def look(db):
-            return self._read(db), file.rows(db, newest)
+            # To list all is to compare all digests.
+            return self._read(db, anew=newest is None), file.rows(db, newest)
 
         book, rows = self._run(look)
         latest = dict(book.streams)
@@ -324,8 +331,8 @@ class BudgetLedger:
     def _current(self):
         return _parts(self._run(self._read), self.delta)
 
-    def _read(self, db):
-        book = file.read(db, self._place.book)
+    def _read(self, db, anew=False):
+        book = file.read(db, self._place.book, anew=anew)
         self._place.book = book
         return book
 
@@ -348,6 +355,8 @@ class BudgetLedger:
             return ApproxDP(0.0, self.delta)
         total = self._total(parts)
         epsilon = total.epsilon_at(self.delta)
+        if not isinstance(total, ComposedDP):
+            epsilon = min(epsilon, loss_epsilon(total, self.delta))
         if self._bears(parts):
             epsilon = min(epsilon, self.epsilon)  # the inverse is rounded up
         return ApproxDP(epsilon, self.delta, adjacency=total.adjacency, unit=total.unit)
@@ -564,4 +573,16 @@ def _check_neighbours(counted, guarantee):
 
 def _covers(new, old):
     """Whether the profile is nowhere lower, up to the rounding of compositions."""
-    return all(new.delta_at(e) >= old.delta_at(e) * 0.999 - 1e-9 for e in (0.0, 0.1, 1.0, 4.0))
+    rho, before = _rho(new), _rho(old)
+    if rho is not None and before is not None and rho < before * (1 - 1e-9):
+        return False
+    far = [old.epsilon_at(delta) for delta in (0.1, 1e-3, 1e-6, 1e-9)]
+    places = (0.0, 0.1, 1.0, 4.0, *(e * share for e in far if e < math.inf for share in (0.5, 1)))
+    return all(new.delta_at(e) >= old.delta_at(e) * 0.999 - 1e-9 for e in places)
+
+
+def _rho(guarantee):
+    try:
+        return guarantee.to_zcdp().rho
+    except NoConversionError:
+        return None

@@ -39,6 +39,9 @@ _SECOND = (
     "ALTER TABLE charge ADD COLUMN stream TEXT",
     "ALTER TABLE charge ADD COLUMN version TEXT",
     "ALTER TABLE charge ADD COLUMN digest BLOB",
+    # Processes that opened the file before it was migrated go on as if it were of format 1.
+    "CREATE TRIGGER charge_has_digest BEFORE INSERT ON charge WHEN NEW.digest IS NULL "
+    "BEGIN SELECT RAISE(ABORT, 'it was migrated, open it with a newer version of skdp'); END",
     f"PRAGMA user_version = {_FORMAT}",
 )
 _ROWS = {
@@ -320,19 +323,29 @@ class Book:
     streams: tuple[tuple[str, tuple[str, str]], ...] = ()  # token: version, body
 
 
-def read(db, known=None):
-    """Return the `Book` of the file; what ``known`` holds already is not read again."""
+def read(db, known=None, *, anew=False):
+    """Return the `Book` of the file; what ``known`` holds already is not read again.
+
+    With ``anew`` it is, but what the file holds must go on from ``known`` all the same: it does
+    not if an older copy of the file was put in its place.
+    """
     start = _start(db)
-    if known is None or known.start != start or not _still_holds(db, known):
-        known = Book(start, digest=start)
+    seen = known if known is not None and known.start == start else Book(start, digest=start)
     issued = db.execute("SELECT COALESCE(MAX(seq), 0) FROM sqlite_sequence").fetchone()[0]
     n_rows = db.execute("SELECT COUNT(*) FROM charge").fetchone()[0]
     # Numbers are given out once and for all, so a gap is a charge that somebody removed.
     if n_rows != issued:
         raise ValueError(f"The ledger is damaged: it lacks some of its {issued} charges.")
+    version = _pragma(db, "user_version")
+    known = seen
+    if anew or version == 1:  # without digests; it is written soon
+        known = Book(start, digest=start)
+    elif not _still_holds(db, seen):
+        raise ValueError(_not_the_same(seen))
+    if issued < seen.last:
+        raise ValueError(_not_the_same(seen))
     if issued == known.last:
         return known
-    version = _pragma(db, "user_version")
     plain, increments = Counter(dict(known.plain)), Counter(dict(known.increments))
     streams, digest, last = dict(known.streams), known.digest, known.last
     for row in _select(db, version, known.last):
@@ -340,6 +353,8 @@ def read(db, known=None):
         digest = _digest(digest, row)
         if version > 1 and digest != row[8]:
             raise ValueError(f"The ledger is damaged: charge {last} or one before it was edited.")
+        if last == seen.last and digest != seen.digest:
+            raise ValueError(_not_the_same(seen))
         if stream is None:
             plain[body] += 1
         elif stream == INCREMENT:
@@ -392,10 +407,23 @@ def _digest(before, row):
 def _still_holds(db, known):
     if known.last == 0:
         return True
-    if _pragma(db, "user_version") == 1:
-        return False  # without digests all is read, and it is written soon
     row = db.execute("SELECT digest FROM charge WHERE id = ?", (known.last,)).fetchone()
     return row == (known.digest,)
+
+
+def _not_the_same(seen):
+    return (
+        f"The ledger is not what it was at charge {seen.last}: an older copy of the file, or an "
+        "edited one, has taken its place. What was charged since is lost in it; put the file back."
+    )
+
+
+def has_version(db, stream, version):
+    """Whether a stream has had a version, now or before."""
+    if _pragma(db, "user_version") == 1:
+        return False
+    query = "SELECT 1 FROM charge WHERE stream = ? AND version = ?"
+    return db.execute(query, (stream, version)).fetchone() is not None
 
 
 def _select(db, version, after):

@@ -90,7 +90,7 @@ def part_law(guarantee, interval, size):
 
 def _odds_gap(low, high, interval):
     """``exp(high) - exp(low)`` of grid points."""
-    return np.exp(interval * low) * np.expm1(interval * (high - low))
+    return np.exp(interval * high) * -np.expm1(interval * (low - high))
 
 
 def _point_law(point, interval):
@@ -99,12 +99,11 @@ def _point_law(point, interval):
     high = max(1, math.ceil(point.epsilon / interval))
     low = high - 1
     at_low = float(bare._profile(np.array(interval * low)))
-    line = -(1.0 - point.delta) / (1.0 + math.exp(point.epsilon))
-    between = (point.delta - at_low) / float(_odds_gap(low, high, interval))
-    mass = [-between * math.exp(interval * high)]
-    index = [high]
+    above = (at_low - point.delta) / -math.expm1(-interval)
+    mass, index = [above], [high]
     if low > 0:
-        mass.append(max(0.0, (between - line) * math.exp(interval * low)))
+        line = math.exp(interval * low - point.epsilon) / (1.0 + math.exp(-point.epsilon))
+        mass.append(max(0.0, (1.0 - point.delta) * line - above * math.exp(-interval)))
         index.append(low)
     return PartLaw(np.array(index), np.array(mass), point.delta, interval)
 
@@ -199,7 +198,8 @@ def loss_law(parts, interval):
     with np.errstate(invalid="ignore"):
         cumulants = counts @ moments
         tops = (cumulants - math.log(_TAIL)) / _TILTS
-    top = np.min(tops[np.isfinite(tops)], initial=math.inf)
+    # Below 0 where next to all mass is infinite.
+    top = max(0.0, np.min(tops[np.isfinite(tops)], initial=math.inf))
     if not top / interval < _LONGEST / 2:
         return None
     above = math.ceil(top / interval) + 2
@@ -208,11 +208,27 @@ def loss_law(parts, interval):
     log_transform = _sum_of_logs(parts, interval, n)
     masses = irfft(np.exp(log_transform), n)[: n // 2]
     mass = np.cumsum(masses[:0:-1])[::-1]
-    losses = np.minimum(interval * np.arange(n // 2), 700.0)  # beyond, rounded up
-    odds = np.cumsum((masses * np.exp(-losses))[:0:-1])[::-1] * np.exp(losses[:-1])
+    odds = _odds(masses[1:], interval)
     with np.errstate(divide="ignore"):
         infinite = -float(np.expm1(counts @ np.log1p([-law.infinite for law, _ in laws])))
     return LossLaw(np.append(mass, 0.0), np.append(odds, 0.0), infinite, interval)
+
+
+def _odds(masses, interval):
+    """Sum over what lies above each grid point of ``exp(the point - loss)``.
+
+    Piece by piece, within which exponentials neither overflow nor vanish.
+    """
+    odds = np.empty_like(masses)
+    width, above = max(1, int(500.0 / interval)), 0.0
+    for stop in range(len(masses), 0, -width):
+        piece = masses[max(0, stop - width) : stop]
+        losses = interval * np.arange(1, len(piece) + 1)
+        sums = np.cumsum((piece * np.exp(-losses))[::-1])[::-1]
+        sums += math.exp(-losses[-1]) * above
+        odds[stop - len(piece) : stop] = sums * np.exp(losses - interval)
+        above = odds[stop - len(piece)]
+    return odds
 
 
 @lru_cache(maxsize=4096)

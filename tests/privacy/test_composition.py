@@ -206,7 +206,7 @@ def test_the_error_of_the_transform_is_covered_however_many_the_parts(repetition
     ("mu", "count"), [(0.1, 100), (0.02, 30), (0.3, 10), (2.0, 3), (0.001, 5000)]
 )
 def test_loss_distributions_cost_gaussians_next_to_nothing(mu, count):
-    # `compose` would use the closed form; here the parts go through the accountant.
+    # `compose` would use the closed form; here the parts go through their laws of the loss.
     composed = ComposedDP(((GaussianDP(mu), count),))
     exact = GaussianDP(mu * math.sqrt(count))
     for delta in (1e-2, 1e-5, 1e-8):
@@ -229,7 +229,7 @@ def test_tiny_deltas_are_safe_and_not_absurd(delta):
     assert true * (1 - 1e-9) <= composed.delta_at(alone) <= 1.1 * true + 2e-12
 
 
-def test_points_with_tiny_deltas_do_not_need_the_accountant():
+def test_points_with_tiny_deltas_do_not_need_laws_of_the_loss():
     composed = compose([ApproxDP(0.3, 1e-60), ApproxDP(0.2, 1e-50)])
     assert_allclose(composed.epsilon_at(1.01e-50), 0.5, rtol=1e-6)
     assert composed.epsilon_at(0.9e-50) == math.inf
@@ -255,6 +255,39 @@ def test_extreme_budgets_compose_without_a_warning(parts):
     assert composed.delta_at(epsilon) <= 1e-5 * (1 + 1e-9)
     for far in (700.0, 1e3, 1e5, math.inf):
         assert 0 <= composed.delta_at(far) <= 1
+
+
+@pytest.mark.parametrize(
+    "points",
+    [[(400.0, 1e-6, 2)], [(400.0, 0.0, 1), (399.0, 1e-6, 1)], [(2.0, 1e-12, 408)]],
+    ids=["two", "unlike", "many"],
+)
+def test_losses_beyond_what_an_exponential_holds_are_not_forgotten(points):
+    composed = ComposedDP(tuple((ApproxDP(e, d), count) for e, d, count in points))
+    for epsilon in (650.0, 699.0, 701.0, 750.0, 790.0, 798.0):
+        true = exact_delta(epsilon, points)
+        assert true * (1 - 1e-9) <= composed.delta_at(epsilon) <= true * (1 + 1e-3) + 1e-11
+    for delta in (1e-2, 1e-5):
+        assert exact_delta(composed.epsilon_at(delta), points) <= delta * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("delta", [0.01, 0.5])
+def test_what_gives_all_away_for_certain_promises_nothing(delta):
+    composed = compose({ApproxDP(0.001, delta): 10_000, ApproxDP(0.1): 3})
+    assert composed.delta_at(0.5) == 1.0
+    assert composed.epsilon_at(0.5) == math.inf
+
+
+@pytest.mark.parametrize(
+    "part",
+    [ApproxDP(1e200), ApproxDP(1e200, 1e-9), GaussianDP(1e200), ShiftedGaussianDP(490.0, ())],
+    ids=str,
+)
+def test_absurd_parts_promise_nothing_and_do_not_fail(part):
+    for other in (ApproxDP(0.1), GaussianDP(0.1), ShiftedGaussianDP(450.0, ((1.0, 2.0),))):
+        composed = compose({part: 2, other: 1})
+        assert composed.delta_at(1.0) == 1.0
+        assert composed.epsilon_at(1e-5) >= part.epsilon_at(1e-5)
 
 
 @pytest.mark.parametrize("scale", [0.003, 0.05])
@@ -403,7 +436,7 @@ def test_fifty_small_fits_cost_much_less_than_the_sum(fit):
 
 
 def test_a_thousand_tiny_points_cost_less_than_the_sum():
-    # The loss of each is far below the usual grid of the accountant.
+    # The loss of each is far below the usual grid.
     epsilon = compose([ApproxDP(1e-5, 1e-12)] * 1000).epsilon_at(1e-6)
     assert 1e-5 * math.sqrt(1000) < epsilon < 0.2 * 1e-2
 

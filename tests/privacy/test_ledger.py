@@ -21,7 +21,15 @@ from sklearn.model_selection import GridSearchCV
 
 import skdp.privacy._ledger as ledger_module
 from skdp.exceptions import BudgetExceededError
-from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP, compose, gaussian_mu
+from skdp.privacy import (
+    ZCDP,
+    ApproxDP,
+    BudgetLedger,
+    GaussianDP,
+    ShiftedGaussianDP,
+    compose,
+    gaussian_mu,
+)
 
 _script = Path(__file__).parents[2] / "benchmarks" / "ledger_stress.py"
 _spec = importlib.util.spec_from_file_location("ledger_stress", _script)
@@ -208,6 +216,36 @@ def test_numbers_that_are_no_guarantee_are_refused(make, value):
 def test_a_bare_number_is_no_guarantee(make, wrong):
     with pytest.raises(TypeError, match="must be a Guarantee"):
         make(1.0).charge(wrong)
+
+
+@pytest.mark.parametrize(
+    "huge", [ApproxDP(1e3), ApproxDP(1e300), GaussianDP(1e300), ZCDP(1e300)], ids=str
+)
+def test_charges_beyond_what_a_float_holds_are_refused_as_others_are(make, huge):
+    ledger = make(2.0, 1e-6)
+    ledger.charge(GaussianDP(0.1))
+    with pytest.raises(BudgetExceededError, match="cannot bear this charge"):
+        ledger.charge(huge)
+
+
+@pytest.mark.parametrize(
+    "first", [ShiftedGaussianDP(0.0667, ((0.0167, 2.0),)), ZCDP(0.01)], ids=["shifted", "zcdp"]
+)
+def test_what_is_spent_does_not_fall_with_a_further_charge(first):
+    # Alone, neither profile is convex; composed, both become so.
+    ledger = BudgetLedger(epsilon=2.0, delta=0.01)
+    ledger.charge(first)
+    spent = ledger.spent().epsilon
+    ledger.charge(ApproxDP(1e-6))
+    assert ledger.spent().epsilon >= spent * (1 - 1e-6)
+
+
+def test_a_budget_beyond_what_an_exponential_holds_is_spent_like_others():
+    ledger = BudgetLedger(epsilon=2000.0, delta=1e-6)
+    ledger.charge(GaussianDP(0.1))
+    ledger.charge(ApproxDP(1000.0))
+    assert 1000.0 < ledger.spent().epsilon < 1001.0
+    ledger.charge(ledger.remaining())
 
 
 def test_a_profile_that_is_no_number_refuses(monkeypatch):
@@ -422,7 +460,10 @@ def test_a_journal_left_by_a_crash_is_rolled_back(path, tmp_path):
     db.execute("BEGIN IMMEDIATE")
     for k in range(2000):
         row = (f"half {k}", 1, 0)
-        db.execute("INSERT INTO charge (time, label, guarantee, pid) VALUES ('now', ?, ?, ?)", row)
+        db.execute(
+            "INSERT INTO charge (time, label, guarantee, pid, digest) VALUES (?, ?, ?, ?, ?)",
+            ("now", *row, b""),
+        )
     shutil.copy(f"{path}-journal", f"{crashed}-journal")
     shutil.copy(path, crashed)
     db.rollback()

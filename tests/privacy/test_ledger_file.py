@@ -3,6 +3,7 @@
 import copy
 import os
 import pickle
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -160,6 +161,37 @@ def test_a_removed_step_of_a_stream_is_noticed(path, number):
         ledger.charge(ApproxDP(0.1))
 
 
+@pytest.mark.parametrize("use", ["spent", "history", "charge", "another handle"])
+def test_an_older_copy_in_its_place_is_noticed(path, tmp_path, use):
+    ledger = BudgetLedger(path, 1.0)
+    ledger.charge(ApproxDP(0.3))
+    shutil.copy(path, tmp_path / "older")
+    ledger.charge(ApproxDP(0.6))
+    shutil.copy(tmp_path / "older", path)
+    with pytest.raises(ValueError, match="an older copy of the file, or an edited one"):
+        if use == "charge":
+            ledger.charge(ApproxDP(0.7))
+        elif use == "another handle":
+            BudgetLedger(path).spent()
+        else:
+            getattr(ledger, use)()
+    with sqlite3.connect(path) as db:
+        assert db.execute("SELECT COUNT(*) FROM charge").fetchone() == (1,)
+    db.close()
+
+
+def test_a_copy_that_went_on_in_its_place_is_noticed(path, tmp_path):
+    ledger = BudgetLedger(path, 1.0)
+    shutil.copy(path, tmp_path / "copy")
+    ledger.charge(ApproxDP(0.6))
+    elsewhere = BudgetLedger(tmp_path / "copy")
+    for _ in range(3):
+        elsewhere.charge(ApproxDP(0.1))
+    shutil.copy(tmp_path / "copy", path)
+    with pytest.raises(ValueError, match="an older copy of the file, or an edited one"):
+        ledger.charge(ApproxDP(0.3))
+
+
 def test_charges_of_other_processes_are_read_on(path):
     ledger = BudgetLedger(path, 1.0)
     ledger.charge(ApproxDP(0.1))
@@ -225,6 +257,21 @@ def test_a_file_of_format_1_is_read_as_it_is_and_migrates_at_the_first_charge(pa
     assert (new.id, new.label) == (6, "new")
     assert ledger.spent() == spent
     assert ledger.identity == "key"
+
+
+def test_an_older_process_that_still_has_the_file_cannot_write_after_the_migration(path):
+    first_format(path, (2.0, 1e-6), [(ApproxDP(0.1), "fit")])
+    ledger = BudgetLedger(path)
+    ledger.charge(ApproxDP(0.2))
+    older = sqlite3.connect(path)
+    with pytest.raises(sqlite3.IntegrityError, match="open it with a newer version of skdp"):
+        older.execute(
+            "INSERT INTO charge (time, label, guarantee, pid) "
+            "VALUES ('2026-01-01T00:00:00+00:00', '', 1, 1)"
+        )
+    older.close()
+    ledger.charge(ApproxDP(0.3))
+    assert len(ledger.history()) == 3
 
 
 @pytest.mark.parametrize("is_migrated", [False, True])

@@ -82,6 +82,35 @@ def test_a_stream_cannot_get_cheaper(make):
 # Copies
 
 
+def test_a_stream_cannot_get_cheaper_where_its_profile_is_flat(make):
+    # Far below 20, a release of 12 is told from one of 20 by a hair.
+    ledger = make(30.0, 1e-6)
+    ledger.charge_stream(ApproxDP(20.0), stream="a", version=1)
+    with pytest.raises(ValueError, match="does not get smaller"):
+        ledger.charge_stream(ApproxDP(12.0), stream="a", version=2, continues=1)
+
+
+@pytest.mark.parametrize("kind", [ApproxDP, GaussianDP])
+def test_a_stream_cannot_get_cheaper_little_by_little(make, kind):
+    ledger = make(30.0, 1e-6)
+    ledger.charge_stream(kind(1.0), stream="a", version=1)
+    with pytest.raises(ValueError, match="does not get smaller"):
+        ledger.charge_stream(kind(0.9995), stream="a", version=2, continues=1)
+
+
+def test_a_version_comes_once(make):
+    # With the version back, copies that stood there could go on.
+    ledger = make(3.0)
+    ledger.charge_stream(ApproxDP(1.0), stream="a", version="x")
+    ledger.charge_stream(ApproxDP(1.0), stream="a", version="y", continues="x")
+    before = contents(ledger)
+    for old in ("x", "y"):
+        with pytest.raises(ValueError, match="version must be one that the stream never had"):
+            ledger.charge_stream(ApproxDP(1.0), stream="a", version=old, continues="y")
+    assert contents(ledger) == before
+    ledger.charge_stream(ApproxDP(1.0), stream="b", version="x")
+
+
 @pytest.mark.parametrize(
     ("stream", "continues"), [("a", None), ("a", 2), ("a", "1"), ("b", 1)], ids=str
 )
