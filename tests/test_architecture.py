@@ -1,6 +1,7 @@
 """The package keeps its shape: read from the source, nothing is imported."""
 
 import ast
+import importlib.util
 import re
 from pathlib import Path
 
@@ -259,3 +260,33 @@ def test_what_the_roof_offers_is_in_the_api_reference():
     listed = {entry.split(".")[-1] for entry in reference}
     assert "show_versions" in names
     assert set(names) - modules - {"__version__"} <= listed
+
+
+@pytest.fixture(scope="module")
+def house():
+    """doc/house.py, which draws the floors."""
+    spec = importlib.util.spec_from_file_location("house", ROOT / "doc" / "house.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_architecture_page_has_the_floors_of_this_file_and_modules_that_exist(house):
+    there = {path.name.removesuffix(".py") for path in PACKAGE.iterdir()}
+    floors = [(number, names & there) for number, names in enumerate(FLOORS)]
+    floors = [(number, names) for number, names in floors if names]
+    listed = [(int(title.split(".")[0]), set(names)) for title, names in house.floors()]
+    assert listed == floors[::-1]
+
+
+def test_the_picture_of_the_house_is_drawn_from_the_page(house):
+    drawn = house.PICTURE.read_text(encoding="utf-8")
+    assert drawn == house.drawing(), "python doc/house.py draws it anew"
+
+
+def test_the_contributing_page_lists_the_stages_of_ci():
+    page = (ROOT / "doc" / "contributing.rst").read_text(encoding="utf-8")
+    table = page.split("\nGates\n")[1].split("\nStyle\n")[0]
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    stages = re.findall(r'^stage "([^"]+)"', script, flags=re.MULTILINE)[:-1]  # "all passed"
+    assert re.findall(r"^   \* - (.+)", table, flags=re.MULTILINE)[1:] == stages
