@@ -1,5 +1,94 @@
-"""Differential privacy for scikit-learn."""
+"""Differential privacy for scikit-learn.
+
+Nothing but this file is loaded by ``import skdp``: packages and estimators are when they are
+first asked for.
+"""
+
+import importlib
+
+TYPE_CHECKING = False  # type checkers know the name; `typing` would take longer than the rest
+if TYPE_CHECKING:
+    from skdp import (
+        datasets,
+        distributed,
+        engines,
+        exceptions,
+        features,
+        kernel,
+        linear_model,
+        local,
+        losses,
+        mechanisms,
+        preprocessing,
+        privacy,
+        solvers,
+        theory,
+        topology,
+    )
+    from skdp._show_versions import show_versions
+    from skdp.distributed import DistributedDPClassifier
+    from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
+    from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
+    from skdp.preprocessing import BoundedScaler, RowNormClipper
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["__version__"]
+__all__ = [
+    "BoundedScaler",
+    "DPKernelRidge",
+    "DPLinearSVC",
+    "DPLogisticRegression",
+    "DPOnlineKernelRegressor",
+    "DistributedDPClassifier",
+    "MIPrivateSGDRegressor",
+    "ReleasedKernelRegressor",
+    "RowNormClipper",
+    "__version__",
+    "datasets",
+    "distributed",
+    "engines",
+    "exceptions",
+    "features",
+    "kernel",
+    "linear_model",
+    "local",
+    "losses",
+    "mechanisms",
+    "preprocessing",
+    "privacy",
+    "show_versions",
+    "solvers",
+    "theory",
+    "topology",
+]
+
+# What is a name here, too, and the module that it comes from.
+_HOMES = {
+    "BoundedScaler": "preprocessing",
+    "DPKernelRidge": "kernel",
+    "DPLinearSVC": "linear_model",
+    "DPLogisticRegression": "linear_model",
+    "DPOnlineKernelRegressor": "kernel",
+    "DistributedDPClassifier": "distributed",
+    "MIPrivateSGDRegressor": "linear_model",
+    "ReleasedKernelRegressor": "kernel",
+    "RowNormClipper": "preprocessing",
+    "show_versions": "_show_versions",
+}
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+# Type checkers read the imports above. To them this function would promise any name at all.
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name not in _HOMES:
+            return importlib.import_module(f"{__name__}.{name}")
+        value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value

@@ -1,6 +1,7 @@
 """The package keeps its shape: read from the source, nothing is imported."""
 
 import ast
+import importlib.util
 import re
 from pathlib import Path
 
@@ -18,7 +19,7 @@ FLOORS = [
     {"engines", "_fitting", "_streams"},
     {"local"},
     {"linear_model", "kernel", "distributed"},
-    {"model_selection", "preprocessing", "datasets", "audit", "inspection"},
+    {"model_selection", "preprocessing", "datasets", "audit", "inspection", "_show_versions"},
 ]
 FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 # One public module a paper or a family of algorithms; elsewhere code lives in `_name.py` and the
@@ -64,6 +65,13 @@ def string_list(tree):
             except ValueError:
                 return None
     return None
+
+
+def for_type_checkers(tree):
+    """Statements of the body that only type checkers read."""
+    for node in tree.body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            yield from node.body
 
 
 def bound_names(tree):
@@ -114,9 +122,18 @@ def private_uses(tree):
 def test_module_stands_on_a_floor_and_imports_only_from_lower_ones(path):
     here = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
     if here == "__init__":
-        return  # the roof may see everything
+        return  # the roof names everything and imports nothing: the next test
     assert here in FLOOR_OF, f"give {here} a floor in {Path(__file__).name}"
     assert not list(upward_imports(parse(path), here))
+
+
+def test_the_roof_loads_nothing_and_names_what_users_would_import():
+    tree = parse(PACKAGE / "__init__.py")
+    named = [name for _, name in imports(ast.Module(list(for_type_checkers(tree)), []))]
+    assert sorted(name for _, name in imports(tree)) == sorted(["importlib", *named])
+    assert all(name.startswith("skdp.") for name in named)
+    private = [name for name in named if any(map(is_private, name.split(".")))]
+    assert private == ["skdp._show_versions.show_versions"]
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
@@ -140,7 +157,10 @@ def test_public_names_are_listed_as_strings(path):
     assert all(isinstance(name, str) for name in names)
     assert len(set(names)) == len(names)
     submodules = {other.stem for other in path.parent.iterdir() if path.name == "__init__.py"}
-    assert set(names) <= set(bound_names(tree)) | submodules
+    bound = set(bound_names(tree)) | submodules
+    if path == PACKAGE / "__init__.py":  # what is loaded late is imported for type checkers
+        bound.update(bound_names(ast.Module(list(for_type_checkers(tree)), [])))
+    assert set(names) <= bound
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
@@ -231,3 +251,42 @@ def test_what_users_import_is_in_the_api_reference(package):
     reference = (ROOT / "doc" / "api.rst").read_text(encoding="utf-8").split()
     missing = [name for name in names or [] if f"{package}.{name}" not in reference]
     assert not [name for name in missing if not name.isupper()]
+
+
+def test_what_the_roof_offers_is_in_the_api_reference():
+    names = string_list(parse(PACKAGE / "__init__.py"))
+    modules = {path.name.removesuffix(".py") for path in PACKAGE.iterdir()}
+    reference = (ROOT / "doc" / "api.rst").read_text(encoding="utf-8").split()
+    listed = {entry.split(".")[-1] for entry in reference}
+    assert "show_versions" in names
+    assert set(names) - modules - {"__version__"} <= listed
+
+
+@pytest.fixture(scope="module")
+def house():
+    """doc/house.py, which draws the floors."""
+    spec = importlib.util.spec_from_file_location("house", ROOT / "doc" / "house.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_architecture_page_has_the_floors_of_this_file_and_modules_that_exist(house):
+    there = {path.name.removesuffix(".py") for path in PACKAGE.iterdir()}
+    floors = [(number, names & there) for number, names in enumerate(FLOORS)]
+    floors = [(number, names) for number, names in floors if names]
+    listed = [(int(title.split(".")[0]), set(names)) for title, names in house.floors()]
+    assert listed == floors[::-1]
+
+
+def test_the_picture_of_the_house_is_drawn_from_the_page(house):
+    drawn = house.PICTURE.read_text(encoding="utf-8")
+    assert drawn == house.drawing(), "python doc/house.py draws it anew"
+
+
+def test_the_contributing_page_lists_the_stages_of_ci():
+    page = (ROOT / "doc" / "contributing.rst").read_text(encoding="utf-8")
+    table = page.split("\nGates\n")[1].split("\nStyle\n")[0]
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    stages = re.findall(r'^stage "([^"]+)"', script, flags=re.MULTILINE)[:-1]  # "all passed"
+    assert re.findall(r"^   \* - (.+)", table, flags=re.MULTILINE)[1:] == stages

@@ -1,18 +1,23 @@
 """What README and pyproject.toml say of the project."""
 
 import importlib.util
+import json
 import re
 import shlex
 import tomllib
+from importlib import resources
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from skdp import DPLogisticRegression
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT, DEV = PYPROJECT["project"], PYPROJECT["dependency-groups"]["dev"]
 EXTRAS = PROJECT["optional-dependencies"]
 
 
@@ -50,6 +55,43 @@ def test_each_dependency_has_one_lower_bound():
         if not requirement.startswith("skdp["):
             name, bound = re.fullmatch(r"([\w.-]+)>=([\d.]+)(?:[,; ].*)?", requirement).groups()
             assert bounds.setdefault(name, bound) == bound
+
+
+def test_the_urls_of_the_project_are_those_that_the_html_views_link_to():
+    assert set(PROJECT["urls"]) >= {"Documentation", "Changelog"}
+    pages = PROJECT["urls"]["Documentation"]
+    assert DPLogisticRegression()._doc_link_template.startswith(f"{pages}/en/latest/api/")
+    assert PROJECT["urls"]["Changelog"] == f"{pages}/en/latest/changelog.html"
+
+
+# The wheel's tests run away from the checkout, and so do not have what only developers need.
+needs_checkout = pytest.mark.skipif(
+    not (ROOT / ".ci").exists(), reason="only where the whole checkout is"
+)
+
+
+@needs_checkout
+def test_the_workflow_runs_everything_on_each_python_of_the_classifiers():
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    versions = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
+    assert json.loads(re.search(r"python: (\[.*\])", workflow)[1]) == versions
+    assert "run: bash .ci/run\n" in workflow
+    assert re.findall(r"permissions:\n((?:  .*\n)+)", workflow) == ["  contents: read\n"]
+
+
+@needs_checkout
+def test_the_hooks_check_and_format_by_one_pinned_version_that_the_project_allows():
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    assert re.findall(r"- id: (\S+)", hooks) == ["ruff-check", "ruff-format"]
+    (pinned,) = re.findall(r"rev: v(\d+\.\d+\.\d+)\n", hooks)
+    (least,) = (name for name in DEV if name.startswith("ruff"))
+    numbers = [tuple(map(int, text.split("."))) for text in (least.split(">=")[1], pinned)]
+    assert numbers == sorted(numbers)
+
+
+def test_the_installed_package_has_the_marker_of_types():
+    assert "Typing :: Typed" in PROJECT["classifiers"]
+    assert resources.files("skdp").joinpath("py.typed").is_file()
 
 
 def test_the_lines_without_privacy_are_no_easy_marks(quickstart):
