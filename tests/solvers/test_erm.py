@@ -246,6 +246,20 @@ def test_the_rounding_error_of_a_gradient_is_bounded(loss, layout, repetitions):
             assert np.sqrt((error**2).sum()) <= data.rounding_error(loss, weights)
 
 
+@pytest.mark.parametrize("temperature", [1e-3, 1e-5, 1e-7])
+def test_a_margin_that_dwarfs_the_scores_is_part_of_the_rounding_error(temperature):
+    # Equal rows make equal errors, which add up.
+    loss = SoftmaxLoss(3, margin=1.0, temperature=temperature)
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        X = np.tile(rng.normal(size=4), (512, 1))
+        weights = temperature * rng.normal(size=(3, 4))
+        data = RowBlocks(X, np.zeros(512, dtype=int), x_norm=1.0)
+        ((rows, codes),) = data.blocks
+        error = data.gradient(loss, weights)[0] - exact_gradient(loss, rows, codes, weights)
+        assert np.sqrt((error**2).sum()) <= data.rounding_error(loss, weights)
+
+
 @pytest.mark.parametrize("layout", ["dense", "csr"])
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_products_without_rounding_leave_the_error_of_the_losses(loss, layout):
