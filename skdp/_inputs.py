@@ -277,9 +277,12 @@ def _unique_labels(y):
 def _declared(classes):
     if isinstance(classes, str) or not isinstance(classes, Iterable):
         raise ValueError(f"classes must be a list of labels or None; got {shown(classes)}.")
-    given = list(classes)
+    try:
+        given = list(classes)
+    except TypeError:  # an array of no dimension
+        given = []
     if len(given) < 2:
-        raise ValueError(f"classes must hold at least 2 classes; got {shown(given)}.")
+        raise ValueError(f"classes must hold at least 2 classes; got {shown(classes)}.")
     try:
         classes = np.unique(np.asarray(given))
     except (TypeError, ValueError):

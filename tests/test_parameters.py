@@ -1,9 +1,11 @@
 """What all estimators make of their parameters, before the charge."""
 
+from decimal import Decimal
 from fractions import Fraction
 from numbers import Real
 
 import numpy as np
+import pandas as pd
 import pytest
 from configurations import CONFIGURATIONS, model, problem
 
@@ -174,3 +176,37 @@ def test_what_public_numbers_decide_is_decided_before_the_charge(name, parameter
         # A parameter that this configuration does not use, or a number that it can bear.
         assert ledger.history()
         assert np.isfinite(estimator.predict(X)).all()
+
+
+ODD = [
+    np.array(1.0),
+    pd.Series([1.0]),
+    pd.NA,
+    Decimal("1"),
+    1 + 0j,
+    b"auto",
+    "auto ",
+    5e-324,
+    1e150,
+    2**70,
+    10**400,
+    {},
+]
+
+
+@pytest.mark.parametrize("value", ODD, ids=lambda v: f"{type(v).__name__} {v!r:.5}")
+@EVERY
+def test_odd_parameters_are_refused_as_values_before_the_charge(name, value):
+    X, y = problem(name)
+    for parameter in CONFIGURATIONS[name].get_params(deep=False):
+        if parameter in ("engine", "ledger", "random_state", "topology"):
+            continue
+        estimator = model(name, ledger=BudgetLedger(epsilon=1e6, delta=0.5))
+        try:
+            estimator.set_params(**{parameter: value}).fit(X, y)
+        except ValueError as error:
+            assert "ambiguous" not in str(error)
+        else:
+            continue
+        assert not estimator.ledger.history()
+        assert estimator.get_params(deep=False)[parameter] is value

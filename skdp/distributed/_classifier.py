@@ -560,7 +560,8 @@ class DistributedDPClassifier(
                 raise ValueError(
                     f"{name} must be between {1.0 / limit:g} and {limit:g}; got {shown(value)}."
                 )
-        if not isinstance(self.average, bool | np.bool_) and self.average != "uniform":
+        is_uniform = isinstance(self.average, str) and self.average == "uniform"
+        if not isinstance(self.average, bool | np.bool_) and not is_uniform:
             raise ValueError(
                 f"average must be True, 'uniform' or False; got {shown(self.average)}."
             )
@@ -626,7 +627,7 @@ class DistributedDPClassifier(
         scale *= _UP
         # K-norm noise has one more factor, a random one, whose error counts 16 times.
         reach = scale * (16.0 * math.sqrt(size) if noise == "k_norm" else 1.0)
-        rows = row_step(reach, slope_step(loss))
+        rows = row_step(min(reach, 1e300), slope_step(loss))
         if not reach / (rows * slope_step(loss)) < 2.0**47:
             raise ValueError(
                 "epsilon must be larger: the noise would not fit into the 53 bits of a float; "

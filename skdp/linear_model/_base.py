@@ -134,7 +134,7 @@ class BaseDPLinearClassifier(
         if self.fit_intercept:
             positive(intercept_scaling=self.intercept_scaling)
             between(1e-50, 1e50, intercept_scaling=self.intercept_scaling)
-        if self.C != "auto":
+        if not (isinstance(self.C, str) and self.C == "auto"):
             if isinstance(self.C, str):
                 raise ValueError(f"C must be 'auto' or a positive number; got {shown(self.C)}.")
             positive(C=self.C)
