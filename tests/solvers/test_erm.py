@@ -26,6 +26,7 @@ from skdp.solvers.erm import (
     descent_tolerance,
     gradient_descent,
     largest_n_rows,
+    linear_step,
     minimise,
     objective_perturbation,
     output_perturbation,
@@ -283,6 +284,37 @@ def test_products_without_rounding_leave_the_error_of_the_losses(loss, layout):
             if size == 1e4 and d < 100:
                 assert bound < 0.2 * data.rounding_error(loss, weights)
             assert_allclose(total, loss.total(rows @ weights.T, codes), rtol=1e-6)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_a_certified_gradient_is_exact_enough_or_refused(loss):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(500, 3))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    codes = rng.integers(0, max(2, loss.n_outputs), 500)
+    weights = rng.normal(size=(loss.n_outputs, 3))
+    X -= X @ np.linalg.pinv(weights[:1]) @ weights[:1]  # scores are differences of large products
+    weights *= 1e9
+    data = RowBlocks(X, codes, x_norm=1.0)
+    plain = data.rounding_error(loss, weights)
+    exact = data.rounding_error(loss, weights, exactly=True)
+    assert exact < plain / 100
+    expected = data.gradient(loss, weights, exactly=True)[0]
+    assert_array_equal(data.certified_gradient(loss, weights, 2 * exact), expected)
+    with pytest.raises(SolverError, match="too large for the certified error"):
+        data.certified_gradient(loss, weights, exact / 2)
+
+
+@pytest.mark.parametrize("noise_norm", [0.0, 1.0, 1e12, 1e30])
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_the_lattice_of_the_linear_term_is_fine_and_its_integers_are_those_of_floats(
+    loss, noise_norm
+):
+    step = linear_step(loss, 1.0, 12, noise_norm)
+    assert math.frexp(step)[0] == 0.5  # a power of two
+    assert noise_norm / step <= 2.0**51
+    if noise_norm <= 1.0:
+        assert step / 2 * math.sqrt(12) <= solver_tolerance(loss, 1.0) / 8
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
