@@ -381,7 +381,9 @@ def test_too_many_rows_are_refused_before_the_charge(mechanism, delta, adjacency
     assert len(ledger.history()) == 1
 
 
-@pytest.mark.parametrize("mechanism, epsilon", [("objective", 1e-9), ("output", 1e-12)])
+@pytest.mark.parametrize(
+    "mechanism, epsilon", [("objective", 1e-9), ("output", 1e-12), ("gradient", 1e-10)]
+)
 def test_noise_that_no_lattice_holds_is_refused_before_the_charge(mechanism, epsilon):
     for adjacency in ADJACENCIES:
         ledger = BudgetLedger(epsilon=9.0)
@@ -391,6 +393,21 @@ def test_noise_that_no_lattice_holds_is_refused_before_the_charge(mechanism, eps
         with pytest.raises(ValueError, match="epsilon must be larger for 51 coefficients"):
             model.fit(np.eye(50), np.arange(50) % 2)
         assert not ledger.history()
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_a_linear_term_beside_which_no_gradient_counts_is_refused_by_epsilon(adjacency):
+    refused = []
+    for epsilon in 10.0 ** np.arange(-9, -5, 0.25):
+        ledger = BudgetLedger(epsilon=9.0)
+        model = DPLogisticRegression(epsilon, adjacency=adjacency, ledger=ledger)
+        try:
+            model.fit(np.eye(3), [0, 1, 0])
+        except ValueError as error:
+            assert "epsilon must be larger for 4 coefficients" in str(error)
+            assert not ledger.history()
+            refused.append(epsilon)
+    assert 1e-8 < max(refused) < 1e-6
 
 
 @pytest.mark.parametrize("name", ["cho_factor", "eigh"])
