@@ -138,8 +138,8 @@ def unchanged_on_error(estimator):
     """
     before = dict(vars(estimator))
     given = estimator.get_params(deep=False)
-    vars(estimator).update({name: plain(value) for name, value in given.items()})
     try:
+        vars(estimator).update({name: plain(value) for name, value in given.items()})
         with np.errstate(all="ignore"):
             yield
     except BaseException:

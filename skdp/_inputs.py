@@ -65,13 +65,22 @@ _RESHAPE = (
 
 @contextmanager
 def without_values(what="X and y"):
-    """Raise errors about data again, without the values and the frames that hold them."""
+    """Raise errors about data again, without the values and the frames that hold them.
+
+    Objects among the data raise what they like, and libraries have errors of their own.
+    """
     try:
         yield
         return
-    except (TypeError, ValueError, OverflowError) as error:
+    except (ImportError, MemoryError, Warning):
+        raise
+    except Exception as error:
         kind, message = _told(error, what)
-    raise kind(message) from None
+    try:
+        raise kind(message) from None
+    except (TypeError, ValueError) as told:
+        told.__context__ = None  # tools that collect errors look there
+        raise
 
 
 def _told(error, what):
@@ -87,14 +96,14 @@ def _told(error, what):
 
 def checked_rows(estimator, X, *, reset=False, **options):
     """`~sklearn.utils.validation.validate_data` for rows alone, as for `checked_data`."""
-    with without_values("X"):
+    with without_values("X"), np.errstate(all="ignore"):
         X = validate_data(estimator, _well_formed(X), reset=reset, **_defaults(options))
         return _summed(X)
 
 
 def checked_array(X, **options):
     """`~sklearn.utils.check_array`, as for `checked_data`."""
-    with without_values("X"):
+    with without_values("X"), np.errstate(all="ignore"):
         return _summed(check_array(_well_formed(X), **_defaults(options)))
 
 
@@ -130,7 +139,8 @@ def checked_data(estimator, X, y, *, reset=True, numeric=False, **options):
     ValueError, TypeError
         Without a value of the data.
     """
-    with without_values():
+    with without_values(), np.errstate(all="ignore"):
+        _check_unmasked(y, "y")
         if y is not None and not numeric:
             _check_present(y)
         X, y = validate_data(
@@ -146,13 +156,20 @@ def _defaults(options):
 def _well_formed(X):
     """Refuse a sparse matrix whose arrays do not fit together: compiled code would trust them."""
     if not sparse.issparse(X):
+        _check_unmasked(X, "X")
         return X
     try:
+        if X.format == "lil":
+            if [len(row) for row in X.rows] != [len(row) for row in X.data]:
+                raise ValueError
+            X = X.tocsr()
+        elif X.format not in ("csr", "csc", "bsr"):
+            X = X.tocoo()
         if X.format in ("csr", "csc", "bsr"):
             # Made anew: flags that say what the arrays are like may have been set by hand.
             X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
             X.check_format(full_check=True)
-        elif X.format == "coo":
+        else:
             for place, length in zip(X.coords, X.shape, strict=True):
                 if len(place) != len(X.data) or not ((place >= 0) & (place < length)).all():
                     raise ValueError
@@ -193,12 +210,31 @@ def real_targets(y):
     return y
 
 
+def _check_unmasked(values, name):
+    """Refuse masked entries: a conversion would take what is under the mask."""
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} must not have masked entries.")
+
+
 def _check_present(y):
     """Refuse a missing label: numpy makes a string of one among strings."""
-    if not isinstance(y, list | tuple) and getattr(y, "dtype", None) != np.dtype(object):
-        return
-    if any(label is None or (isinstance(label, float) and label != label) for label in y):
+    if not isinstance(y, list | tuple):
+        y = np.asarray(y)
+        if y.dtype.kind not in "OmM":
+            return
+        y = y.ravel()
+    if any(_is_missing(label) for label in y):
         raise ValueError("y must not lack a label; Input y contains NaN or None.")
+
+
+def _is_missing(label):
+    """Whether a label is None or, like every kind of not-a-number, not equal to itself."""
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # of pandas
+        return True
+    except ValueError:  # an array, which is refused as a label later
+        return False
 
 
 def encode_labels(y, classes):
@@ -241,9 +277,12 @@ def _unique_labels(y):
 def _declared(classes):
     if isinstance(classes, str) or not isinstance(classes, Iterable):
         raise ValueError(f"classes must be a list of labels or None; got {shown(classes)}.")
-    given = list(classes)
+    try:
+        given = list(classes)
+    except TypeError:  # an array of no dimension
+        given = []
     if len(given) < 2:
-        raise ValueError(f"classes must hold at least 2 classes; got {shown(given)}.")
+        raise ValueError(f"classes must hold at least 2 classes; got {shown(classes)}.")
     try:
         classes = np.unique(np.asarray(given))
     except (TypeError, ValueError):

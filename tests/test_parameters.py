@@ -3,10 +3,12 @@
 import importlib
 import inspect
 import pkgutil
+from decimal import Decimal
 from fractions import Fraction
 from numbers import Real
 
 import numpy as np
+import pandas as pd
 import pytest
 from configurations import CONFIGURATIONS, model, problem
 
@@ -212,3 +214,37 @@ def test_a_calibration_in_single_precision_is_that_of_the_number_itself():
         mu = gaussian_mu(epsilon=float(epsilon), delta=1e-5)
         assert gaussian_mu(epsilon=epsilon, delta=1e-5) == mu
         assert type(gaussian_mu(epsilon=epsilon, delta=1e-5)) is float
+
+
+ODD = [
+    np.array(1.0),
+    pd.Series([1.0]),
+    pd.NA,
+    Decimal("1"),
+    1 + 0j,
+    b"auto",
+    "auto ",
+    5e-324,
+    1e150,
+    2**70,
+    10**400,
+    {},
+]
+
+
+@pytest.mark.parametrize("value", ODD, ids=lambda v: f"{type(v).__name__} {v!r:.5}")
+@EVERY
+def test_odd_parameters_are_refused_as_values_before_the_charge(name, value):
+    X, y = problem(name)
+    for parameter in CONFIGURATIONS[name].get_params(deep=False):
+        if parameter in ("engine", "ledger", "random_state", "topology"):
+            continue
+        estimator = model(name, ledger=BudgetLedger(epsilon=1e6, delta=0.5))
+        try:
+            estimator.set_params(**{parameter: value}).fit(X, y)
+        except ValueError as error:
+            assert "ambiguous" not in str(error)
+        else:
+            continue
+        assert not estimator.ledger.history()
+        assert estimator.get_params(deep=False)[parameter] is value

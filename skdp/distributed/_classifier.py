@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import os
 import warnings
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -411,16 +412,7 @@ class DistributedDPClassifier(
         ValueError
             As `fit`, and if a parameter has changed since the stream began.
         """
-        fresh = not hasattr(self, "_stream")
-        known = self.classes if fresh else self.classes_
-        if classes is not None and known is not None:
-            given = np.unique(np.asarray(classes))
-            if not np.array_equal(given, np.unique(np.asarray(known))):
-                raise ValueError(
-                    f"classes must be those of the stream, {shown(list(known))}; "
-                    f"got {shown(classes)}."
-                )
-        return self._advance(X, y, node, classes if known is None else known, fresh=fresh)
+        return self._advance(X, y, node, classes, fresh=not hasattr(self, "_stream"))
 
     @available_if(lambda self: self.loss == "log_loss")
     def predict_proba(self, X):
@@ -568,7 +560,8 @@ class DistributedDPClassifier(
                 raise ValueError(
                     f"{name} must be between {1.0 / limit:g} and {limit:g}; got {shown(value)}."
                 )
-        if not isinstance(self.average, bool | np.bool_) and self.average != "uniform":
+        is_uniform = isinstance(self.average, str) and self.average == "uniform"
+        if not isinstance(self.average, bool | np.bool_) and not is_uniform:
             raise ValueError(
                 f"average must be True, 'uniform' or False; got {shown(self.average)}."
             )
@@ -634,7 +627,7 @@ class DistributedDPClassifier(
         scale *= _UP
         # K-norm noise has one more factor, a random one, whose error counts 16 times.
         reach = scale * (16.0 * math.sqrt(size) if noise == "k_norm" else 1.0)
-        rows = row_step(reach, slope_step(loss))
+        rows = row_step(min(reach, 1e300), slope_step(loss))
         if not reach / (rows * slope_step(loss)) < 2.0**47:
             raise ValueError(
                 "epsilon must be larger: the noise would not fit into the 53 bits of a float; "
@@ -683,6 +676,7 @@ class DistributedDPClassifier(
         engine = self._engine()
         with _Together(engine):
             context = self._init_callback_context(max_subtasks=None)
+            classes = _common_classes(classes, self.classes if fresh else self.classes_)
         with unchanged_on_error(self):
             with _Together(engine) as everyone:
                 stream, X, codes = self._prepared(X, y, classes, engine, fresh)
@@ -874,12 +868,36 @@ class _Together:
             self.engine.agree(error, self.token)
 
 
+def _common_classes(given, known):
+    """Classes of the stream, from a call or from before."""
+    if given is None or known is None or given is known:
+        return given if known is None else known
+    if _sorted(given) != _sorted(known):
+        raise ValueError(
+            f"classes must be those of the stream, {shown(list(known))}; got {shown(given)}."
+        )
+    return known
+
+
+def _sorted(classes):
+    try:
+        return np.unique(np.asarray(classes)).tolist()
+    except (TypeError, ValueError):
+        return None
+
+
 def _asked(ledger, guarantee):
     """Raise what the charge would raise; otherwise, which ledger it is. Nothing is written."""
     if ledger is None:
         return None
     ledger.check(guarantee)
-    return ledger.identity
+    if ledger.path is None:
+        return ledger.identity
+    for place in (ledger.path, os.path.dirname(ledger.path)):  # its journal stands beside it
+        if not os.access(place, os.W_OK):
+            raise PermissionError(f"The ledger {ledger.path} cannot be written.")
+    # A copy of the file has the same name, and is charged by nobody else.
+    return f"{ledger.identity} {os.stat(ledger.path).st_ino}"
 
 
 def _is_first_with(identity, engine):

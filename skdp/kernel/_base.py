@@ -11,7 +11,7 @@ from skdp._fitting import LinkedDocumentation
 from skdp._gradients import scaled_targets
 from skdp._inputs import checked_data, checked_rows
 from skdp._random import seed_sequence
-from skdp._validation import between, boolean, check_y_bounds, positive, shown
+from skdp._validation import between, boolean, check_y_bounds, positive, positive_int, shown
 from skdp.features import FourierFeatures, check_kernel, fourier_features, kernel_matrix
 from skdp.mechanisms import clip_rows
 from skdp.solvers.feature_ridge import NormalisedRows
@@ -87,12 +87,13 @@ class BaseKernelRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
     def _n_components(self, n_features, automatic):
         """Length of a row of features."""
         size = self.n_components
-        if size != "auto":
+        if not (isinstance(size, str) and size == "auto"):
             whole = isinstance(size, int | np.integer) and not isinstance(size, bool)
             if not whole or size < 1:
                 raise ValueError(
                     f"n_components must be 'auto' or a positive int; got {shown(size)}."
                 )
+            positive_int(n_components=size)
         if self.kernel == "linear":
             return n_features
         size = automatic if size == "auto" else int(size)

@@ -25,7 +25,6 @@ from skdp.solvers.erm import (
     check_n_rows,
     descent_tolerance,
     gradient_descent,
-    linear_step,
     objective_perturbation,
     output_perturbation,
     solver_tolerance,
@@ -134,7 +133,7 @@ class BaseDPLinearClassifier(
         if self.fit_intercept:
             positive(intercept_scaling=self.intercept_scaling)
             between(1e-50, 1e50, intercept_scaling=self.intercept_scaling)
-        if self.C != "auto":
+        if not (isinstance(self.C, str) and self.C == "auto"):
             if isinstance(self.C, str):
                 raise ValueError(f"C must be 'auto' or a positive number; got {shown(self.C)}.")
             positive(C=self.C)
@@ -183,9 +182,8 @@ class BaseDPLinearClassifier(
         )
         self._check_sharpness(loss, law.penalty, row_norm, unit)
         norm = law.norm_bound(size)
-        step = linear_step(loss, row_norm, size, norm)
-        # Beyond, the noise that masks the rounding of the linear term would be all there is.
-        self._check_span(step / 2 * math.sqrt(size) / numbers["tolerance"] * 2.0**48, size)
+        # Beyond, adding the linear term rounds a gradient by too much to certify any solution.
+        self._check_span(norm / numbers["tolerance"] * 2.0**4, size)
         numbers.update(penalty=law.penalty, noise_norm=norm)
         return *self._plan_objective(target, loss, law, solver), numbers
 

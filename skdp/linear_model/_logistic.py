@@ -169,7 +169,7 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         cap = self.slope_cap
         if isinstance(cap, str) and cap != "auto":
             raise ValueError(f"slope_cap must be 'auto', None or in (0, 1]; got {shown(cap)}.")
-        if cap is not None and cap != "auto":
+        if cap is not None and not isinstance(cap, str):
             positive(slope_cap=cap)
             if float(cap) < 1e-6:
                 raise ValueError(f"slope_cap must be at least 1e-6; got {shown(cap)}.")

@@ -325,8 +325,9 @@ def _rounding_error(
         rest = 2.0**-23 * root + n_terms * 2.0**-45 * n_features
         scores = 2 * loss.relative_curvature(slope) + 4 * rest * size
     else:
+        # A margin is rounded with the scores, though not small where they are.
         sums += length * slope
-        scores = 2 * (n_terms + 4) * size
+        scores = 2 * (n_terms + 4) * size + 2 * loss.relative_curvature(slope)
     return _UNIT * n_samples * row_norm * (sums + scores)
 
 

@@ -257,7 +257,7 @@ def _jmlr2011(loss, x_norm, penalty, guarantee):
 def _kst2012(loss, x_norm, penalty, guarantee):
     records, epsilon = _records(guarantee), guarantee.epsilon
     penalty = max(penalty, records * 2.0 * loss.curvature * x_norm**2 / epsilon)
-    variance = (8.0 * math.log(2.0 / guarantee.delta) + 4.0 * epsilon) / epsilon**2
+    variance = (8.0 * math.log(2.0 / guarantee.delta) / epsilon + 4.0) / epsilon
     return penalty, records * loss.lipschitz * x_norm * math.sqrt(variance), None
 
 

@@ -7,6 +7,7 @@ of another MPI library every process would be alone, and pass.
 import copy
 import os
 import pickle
+import shutil
 import signal
 import sys
 import time
@@ -347,6 +348,8 @@ def estimators_raise_together(comm):
     few = clone(model).set_params(n_nodes=comm.size - 1, topology="complete")
     raises(ValueError, "n_nodes", few.fit, X, y)
     raises(ValueError, "classes", clone(model).set_params(classes=None).fit, X, y, node)
+    others = [5, 6] if bad else None
+    raises(kind, "" if bad else f"process {last}", clone(model).partial_fit, X, y, node, others)
     # Without a seed every process draws noise of its own.
     model.fit(X, y, node)
     assert len(np.unique(model.node_coef_[:, 0, 0])) == 4
@@ -378,11 +381,21 @@ def ledgers_are_asked_first(comm, folder):
     for _ in range(3):
         refused(BudgetExceededError, f"{last} (BudgetExceededError)", X, y, node)
 
+    # A file that can be read and not written takes no charge.
+    model.set_params(ledger=BudgetLedger(f"{folder}/{comm.size}-{comm.rank}-b.db", epsilon=1.5))
+    ledger, n_before, access = model.ledger, 0, os.access
+    os.access = lambda path, *options: not bad and access(path, *options)
+    for _ in range(3):
+        refused(PermissionError, f"{last} (PermissionError)", X, y, node)
+    os.access = access
+
     # Another job may spend between the question and the charge: then all stop, and some have paid.
     class Late(BudgetLedger):
         def check(self, guarantee, **_):
             pass
 
+    if bad:
+        ledger = BudgetLedger(path)
     model.set_params(ledger=Late(path) if bad else ledger)
     kind = BudgetExceededError if bad else DistributedError
     raises(kind, "" if bad else "BudgetExceededError", model.fit, X, y, node)
@@ -416,6 +429,14 @@ def each_ledger_is_charged_once(comm, folder):
     comm.Barrier()
     assert len(BudgetLedger(mine).history()) == (2 if comm.rank == 1 else 1)
     assert len(BudgetLedger(shared).history()) == (2 if comm.size > 2 else 1)
+
+    # Copies of a file are ledgers of their own, whatever name they share.
+    copied = f"{folder}/{comm.size}-{comm.rank}-copy.db"
+    shutil.copyfile(shared, copied)
+    before = len(BudgetLedger(copied).history())
+    comm.Barrier()
+    classifier(**common, ledger=BudgetLedger(copied)).fit(*rows)
+    assert len(BudgetLedger(copied).history()) == before + 1
 
 
 def differences_are_named(comm):

@@ -534,6 +534,9 @@ def test_losses_too_sharp_for_the_solver_are_refused_before_the_charge(binary):
     )
     with pytest.raises(ValueError, match=r"C must be at most 2e\+06 for the solver"):
         sharp.fit(X, y)
+    with pytest.raises(ValueError, match=r"C must be at most 2e\+06 for the solver"):
+        sharp.set_params(mechanism="objective", epsilon=100.0).fit(X, y)
+    sharp.set_params(mechanism="output")
     assert not ledger.history()
     # The rule for C keeps away from there.
     for epsilon in (1.0, 1e12):

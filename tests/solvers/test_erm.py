@@ -26,6 +26,7 @@ from skdp.solvers.erm import (
     descent_tolerance,
     gradient_descent,
     largest_n_rows,
+    linear_step,
     minimise,
     objective_perturbation,
     output_perturbation,
@@ -246,6 +247,20 @@ def test_the_rounding_error_of_a_gradient_is_bounded(loss, layout, repetitions):
             assert np.sqrt((error**2).sum()) <= data.rounding_error(loss, weights)
 
 
+@pytest.mark.parametrize("temperature", [1e-3, 1e-5, 1e-7])
+def test_a_margin_that_dwarfs_the_scores_is_part_of_the_rounding_error(temperature):
+    # Equal rows make equal errors, which add up.
+    loss = SoftmaxLoss(3, margin=1.0, temperature=temperature)
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        X = np.tile(rng.normal(size=4), (512, 1))
+        weights = temperature * rng.normal(size=(3, 4))
+        data = RowBlocks(X, np.zeros(512, dtype=int), x_norm=1.0)
+        ((rows, codes),) = data.blocks
+        error = data.gradient(loss, weights)[0] - exact_gradient(loss, rows, codes, weights)
+        assert np.sqrt((error**2).sum()) <= data.rounding_error(loss, weights)
+
+
 @pytest.mark.parametrize("layout", ["dense", "csr"])
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_products_without_rounding_leave_the_error_of_the_losses(loss, layout):
@@ -269,6 +284,37 @@ def test_products_without_rounding_leave_the_error_of_the_losses(loss, layout):
             if size == 1e4 and d < 100:
                 assert bound < 0.2 * data.rounding_error(loss, weights)
             assert_allclose(total, loss.total(rows @ weights.T, codes), rtol=1e-6)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_a_certified_gradient_is_exact_enough_or_refused(loss):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(500, 3))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    codes = rng.integers(0, max(2, loss.n_outputs), 500)
+    weights = rng.normal(size=(loss.n_outputs, 3))
+    X -= X @ np.linalg.pinv(weights[:1]) @ weights[:1]  # scores are differences of large products
+    weights *= 1e9
+    data = RowBlocks(X, codes, x_norm=1.0)
+    plain = data.rounding_error(loss, weights)
+    exact = data.rounding_error(loss, weights, exactly=True)
+    assert exact < plain / 100
+    expected = data.gradient(loss, weights, exactly=True)[0]
+    assert_array_equal(data.certified_gradient(loss, weights, 2 * exact), expected)
+    with pytest.raises(SolverError, match="too large for the certified error"):
+        data.certified_gradient(loss, weights, exact / 2)
+
+
+@pytest.mark.parametrize("noise_norm", [0.0, 1.0, 1e12, 1e30])
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_the_lattice_of_the_linear_term_is_fine_and_its_integers_are_those_of_floats(
+    loss, noise_norm
+):
+    step = linear_step(loss, 1.0, 12, noise_norm)
+    assert math.frexp(step)[0] == 0.5  # a power of two
+    assert noise_norm / step <= 2.0**51
+    if noise_norm <= 1.0:
+        assert step / 2 * math.sqrt(12) <= solver_tolerance(loss, 1.0) / 8
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
@@ -335,7 +381,9 @@ def test_too_many_rows_are_refused_before_the_charge(mechanism, delta, adjacency
     assert len(ledger.history()) == 1
 
 
-@pytest.mark.parametrize("mechanism, epsilon", [("objective", 1e-9), ("output", 1e-12)])
+@pytest.mark.parametrize(
+    "mechanism, epsilon", [("objective", 1e-9), ("output", 1e-12), ("gradient", 1e-10)]
+)
 def test_noise_that_no_lattice_holds_is_refused_before_the_charge(mechanism, epsilon):
     for adjacency in ADJACENCIES:
         ledger = BudgetLedger(epsilon=9.0)
@@ -345,6 +393,21 @@ def test_noise_that_no_lattice_holds_is_refused_before_the_charge(mechanism, eps
         with pytest.raises(ValueError, match="epsilon must be larger for 51 coefficients"):
             model.fit(np.eye(50), np.arange(50) % 2)
         assert not ledger.history()
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_a_linear_term_beside_which_no_gradient_counts_is_refused_by_epsilon(adjacency):
+    refused = []
+    for epsilon in 10.0 ** np.arange(-9, -5, 0.25):
+        ledger = BudgetLedger(epsilon=9.0)
+        model = DPLogisticRegression(epsilon, adjacency=adjacency, ledger=ledger)
+        try:
+            model.fit(np.eye(3), [0, 1, 0])
+        except ValueError as error:
+            assert "epsilon must be larger for 4 coefficients" in str(error)
+            assert not ledger.history()
+            refused.append(epsilon)
+    assert 1e-8 < max(refused) < 1e-6
 
 
 @pytest.mark.parametrize("name", ["cho_factor", "eigh"])
