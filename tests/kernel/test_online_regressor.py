@@ -1200,7 +1200,7 @@ def test_nothing_but_answers_is_released_by_queries():
 @pytest.mark.parametrize("options", RELEASES, ids=name)
 def test_no_view_of_a_live_stream_shows_what_is_private(options):
     X, y = problem(31)
-    # Seeded: of many digits some agree by chance, and as many as a view has of a number are needed.
+    # Seeded, and with many digits: of a few some would agree by chance.
     model = regressor(**options, random_state=0).fit(X, y)
     numbers = [f"{abs(value):.8g}"[:8] for value in private_numbers(model)]
     numbers = [number for number in numbers if len(number) == 8]
