@@ -609,3 +609,17 @@ def test_queries_use_hubers_loss_unless_the_rule_of_the_paper_is_asked_for(epsil
     ]
     assert_allclose(fits[0], fits[1], rtol=0)
     assert np.abs(fits[0] - fits[2]).max() > 1e-6
+
+
+def test_more_rows_than_queries_can_be_certified_for_are_refused_before_the_charge():
+    X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(41, 3))
+    ledger = BudgetLedger(epsilon=2.0)
+    model = DPKernelRidge(
+        release="query", n_queries=5, alpha=1e-4, adjacency="add-remove", ledger=ledger
+    )
+    with pytest.raises(ValueError, match="X must have at most 20 rows") as error:
+        model.fit(X, X[:, 0])
+    assert "41" not in str(error.value)  # private
+    assert not ledger.history()
+    model.fit(X[:20], X[:20, 0])
+    assert len(ledger.history()) == 1
