@@ -6,7 +6,6 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from kernel_cases import least_epsilon, name, problem
 from numpy.testing import assert_allclose
 from scipy import sparse, stats
 from sklearn.base import clone
@@ -15,6 +14,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.memory import arrays_in
+from support.problems import surface as problem
+from support.statistics import least_epsilon, name
 
 from skdp.exceptions import BudgetExceededError, PrivacyWarning, SolverError
 from skdp.features import kernel_matrix
@@ -304,15 +306,7 @@ def test_a_released_function_keeps_nothing_of_the_data(options):
     n_samples = 97
     X, y = problem(n_samples)
     model = DPKernelRidge(**options).fit(X, y)
-
-    def arrays(value):
-        if isinstance(value, np.ndarray):
-            yield value
-        elif hasattr(value, "__dict__"):
-            for part in vars(value).values():
-                yield from arrays(part)
-
-    found = list(arrays(model))
+    found = [array for _, array in arrays_in(model)]
     assert len(found) >= 2
     assert all(n_samples not in array.shape for array in found)
 

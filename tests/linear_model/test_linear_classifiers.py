@@ -13,13 +13,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_digits, make_classification
+from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.problems import clusters
 
 from skdp.exceptions import BudgetExceededError, PrivacyWarning, SolverError
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression, _base
@@ -52,16 +53,12 @@ def test_sklearn_conventions(estimator, check):
 
 @pytest.fixture(scope="module")
 def binary():
-    X, y = make_classification(4000, 8, n_informative=5, n_redundant=0, random_state=0)
-    return X / 5.0, y
+    return clusters(4000, 2, 8, unit=5.0, n_informative=5, n_each=2)
 
 
 @pytest.fixture(scope="module")
 def three_classes():
-    X, y = make_classification(
-        3000, 6, n_informative=5, n_redundant=0, n_classes=3, random_state=1
-    )
-    return X / 5.0, y
+    return clusters(3000, 3, 6, seed=1, unit=5.0, n_informative=5, n_each=2)
 
 
 @pytest.mark.parametrize("mechanism", ["objective", "output"])
