@@ -843,19 +843,6 @@ def test_a_stream_is_charged_once_and_a_fit_each_time():
     model.partial_fit(X, y)  # goes on with what is paid
 
 
-def test_the_charge_comes_before_the_noise_and_the_data(monkeypatch):
-    X, y = problem(40)
-    model = Classifier(ledger=BudgetLedger(epsilon=0.5))
-
-    def never(*args, **options):
-        raise AssertionError("no budget, no use of the data")
-
-    monkeypatch.setattr(_classifier, "run_gossip", never)
-    with pytest.raises(BudgetExceededError):
-        model.fit(X, y)
-    assert not hasattr(model, "n_features_in_")
-
-
 def test_a_seed_with_a_ledger_warns():
     with pytest.warns(PrivacyWarning, match="random_state is set"):
         seeded(ledger=BudgetLedger(epsilon=2.0)).fit(*problem(20))

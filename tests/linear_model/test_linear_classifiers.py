@@ -438,21 +438,6 @@ def test_every_penalty_and_budget_finds_finite_noise(binary):
                 assert np.isfinite(model.fit(X[:200], y[:200]).coef_).all()
 
 
-def test_a_pickle_holds_released_and_public_values_only(binary):
-    X, y = binary
-    model = DPLogisticRegression(1.0, 1e-5).fit(X, y)
-    for name, value in vars(model).items():
-        for axis in np.shape(value):
-            assert axis != len(y), name
-    assert set(vars(model)) - set(model.get_params()) == {
-        "classes_",
-        "coef_",
-        "guarantee_",
-        "intercept_",
-        "n_features_in_",
-    }
-
-
 def test_no_warning_depends_on_the_data(binary):
     X, y = binary
     with warnings.catch_warnings():

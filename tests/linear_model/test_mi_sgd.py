@@ -819,22 +819,6 @@ def test_an_interrupted_fit_leaves_the_old_model_and_the_charge(options, error, 
     assert not hasattr(first, "coef_") and len(book.history()) == 3
 
 
-def test_the_charge_comes_before_the_records_are_used(monkeypatch):
-    X, y = problem(20)
-    book, seen = ledger(), []
-    for name in ("run_full", "run_bandit"):
-        inner = getattr(module, name)
-
-        def spy(*args, inner=inner, **options):
-            seen.append(len(book.history()))
-            return inner(*args, **options)
-
-        monkeypatch.setattr(module, name, spy)
-    regressor(0.2, ledger=book).fit(X, y)
-    regressor(0.2, ledger=book, **BANDIT).fit(X, y)
-    assert seen == [1, 2]
-
-
 def test_a_seeded_charge_is_warned_of():
     X, y = problem(20)
     with pytest.warns(PrivacyWarning, match="random_state is set"):
