@@ -15,9 +15,9 @@ import warnings
 from itertools import product
 
 import numpy as np
-from random_fits import configuration
 from scipy import sparse
 from sklearn.base import is_classifier
+from support.fits import configuration
 
 from skdp.distributed import DistributedDPClassifier
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor

@@ -118,13 +118,24 @@ def private_uses(tree):
                 yield f"line {node.lineno}: {ast.unparse(node)}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_module_stands_on_a_floor_and_imports_only_from_lower_ones(path):
-    here = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    if here == "__init__":
-        return  # the roof names everything and imports nothing: the next test
-    assert here in FLOOR_OF, f"give {here} a floor in {Path(__file__).name}"
-    assert not list(upward_imports(parse(path), here))
+def check_each(paths, faults):
+    """Fail with all that ``faults(path)`` yields, for any path."""
+    found = [f"{name_of(path)}: {fault}" for path in paths for fault in faults(path)]
+    assert not found, "\n".join(["offenders:", *found])
+
+
+def test_modules_stand_on_a_floor_and_import_only_from_lower_ones():
+    def faults(path):
+        here = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        if here == "__init__":
+            return  # the roof names everything and imports nothing: the next test
+        if here in FLOOR_OF:
+            yield from upward_imports(parse(path), here)
+        else:
+            yield f"give {here} a floor in {Path(__file__).name}"
+
+    assert len(MODULES) > 50
+    check_each(MODULES, faults)
 
 
 def test_the_roof_loads_nothing_and_names_what_users_would_import():
@@ -136,43 +147,53 @@ def test_the_roof_loads_nothing_and_names_what_users_would_import():
     assert private == ["skdp._show_versions.show_versions"]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_imports_are_absolute(path):
-    relative = [n for n in ast.walk(parse(path)) if isinstance(n, ast.ImportFrom) and n.level]
-    assert not [f"line {node.lineno}" for node in relative]
+def test_imports_are_absolute():
+    def faults(path):
+        for node in ast.walk(parse(path)):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                yield f"line {node.lineno}"
+
+    check_each(MODULES, faults)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_no_private_name_of_another_library_is_used(path):
-    assert not list(private_uses(parse(path)))
+def test_no_private_name_of_another_library_is_used():
+    check_each(MODULES, lambda path: private_uses(parse(path)))
 
 
-@pytest.mark.parametrize("path", PUBLIC_PLACES, ids=name_of)
-def test_public_names_are_listed_as_strings(path):
-    tree = parse(path)
-    if not tree.body:
-        return  # not written yet
-    names = string_list(tree)
-    assert isinstance(names, list), "needs __all__ = [...] of plain strings"
-    assert all(isinstance(name, str) for name in names)
-    assert len(set(names)) == len(names)
-    submodules = {other.stem for other in path.parent.iterdir() if path.name == "__init__.py"}
-    bound = set(bound_names(tree)) | submodules
-    if path == PACKAGE / "__init__.py":  # what is loaded late is imported for type checkers
-        bound.update(bound_names(ast.Module(list(for_type_checkers(tree)), [])))
-    assert set(names) <= bound
+def test_public_names_are_listed_as_strings():
+    def faults(path):
+        tree = parse(path)
+        names = string_list(tree)
+        if not tree.body:
+            return  # not written yet
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            yield "needs __all__ = [...] of plain strings"
+            return
+        if len(set(names)) < len(names):
+            yield "a name is listed twice"
+        submodules = {other.stem for other in path.parent.iterdir() if path.name == "__init__.py"}
+        bound = set(bound_names(tree)) | submodules
+        if path == PACKAGE / "__init__.py":  # what is loaded late is imported for type checkers
+            bound.update(bound_names(ast.Module(list(for_type_checkers(tree)), [])))
+        yield from sorted(set(names) - bound)
+
+    assert len(PUBLIC_PLACES) > 20
+    check_each(PUBLIC_PLACES, faults)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_code_of_a_package_lives_in_underscored_modules(path):
-    package = path.relative_to(PACKAGE).parent
-    if package == Path() or package.parts[0] in PACKAGES_OF_PUBLIC_MODULES:
-        return
-    if path.name == "__init__.py":
-        code = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-        assert not [node.name for node in parse(path).body if isinstance(node, code)]
-    else:
-        assert path.name.startswith("_")
+def test_code_of_a_package_lives_in_underscored_modules():
+    code = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+    def faults(path):
+        package = path.relative_to(PACKAGE).parent
+        if package == Path() or package.parts[0] in PACKAGES_OF_PUBLIC_MODULES:
+            return
+        if path.name == "__init__.py":
+            yield from (node.name for node in parse(path).body if isinstance(node, code))
+        elif not path.name.startswith("_"):
+            yield "its name has no underscore"
+
+    check_each(MODULES, faults)
 
 
 @pytest.mark.parametrize(
@@ -219,10 +240,13 @@ TEXTS = sorted(
 )
 
 
-@pytest.mark.parametrize("path", TEXTS, ids=name_of)
-def test_text_is_meant_for_its_readers(path):
-    text = path.read_text(encoding="utf-8")
-    assert not {why for why, pattern in FORBIDDEN.items() if pattern.search(text)}
+def test_texts_are_meant_for_their_readers():
+    def faults(path):
+        text = path.read_text(encoding="utf-8")
+        return [why for why, pattern in FORBIDDEN.items() if pattern.search(text)]
+
+    assert len(TEXTS) > 150
+    check_each(TEXTS, faults)
 
 
 def public_text(path):
@@ -236,21 +260,27 @@ def public_text(path):
             yield ast.get_docstring(node) or ""
 
 
-@pytest.mark.parametrize("path", TEXTS, ids=name_of)
-def test_public_text_names_no_document_that_is_not_there(path):
-    for text in public_text(path):
-        named = re.findall(r"\b[A-Z]+\.md\b", text)
-        assert not [name for name in named if not (ROOT / name).exists()]
-        assert not re.search(r"\bMATHS\b", text)
+def test_public_texts_name_no_document_that_is_not_there():
+    def faults(path):
+        for text in public_text(path):
+            named = re.findall(r"\b[A-Z]+\.md\b", text)
+            yield from (name for name in named if not (ROOT / name).exists())
+            yield from re.findall(r"\bMATHS\b", text)
+
+    check_each(TEXTS, faults)
 
 
-@pytest.mark.parametrize("package", sorted({"privacy"}.union(*FLOORS[5:])))
-def test_what_users_import_is_in_the_api_reference(package):
-    path = PACKAGE / package / "__init__.py"
-    names = string_list(parse(path)) if path.exists() else None
+def test_what_users_import_is_in_the_api_reference():
+    packages = sorted({"privacy"}.union(*FLOORS[5:]))
+    paths = [PACKAGE / package / "__init__.py" for package in packages]
     reference = (ROOT / "doc" / "api.rst").read_text(encoding="utf-8").split()
-    missing = [name for name in names or [] if f"{package}.{name}" not in reference]
-    assert not [name for name in missing if not name.isupper()]
+
+    def faults(path):
+        names = string_list(parse(path)) or []
+        missing = [name for name in names if f"{path.parent.name}.{name}" not in reference]
+        return [name for name in missing if not name.isupper()]
+
+    check_each([path for path in paths if path.exists()], faults)
 
 
 def test_what_the_roof_offers_is_in_the_api_reference():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from support.noise import Fixed
 
 from skdp._gradients import (
     LOSSES,
@@ -20,7 +21,7 @@ from skdp._gradients import (
     row_step,
     scaled_targets,
 )
-from skdp._random import NoiseSource, noise_source
+from skdp._random import noise_source
 from skdp.losses import AbsoluteLoss, EpsilonInsensitiveLoss, HuberLoss
 
 STEP = 2.0**-16
@@ -282,21 +283,6 @@ def test_noise_is_on_the_grid_in_the_scale_that_is_asked_for(noise):
 def test_noise_that_a_float_cannot_hold_is_refused():
     with pytest.raises(ValueError, match="53 bits"):
         grid_noise(noise_source(0), "gaussian", 1, 1, 1.0, 2.0**-60)
-
-
-class Fixed(NoiseSource):
-    """Gives out the noise that it is given."""
-
-    def __init__(self, integers):
-        self.integers = integers
-
-    def normal(self, size, scale):
-        assert size == self.integers.size
-        return self.integers.ravel()
-
-    def k_norms(self, n, size, scale):
-        assert (n, size) == self.integers.shape
-        return self.integers
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "k_norm"])

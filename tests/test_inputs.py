@@ -5,9 +5,9 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from configurations import CONFIGURATIONS, model, problem
 from scipy import sparse
 from sklearn.base import is_classifier, is_regressor
+from support.configurations import CONFIGURATIONS, model, problem
 
 from skdp.local import GradientPrivatizer
 from skdp.preprocessing import BoundedScaler, RowNormClipper

@@ -10,7 +10,7 @@ from numbers import Real
 import numpy as np
 import pandas as pd
 import pytest
-from configurations import CONFIGURATIONS, model, problem
+from support.configurations import CONFIGURATIONS, model, problem
 
 import skdp.privacy._calibration
 from skdp import mechanisms, theory

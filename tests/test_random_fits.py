@@ -1,7 +1,7 @@
 """No error but a refusal before the charge, whatever the configuration."""
 
 import pytest
-from random_fits import attempt
+from support.fits import attempt
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
+from support.problems import noisy_scores as rows
 
 from skdp.distributed import DistributedDPClassifier
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
@@ -20,14 +21,6 @@ from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDReg
 POWERS = [-60, -7, 5, 40]
 CLASSIFIERS = [DPLogisticRegression, DPLinearSVC]
 MECHANISMS = ["objective", "output", "gradient"]
-
-
-def rows(n_classes=2, n=400, d=4, seed=0):
-    """Rows of which some are outside of the unit ball, and a label."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d)) * [1.0, 0.5, 0.1, 1e-3]
-    X[:3] *= [[1e150], [1e-150], [0.0]]
-    return X, (X @ rng.normal(size=(d, n_classes)) + rng.gumbel(size=(n, n_classes))).argmax(1)
 
 
 def check(fit, X):

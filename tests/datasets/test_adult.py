@@ -2,7 +2,6 @@ import gzip
 import os
 import time
 from pathlib import Path
-from urllib.error import URLError
 
 import numpy as np
 import pandas as pd
@@ -10,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 from pandas.testing import assert_frame_equal
 from sklearn.utils import Bunch
+from support.downloads import no_network
 
 from skdp.datasets import _adult, fetch_adult
 from skdp.preprocessing import make_public_preprocessor
@@ -37,10 +37,6 @@ REAL = Path(os.environ.get("SKDP_DATA", "")) / "adult" / "adult.data.gz"
 needs_adult = pytest.mark.skipif(
     not REAL.is_file(), reason="SKDP_DATA does not name a folder with the Adult files"
 )
-
-
-def no_network(*args, **kwargs):
-    raise URLError("no network")
 
 
 @pytest.fixture

@@ -1,12 +1,12 @@
 import gzip
 import os
 from pathlib import Path
-from urllib.error import URLError
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
+from support.downloads import no_network
 
 from skdp.datasets import _covertype, fetch_covertype
 from skdp.preprocessing import make_public_preprocessor
@@ -25,10 +25,6 @@ REAL = Path(os.environ.get("SKDP_DATA", "")) / "covertype" / "covtype.data.gz"
 needs_covertype = pytest.mark.skipif(
     not REAL.is_file(), reason="SKDP_DATA does not name a folder with the Covertype file"
 )
-
-
-def no_network(*args, **kwargs):
-    raise URLError("no network")
 
 
 @pytest.fixture

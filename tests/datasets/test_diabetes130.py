@@ -1,7 +1,6 @@
 import gzip
 import os
 from pathlib import Path
-from urllib.error import URLError
 
 import numpy as np
 import pandas as pd
@@ -9,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 from pandas.testing import assert_frame_equal
 from sklearn.utils import Bunch
+from support.downloads import no_network
 
 from skdp.datasets import _diabetes130, fetch_diabetes130
 from skdp.preprocessing import make_public_preprocessor
@@ -36,10 +36,6 @@ REAL = Path(os.environ.get("SKDP_DATA", "")) / "diabetes130" / "diabetic_data.cs
 needs_diabetes130 = pytest.mark.skipif(
     not REAL.is_file(), reason="SKDP_DATA does not name a folder with the Diabetes 130 file"
 )
-
-
-def no_network(*args, **kwargs):
-    raise URLError("no network")
 
 
 def write(folder, text):

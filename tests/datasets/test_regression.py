@@ -1,13 +1,13 @@
 import gzip
 import os
 from pathlib import Path
-from urllib.error import URLError
 
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from pandas.testing import assert_frame_equal
+from support.downloads import no_network
 
 from skdp import datasets
 from skdp.datasets import _regression
@@ -81,10 +81,6 @@ def real(name):
     return pytest.mark.skipif(
         not path.is_file(), reason=f"SKDP_DATA does not name a folder with {name}.gz"
     )
-
-
-def no_network(*args, **kwargs):
-    raise URLError("no network")
 
 
 @pytest.fixture

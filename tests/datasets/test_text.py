@@ -1,13 +1,13 @@
 import bz2
 import os
 from pathlib import Path
-from urllib.error import URLError
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
+from support.downloads import no_network
 
 from skdp.datasets import _text, fetch_imdb, fetch_newsgroups20
 
@@ -44,10 +44,6 @@ needs_imdb = pytest.mark.skipif(
     not (FOLDER / "imdb" / "imdb_train.svm.bz2").is_file(),
     reason="SKDP_DATA does not name a folder with the IMDB files",
 )
-
-
-def no_network(*args, **kwargs):
-    raise URLError("no network")
 
 
 def svmlight(rows):

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import warnings
-from dataclasses import fields, is_dataclass
 
 import networkx
 import numpy as np
@@ -18,15 +17,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.base import clone
-from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.memory import arrays_in
+from support.noise import Failing
+from support.problems import clusters as problem
+from support.wires import Noted, Wire
 
-from skdp._random import NoiseSource
 from skdp.distributed import DistributedDPClassifier, _classifier
 from skdp.engines import LocalEngine
 from skdp.exceptions import BudgetExceededError, PrivacyWarning
@@ -62,19 +63,6 @@ losses = pytest.mark.parametrize("loss", LOSSES)
 @parametrize_with_checks(ESTIMATORS)
 def test_sklearn_conventions(estimator, check):
     check(estimator)
-
-
-def problem(n_rows=240, n_classes=2, n_features=4, seed=0):
-    X, y = make_classification(
-        n_rows,
-        n_features,
-        n_informative=n_features,
-        n_redundant=0,
-        n_classes=n_classes,
-        n_clusters_per_class=1,
-        random_state=seed,
-    )
-    return X / 4.0, y
 
 
 def seeded(**options):
@@ -279,16 +267,6 @@ def test_the_output_is_a_node_or_the_mean_of_all(n_classes):
 
 
 # Averages, from what is heard
-
-
-class Wire(LocalEngine):
-    def open(self, topology, width):
-        super().open(topology, width)
-        self.messages = []
-
-    def exchange(self, messages):
-        self.messages.append(messages.copy())
-        return messages
 
 
 def heard(X, y, **options):
@@ -652,38 +630,17 @@ def test_a_seed_elsewhere_does_not_make_noise_known():
     assert not (found[0].node_coef_ == found[1].node_coef_).any()
 
 
-def arrays(thing, seen=None):
-    """All arrays that a model holds, however deep."""
-    seen = set() if seen is None else seen
-    if id(thing) in seen:
-        return
-    seen.add(id(thing))
-    if isinstance(thing, np.ndarray) or sparse.issparse(thing):
-        yield thing
-    elif isinstance(thing, dict):
-        for value in thing.values():
-            yield from arrays(value, seen)
-    elif isinstance(thing, list | tuple):
-        for value in thing:
-            yield from arrays(value, seen)
-    elif is_dataclass(thing):
-        for part in fields(thing):
-            yield from arrays(getattr(thing, part.name), seen)
-    elif hasattr(thing, "__dict__"):
-        yield from arrays(vars(thing), seen)
-
-
 @pytest.mark.parametrize("options", [dict(), dict(n_passes=2, batch_size=2, sparsity="auto")])
 def test_no_row_is_kept(options):
     X, y = problem(101)
     model = Classifier(n_nodes=3, **options).fit(X, y)
-    shapes = [array.shape for array in arrays(model)]
+    shapes = [array.shape for _, array in arrays_in(model)]
     assert shapes
     assert not any(101 in shape for shape in shapes)
     assert max(map(math.prod, shapes)) <= 3 * 5
     kept = Classifier(n_nodes=3, keep_iterates=True, **options).fit(X, y)
     assert (
-        max(math.prod(array.shape) for array in arrays(kept))
+        max(math.prod(array.shape) for _, array in arrays_in(kept))
         == kept.n_rounds_ // (2 if options else 1) * 3 * 5
     )
 
@@ -886,19 +843,6 @@ def test_a_stream_is_charged_once_and_a_fit_each_time():
     model.partial_fit(X, y)  # goes on with what is paid
 
 
-def test_the_charge_comes_before_the_noise_and_the_data(monkeypatch):
-    X, y = problem(40)
-    model = Classifier(ledger=BudgetLedger(epsilon=0.5))
-
-    def never(*args, **options):
-        raise AssertionError("no budget, no use of the data")
-
-    monkeypatch.setattr(_classifier, "run_gossip", never)
-    with pytest.raises(BudgetExceededError):
-        model.fit(X, y)
-    assert not hasattr(model, "n_features_in_")
-
-
 def test_a_seed_with_a_ledger_warns():
     with pytest.warns(PrivacyWarning, match="random_state is set"):
         seeded(ledger=BudgetLedger(epsilon=2.0)).fit(*problem(20))
@@ -917,17 +861,11 @@ def test_what_fails_halfway_leaves_the_old_model(monkeypatch, method, error):
         X = pd.DataFrame(X[:, :3], columns=["a", "b", "c"])
     before = {key: id(value) for key, value in vars(model).items()}
     state = model._stream.state.released.copy(), model._stream.state.total.copy()
-    calls = []
-
-    class Failing(NoiseSource):
-        def k_norms(self, n, size, scale):
-            calls.append(n)
-            raise error
-
-    monkeypatch.setattr(_classifier, "noise_source", lambda seed: Failing(None))
+    failing = Failing(error)
+    monkeypatch.setattr(_classifier, "noise_source", lambda seed: failing)
     with pytest.raises(error):
         getattr(model, method)(X, y)
-    assert calls
+    assert failing.n_calls
     assert {key: id(value) for key, value in vars(model).items()} == before
     assert_array_equal(model._stream.state.released, state[0])
     assert_array_equal(model._stream.state.total, state[1])
@@ -949,25 +887,16 @@ def test_a_first_fit_that_fails_leaves_nothing(monkeypatch):
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_engines_are_closed(fails, monkeypatch):
-    events = []
-
-    class Noted(LocalEngine):
-        def open(self, topology, width):
-            super().open(topology, width)
-            events.append(("open", topology.n_nodes, width))
-
-        def close(self):
-            events.append("close")
-
     if fails:
         monkeypatch.setattr(Noted, "exchange", lambda *_: 1 / 0)
     X, y = problem(20, 3)
-    model = Classifier(engine=Noted())
+    engine = Noted()
+    model = Classifier(engine=engine)
     try:
         model.fit(X, y)
     except ZeroDivisionError:
         assert fails
-    assert events == [("open", 8, 15), "close"]
+    assert engine.events == [("open", 8, 15), "close"]
 
 
 # Guarantees

@@ -8,63 +8,22 @@ its source for. Nothing here repeats a formula of a sensitivity.
 """
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse, stats
+from support.noise import Tape
+from support.problems import signs as line
+from support.wires import Wire
 
-from skdp._random import NoiseSource
 from skdp.distributed import DistributedDPClassifier, _classifier
-from skdp.engines import LocalEngine
 from skdp.privacy import GaussianDP, gaussian_delta
 
 FALSE_ALARM = 1e-7
 
 
-class Wire(LocalEngine):
-    """Keeps what is broadcast."""
-
-    def open(self, topology, width):
-        super().open(topology, width)
-        self.messages = []
-
-    def exchange(self, messages):
-        self.messages.append(messages.copy())
-        return messages
-
-
-@dataclass
-class Tape:
-    """Stands between the code and its noise: writes it down, or plays what it is given."""
-
-    played: np.ndarray | None = None
-    drawn: list = field(default_factory=list)
-    asked: set = field(default_factory=set)
-    position: int = 0
-
-    def take(self, law, source, n, size, scale):
-        self.asked.add((law, size, scale))
-        if self.played is None:
-            vectors = ORIGINAL[law](source, n, size, scale)
-        else:
-            vectors = self.played[self.position : self.position + n]
-            assert vectors.shape == (n, size)  # neither less noise nor more
-        self.position += n
-        self.drawn.append(vectors)
-        return vectors
-
-
-def _vectors(method):
-    return lambda source, n, size, scale: method(source, n * size, scale).reshape(n, size)
-
-
-ORIGINAL = {
-    "k_norm": NoiseSource.k_norms,
-    "gaussian": _vectors(NoiseSource.normal),
-    "laplace": _vectors(NoiseSource.laplace),
-}
 DENSITIES = {
     "k_norm": lambda n: -np.linalg.norm(n, axis=-1),
     "gaussian": lambda n: -0.5 * np.square(n).sum(axis=-1),
@@ -94,20 +53,8 @@ def listen(monkeypatch):
         n_outputs = 1 if len(set(y)) == 2 else len(set(y))
         size = n_outputs * (X.shape[1] + 1)
         tape = Tape(None if played is None else played.reshape(-1, size))
-
-        def k_norms(self, n, width, scale):
-            return tape.take("k_norm", self, n, width, scale)
-
-        def one_law(law):
-            def draws(self, n, scale):
-                return tape.take(law, self, n // size, size, scale).ravel()
-
-            return draws
-
         with monkeypatch.context() as patch:
-            patch.setattr(NoiseSource, "k_norms", k_norms)
-            patch.setattr(NoiseSource, "normal", one_law("gaussian"))
-            patch.setattr(NoiseSource, "laplace", one_law("laplace"))
+            tape.take_over(patch, size)
             model.fit(X, y, node=node)
         ((law, _, scale),) = tape.asked
         sent = [*model.engine.messages[1:], model._stream.state.released]
@@ -192,13 +139,6 @@ algorithms = pytest.mark.parametrize("algorithm", ALGORITHMS)
 
 def name(options):
     return ",".join(map(str, options.values())) or "default"
-
-
-def line(n_rows=6, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.choice([-1.0, 1.0], size=(n_rows, 1))
-    y = rng.integers(0, 2, n_rows)
-    return X, y
 
 
 def neighbour(X, y, row):

@@ -15,7 +15,7 @@ import sys
 import threading
 import tracemalloc
 import warnings
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -23,7 +23,6 @@ from types import FunctionType, ModuleType
 import numpy as np
 import pandas as pd
 import pytest
-from kernel_cases import least_epsilon, name, problem
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn import config_context
@@ -32,9 +31,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.memory import arrays_in
+from support.noise import Constant
+from support.problems import surface as problem
+from support.statistics import least_epsilon, name
 
 from skdp import _streams
-from skdp._random import NoiseSource
 from skdp.exceptions import (
     BudgetExceededError,
     PrivacyWarning,
@@ -120,34 +122,9 @@ def snapshot(model):
     return {key: id(value) for key, value in vars(model).items()}
 
 
-@dataclass
-class Noise:
-    """Takes the place of all noise: every coordinate of each draw is ``value``."""
-
-    value: int = 0
-    draws: list = field(default_factory=list)  # law, size, scale
-
-    @property
-    def scale(self):
-        return self.draws[-1][2]
-
-
 @pytest.fixture
 def noise(monkeypatch):
-    spy = Noise()
-    for law in ("normal", "k_norm", "laplace"):
-
-        def draw(self, size, scale, law=law):
-            spy.draws.append((law, size, scale))
-            return np.full(size, spy.value, dtype=np.int64)
-
-        monkeypatch.setattr(NoiseSource, law, draw)
-
-    def vectors(self, n, size, scale):
-        return np.stack([self.k_norm(size, scale) for _ in range(n)])
-
-    monkeypatch.setattr(NoiseSource, "k_norms", vectors)
-    return spy
+    return Constant().take_over(monkeypatch)
 
 
 @dataclass
@@ -521,7 +498,7 @@ def test_one_copy_of_a_stream_goes_on(options, duplicate):
 
 GOING_ON = """
 import gc, pickle, sys
-from kernel_cases import problem
+from support.problems import surface as problem
 from skdp.exceptions import StaleStreamError
 X, y = problem(60)
 counts = []
@@ -546,7 +523,7 @@ def elsewhere(code, value):
         [sys.executable, "-c", code],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        cwd=Path(__file__).parent,
+        cwd=Path(__file__).parents[1],  # of what the code imports
     )
     process.stdin.write(pickle.dumps(value))
     process.stdin.close()
@@ -676,7 +653,7 @@ def test_a_stream_that_went_on_in_another_process_goes_on_when_it_is_back():
     X, y = problem(60)
     model = regressor(release="sgd", n_components=4).fit(X[:20], y[:20])
     code = (
-        "import pickle, sys; from kernel_cases import problem; X, y = problem(60);"
+        "import pickle, sys; from support.problems import surface; X, y = surface(60);"
         "model, start = pickle.load(sys.stdin.buffer);"
         "model.partial_fit(X[start : start + 10], y[start : start + 10]);"
         "sys.stdout.buffer.write(pickle.dumps(model))"
@@ -1046,23 +1023,6 @@ def test_the_constant_of_the_paper_asks_for_more_noise(
 
 
 # What is kept, shown and given away
-
-
-def arrays_in(value, path=""):
-    """All arrays that can be reached from a value, with the names that lead there."""
-    if isinstance(value, np.ndarray):
-        yield path, value
-    elif isinstance(value, dict):
-        for key, part in value.items():
-            yield from arrays_in(part, f"{path}.{key}")
-    elif isinstance(value, list | tuple):
-        for i, part in enumerate(value):
-            yield from arrays_in(part, f"{path}.{i}")
-    elif is_dataclass(value):
-        for part in fields(value):
-            yield from arrays_in(getattr(value, part.name), f"{path}.{part.name}")
-    elif hasattr(value, "__dict__"):
-        yield from arrays_in(vars(value), path)
 
 
 def private_numbers(model):

@@ -8,14 +8,16 @@ import subprocess
 import sys
 import threading
 import tracemalloc
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse, stats
+from support.noise import Greedy
+from support.noise import noise_scale as scale_of
 
-from skdp._random import NoiseSource
 from skdp.exceptions import BudgetExceededError
 from skdp.kernel import _queries
 from skdp.kernel._queries import QueryAnswers, query_guarantee, query_noise
@@ -148,27 +150,18 @@ def test_a_sensitivity_beyond_the_projection_costs_nothing():
     assert (answers_of(sensitivity=1.0).answer(rows_of(10)) != answers).any()
 
 
-# The worst neighbours. The scale of the noise is read off: a source that always draws the same
-# large integer shows the lattice, and the scale it is asked for is in steps of the lattice.
-
-
-class Ruler(NoiseSource):
-    length = 2**45
-    scale = 0.0
-
-    def _mark(self, size, scale):
-        Ruler.scale = scale
-        return np.full(size, self.length, dtype=np.int64)
-
-    normal = laplace = _mark
+# The worst neighbours. The scale of the noise is read off.
 
 
 def noise_scale(answers, monkeypatch):
     """Scale of the noise of fresh ``answers``, of which it spends one."""
-    with monkeypatch.context() as patch:
-        patch.setattr(_queries, "NoiseSource", Ruler)
-        step = answers.answer(np.ones((1, 2)))[0] / Ruler.length
-    return Ruler.scale * 2.0 ** round(math.log2(step))
+
+    def release(ruler):
+        with monkeypatch.context() as patch:
+            patch.setattr(_queries, "NoiseSource", lambda *words: ruler)
+            return answers.answer(np.ones((1, 2)))
+
+    return scale_of(release)
 
 
 def worst_neighbours(lam, n=1000):
@@ -224,13 +217,7 @@ def test_the_error_of_the_values_is_covered_by_noise(monkeypatch):
 
 def test_the_bits_behind_the_noise_do_not_repeat(monkeypatch):
     drawn = []
-
-    class Greedy(NoiseSource):
-        def laplace(self, size, scale):
-            drawn.extend(word for n in (1, 1, 20, 3) for word in self._words(n))
-            return super().laplace(size, scale)
-
-    monkeypatch.setattr(_queries, "NoiseSource", Greedy)
+    monkeypatch.setattr(_queries, "NoiseSource", partial(Greedy, drawn))
     answers_of().answer(rows_of(10))
     assert len(drawn) == len(set(map(int, drawn))) == 250
     ones = np.unpackbits(np.array(drawn, dtype=np.uint64).view(np.uint8)).mean()
@@ -496,16 +483,16 @@ def test_another_process_goes_on_from_the_count():
     X[:, 0] = 1.0
     first = answers.answer(X[:2])
     code = (
-        "import pickle, sys; sys.path.insert(0, sys.argv[1]); import test_queries as t;"
+        "import pickle, sys; sys.path[:0] = sys.argv[1:]; import test_queries as t;"
         "a = pickle.load(sys.stdin.buffer); X = t.rows_of(4); X[:, 0] = 1.0; left = a.remaining;"
         "values = a.answer(X[:3])\n"
         "try: a.answer(X)\n"
         "except ValueError as error: refused = type(error).__name__\n"
         "sys.stdout.buffer.write(pickle.dumps((left, values, refused, a)))"
     )
-    folder = str(Path(__file__).parent)
+    folders = map(str, Path(__file__).parents[:2])  # of this file and of what it imports
     done = subprocess.run(
-        [sys.executable, "-c", code, folder], input=pickle.dumps(answers), capture_output=True
+        [sys.executable, "-c", code, *folders], input=pickle.dumps(answers), capture_output=True
     )
     assert done.returncode == 0, done.stderr.decode()
     left, values, refused, returned = pickle.loads(done.stdout)

@@ -14,10 +14,11 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.noise import Silent
+from support.problems import plane as problem
 
 import skdp.linear_model._mi_sgd as module
 from skdp._gradients import residual_slope
-from skdp._random import NoiseSource
 from skdp.exceptions import BudgetExceededError, PrivacyWarning
 from skdp.linear_model import MIPrivateSGDRegressor
 from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer
@@ -50,12 +51,6 @@ def regressor(mi_budget=1.0, **options):
     return MIPrivateSGDRegressor(mi_budget, **options)
 
 
-def problem(n_samples=500, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-0.7, 0.7, size=(n_samples, 3))
-    return X, np.clip(X @ [0.7, -0.4, 0.1] + 0.2 + 0.05 * rng.normal(size=n_samples), -1, 1)
-
-
 def same(a, b):
     """Whether two models are the same bit by bit."""
     for name in ("coef_", "intercept_", "weights_", "n_samples_seen_"):
@@ -69,19 +64,6 @@ def same(a, b):
 
 def snapshot(model):
     return {key: id(value) for key, value in vars(model).items()}
-
-
-class Silent(NoiseSource):
-    def __init__(self):
-        self.scales = []
-
-    def normal(self, size, scale):
-        self.scales.append(scale)
-        return np.zeros(size, dtype=np.int64)
-
-    def k_norms(self, n, size, scale):
-        self.scales.append(scale)
-        return np.zeros((n, size), dtype=np.int64)
 
 
 @pytest.fixture
@@ -835,22 +817,6 @@ def test_an_interrupted_fit_leaves_the_old_model_and_the_charge(options, error, 
     with pytest.raises(error):
         first.partial_fit(X, y)
     assert not hasattr(first, "coef_") and len(book.history()) == 3
-
-
-def test_the_charge_comes_before_the_records_are_used(monkeypatch):
-    X, y = problem(20)
-    book, seen = ledger(), []
-    for name in ("run_full", "run_bandit"):
-        inner = getattr(module, name)
-
-        def spy(*args, inner=inner, **options):
-            seen.append(len(book.history()))
-            return inner(*args, **options)
-
-        monkeypatch.setattr(module, name, spy)
-    regressor(0.2, ledger=book).fit(X, y)
-    regressor(0.2, ledger=book, **BANDIT).fit(X, y)
-    assert seen == [1, 2]
 
 
 def test_a_seeded_charge_is_warned_of():

@@ -18,29 +18,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import integrate, special, stats
+from support.noise import Silent
+from support.statistics import least_epsilon
 
-from skdp._random import NoiseSource, noise_source
+from skdp._random import noise_source
 from skdp.linear_model import MIPrivateSGDRegressor
 from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer, _privatizers
 
 LOSSES = ["absolute", "huber", "epsilon_insensitive", "squared"]
 NOISES = ["gaussian", "k_norm"]
 LN2 = math.log(2.0)
-
-
-class Silent(NoiseSource):
-    """No noise; notes what is asked for."""
-
-    def __init__(self):
-        self.drawn = []
-
-    def normal(self, size, scale):
-        self.drawn.append(("gaussian", size, scale))
-        return np.zeros(size, dtype=np.int64)
-
-    def k_norms(self, n, size, scale):
-        self.drawn.append(("k_norm", n * size, scale))
-        return np.zeros((n, size), dtype=np.int64)
 
 
 def exact(privatizer, *record, spy=None):
@@ -829,25 +816,7 @@ def test_the_local_profile_of_a_one_point_gradient_is_that_of_the_integers_sent(
 
 # Black boxes
 
-
-def least_epsilon(values, delta, alarm=1e-7):
-    """Lower bound on epsilon from one number of each run in two worlds, wrong with ``alarm``.
-
-    Half of the runs choose a threshold; of the others, Clopper-Pearson bounds.
-    """
-    half = values.shape[1] // 2
-    first, rest = values[:, :half], values[:, half:]
-    sign = np.sign(first[0].mean() - first[1].mean())
-    n, best = rest.shape[1], 0.0
-    thresholds = np.quantile(sign * first, [0.5, 0.8, 0.95])
-    for threshold in thresholds:
-        hits = (sign * rest > threshold).sum(axis=1)
-        for yes, no in ((hits[0], hits[1]), (n - hits[1], n - hits[0])):
-            low = stats.beta.ppf(alarm / 12, yes, n - yes + 1) if yes else 0.0
-            high = stats.beta.ppf(1 - alarm / 12, no + 1, n - no) if no < n else 1.0
-            if low > delta:
-                best = max(best, math.log((low - delta) / high))
-    return best
+THRESHOLDS = (0.5, 0.8, 0.95)
 
 
 def attacked(privatizer, n_runs, seed):
@@ -896,7 +865,7 @@ def test_an_audit_of_a_device_stays_below_the_claim(n_features, options, repetit
     n_runs = repetitions(400_000, 40_000) if is_full else repetitions(40_000, 2000)
     values = attacked(privatizer, n_runs, seed=1)
     for delta in (0.0, 0.05) if options.get("noise") == "k_norm" else (0.05,):
-        assert least_epsilon(values, delta) <= told.epsilon_at(delta)
+        assert least_epsilon(values, delta=delta, quantiles=THRESHOLDS) <= told.epsilon_at(delta)
 
 
 @pytest.mark.parametrize("n_features, options", [AUDITS[1], AUDITS[3], AUDITS[4]], ids=str)
@@ -907,7 +876,8 @@ def test_an_audit_of_a_device_catches_half_of_the_noise(n_features, options, rep
     broken = pickle.loads(pickle.dumps(honest))
     broken.scale = honest.scale / (2.0 if n_features == 1 or "feedback" in options else 6.0)
     n_runs = repetitions(40_000, 10_000)
-    assert least_epsilon(attacked(broken, n_runs, seed=2), 0.05) > told.epsilon_at(0.05)
+    found = least_epsilon(attacked(broken, n_runs, seed=2), delta=0.05, quantiles=THRESHOLDS)
+    assert found > told.epsilon_at(0.05)
 
 
 def test_noise_with_an_intercept_hides_records_that_differ_in_all_but_the_constant():

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.optimize import linprog, minimize
 from sklearn.linear_model import LogisticRegression
+from support.problems import outliers as problem
 
 from skdp.exceptions import SolverError
 from skdp.losses import (
@@ -32,15 +33,6 @@ def losses_of(residuals, loss):
     if isinstance(loss, EpsilonInsensitiveLoss):
         return np.maximum(size - loss.width, 0.0).sum(axis=0)
     return np.where(size < loss.width, size**2 / 2, loss.width * (size - loss.width / 2)).sum(0)
-
-
-def problem(n, d, seed, norm=0.7, spread=0.2):
-    rng = np.random.default_rng(seed)
-    rows = rng.standard_normal((n, d))
-    rows /= np.maximum(1.0, np.linalg.norm(rows, axis=1))[:, np.newaxis]
-    best = rng.standard_normal(d)
-    targets = rows @ best * (norm / np.linalg.norm(best)) + spread * rng.standard_t(2, n)
-    return rows, np.clip(targets, -1.0, 1.0)
 
 
 def check(rows, targets, loss, radius, tolerance, weights, value, gap):

@@ -6,14 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import spies
 from joblib import Parallel, delayed
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import linalg, optimize, sparse, stats
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from spies import Ruler, composed, let_the_solver_err, noise_scale, strength
+from support.noise import Ruler, noise_scale
+from support.releases import let_the_solver_err
+from support.releases import transcript as transcript_of
+from support.statistics import composed, strength
 
 from skdp._random import noise_source
 from skdp.exceptions import SolverError
@@ -734,7 +736,7 @@ def test_an_audit_of_objective_perturbation_passes_and_notices_half_the_noise(
 
 def transcript(loss, data, clip_norm, guarantee, replay=None, penalty=0.0):
     """Releases of a descent and its result."""
-    return spies.transcript(
+    return transcript_of(
         lambda: gradient_descent(
             loss,
             data,

@@ -5,13 +5,14 @@ import tracemalloc
 
 import numpy as np
 import pytest
-import spies
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import optimize, sparse
 from scipy.special import huber
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
-from spies import composed, let_the_solver_err, noise_scale, transcript
+from support.noise import noise_scale
+from support.releases import PLACES, let_the_solver_err, transcript
+from support.statistics import composed, strength
 
 from skdp._random import noise_source
 from skdp.exceptions import SolverError
@@ -96,9 +97,9 @@ def spent(here, there, solve, guarantee):
         assert a.scale == b.scale
         assert a.guarantee == b.guarantee and a.guarantee.adjacency == guarantee.adjacency
         distances.append(np.linalg.norm(a.value - b.value) / a.scale)
-        budgets.append(spies.strength(a.guarantee))
-    assert composed(distances, guarantee) <= spies.strength(guarantee)
-    assert_allclose(composed(budgets, guarantee), spies.strength(guarantee), rtol=1e-9)
+        budgets.append(strength(a.guarantee))
+    assert composed(distances, guarantee) <= strength(guarantee)
+    assert_allclose(composed(budgets, guarantee), strength(guarantee), rtol=1e-9)
     assert (np.array(distances) <= budgets).all()
     return np.array(distances), np.array(budgets), first
 
@@ -374,7 +375,7 @@ def test_nothing_is_released_of_more_rows_than_can_be_certified(uncertain, mecha
             return output(data, free, noise_source(0))
 
         with pytest.MonkeyPatch.context() as patch:
-            for module, name in spies.PLACES:
+            for module, name in PLACES:
                 real = getattr(module, name)
 
                 def watched(value, *, real=real, releases=releases, **options):

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from support.problems import long_and_empty_rows as problem
+from support.wires import HostileNeighbour, Wire
 
 from skdp._gradients import grid_rows
-from skdp.engines import LocalEngine
 from skdp.losses import (
     HingeLoss,
     HuberHingeLoss,
@@ -54,15 +55,6 @@ def sizes(loss, n_features, constant=True):
     return loss.n_outputs * (n_features + constant)
 
 
-def problem(n_rows=60, n_features=4, n_classes=2, seed=0):
-    """Rows of which some are longer than ``x_norm = 2``, and some entries are 0."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n_rows, n_features)) * (rng.random((n_rows, n_features)) < 0.7)
-    X[:3] *= 1e3
-    X[3] = 0.0
-    return X, rng.integers(0, n_classes, n_rows)
-
-
 def uneven(n_rows, n_nodes, seed=0):
     """Owners of rows; the last node has none, unless it is alone."""
     weights = np.arange(1.0, n_nodes + 1.0)
@@ -90,17 +82,6 @@ def drawer(noise):
     """Noise of one round after another."""
     rounds = iter(noise)
     return lambda n: np.array(list(itertools.islice(rounds, n)))
-
-
-class Wire(LocalEngine):
-    """Keeps what is broadcast."""
-
-    def __init__(self):
-        self.messages = []
-
-    def exchange(self, messages):
-        self.messages.append(messages.copy())
-        return messages
 
 
 def gossiped(topology, X, codes, schedule, update, noise, *, state=None, **options):
@@ -671,16 +652,6 @@ def test_soft_thresholds_are_nearest_points_with_an_l1_penalty():
     assert_array_equal(soft_threshold(values, 0.0), values)
 
 
-class _HostileNeighbour(LocalEngine):
-    """Node 1 sends an infinity in the first coordinate, whatever it has computed."""
-
-    def exchange(self, messages):
-        tampered = messages.copy()
-        tampered[1] = 0.0
-        tampered[1, 0] = np.inf
-        return tampered
-
-
 @pytest.mark.parametrize("loss", [LogisticLoss(), HuberHingeLoss(), HingeLoss(), SoftmaxLoss(3)])
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
 def test_an_infinite_message_does_not_show_which_features_are_zero(loss, layout):
@@ -692,7 +663,7 @@ def test_an_infinite_message_does_not_show_which_features_are_zero(loss, layout)
     schedule = batches(np.array([0]), 2, 1)
     seen = []
     for first in (0.0, 0.5, -0.5):
-        engine = _HostileNeighbour()
+        engine = HostileNeighbour()
         engine.open(topology, size)
         state = run_gossip(
             engine,

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from support.problems import noisy_surface as stream
 
 from skdp.features import fourier_features, kernel_matrix
 from skdp.solvers.online import Recursion, run_features, run_kernel
@@ -19,13 +20,6 @@ MODES = {
 
 def rbf(A, B):
     return kernel_matrix("rbf", A, B, gamma=1.0)
-
-
-def stream(n_rows, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-1, 1, size=(n_rows, 3))
-    y = np.clip(2 * np.sin(2 * X[:, 0]) * X[:, 1] + 0.1 * rng.normal(size=n_rows), -1, 1)
-    return X, y
 
 
 def step_by_step(Z, y, recursion):

@@ -5,9 +5,10 @@ import math
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from spies import noise_scale, transcript
+from support.noise import Silent, noise_scale
+from support.releases import transcript
 
-from skdp._random import NoiseSource, noise_source
+from skdp._random import noise_source
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.solvers._releases import (
     PairwiseSum,
@@ -17,14 +18,6 @@ from skdp.solvers._releases import (
 )
 
 ADJACENCIES = ["replace-one", "add-remove"]
-
-
-class Silence(NoiseSource):
-    def __init__(self):
-        pass
-
-    def normal(self, size, scale):
-        return np.zeros(size, dtype=np.int64)
 
 
 def random_symmetric(d, seed=0):
@@ -98,7 +91,7 @@ def test_a_gaussian_guarantee_gets_gaussian_noise_and_a_pure_one_the_norm_of_a_g
 @pytest.mark.parametrize("d", [1, 2, 30])
 def test_released_second_moments_are_the_exact_ones_where_noise_is_silent(d):
     moments = random_symmetric(d)
-    released = release_second_moments(moments, 1.0, guarantee=GaussianDP(1.0), noise=Silence())
+    released = release_second_moments(moments, 1.0, guarantee=GaussianDP(1.0), noise=Silent())
     assert_array_equal(released, released.T)
     # What is left is the lattice, a hundredth of the sensitivity in norm.
     assert 0.0 < np.linalg.norm(released - moments) <= 0.01

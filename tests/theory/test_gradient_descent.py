@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from support.statistics import strength
 
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.privacy import ApproxDP, GaussianDP, compose
@@ -24,10 +25,6 @@ def plan(budget, *, n_samples=1000.0, n_features=10, loss=LOSSES[0], clip_norm=0
         row_norm=row_norm,
         guarantee=budget,
     )
-
-
-def strength(guarantee):
-    return guarantee.mu if isinstance(guarantee, GaussianDP) else guarantee.epsilon
 
 
 def releases(descent):

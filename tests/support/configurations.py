@@ -4,8 +4,9 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 from skdp.distributed import DistributedDPClassifier
-from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
+from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
+from skdp.preprocessing import BoundedScaler, RowNormClipper
 
 
 def _named(kind, **options):
@@ -53,9 +54,31 @@ def _all():
 CONFIGURATIONS = dict(_all())
 
 
+def _others():
+    """What uses the parameters that are idle above, and what learns nothing from data."""
+    yield _named(DPKernelRidge, kernel="matern", n_components=20)
+    yield _named(DPOnlineKernelRegressor, kernel="matern", n_components=20)
+    yield _named(MIPrivateSGDRegressor, loss="huber", keep_iterates=True)
+    yield _named(DistributedDPClassifier, keep_iterates=True, n_nodes=4, batch_size=5)
+    yield _named(BoundedScaler, bounds=(-0.4, 0.4))
+    yield _named(RowNormClipper, norm=0.5)
+    # Not fitted but released, by this stream.
+    yield ReleasedKernelRegressor.__name__, DPOnlineKernelRegressor(n_components=20)
+
+
+# For conventions of all estimators, whether they take a ledger or not.
+EVERYTHING = CONFIGURATIONS | dict(_others())
+
+
 def model(name, **changes):
     """A new estimator of a configuration, with other parameters changed."""
-    return clone(CONFIGURATIONS[name]).set_params(**changes)
+    return clone(EVERYTHING[name]).set_params(**changes)
+
+
+def fitted(name, X, y, **changes):
+    """The object that a configuration stands for, ready to predict or transform."""
+    estimator = model(name, **changes).fit(X, y)
+    return estimator.released() if name == ReleasedKernelRegressor.__name__ else estimator
 
 
 def problem(name, n_samples=60, n_features=3, seed=0):
@@ -63,4 +86,4 @@ def problem(name, n_samples=60, n_features=3, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-0.5, 0.5, size=(n_samples, n_features))
     score = X[:, 0] - 0.5 * X[:, 1]
-    return X, (score > 0.0).astype(int) if is_classifier(CONFIGURATIONS[name]) else score
+    return X, (score > 0.0).astype(int) if is_classifier(EVERYTHING[name]) else score

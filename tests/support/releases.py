@@ -1,15 +1,13 @@
 """What solvers release, seen from outside: exact values, scales of noise, certified errors."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from skdp._random import NoiseSource
-from skdp.privacy import GaussianDP
 from skdp.solvers import _releases, erm, feature_ridge
 from skdp.solvers.erm import minimise
+from support.noise import noise_scale
 
 PLACES = [
     (_releases, "gaussian_mechanism"),
@@ -17,31 +15,6 @@ PLACES = [
     (erm, "additive_mechanism"),
     (feature_ridge, "additive_mechanism"),
 ]
-
-
-class Ruler(NoiseSource):
-    """Draws the same large integer always, and notes the scale it is asked for.
-
-    The result of a mechanism shows the lattice, then, and the scale is in steps of it.
-    """
-
-    length = 2**45
-
-    def __init__(self):
-        self.scale = None
-
-    def _mark(self, size, scale):
-        self.scale = scale
-        return np.full(size, self.length, dtype=np.int64)
-
-    normal = laplace = k_norm = _mark
-
-
-def noise_scale(release):
-    """Scale of the last noise of ``release(noise)``, which is added to its result."""
-    ruler = Ruler()
-    step = np.ravel(release(ruler))[0] / ruler.length
-    return ruler.scale * 2.0 ** round(math.log2(step))
 
 
 @dataclass(frozen=True)
@@ -95,11 +68,3 @@ def let_the_solver_err(monkeypatch, module, sign, *, closer=1e-5):
         return weights
 
     monkeypatch.setattr(module, "minimise", erring)
-
-
-def strength(guarantee):
-    return guarantee.mu if isinstance(guarantee, GaussianDP) else guarantee.epsilon
-
-
-def composed(strengths, guarantee):
-    return math.hypot(*strengths) if isinstance(guarantee, GaussianDP) else sum(strengths)

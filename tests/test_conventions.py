@@ -1,0 +1,382 @@
+"""What every estimator of the package promises, whoever writes it.
+
+Estimators are found in the package. `support.configurations` says how to make and fit each: one
+that is not there fails the first test.
+"""
+
+import importlib
+import inspect
+import pickle
+import pkgutil
+import re
+import sys
+from contextlib import contextmanager
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import estimator_html_repr
+from support.configurations import CONFIGURATIONS, EVERYTHING, fitted, model, problem
+from support.memory import parts_as_long_as
+
+import skdp
+from skdp.exceptions import BudgetExceededError
+from skdp.privacy import BudgetLedger
+
+
+def public_estimators():
+    """Estimators that users can import from modules without an underscore."""
+    for info in pkgutil.walk_packages(skdp.__path__, "skdp."):
+        if "._" not in info.name:
+            module = importlib.import_module(info.name)
+            for name in getattr(module, "__all__", ()):
+                kind = getattr(module, name)
+                if inspect.isclass(kind) and issubclass(kind, BaseEstimator):
+                    yield kind
+
+
+def kind_of(name):
+    return name.split("-")[0]
+
+
+KINDS = {kind.__name__: kind for kind in public_estimators()}
+EVERY = pytest.mark.parametrize("name", EVERYTHING)
+WITH_LEDGER = pytest.mark.parametrize("name", CONFIGURATIONS)
+OF_DATA = [name for name, kind in EVERYTHING.items() if kind_of(name) == type(kind).__name__]
+
+
+def ledger():
+    return BudgetLedger(epsilon=1e6, delta=0.5)
+
+
+def outcome(estimator, X):
+    return estimator.predict(X) if hasattr(estimator, "predict") else estimator.transform(X)
+
+
+def test_every_public_estimator_has_a_configuration():
+    assert len(KINDS) >= 9
+    assert KINDS.keys() == {kind_of(name) for name in EVERYTHING}
+    learners = {kind for kind in KINDS if "ledger" in inspect.signature(KINDS[kind]).parameters}
+    assert learners == {kind_of(name) for name in CONFIGURATIONS}
+
+
+# Documentation
+
+PUBLIC, RELEASED = "Public.", "Released under ``guarantee_``."
+_BELOW = "the line of coef_ says it of the attributes below it"
+_FOLLOWS = "the line of coef_ says it of all that follows from noisy gradients"
+# Said in other words than those two, and why that will do.
+IN_OTHER_WORDS = {
+    "DPOnlineKernelRegressor.n_samples_seen_": "public, and the line says what it is like",
+    "MIPrivateSGDRegressor.coef_": "released, and the line says what else is",
+    "MIPrivateSGDRegressor.intercept_": _FOLLOWS,
+    "MIPrivateSGDRegressor.weights_": _FOLLOWS,
+    "MIPrivateSGDRegressor.iterates_": _FOLLOWS,
+    "DistributedDPClassifier.classes_": "the parameter classes says that labels are public",
+    "DistributedDPClassifier.coef_": "released, and the line says what else is",
+    "DistributedDPClassifier.intercept_": _BELOW,
+    "DistributedDPClassifier.node_coef_": _BELOW,
+    "DistributedDPClassifier.node_intercept_": _BELOW,
+    "DistributedDPClassifier.consensus_distance_": _BELOW,
+    "DistributedDPClassifier.topology_": "public, and the line goes on with what it is good for",
+}
+
+
+def documented_attributes(kind):
+    """Description of each attribute in the docstring of a class."""
+    section = re.search(
+        r"^Attributes\n-+\n(.*?)(?=^\S[^\n]*\n---|\Z)",
+        inspect.getdoc(kind),
+        re.DOTALL | re.MULTILINE,
+    )
+    entries = re.findall(
+        r"^(\w+) :[^\n]*\n((?:[ ]+\S[^\n]*\n|\n)*)", section[1] + "\n", re.MULTILINE
+    )
+    return {name: " ".join(text.split()) for name, text in entries}
+
+
+def fitted_attributes(estimator):
+    """Names of what is there after a fit and was not there before."""
+    names = {*vars(estimator), *dir(type(estimator))}
+    public = {name for name in names if name.endswith("_") and not name.startswith("_")}
+    return {name for name in public if hasattr(estimator, name)}
+
+
+def attributes_of(kind):
+    found = set()
+    for name in EVERYTHING:
+        if kind_of(name) == kind:
+            X, y = problem(name)
+            found |= fitted_attributes(fitted(name, pd.DataFrame(X, columns=list("abc")), y))
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fitted_attributes_are_documented_and_no_others(kind):
+    assert documented_attributes(KINDS[kind]).keys() == attributes_of(kind)
+
+
+def test_each_attribute_says_what_covers_it():
+    silent = {
+        f"{kind}.{name}"
+        for kind in KINDS
+        for name, text in documented_attributes(KINDS[kind]).items()
+        if not text.endswith((PUBLIC, RELEASED))
+    }
+    assert not silent - IN_OTHER_WORDS.keys(), sorted(silent - IN_OTHER_WORDS.keys())
+    assert IN_OTHER_WORDS.keys() - silent == set(), "no exception any more: remove the lines"
+
+
+# Parameters
+
+# Refused under another name, and why.
+UNNAMED = {
+    ("DistributedDPClassifier", "topology_seed"): "make_topology refuses it and calls it seed",
+}
+
+
+@pytest.mark.parametrize("kind", sorted({kind_of(name) for name in OF_DATA}))
+def test_refusals_name_the_parameter_and_come_before_the_charge(kind):
+    refused, offenders = set(), {}
+    for name in OF_DATA:
+        if kind_of(name) == kind:
+            X, y = problem(name)
+            for parameter in EVERYTHING[name].get_params(deep=False):
+                for hopeless in (object(), "no such thing"):
+                    told = refusal(name, X, y, parameter, hopeless)
+                    if told is not None:
+                        refused.add(parameter)
+                        if not told.startswith(f"{parameter} must"):
+                            offenders[kind, parameter] = told
+    assert refused == set(inspect.signature(KINDS[kind]).parameters)  # each by some configuration
+    excused = {key for key in UNNAMED if key[0] == kind}
+    unexcused = {key: told for key, told in offenders.items() if key not in excused}
+    assert not unexcused, unexcused
+    assert excused - offenders.keys() == set(), "no exception any more: remove the lines"
+
+
+def refusal(name, X, y, parameter, value):
+    """What `fit` says of a value, before anything is charged or stored; None if it fits."""
+    learns = name in CONFIGURATIONS or "ledger" in EVERYTHING[name].get_params()
+    book = ledger()
+    estimator = model(name, **({"ledger": book} if learns else {}) | {parameter: value})
+    before = vars(estimator).copy()
+    try:
+        estimator.fit(X, y)
+    except ValueError as error:
+        assert not book.history()
+        # Where there is no ledger, the number of columns is needed to check the others.
+        assert vars(estimator) == before or not learns
+        return str(error)
+    return None
+
+
+@EVERY
+def test_parameters_are_those_of_the_signature_and_can_be_set(name):
+    X, y = problem(name)
+    estimator = fitted(name, X, y)
+    params = estimator.get_params(deep=False)
+    assert list(params) == sorted(inspect.signature(type(estimator)).parameters)
+    other = clone(KINDS[kind_of(name)](**params))
+    assert other.set_params(**params) is other
+    assert all(other.get_params(deep=False)[key] is value for key, value in params.items())
+    with pytest.raises(ValueError, match="Invalid parameter"):
+        other.set_params(no_such_parameter=1)
+
+
+@EVERY
+def test_fit_and_predict_never_write_to_parameters(name):
+    X, y = problem(name)
+    estimator = model(name)
+    if "x_norm" in estimator.get_params():
+        estimator.set_params(x_norm=np.float32(1.0))  # it is a float inside
+    before = estimator.get_params(deep=False)
+    outcome(estimator.fit(X, y), X)
+    if hasattr(estimator, "partial_fit"):
+        estimator.partial_fit(X, y)
+    assert all(estimator.get_params(deep=False)[key] is value for key, value in before.items())
+
+
+# Copies
+
+
+@EVERY
+def test_a_clone_has_the_parameters_and_nothing_else(name):
+    X, y = problem(name)
+    estimator = fitted(name, X, y)
+    copied = clone(estimator)
+    assert vars(copied).keys() == estimator.get_params(deep=False).keys()
+    assert repr(copied) == repr(estimator)
+
+
+@EVERY
+def test_a_pickle_predicts_the_same(name):
+    X, y = problem(name)
+    estimator = fitted(name, X, y)
+    told = outcome(estimator, X)
+    again = pickle.loads(pickle.dumps(estimator))
+    assert_array_equal(outcome(again, X), told)
+    assert_array_equal(outcome(estimator, X), told)
+    assert repr(again) == repr(estimator)
+    assert fitted_attributes(again) == fitted_attributes(estimator)
+
+
+# The charge
+
+# What uses rows. Before the charge they are validated, labels become numbers, and that is all.
+USERS = tuple(
+    f"skdp.{place}"
+    for place in ("solvers", "releases", "mechanisms", "engines", "losses", "features", "local")
+)
+LAWS = {"normal", "laplace", "k_norm", "k_norms"}
+
+
+@contextmanager
+def watched(n_samples):
+    """List, while it goes on, of functions that use rows or draw noise."""
+    used = []
+
+    def look(frame, event, argument):
+        if event != "call":
+            return
+        module, function = frame.f_globals.get("__name__", ""), frame.f_code.co_name
+        if module == "skdp._random" and function in LAWS:
+            used.append(f"{module}.{function}")
+        elif module.startswith(USERS):
+            given = frame.f_code.co_varnames[: frame.f_code.co_argcount]
+            shapes = [getattr(frame.f_locals.get(name), "shape", ()) for name in given]
+            if any(shape and shape[0] == n_samples for shape in shapes):
+                used.append(f"{module}.{function}")
+
+    before = sys.getprofile()
+    sys.setprofile(look)
+    try:
+        yield used
+    finally:
+        sys.setprofile(before)
+
+
+def patched_charges(monkeypatch, action):
+    """Run ``action()`` before each charge."""
+    for charge in ("charge", "charge_stream"):
+        original = getattr(BudgetLedger, charge)
+
+        def spied(self, *args, original=original, **options):
+            action()
+            return original(self, *args, **options)
+
+        monkeypatch.setattr(BudgetLedger, charge, spied)
+
+
+def beginnings(name):
+    """Methods that begin a model."""
+    return ("fit", "partial_fit") if hasattr(EVERYTHING[name], "partial_fit") else ("fit",)
+
+
+def begin(estimator, method, X, y):
+    if method == "partial_fit" and hasattr(estimator, "classes"):
+        estimator.set_params(classes=[0, 1])
+    return getattr(estimator, method)(X, y)
+
+
+@WITH_LEDGER
+def test_the_ledger_is_charged_before_the_rows_are_used(name, monkeypatch):
+    X, y = problem(name, 97)
+    for method in beginnings(name):
+        estimator, uses = model(name, ledger=ledger()), []
+        with monkeypatch.context() as patch, watched(97) as used:
+            patched_charges(patch, lambda used=used, uses=uses: uses.append(list(used)))
+            begin(estimator, method, X, y)
+        assert uses == [[]]
+        assert used  # so that earlier uses would be seen
+        assert len(estimator.ledger.history()) == 1
+
+
+@WITH_LEDGER
+def test_the_charge_follows_from_public_numbers(name):
+    sizes = [97, 97]
+    if getattr(EVERYTHING[name], "adjacency", "") == "add-remove":
+        sizes.append(96)  # how many rows there are is private as well
+    charges = []
+    for seed, size in enumerate(sizes):
+        estimator = model(name, ledger=ledger()).fit(*problem(name, size, seed=seed))
+        charges.append([charge.guarantee for charge in estimator.ledger.history()])
+        assert charges[-1] == [estimator.guarantee_] == charges[0]
+
+
+@WITH_LEDGER
+def test_a_refused_charge_uses_no_rows_and_leaves_the_old_model(name, monkeypatch):
+    def refuse():
+        raise BudgetExceededError("refused")
+
+    X, y = problem(name, 97)
+    others = problem(name, 97, n_features=2, seed=1)
+    for method in beginnings(name):
+        unfitted, estimator = (model(name, ledger=ledger()) for _ in range(2))
+        told = estimator.fit(X, y).predict(X)
+        for each in (unfitted, estimator):
+            if each is estimator and method == "partial_fit":
+                continue  # that goes on with a stream, which may have been paid for
+            before, n_charges = vars(each).copy(), len(each.ledger.history())
+            with monkeypatch.context() as patch, watched(97) as used:
+                patched_charges(patch, refuse)
+                with pytest.raises(BudgetExceededError):
+                    getattr(each, method)(*others)
+            assert used == []
+            assert vars(each).keys() == before.keys()
+            assert all(vars(each)[key] is value for key, value in before.items())
+            assert len(each.ledger.history()) == n_charges
+        assert_array_equal(estimator.predict(X), told)
+
+
+# What is kept and shown
+
+# As long as the data, and why.
+LONG = {"iterates_": "one for each contribution, where keep_iterates asks for them"}
+
+
+@EVERY
+def test_nothing_public_has_an_axis_as_long_as_the_data(name):
+    X, y = problem(name, 97)
+    estimator = fitted(name, X, y)
+    shown = {key: getattr(estimator, key) for key in fitted_attributes(estimator) - LONG.keys()}
+    assert list(parts_as_long_as(97, shown)) == []
+    # Exact answers need the rows: they are kept under private names, and nowhere else.
+    private = {"_answers", "_features", "_stream"}
+    assert {key for key in vars(estimator) if key.startswith("_")} <= private
+    kept = {path.split(".")[1] for path in parts_as_long_as(97, vars(estimator))} - LONG.keys()
+    keepers = {"_answers", "_stream"} if getattr(estimator, "release", "") == "query" else set()
+    if "iterates_" in fitted_attributes(estimator):
+        keepers |= {"_stream"}
+    assert kept <= keepers
+
+
+@EVERY
+def test_no_view_shows_a_row_or_a_target(name):
+    X, y = problem(name)
+    X[:, 1] = 0.2677712 + 1e-9 * np.arange(len(X))
+    if y.dtype.kind == "f":
+        y[:] = X[:, 1]
+    # Seeded, as noise could show any digits.
+    seed = {"random_state": 0} if "random_state" in model(name).get_params() else {}
+    estimator = fitted(name, X, y, **seed)
+    outcome(estimator, X)
+    for view in (estimator_html_repr(estimator), repr(estimator), str(vars(estimator))):
+        assert "267771" not in view
+
+
+@EVERY
+def test_names_of_features_are_kept_and_compared(name):
+    X, y = problem(name)
+    frame = pd.DataFrame(X, columns=list("abc"))
+    nameless, named = fitted(name, X, y), fitted(name, frame, y)
+    assert nameless.n_features_in_ == named.n_features_in_ == 3
+    assert not hasattr(nameless, "feature_names_in_")
+    assert named.feature_names_in_.tolist() == list("abc")
+    assert len(outcome(named, frame)) == len(X)
+    with pytest.raises(ValueError, match="feature names should match"):
+        outcome(named, frame[list("cba")])
+    with pytest.raises(ValueError, match="features"):
+        outcome(nameless, X[:, :2])
