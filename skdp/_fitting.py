@@ -12,7 +12,7 @@ from skdp._inputs import checked_rows
 from skdp._random import check_random_state
 from skdp._validation import one_of, plain, positive, probability, shown
 from skdp.exceptions import PrivacyWarning
-from skdp.mechanisms import additive_law
+from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ADJACENCIES, BudgetLedger, GaussianDP, gaussian_mu
 
 __all__ = [
@@ -153,7 +153,7 @@ def additive_refinement(target, size):
     """What stands behind a release by the quieter of K-norm and Gaussian noise."""
     if target.delta == 0.0:
         return None
-    if additive_law(size, target) == "k_norm":
+    if NoiseLaw.meeting(target, size=size).kind == "k_norm":
         return replace(target, delta=0.0)
     mu = gaussian_mu(epsilon=target.epsilon, delta=target.delta)
     return GaussianDP(mu, adjacency=target.adjacency)

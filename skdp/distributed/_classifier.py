@@ -40,7 +40,7 @@ from skdp.losses import (
     MulticlassHingeLoss,
     SoftmaxLoss,
 )
-from skdp.mechanisms import additive_law
+from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, GaussianDP, gaussian_mu
 from skdp.solvers.comparator import best_classifier_in_ball
 from skdp.solvers.gossip import (
@@ -599,7 +599,7 @@ class DistributedDPClassifier(
         target = ApproxDP(float(self.epsilon), float(self.delta), adjacency=self.adjacency)
         loss = self._loss(len(classes))
         size = loss.n_outputs * (n_features + 1)
-        noise = additive_law(size, target) if self.noise == "auto" else self.noise
+        noise = NoiseLaw.meeting(target, size=size).kind if self.noise == "auto" else self.noise
         single: GaussianDP | ApproxDP
         refined: GaussianDP | ApproxDP | None
         n_passes, source = int(self.n_passes), "each record in one noisy gradient a pass"

@@ -21,7 +21,7 @@ from skdp.kernel._base import (
     number_or_auto,
 )
 from skdp.kernel._queries import QueryAnswers, query_guarantee, query_noise
-from skdp.mechanisms import clip_rows, noise_level
+from skdp.mechanisms import NoiseLaw, clip_rows
 from skdp.privacy import ApproxDP, GaussianDP, gaussian_mu
 from skdp.solvers import kernel_ridge
 from skdp.solvers.feature_ridge import (
@@ -368,7 +368,7 @@ class DPKernelRidge(BaseKernelRegressor):
             rule,
             f"; got {n_components}",
         )
-        check_noise(noise_level(n_components, target), n_components)
+        check_noise(NoiseLaw.meeting(target, size=n_components).level(n_components), n_components)
         mechanism = self._resolved(target, n_components)
         check_n_rows(n_samples, self.adjacency)
         guarantee, solve = self._plan(mechanism, n_components, n_samples, target)
@@ -394,7 +394,7 @@ class DPKernelRidge(BaseKernelRegressor):
             n_samples=_TYPICAL_ROWS,
             n_components=size,
             clip_norm=2.0 if self.loss == "squared" else self._cap(_CAP),
-            level=noise_level(size, target),
+            level=NoiseLaw.meeting(target, size=size).level(size),
             guarantee=target,
         )
         return min(candidates, key=lambda name: expected_error(name, **numbers))
@@ -434,7 +434,7 @@ class DPKernelRidge(BaseKernelRegressor):
 
     def _plan_output(self, n_components, n_samples, target, penalty):
         squared = self.loss == "squared"
-        level = noise_level(n_components, target)
+        level = NoiseLaw.meeting(target, size=n_components).level(n_components)
         penalty, distance, cap = self._distance(squared, n_samples, level, penalty)
         numbers = dict(clip_norm=cap, penalty=penalty, l2_sensitivity=distance)
         check_n_rows(n_samples, self.adjacency, n_components, **numbers)

@@ -18,7 +18,7 @@ from skdp._fitting import (
 from skdp._inputs import checked_data, encode_labels
 from skdp._random import noise_source
 from skdp._validation import between, boolean, one_of, positive, shown
-from skdp.mechanisms import noise_level
+from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, GaussianDP, compose, gaussian_mu
 from skdp.solvers.erm import (
     RowBlocks,
@@ -161,18 +161,18 @@ class BaseDPLinearClassifier(
         numbers = dict(loss=loss, n_features=n_features, row_norm=row_norm)
         if mechanism == "gradient":
             # A hundred steps at most, and a twentieth for the number of rows.
-            self._check_noise(200.0 * noise_level(size, target), size)
+            self._check_noise(200.0 * NoiseLaw.meeting(target, size=size).level(size), size)
             numbers["tolerance"] = descent_tolerance(self._clip_norm(loss), row_norm)
             return *self._plan_gradient(target, loss, unit), numbers
         penalty = self._penalty(mechanism, loss, row_norm, size, unit)
         numbers["tolerance"] = solver_tolerance(loss, row_norm)
         if mechanism == "output":
             self._check_sharpness(loss, penalty, row_norm, unit)
-            self._check_noise(noise_level(size, target), size)
+            self._check_noise(NoiseLaw.meeting(target, size=size).level(size), size)
             numbers["penalty"] = penalty
             return *self._plan_output(target, loss, penalty, size), numbers
         solver = replace(target, epsilon=_SOLVER_SHARE * target.epsilon, delta=0.0)
-        self._check_noise(noise_level(size, solver), size)
+        self._check_noise(NoiseLaw.meeting(solver, size=size).level(size), size)
         law = calibrate(
             loss,
             x_norm=row_norm,
@@ -255,7 +255,13 @@ class BaseDPLinearClassifier(
         if mechanism == "output":
             # The noise moves the score of a row by a standard deviation of about 1/3.
             target = ApproxDP(epsilon, float(self.delta))
-            return 3.0 * row_norm**2 * records * loss.lipschitz * noise_level(size, target)
+            return (
+                3.0
+                * row_norm**2
+                * records
+                * loss.lipschitz
+                * NoiseLaw.meeting(target, size=size).level(size)
+            )
         if loss.n_outputs > 1:
             return 6.0 * (1.0 - 1.0 / loss.n_outputs) * row_norm**2 / epsilon
         factor = 2.0 if self.delta == 0.0 else records

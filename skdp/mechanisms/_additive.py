@@ -1,21 +1,15 @@
 """Additive noise: Laplace, K-norm and Gaussian."""
 
-import math
-
 import numpy as np
 
-from skdp._random import noise_source
-from skdp._validation import plain_arguments, positive, shown
-from skdp.mechanisms._lattice import Lattice
-from skdp.privacy import ApproxDP, GaussianDP, gaussian_scale
+from skdp._validation import plain_arguments, positive
+from skdp.mechanisms._law import NoiseLaw, release
 
 __all__ = [
-    "additive_law",
     "additive_mechanism",
     "gaussian_mechanism",
     "k_norm_mechanism",
     "laplace_mechanism",
-    "noise_level",
 ]
 
 
@@ -62,12 +56,11 @@ def laplace_mechanism(value, *, l1_sensitivity, guarantee, error=0.0, random_sta
     >>> laplace_mechanism([10.0], l1_sensitivity=1.0, guarantee=ApproxDP(1.0)).shape
     (1,)
     """
-    value = np.asarray(value, dtype=np.float64)
     positive(l1_sensitivity=l1_sensitivity)
-    lattice = Lattice.for_sensitivity(l1_sensitivity, size=value.size, order=1, error=error)
-    scale = _pure_scale(lattice, guarantee)
-    noise = noise_source(random_state).laplace(value.size, scale / lattice.step)
-    return lattice.release(value, noise.reshape(value.shape))
+    law = NoiseLaw.of("laplace", guarantee)
+    return release(
+        value, law=law, sensitivity=l1_sensitivity, error=error, random_state=random_state
+    )
 
 
 @plain_arguments
@@ -116,12 +109,11 @@ def k_norm_mechanism(value, *, l2_sensitivity, guarantee, error=0.0, random_stat
     >>> k_norm_mechanism([1.0, 2.0], l2_sensitivity=1.0, guarantee=ApproxDP(1.0)).shape
     (2,)
     """
-    value = np.asarray(value, dtype=np.float64)
     positive(l2_sensitivity=l2_sensitivity)
-    lattice = Lattice.for_sensitivity(l2_sensitivity, size=value.size, error=error)
-    scale = _pure_scale(lattice, guarantee)
-    noise = noise_source(random_state).k_norm(value.size, scale / lattice.step)
-    return lattice.release(value, noise.reshape(value.shape))
+    law = NoiseLaw.of("k_norm", guarantee)
+    return release(
+        value, law=law, sensitivity=l2_sensitivity, error=error, random_state=random_state
+    )
 
 
 @plain_arguments
@@ -166,61 +158,11 @@ def gaussian_mechanism(value, *, l2_sensitivity, guarantee, error=0.0, random_st
     >>> gaussian_mechanism([1.0], l2_sensitivity=1.0, guarantee=ApproxDP(1.0, 1e-5)).shape
     (1,)
     """
-    value = np.asarray(value, dtype=np.float64)
     positive(l2_sensitivity=l2_sensitivity)
-    lattice = Lattice.for_sensitivity(l2_sensitivity, size=value.size, error=error)
-    scale = gaussian_scale(l2_sensitivity=lattice.sensitivity, guarantee=guarantee)
-    noise = noise_source(random_state).normal(value.size, scale / lattice.step)
-    return lattice.release(value, noise.reshape(value.shape))
-
-
-@plain_arguments
-def additive_law(size, guarantee):
-    """Choose the quieter noise for an l2 sensitivity: "k_norm" or "gaussian".
-
-    Parameters
-    ----------
-    size : int
-        Number of coordinates.
-
-    guarantee : ApproxDP
-
-    Returns
-    -------
-    str
-    """
-    if isinstance(guarantee, GaussianDP):
-        return "gaussian"
-    if not isinstance(guarantee, ApproxDP):
-        raise ValueError(f"guarantee must be an ApproxDP or a GaussianDP; got {shown(guarantee)}.")
-    if guarantee.delta == 0.0:
-        return "k_norm"
-    gaussian = gaussian_scale(l2_sensitivity=1.0, guarantee=guarantee)
-    return "k_norm" if _k_norm_level(size, guarantee) < gaussian else "gaussian"
-
-
-@plain_arguments
-def noise_level(size, guarantee):
-    """Root mean square per coordinate of `additive_mechanism` at sensitivity 1.
-
-    Parameters
-    ----------
-    size : int
-        Number of coordinates.
-
-    guarantee : ApproxDP
-
-    Returns
-    -------
-    float
-    """
-    if additive_law(size, guarantee) == "k_norm":
-        return _k_norm_level(size, guarantee)
-    return gaussian_scale(l2_sensitivity=1.0, guarantee=guarantee)
-
-
-def _k_norm_level(size, guarantee):
-    return math.sqrt(size + 1.0) / guarantee.epsilon if guarantee.epsilon else math.inf
+    law = NoiseLaw.of("gaussian", guarantee)
+    return release(
+        value, law=law, sensitivity=l2_sensitivity, error=error, random_state=random_state
+    )
 
 
 @plain_arguments
@@ -240,19 +182,8 @@ def additive_mechanism(value, *, l2_sensitivity, guarantee, error=0.0, random_st
     ndarray
         Noisy answer, of the shape of ``value``.
     """
-    law = additive_law(np.size(value), guarantee)
-    mechanism = k_norm_mechanism if law == "k_norm" else gaussian_mechanism
-    return mechanism(
-        value,
-        l2_sensitivity=l2_sensitivity,
-        guarantee=guarantee,
-        error=error,
-        random_state=random_state,
+    positive(l2_sensitivity=l2_sensitivity)
+    law = NoiseLaw.meeting(guarantee, size=np.size(value))
+    return release(
+        value, law=law, sensitivity=l2_sensitivity, error=error, random_state=random_state
     )
-
-
-def _pure_scale(lattice, guarantee):
-    if not isinstance(guarantee, ApproxDP):
-        raise ValueError(f"guarantee must be an ApproxDP for this noise; got {shown(guarantee)}.")
-    positive(epsilon=guarantee.epsilon)
-    return lattice.sensitivity / guarantee.epsilon * (1 + 1e-12)

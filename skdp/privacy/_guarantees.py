@@ -8,7 +8,7 @@ import numpy as np
 
 from skdp._validation import non_negative, one_of, probability
 from skdp.exceptions import NoConversionError
-from skdp.privacy._calibration import gaussian_delta, gaussian_epsilon
+from skdp.privacy._calibration import gaussian_delta, gaussian_epsilon, gaussian_mu
 
 __all__ = [
     "ADJACENCIES",
@@ -57,6 +57,11 @@ class Guarantee(ABC):
     @abstractmethod
     def _claim(self) -> str:
         """The guarantee in words, without its unit."""
+
+    @property
+    def n_records_changed(self):
+        """Units that a change of neighbours touches: replacing one removes it and adds another."""
+        return 2 if self.adjacency == "replace-one" else 1
 
     def delta_at(self, epsilon):
         """Privacy profile: the smallest delta proven at ``epsilon``.
@@ -308,6 +313,28 @@ class ApproxDP(Guarantee):
         return replace(
             self, epsilon=2 * self.epsilon, delta=delta, refined=refined, adjacency="replace-one"
         )
+
+    def gaussian_target(self):
+        """Gaussian guarantee that is this point exactly: what to calibrate Gaussian noise to.
+
+        Unlike `to_gdp`, which converts what is proven behind the point.
+
+        Returns
+        -------
+        GaussianDP
+
+        Raises
+        ------
+        ValueError
+            If ``delta`` is 0, which no Gaussian noise meets.
+        """
+        if self.delta == 0.0:
+            raise ValueError(
+                "delta must be positive for Gaussian noise; got 0. Pure differential privacy "
+                "(delta=0) takes Laplace or K-norm noise."
+            )
+        mu = gaussian_mu(epsilon=self.epsilon, delta=self.delta)
+        return GaussianDP(mu, adjacency=self.adjacency, unit=self.unit)
 
     def _claim(self):
         if self.delta == 0.0:

@@ -8,7 +8,7 @@ from scipy import stats
 from skdp._random import noise_source
 from skdp.mechanisms import (
     Lattice,
-    additive_law,
+    NoiseLaw,
     additive_mechanism,
     gaussian_mechanism,
     k_norm_mechanism,
@@ -201,7 +201,7 @@ def root_mean_square(mechanism, size, guarantee):
     ids=str,
 )
 def test_the_chosen_noise_is_the_quieter(guarantee, size, law):
-    assert additive_law(size, guarantee) == law
+    assert NoiseLaw.meeting(guarantee, size=size).kind == law
     k_norm = root_mean_square(k_norm_mechanism, size, guarantee)
     gaussian = root_mean_square(gaussian_mechanism, size, guarantee)
     assert (k_norm < gaussian) == (law == "k_norm")
@@ -210,12 +210,15 @@ def test_the_chosen_noise_is_the_quieter(guarantee, size, law):
 def test_the_choice_turns_where_the_mean_squares_meet():
     # At (1, 1e-5) a Gaussian has standard deviation 3.7306, K-norm noise sqrt(size + 1).
     guarantee = ApproxDP(1.0, 1e-5)
-    assert [additive_law(size, guarantee) for size in (12, 13)] == ["k_norm", "gaussian"]
+    assert [NoiseLaw.meeting(guarantee, size=size).kind for size in (12, 13)] == [
+        "k_norm",
+        "gaussian",
+    ]
 
 
 def test_pure_privacy_takes_pure_noise():
-    assert additive_law(10**6, ApproxDP(1.0)) == "k_norm"
-    assert additive_law(1, ApproxDP(0.0, 1e-5)) == "gaussian"
+    assert NoiseLaw.meeting(ApproxDP(1.0), size=10**6).kind == "k_norm"
+    assert NoiseLaw.meeting(ApproxDP(0.0, 1e-5), size=1).kind == "gaussian"
 
 
 @pytest.mark.parametrize(("size", "mechanism"), [(3, k_norm_mechanism), (40, gaussian_mechanism)])

@@ -19,7 +19,7 @@ from skdp.exceptions import SolverError
 from skdp.features import fourier_features
 from skdp.kernel import DPKernelRidge
 from skdp.losses import HuberLoss
-from skdp.mechanisms import additive_law
+from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP, gaussian_delta
 from skdp.solvers import erm, feature_ridge
 from skdp.solvers.feature_ridge import (
@@ -577,7 +577,7 @@ def test_worst_minimisers_are_as_far_apart_as_declared(adjacency, epsilon, delta
     )
     scale = noise_scale(lambda ruler: output(here, guarantee, ruler))
     assert scale == noise_scale(lambda ruler: output(there, guarantee, ruler))
-    gaussian = additive_law(here.n_features, guarantee) == "gaussian"
+    gaussian = NoiseLaw.meeting(guarantee, size=here.n_features).kind == "gaussian"
     assert gaussian == (epsilon == 0.1 and delta > 0.0)
     attained = (
         gaussian_delta(epsilon, shift / scale) / delta if gaussian else shift / scale / epsilon

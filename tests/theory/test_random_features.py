@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from skdp._random import noise_source
-from skdp.mechanisms import noise_level
+from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, GaussianDP, compose, gaussian_mu
 from skdp.solvers._releases import release_second_moments
 from skdp.theory.random_features import (
@@ -257,7 +257,7 @@ def error(mechanism, epsilon, delta=1e-5, *, n=10_000.0, p=1000, adjacency="repl
         n_samples=n,
         n_components=p,
         clip_norm=0.25,
-        level=noise_level(p, guarantee),
+        level=NoiseLaw.meeting(guarantee, size=p).level(p),
         guarantee=guarantee,
     )
 

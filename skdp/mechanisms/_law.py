@@ -1,0 +1,227 @@
+"""Laws of additive noise as values, and the one call through which every release passes."""
+
+import math
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from skdp._random import NoiseSource, noise_source
+from skdp._validation import one_of, plain_arguments, positive, positive_int, shown
+from skdp.mechanisms._lattice import Lattice
+from skdp.privacy import ApproxDP, GaussianDP, Guarantee, gaussian_scale
+
+__all__ = ["KINDS", "NoiseLaw", "Released", "release", "released_values"]
+
+KINDS = ("laplace", "k_norm", "gaussian")
+_UP = 1.0 + 1e-12  # what rounding may take from a scale on its way is far below
+
+
+@dataclass(frozen=True)
+class NoiseLaw:
+    """Law of additive noise for a sensitivity of 1, with what one release under it satisfies.
+
+    Parameters
+    ----------
+    kind : {"laplace", "k_norm", "gaussian"}
+        Laplace noise in each coordinate, for a sensitivity in l1 norm; noise of density
+        proportional to ``exp(-norm / scale)``, and Gaussian noise, for one in l2 norm.
+
+    scale : float
+        Of the law, or standard deviation in a coordinate. What is drawn has a little more.
+
+    guarantee : ApproxDP or GaussianDP
+        Pure, or Gaussian.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import NoiseLaw
+    >>> from skdp.privacy import ApproxDP
+    >>> NoiseLaw.meeting(ApproxDP(1.0), size=3).kind
+    'k_norm'
+    >>> NoiseLaw.meeting(ApproxDP(1.0, 1e-5), size=100).kind
+    'gaussian'
+    """
+
+    kind: str
+    scale: float
+    guarantee: ApproxDP | GaussianDP
+
+    def __post_init__(self):
+        one_of(KINDS, kind=self.kind)
+        positive(scale=self.scale)
+
+    @classmethod
+    @plain_arguments
+    def of(cls, kind: str, guarantee: Guarantee) -> "NoiseLaw":
+        """Law of a kind that meets ``guarantee`` in one release.
+
+        Parameters
+        ----------
+        kind : {"laplace", "k_norm", "gaussian"}
+
+        guarantee : ApproxDP or GaussianDP
+            An `ApproxDP` with a positive delta takes Gaussian noise by its
+            :meth:`~skdp.privacy.ApproxDP.gaussian_target`, other noise by its epsilon.
+        """
+        one_of(KINDS, kind=kind)
+        if kind == "gaussian":
+            if isinstance(guarantee, ApproxDP):
+                guarantee = guarantee.gaussian_target()
+            if not isinstance(guarantee, GaussianDP):
+                raise ValueError(
+                    f"guarantee must be an ApproxDP or a GaussianDP; got {shown(guarantee)}."
+                )
+            return cls(kind, gaussian_scale(l2_sensitivity=1.0, guarantee=guarantee), guarantee)
+        if not isinstance(guarantee, ApproxDP):
+            raise ValueError(
+                f"guarantee must be an ApproxDP for this noise; got {shown(guarantee)}."
+            )
+        positive(epsilon=guarantee.epsilon)
+        pure = replace(guarantee, delta=0.0, refined=None)
+        return cls(kind, 1.0 / guarantee.epsilon, pure)
+
+    @classmethod
+    @plain_arguments
+    def meeting(cls, guarantee: Guarantee, *, size: int) -> "NoiseLaw":
+        """Quieter law for a sensitivity in l2 norm: K-norm, or Gaussian if that is allowed.
+
+        Parameters
+        ----------
+        guarantee : ApproxDP or GaussianDP
+
+        size : int
+            Number of coordinates.
+        """
+        if not isinstance(guarantee, ApproxDP | GaussianDP):
+            raise ValueError(
+                f"guarantee must be an ApproxDP or a GaussianDP; got {shown(guarantee)}."
+            )
+        if isinstance(guarantee, GaussianDP) or guarantee.epsilon == 0.0 < guarantee.delta:
+            return cls.of("gaussian", guarantee)
+        pure = cls.of("k_norm", guarantee)
+        if guarantee.delta == 0.0:
+            return pure
+        gaussian = cls.of("gaussian", guarantee)
+        return pure if pure.level(size) < gaussian.level(size) else gaussian
+
+    def repeated(self, n_releases: int) -> "NoiseLaw":
+        """Law of each of several releases that together satisfy the guarantee.
+
+        Pure guarantees add up; Gaussian ones by the root of summed squares.
+        """
+        positive_int(n_releases=n_releases)
+        share = math.sqrt(n_releases) if self.kind == "gaussian" else float(n_releases)
+        one: ApproxDP | GaussianDP
+        if isinstance(self.guarantee, GaussianDP):
+            one = replace(self.guarantee, mu=self.guarantee.mu / share)
+        else:
+            one = replace(self.guarantee, epsilon=self.guarantee.epsilon / share)
+        return replace(self, scale=self.scale * share, guarantee=one)
+
+    @property
+    def order(self) -> int:
+        """Norm of the sensitivity: 1 or 2."""
+        return 1 if self.kind == "laplace" else 2
+
+    def energy(self, size: int) -> float:
+        """Mean squared norm of the noise of ``size`` numbers."""
+        return size * self.level(size) ** 2
+
+    def level(self, size: int) -> float:
+        """Root mean square in a coordinate."""
+        if self.kind == "gaussian":
+            return self.scale
+        return math.sqrt(2.0 if self.kind == "laplace" else size + 1.0) * self.scale
+
+    def draw(self, source: NoiseSource, n: int, size: int, steps: float) -> np.ndarray:
+        """Noise of ``n`` releases of ``size`` numbers each, in steps of a lattice.
+
+        Parameters
+        ----------
+        source : NoiseSource
+
+        n, size : int
+
+        steps : float
+            Sensitivity in steps.
+
+        Returns
+        -------
+        ndarray of int64, shape (n, size)
+        """
+        scale = self.scale * steps * _UP
+        if self.kind == "k_norm":
+            return source.k_norms(n, size, scale) if n != 1 else source.k_norm(size, scale)[None]
+        law = source.normal if self.kind == "gaussian" else source.laplace
+        return law(n * size, scale).reshape(n, size)
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """One release, for who records it: private numbers among released ones.
+
+    Parameters
+    ----------
+    asked : ndarray
+        The exact value. Private.
+
+    sensitivity : float
+        Declared bound on its change between neighbours, in the norm of the law; without the
+        rounding to the lattice.
+
+    law : NoiseLaw
+
+    released : ndarray
+    """
+
+    asked: np.ndarray
+    sensitivity: float
+    law: NoiseLaw
+    released: np.ndarray
+
+
+released_values: ContextVar[Callable[[Released], None] | None] = ContextVar(
+    "released_values", default=None
+)
+
+
+@plain_arguments
+def release(value, *, law, sensitivity, error=0.0, random_state=None):
+    """Release a value with noise of ``law``: the one call through which every release passes.
+
+    Privacy: the result satisfies ``law.guarantee`` provided that two neighbouring data sets move
+    ``value`` by at most ``sensitivity`` in the norm of the law. The caller owes that bound,
+    usually by clipping. The release lives on a public lattice, so that the low bits of a float
+    reveal nothing; rounding is part of the sensitivity.
+
+    Parameters
+    ----------
+    value : array-like of any shape
+        Exact answer. It must not be released in any other way.
+
+    law : NoiseLaw
+
+    sensitivity : float
+        Largest change between neighbours, in the norm of the law.
+
+    error : float, default=0.0
+        Certified distance of ``value`` from the exact answer, in the same norm.
+
+    random_state : None, int, RandomState, Generator or NoiseSource, default=None
+        None draws from the operating system; anything else is for tests.
+
+    Returns
+    -------
+    ndarray
+        Noisy answer, of the shape of ``value``.
+    """
+    value = np.asarray(value, dtype=np.float64)
+    lattice = Lattice.for_sensitivity(sensitivity, size=value.size, order=law.order, error=error)
+    noise = law.draw(noise_source(random_state), 1, value.size, lattice.sensitivity / lattice.step)
+    noisy = lattice.release(value, noise.reshape(value.shape))
+    note = released_values.get()
+    if note is not None:
+        note(Released(value, sensitivity, law, noisy))
+    return noisy
