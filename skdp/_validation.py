@@ -13,6 +13,7 @@ __all__ = [
     "check_y_bounds",
     "finite",
     "non_negative",
+    "non_negative_int",
     "one_of",
     "plain",
     "plain_arguments",
@@ -118,6 +119,14 @@ def positive_int(**named):
             raise ValueError(f"{name} must be a positive int; got {shown(value)}.")
         if value > 2**53:
             raise ValueError(f"{name} must be at most 2**53; got {shown(value)}.")
+
+
+def non_negative_int(**named):
+    """Check that each value is a whole number from 0."""
+    for name, value in named.items():
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        if not whole or value < 0:
+            raise ValueError(f"{name} must be a non-negative int; got {shown(value)}.")
 
 
 def one_of(options, **named):

@@ -65,23 +65,6 @@ def test_every_public_estimator_has_a_configuration():
 # Documentation
 
 PUBLIC, RELEASED = "Public.", "Released under ``guarantee_``."
-_BELOW = "the line of coef_ says it of the attributes below it"
-_FOLLOWS = "the line of coef_ says it of all that follows from noisy gradients"
-# Said in other words than those two, and why that will do.
-IN_OTHER_WORDS = {
-    "DPOnlineKernelRegressor.n_samples_seen_": "public, and the line says what it is like",
-    "MIPrivateSGDRegressor.coef_": "released, and the line says what else is",
-    "MIPrivateSGDRegressor.intercept_": _FOLLOWS,
-    "MIPrivateSGDRegressor.weights_": _FOLLOWS,
-    "MIPrivateSGDRegressor.iterates_": _FOLLOWS,
-    "DistributedDPClassifier.classes_": "the parameter classes says that labels are public",
-    "DistributedDPClassifier.coef_": "released, and the line says what else is",
-    "DistributedDPClassifier.intercept_": _BELOW,
-    "DistributedDPClassifier.node_coef_": _BELOW,
-    "DistributedDPClassifier.node_intercept_": _BELOW,
-    "DistributedDPClassifier.consensus_distance_": _BELOW,
-    "DistributedDPClassifier.topology_": "public, and the line goes on with what it is good for",
-}
 
 
 def documented_attributes(kind):
@@ -125,16 +108,10 @@ def test_each_attribute_says_what_covers_it():
         for name, text in documented_attributes(KINDS[kind]).items()
         if not text.endswith((PUBLIC, RELEASED))
     }
-    assert not silent - IN_OTHER_WORDS.keys(), sorted(silent - IN_OTHER_WORDS.keys())
-    assert IN_OTHER_WORDS.keys() - silent == set(), "no exception any more: remove the lines"
+    assert not silent, sorted(silent)
 
 
 # Parameters
-
-# Refused under another name, and why.
-UNNAMED = {
-    ("DistributedDPClassifier", "topology_seed"): "make_topology refuses it and calls it seed",
-}
 
 
 @pytest.mark.parametrize("kind", sorted({kind_of(name) for name in OF_DATA}))
@@ -151,10 +128,7 @@ def test_refusals_name_the_parameter_and_come_before_the_charge(kind):
                         if not told.startswith(f"{parameter} must"):
                             offenders[kind, parameter] = told
     assert refused == set(inspect.signature(KINDS[kind]).parameters)  # each by some configuration
-    excused = {key for key in UNNAMED if key[0] == kind}
-    unexcused = {key: told for key, told in offenders.items() if key not in excused}
-    assert not unexcused, unexcused
-    assert excused - offenders.keys() == set(), "no exception any more: remove the lines"
+    assert not offenders, offenders
 
 
 def refusal(name, X, y, parameter, value):

@@ -13,6 +13,7 @@ from skdp._validation import (
     between,
     finite,
     non_negative,
+    non_negative_int,
     one_of,
     plain,
     positive,
@@ -169,6 +170,14 @@ def test_other_counts_are_refused(value):
         ValueError, match=r"horizon must be (a positive int|at most 2\*\*53); got "
     ):
         positive_int(horizon=value)
+
+
+def test_a_seed_may_be_0_and_nothing_below():
+    non_negative_int(topology_seed=0)
+    non_negative_int(topology_seed=np.uint64(2**63))
+    for bad in (-1, 0.0, True, "0", None):
+        with pytest.raises(ValueError, match="topology_seed must be a non-negative int; got "):
+            non_negative_int(topology_seed=bad)
 
 
 def test_a_range_is_named_with_its_ends():

@@ -30,7 +30,15 @@ from skdp._fitting import (
 from skdp._gradients import grid_rows, row_step
 from skdp._inputs import checked_data, encode_labels
 from skdp._random import noise_source, seed_sequence
-from skdp._validation import boolean, non_negative, one_of, positive, positive_int, shown
+from skdp._validation import (
+    boolean,
+    non_negative,
+    non_negative_int,
+    one_of,
+    positive,
+    positive_int,
+    shown,
+)
 from skdp.engines import LocalEngine, MPIEngine
 from skdp.exceptions import PrivacyWarning
 from skdp.losses import (
@@ -219,20 +227,23 @@ class DistributedDPClassifier(
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        Labels. Public.
 
     coef_ : ndarray of shape (1, `n_features_in_`) or (n_classes, `n_features_in_`)
-        Coefficients. Released under ``guarantee_``, like the attributes below.
+        Coefficients. Released under ``guarantee_``.
 
     intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts. Released under ``guarantee_``.
 
     node_coef_ : ndarray of shape (n_nodes, 1 or n_classes, `n_features_in_`)
-        Coefficients of each node.
+        Coefficients of each node. Released under ``guarantee_``.
 
     node_intercept_ : ndarray of shape (n_nodes, 1 or n_classes)
+        Intercepts of each node. Released under ``guarantee_``.
 
     consensus_distance_ : float
         Root mean square distance of the latest parameters of the nodes from their mean, for rows
-        in units of ``x_norm``.
+        in units of ``x_norm``. Released under ``guarantee_``.
 
     n_rounds_ : int
         Rounds so far. Public.
@@ -241,7 +252,7 @@ class DistributedDPClassifier(
         Rows so far, each counted once a pass. Public.
 
     topology_ : Topology
-        Public; ``topology_.spectral_gap()`` says how fast nodes agree.
+        The network; ``topology_.spectral_gap()`` says how fast nodes agree. Public.
 
     guarantee_ : ApproxDP
         What the transcript of all nodes promises to a record, with its privacy profile. Public.
@@ -537,6 +548,7 @@ class DistributedDPClassifier(
 
     def _check_parameters(self):
         check_budget(self)
+        non_negative_int(topology_seed=self.topology_seed)
         positive_int(n_nodes=self.n_nodes, batch_size=self.batch_size, n_passes=self.n_passes)
         one_of(LOSSES, loss=self.loss)
         one_of(NOISES, noise=self.noise)

@@ -199,7 +199,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         Frequencies of the features, except for the linear kernel. Public.
 
     n_samples_seen_ : int
-        Rows of the stream so far. Public, as time stamps are.
+        Rows of the stream so far, as public as time stamps are. Public.
 
     y_bounds_ : tuple of two floats
         Bounds of the target. Public.

@@ -184,18 +184,21 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
     Attributes
     ----------
     coef_ : ndarray of shape (`n_features_in_`,)
-        Coefficients. Released under ``guarantee_``, like all that follows from noisy gradients.
+        Coefficients. Released under ``guarantee_``.
 
     intercept_ : float
+        Intercept. Released under ``guarantee_``.
 
     weights_ : ndarray of shape (`n_features_in_` + fit_intercept,)
-        Weights that the learner plays next: what devices are sent.
+        Weights that the learner plays next: what devices are sent. Released under
+        ``guarantee_``.
 
     exploration_ : float
         With "bandit", distance from the weights at which the next loss is taken. Public.
 
     iterates_ : ndarray of shape (`n_samples_seen_`, `n_features_in_` + fit_intercept)
         Weights played, or with "bandit" the points asked for, if ``keep_iterates``.
+        Released under ``guarantee_``.
 
     noise_scale_ : float
         Standard deviation of the noise in a coordinate, or the scale of its norm with "k_norm",
