@@ -1,0 +1,123 @@
+"""Laws of noise as values, and the one call through which releases pass."""
+
+import copy
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from skdp._random import noise_source
+from skdp.mechanisms import (
+    NoiseLaw,
+    gaussian_mechanism,
+    k_norm_mechanism,
+    laplace_mechanism,
+    release,
+    released_values,
+)
+from skdp.privacy import ZCDP, ApproxDP, GaussianDP, compose
+
+LAWS = [
+    NoiseLaw.of("laplace", ApproxDP(0.5)),
+    NoiseLaw.of("k_norm", ApproxDP(0.5, adjacency="add-remove")),
+    NoiseLaw.of("gaussian", ApproxDP(0.5, 1e-5)),
+    NoiseLaw.of("gaussian", GaussianDP(0.25)),
+]
+each_law = pytest.mark.parametrize("law", LAWS, ids=lambda law: f"{law.kind}-{law.guarantee}")
+
+
+@each_law
+@pytest.mark.parametrize("size", [1, 4, 30])
+def test_the_energy_is_the_mean_squared_norm_of_what_is_drawn(law, size):
+    n, steps = 20_000, 1000.0
+    noise = law.draw(noise_source(0), n, size, steps) / steps
+    squares = np.square(noise).sum(axis=1)
+    assert noise.shape == (n, size)
+    # A chance of 1e-6 is five standard errors, for heavy tails a little more.
+    assert abs(squares.mean() - law.energy(size)) < 6.0 * squares.std() / np.sqrt(n)
+    assert_allclose(law.level(size), np.sqrt(law.energy(size) / size))
+
+
+@each_law
+def test_several_releases_compose_to_the_guarantee_of_one(law):
+    each = law.repeated(7)
+    assert each.scale > law.scale
+    total = compose([each.guarantee] * 7)
+    if law.kind == "gaussian":
+        assert_allclose(total.mu, law.guarantee.mu, rtol=1e-12)
+        assert_allclose(each.scale, law.scale * np.sqrt(7))
+    else:
+        assert_allclose(total.epsilon, law.guarantee.epsilon, rtol=1e-12)
+        assert_allclose(each.scale, law.scale * 7)
+    assert total.adjacency == law.guarantee.adjacency
+    assert law.repeated(1) == law
+
+
+def test_the_scale_is_that_of_the_textbooks():
+    assert NoiseLaw.of("laplace", ApproxDP(0.5)).scale == 2.0
+    assert NoiseLaw.of("k_norm", ApproxDP(0.5, 1e-5)).guarantee == ApproxDP(0.5)
+    assert_allclose(NoiseLaw.of("gaussian", ApproxDP(1.0, 1e-5)).scale, 3.730631635)
+    assert NoiseLaw.of("gaussian", GaussianDP(0.25)).guarantee == GaussianDP(0.25)
+
+
+@pytest.mark.parametrize(
+    ("kind", "guarantee", "words"),
+    [
+        ("cauchy", ApproxDP(1.0), "kind must be one of"),
+        ("gaussian", ApproxDP(1.0), "delta must be positive for Gaussian noise"),
+        ("gaussian", ZCDP(1.0), "guarantee must be an ApproxDP or a GaussianDP"),
+        ("laplace", GaussianDP(1.0), "guarantee must be an ApproxDP for this noise"),
+        ("k_norm", ApproxDP(0.0), "epsilon must be a positive"),
+    ],
+)
+def test_what_no_noise_meets_is_refused(kind, guarantee, words):
+    with pytest.raises(ValueError, match=words):
+        NoiseLaw.of(kind, guarantee)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "norm"),
+    [
+        (laplace_mechanism, "l1_sensitivity"),
+        (k_norm_mechanism, "l2_sensitivity"),
+        (gaussian_mechanism, "l2_sensitivity"),
+    ],
+)
+def test_every_mechanism_passes_through_the_recorded_call(mechanism, norm):
+    value, guarantee = np.array([0.5, -2.0]), ApproxDP(1.0, 1e-5)
+    seen = []
+    token = released_values.set(seen.append)
+    try:
+        noisy = mechanism(value, guarantee=guarantee, **{norm: 0.25})
+    finally:
+        released_values.reset(token)
+    (record,) = seen
+    np.testing.assert_array_equal(record.asked, value)
+    np.testing.assert_array_equal(record.released, noisy)
+    assert record.sensitivity == 0.25
+    assert record.law == NoiseLaw.of(mechanism.__name__.removesuffix("_mechanism"), guarantee)
+    mechanism(value, guarantee=guarantee, **{norm: 0.25})
+    assert len(seen) == 1  # nobody listens any more
+
+
+def test_recording_changes_nothing():
+    def released():
+        return release([1.0, 2.0], law=LAWS[1], sensitivity=1.0, random_state=3)
+
+    plain = released()
+    token = released_values.set(copy.copy)
+    try:
+        np.testing.assert_array_equal(released(), plain)
+    finally:
+        released_values.reset(token)
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_a_target_of_gaussian_noise_is_the_point_itself(adjacency):
+    point = ApproxDP(0.7, 1e-6, adjacency=adjacency, unit="user")
+    target = point.gaussian_target()
+    assert (target.adjacency, target.unit) == (adjacency, "user")
+    assert_allclose(target.epsilon_at(1e-6), 0.7, rtol=1e-9)
+    assert point.n_records_changed == {"replace-one": 2, "add-remove": 1}[adjacency]
+    with pytest.raises(ValueError, match="delta must be positive for Gaussian noise"):
+        ApproxDP(0.7).gaussian_target()
