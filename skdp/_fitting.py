@@ -13,7 +13,7 @@ from skdp._random import check_random_state
 from skdp._validation import one_of, plain, positive, probability, shown
 from skdp.exceptions import PrivacyWarning
 from skdp.mechanisms import NoiseLaw
-from skdp.privacy import ADJACENCIES, BudgetLedger, GaussianDP, gaussian_mu
+from skdp.privacy import ADJACENCIES, BudgetLedger
 
 __all__ = [
     "LinearPredictions",
@@ -155,8 +155,7 @@ def additive_refinement(target, size):
         return None
     if NoiseLaw.meeting(target, size=size).kind == "k_norm":
         return replace(target, delta=0.0)
-    mu = gaussian_mu(epsilon=target.epsilon, delta=target.delta)
-    return GaussianDP(mu, adjacency=target.adjacency)
+    return target.gaussian_target()
 
 
 def charge(estimator, guarantee):

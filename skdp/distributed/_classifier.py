@@ -49,7 +49,7 @@ from skdp.losses import (
     SoftmaxLoss,
 )
 from skdp.mechanisms import NoiseLaw
-from skdp.privacy import ApproxDP, GaussianDP, gaussian_mu
+from skdp.privacy import ApproxDP, GaussianDP
 from skdp.solvers.comparator import best_classifier_in_ball
 from skdp.solvers.gossip import (
     GossipState,
@@ -616,9 +616,8 @@ class DistributedDPClassifier(
         refined: GaussianDP | ApproxDP | None
         n_passes, source = int(self.n_passes), "each record in one noisy gradient a pass"
         if noise == "gaussian":
-            mu = gaussian_mu(epsilon=target.epsilon, delta=target.delta)
-            single = GaussianDP(mu / math.sqrt(n_passes), adjacency=target.adjacency)
-            refined = GaussianDP(mu, adjacency=target.adjacency)
+            together = refined = target.gaussian_target()
+            single = replace(together, mu=together.mu / math.sqrt(n_passes))
             source += ", composed by Dong, Roth and Su, JRSS-B 2022, corollary 2"
         else:
             single = ApproxDP(target.epsilon / n_passes, adjacency=target.adjacency)

@@ -22,7 +22,7 @@ from skdp.kernel._base import (
 )
 from skdp.kernel._queries import QueryAnswers, query_guarantee, query_noise
 from skdp.mechanisms import NoiseLaw, clip_rows
-from skdp.privacy import ApproxDP, GaussianDP, gaussian_mu
+from skdp.privacy import ApproxDP
 from skdp.solvers import kernel_ridge
 from skdp.solvers.feature_ridge import (
     FeatureBlocks,
@@ -405,8 +405,7 @@ class DPKernelRidge(BaseKernelRegressor):
         penalty = None if automatic else self._scaled(self.alpha)
         if mechanism == "output":
             return self._plan_output(n_components, n_samples, target, penalty)
-        mu = gaussian_mu(epsilon=target.epsilon, delta=target.delta)
-        budget = GaussianDP(mu, adjacency=target.adjacency)
+        budget = target.gaussian_target()
         if mechanism == "gradient":
             guarantee = replace(
                 target,

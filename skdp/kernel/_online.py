@@ -38,7 +38,7 @@ from skdp.kernel._base import (
 )
 from skdp.kernel._queries import QueryAnswers, query_guarantee, query_noise
 from skdp.mechanisms import Lattice, clip_rows
-from skdp.privacy import ApproxDP, GaussianDP, gaussian_mu
+from skdp.privacy import ApproxDP
 from skdp.solvers.online import (
     NoisyTree,
     Recursion,
@@ -576,7 +576,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         gaussian = target.delta > 0.0
         if gaussian:
             # On its own, this release satisfies the target.
-            level = 1.0 / gaussian_mu(epsilon=target.epsilon, delta=target.delta)
+            level = 1.0 / target.gaussian_target().mu
         else:
             level = 1.0 / target.epsilon
         check_noise(level, size)
@@ -739,9 +739,8 @@ def _one_shot(target, mechanism):
     source = "Bassily, Smith and Thakurta, FOCS 2014"
     if target.delta == 0.0:
         return replace(target, mechanism=mechanism, source=source), 1.0 / target.epsilon
-    mu = gaussian_mu(epsilon=target.epsilon, delta=target.delta)
-    refined = GaussianDP(mu, adjacency=target.adjacency)
-    return replace(target, refined=refined, mechanism=mechanism, source=source), 1.0 / mu
+    refined = target.gaussian_target()
+    return replace(target, refined=refined, mechanism=mechanism, source=source), 1.0 / refined.mu
 
 
 def _cumulative(account, target):

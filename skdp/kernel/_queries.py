@@ -14,7 +14,7 @@ from skdp._random import NoiseSource
 from skdp._validation import positive
 from skdp.exceptions import BudgetExceededError
 from skdp.mechanisms import Lattice
-from skdp.privacy import ApproxDP, GaussianDP, gaussian_mu
+from skdp.privacy import ApproxDP, GaussianDP
 
 __all__ = ["QueryAnswers", "query_guarantee", "query_noise"]
 
@@ -59,8 +59,7 @@ def query_noise(guarantee, n_queries):
     positive(epsilon=guarantee.epsilon, n_queries=n_queries)
     laplace = n_queries / guarantee.epsilon * (1 + _ROUNDING)
     if guarantee.delta > 0.0:
-        mu = gaussian_mu(epsilon=guarantee.epsilon, delta=guarantee.delta)
-        gaussian = math.sqrt(n_queries) / mu * (1 + _ROUNDING)
+        gaussian = math.sqrt(n_queries) / guarantee.gaussian_target().mu * (1 + _ROUNDING)
         if gaussian < math.sqrt(2.0) * laplace:
             return "gaussian", gaussian
     return "laplace", laplace
@@ -85,8 +84,7 @@ def query_guarantee(guarantee, n_queries):
     units = {"adjacency": guarantee.adjacency, "unit": guarantee.unit}
     refined: ApproxDP | GaussianDP
     if law == "gaussian":
-        mu = gaussian_mu(epsilon=guarantee.epsilon, delta=guarantee.delta)
-        refined = GaussianDP(mu, **units)
+        refined = guarantee.gaussian_target()
         source = "Dong, Roth and Su, JRSS-B 2022, corollary 2"
     else:
         refined = ApproxDP(guarantee.epsilon, **units)

@@ -19,7 +19,7 @@ from skdp._inputs import checked_data, encode_labels
 from skdp._random import noise_source
 from skdp._validation import between, boolean, one_of, positive, shown
 from skdp.mechanisms import NoiseLaw
-from skdp.privacy import ApproxDP, GaussianDP, compose, gaussian_mu
+from skdp.privacy import ApproxDP, compose, n_records_changed
 from skdp.solvers.erm import (
     RowBlocks,
     check_n_rows,
@@ -216,8 +216,7 @@ class BaseDPLinearClassifier(
     def _plan_gradient(self, target, loss, unit):
         budget = target
         if target.delta > 0.0:
-            mu = gaussian_mu(epsilon=target.epsilon, delta=target.delta)
-            budget = GaussianDP(mu, adjacency=target.adjacency)
+            budget = target.gaussian_target()
         guarantee = replace(
             target,
             refined=budget if target.delta > 0.0 else None,
@@ -251,7 +250,7 @@ class BaseDPLinearClassifier(
 
     def _automatic_penalty(self, mechanism, loss, row_norm, size):
         epsilon = float(self.epsilon)
-        records = 2.0 if self.adjacency == "replace-one" else 1.0
+        records = n_records_changed(self.adjacency)
         if mechanism == "output":
             # The noise moves the score of a row by a standard deviation of about 1/3.
             target = ApproxDP(epsilon, float(self.delta))

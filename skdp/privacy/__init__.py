@@ -14,6 +14,7 @@ from skdp.privacy._guarantees import (
     GaussianDP,
     Guarantee,
     ShiftedGaussianDP,
+    n_records_changed,
 )
 from skdp.privacy._joint_logistic import JointLogisticDP
 from skdp.privacy._ledger import BudgetLedger, LedgerRecord
@@ -36,4 +37,5 @@ __all__ = [
     "gaussian_epsilon",
     "gaussian_mu",
     "gaussian_scale",
+    "n_records_changed",
 ]

@@ -17,10 +17,26 @@ __all__ = [
     "GaussianDP",
     "Guarantee",
     "ShiftedGaussianDP",
+    "n_records_changed",
 ]
 
 ADJACENCIES = ("replace-one", "add-remove")
 _CHANGE = {"replace-one": "replacing one {}", "add-remove": "adding or removing one {}"}
+
+
+def n_records_changed(adjacency):
+    """Units that a change of neighbours touches: replacing one removes it and adds another.
+
+    Parameters
+    ----------
+    adjacency : {"replace-one", "add-remove"}
+
+    Returns
+    -------
+    int
+    """
+    one_of(ADJACENCIES, adjacency=adjacency)
+    return 2 if adjacency == "replace-one" else 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +76,8 @@ class Guarantee(ABC):
 
     @property
     def n_records_changed(self):
-        """Units that a change of neighbours touches: replacing one removes it and adds another."""
-        return 2 if self.adjacency == "replace-one" else 1
+        """Units that a change of neighbours touches, see `n_records_changed`."""
+        return n_records_changed(self.adjacency)
 
     def delta_at(self, epsilon):
         """Privacy profile: the smallest delta proven at ``epsilon``.

@@ -14,7 +14,6 @@ __all__ = [
     "PairwiseSum",
     "eigenvectors",
     "noisy_release",
-    "records_changed",
     "refuse_rows",
     "release_second_moments",
 ]
@@ -66,11 +65,6 @@ class PairwiseSum:
         return sum((part for _, part in reversed(self._stack)), self._start)
 
 
-def records_changed(guarantee):
-    """Records that a change of neighbours touches."""
-    return 2.0 if guarantee.adjacency == "replace-one" else 1.0
-
-
 def noisy_release(value, l2_sensitivity, guarantee, noise, *, error=None):
     """Release a sum with Gaussian noise, or K-norm noise for a pure guarantee.
 
@@ -111,7 +105,7 @@ def release_second_moments(moments, row_norm, *, guarantee, noise, error=None):
     """
     # ||x x^T||_F = ||x||^2, and two such matrices are at most sqrt(2) times that apart, as
     # their inner product is not negative. The scaled half keeps the Frobenius norm.
-    sensitivity = math.sqrt(records_changed(guarantee)) * row_norm**2
+    sensitivity = math.sqrt(guarantee.n_records_changed) * row_norm**2
     d = len(moments)
     lower = np.tril_indices(d, -1)
     half = np.concatenate([np.diag(moments), math.sqrt(2.0) * moments[lower]])

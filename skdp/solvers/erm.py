@@ -18,7 +18,6 @@ from skdp.solvers._releases import (
     PairwiseSum,
     eigenvectors,
     noisy_release,
-    records_changed,
     refuse_rows,
     release_second_moments,
 )
@@ -655,7 +654,7 @@ def output_perturbation(loss, data, *, penalty, guarantee, noise):
     # of a record; strong convexity turns it into a distance. The solver adds its own error.
     return additive_mechanism(
         weights,
-        l2_sensitivity=records_changed(guarantee) * loss.lipschitz * data.row_norm / penalty,
+        l2_sensitivity=guarantee.n_records_changed * loss.lipschitz * data.row_norm / penalty,
         error=tolerance / penalty,
         guarantee=guarantee,
         random_state=noise,
@@ -761,7 +760,7 @@ def gradient_descent(loss, data, *, clip_norm, guarantee, noise, penalty=0.0):
     precondition = _preconditioner(data, plan, n_samples, penalty, guarantee, noise)
     # A record's gradient is the outer product of its residual and its row, both clipped.
     # Replacing it moves the sum by two such norms.
-    l2_sensitivity = records_changed(guarantee) * clip_norm * data.row_norm
+    l2_sensitivity = guarantee.n_records_changed * clip_norm * data.row_norm
     weights = np.zeros((loss.n_outputs, data.n_features))
     velocity = np.zeros_like(weights)
     for _ in range(plan.n_steps):

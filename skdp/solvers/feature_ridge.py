@@ -19,7 +19,6 @@ from skdp.solvers._releases import (
     MOST_ROWS,
     eigenvectors,
     noisy_release,
-    records_changed,
     refuse_rows,
     release_second_moments,
 )
@@ -305,7 +304,7 @@ def gradient_descent(data, *, clip_norm, guarantee, noise, penalty=0.0):
     # A record's gradient is its features, of bounded norm, times its capped residual.
     # Replacing it moves the sum by two such norms.
     largest = clip_norm * data.row_norm
-    l2_sensitivity = records_changed(guarantee) * largest
+    l2_sensitivity = guarantee.n_records_changed * largest
     weights, velocity = np.zeros(data.n_features), np.zeros(data.n_features)
     mean = np.zeros(data.n_features)
     for step in range(plan.n_steps):
@@ -357,7 +356,7 @@ def sufficient_statistics(data, *, guarantee, noise, penalty=None):
         penalty = statistics_penalty(n_components=data.n_features, guarantee=guarantee)
     moments = _noisy_moments(data, gram_guarantee, noise)
     # A record adds its features times its target, which is at most one.
-    l2_sensitivity = records_changed(guarantee) * data.row_norm
+    l2_sensitivity = guarantee.n_records_changed * data.row_norm
     nothing = np.zeros(data.n_features)
     moments_of_targets = -_certified(data.capped_sum(nothing, 1.0), _ERROR_SHARE * data.row_norm)
     products = noisy_release(
@@ -447,7 +446,7 @@ def check_n_rows(n_samples, adjacency, n_components=None, **solve):
 
 
 def _noisy_moments(data, guarantee, noise):
-    error = _ERROR_SHARE * math.sqrt(records_changed(guarantee)) * data.row_norm**2
+    error = _ERROR_SHARE * math.sqrt(guarantee.n_records_changed) * data.row_norm**2
     moments = _certified(data.second_moments(), error)
     return release_second_moments(
         moments, data.row_norm, guarantee=guarantee, noise=noise, error=error

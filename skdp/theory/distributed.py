@@ -38,7 +38,14 @@ from skdp._validation import (
     probability,
     shown,
 )
-from skdp.privacy import ADJACENCIES, ApproxDP, GaussianDP, gaussian_delta, gaussian_scale
+from skdp.privacy import (
+    ADJACENCIES,
+    ApproxDP,
+    GaussianDP,
+    gaussian_delta,
+    gaussian_scale,
+    n_records_changed,
+)
 
 __all__ = [
     "NOISES",
@@ -99,7 +106,7 @@ def gradient_sensitivity(*, clip_norm, batch_size=1, adjacency="replace-one"):
     positive(clip_norm=clip_norm)
     _count("batch_size", batch_size)
     one_of(ADJACENCIES, adjacency=adjacency)
-    return (2.0 if adjacency == "replace-one" else 1.0) * clip_norm / batch_size
+    return n_records_changed(adjacency) * clip_norm / batch_size
 
 
 @plain_arguments

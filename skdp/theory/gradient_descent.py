@@ -117,7 +117,7 @@ def plan_descent(*, n_samples, n_features, loss, clip_norm, row_norm, guarantee)
     classes, KDD Cup 99, Diabetes-130, breast cancer, IMDB) at epsilons from 0.05 to 10, and the
     rule reads public numbers only.
     """
-    records = 2.0 if guarantee.adjacency == "replace-one" else 1.0
+    records = guarantee.n_records_changed
     pure = isinstance(guarantee, ApproxDP)
     curvature = loss.curvature
     few = n_features <= _GRAM_LIMIT

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from scipy.optimize import brute, minimize
 
 from skdp._validation import non_negative, one_of, plain_arguments, positive, shown
+from skdp.privacy import n_records_changed
 
 __all__ = [
     "EpsilonSuggestion",
@@ -146,7 +147,7 @@ def sensitivity(
     if loss == "huber":
         slope = y_bound if huber_width is None else huber_width
         positive(huber_width=slope)
-        records = 2.0 if adjacency == "replace-one" else 1.0
+        records = n_records_changed(adjacency)
         return records * kappa * slope / penalty
     if adjacency == "add-remove":
         raise ValueError(

@@ -150,10 +150,6 @@ def calibrate(loss, *, x_norm, penalty, guarantee, calibration="tight"):
     return ObjectiveNoise(penalty, scale * (1 + 1e-9), gaussian, met)
 
 
-def _records(guarantee):
-    return 2.0 if guarantee.adjacency == "replace-one" else 1.0
-
-
 def _affordable(loss, x_norm, penalty, epsilon):
     """Raise the penalty to spend a quarter of epsilon on curvature where it would take most."""
     if loss.log_determinant(x_norm**2 / penalty) <= 0.75 * epsilon:
@@ -185,7 +181,7 @@ def _tight_pure(loss, x_norm, penalty, guarantee):
     """
     penalty = _affordable(loss, x_norm, penalty, guarantee.epsilon)
     ratio = x_norm**2 / penalty
-    others = _records(guarantee) - 1.0
+    others = guarantee.n_records_changed - 1.0
 
     def excess(scale):
         weight = x_norm / scale
@@ -251,11 +247,11 @@ def _jmlr2011(loss, x_norm, penalty, guarantee):
     if share <= 0.0:
         share = guarantee.epsilon / 2.0
         penalty = loss.curvature * x_norm**2 / math.expm1(guarantee.epsilon / 4.0)
-    return penalty, _records(guarantee) * loss.lipschitz * x_norm / share, None
+    return penalty, guarantee.n_records_changed * loss.lipschitz * x_norm / share, None
 
 
 def _kst2012(loss, x_norm, penalty, guarantee):
-    records, epsilon = _records(guarantee), guarantee.epsilon
+    records, epsilon = guarantee.n_records_changed, guarantee.epsilon
     penalty = max(penalty, records * 2.0 * loss.curvature * x_norm**2 / epsilon)
     variance = (8.0 * math.log(2.0 / guarantee.delta) / epsilon + 4.0) / epsilon
     return penalty, records * loss.lipschitz * x_norm * math.sqrt(variance), None
@@ -263,7 +259,7 @@ def _kst2012(loss, x_norm, penalty, guarantee):
 
 def _redberg2023(loss, x_norm, penalty, guarantee):
     """Loss at most ``c0 + s^2/2 + s |Z|`` with ``c0 = -log(1 - c q)``, once per record."""
-    records, epsilon = _records(guarantee), guarantee.epsilon
+    records, epsilon = guarantee.n_records_changed, guarantee.epsilon
     curvature = loss.curvature * x_norm**2
     shift = -records * math.log1p(-min(curvature / penalty, 1.0 - 1e-16))
     if shift > 0.75 * epsilon:

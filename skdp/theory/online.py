@@ -33,7 +33,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from skdp._validation import non_negative, one_of, plain_arguments, positive, shown
-from skdp.privacy import ADJACENCIES, ApproxDP, GaussianDP
+from skdp.privacy import ADJACENCIES, ApproxDP, GaussianDP, n_records_changed
 
 __all__ = [
     "RESIDUALS",
@@ -268,7 +268,7 @@ def created_distances(
     _check(theta, t0, kappa, y_bound, residual, radius, width)
     positions = _counts("positions", positions)
     steps = (positions + t0) ** -theta
-    records = 2.0 if adjacency == "replace-one" else 1.0
+    records = n_records_changed(adjacency)
     if bound == "paper":
         residuals = records * (kappa**2 + 1.0) * y_bound * (positions + t0) ** (1.0 - theta)
         return steps * kappa * residuals * (1.0 + _ROUNDING)
@@ -530,7 +530,7 @@ def step_sensitivity(*, width, kappa=1.0, adjacency="replace-one"):
     """
     positive(width=width, kappa=kappa)
     one_of(ADJACENCIES, adjacency=adjacency)
-    return (2.0 if adjacency == "replace-one" else 1.0) * kappa * width
+    return n_records_changed(adjacency) * kappa * width
 
 
 @plain_arguments

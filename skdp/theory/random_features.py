@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from skdp._validation import one_of, plain_arguments
-from skdp.privacy import GaussianDP, gaussian_mu
+from skdp.privacy import GaussianDP, n_records_changed
 
 __all__ = [
     "NOISE_VARIANCE",
@@ -171,7 +171,7 @@ def plan_features(*, n_samples, n_components, clip_norm, guarantee):
     chosen on four data sets (bike sharing, kin40k, California housing, CCPP) at epsilons from
     0.03 to 10 with 400 to 2000 features.
     """
-    records = _records(guarantee.adjacency)
+    records = n_records_changed(guarantee.adjacency)
     mu = guarantee.mu
     gram: GaussianDP | None
     gram = GaussianDP(math.sqrt(_GRAM_SHARE) * mu, adjacency=guarantee.adjacency)
@@ -237,7 +237,7 @@ def output_penalty(*, slope, level, adjacency):
     -------
     float
     """
-    return tempered(_records(adjacency) * slope * level / math.sqrt(NOISE_VARIANCE))
+    return tempered(n_records_changed(adjacency) * slope * level / math.sqrt(NOISE_VARIANCE))
 
 
 @plain_arguments
@@ -299,12 +299,11 @@ def expected_error(mechanism, *, n_samples, n_components, clip_norm, level, guar
 
     if mechanism == "output":
         penalty = output_penalty(slope=clip_norm, level=level, adjacency=adjacency)
-        noise = (_records(adjacency) * clip_norm * level / penalty) ** 2
+        noise = (n_records_changed(adjacency) * clip_norm * level / penalty) ** 2
         return noise + ridge(penalty / n_samples)[1]
     if guarantee.delta == 0.0:
         return math.inf
-    mu = gaussian_mu(epsilon=guarantee.epsilon, delta=guarantee.delta)
-    budget = GaussianDP(mu, adjacency=adjacency)
+    budget = guarantee.gaussian_target()
     if mechanism == "gradient":
         plan = plan_features(
             n_samples=n_samples,
@@ -316,18 +315,14 @@ def expected_error(mechanism, *, n_samples, n_components, clip_norm, level, guar
     penalty = statistics_penalty(n_components=n_components, guarantee=budget) / n_samples
     shrunk, bias = ridge(penalty)
     gram, moments = statistics_budgets(budget)
-    records = _records(adjacency)
+    records = n_records_changed(adjacency)
     # Noise of the moments, and noise of the second moments times the weights.
     weights = float(signal @ (shrunk**2 / curvatures))
     variance = (records / moments.mu) ** 2 + records / gram.mu**2 * weights / 2.0
     return bias + variance / n_samples**2 * float((shrunk**2 / curvatures).sum())
 
 
-def _records(adjacency):
-    return 2.0 if adjacency == "replace-one" else 1.0
-
-
 def _spectral_noise(n_components, guarantee):
     """Spectral norm of the noise of second moments, whose entries have variance sigma^2/2."""
-    sigma = math.sqrt(_records(guarantee.adjacency)) / guarantee.mu
+    sigma = math.sqrt(n_records_changed(guarantee.adjacency)) / guarantee.mu
     return math.sqrt(2.0 * n_components) * sigma
