@@ -688,7 +688,7 @@ def test_no_row_is_kept(options):
         (dict(topology=networkx.path_graph(5)), "topology must have n_nodes = 8 nodes"),
         (dict(topology=networkx.empty_graph(8)), "topology must connect all nodes"),
         (dict(edge_probability=0.0), "edge_probability must be"),
-        (dict(topology_seed=-1), "seed must be"),
+        (dict(topology_seed=-1), "topology_seed must be"),
         (dict(random_state=-1), "random_state must be"),
         (dict(ledger="budget.db"), "ledger must be"),
     ],
