@@ -3,8 +3,9 @@
     python tests/digests.py write digests.json      # before
     python tests/digests.py compare digests.json    # after
 
-Run both with OMP_NUM_THREADS=1: threads sum in another order. Each configuration is fitted under a seed. Its digest is the SHA-256 of all fitted attributes and
-predictions, to the last bit, of the guarantee and of the charges to a ledger.
+Run both with OMP_NUM_THREADS=1, since threads sum in another order. Each configuration is fitted
+under a seed. Its digest is the SHA-256 of all fitted attributes and predictions, to the last bit,
+of the guarantee and of the charges to a ledger.
 """
 
 import hashlib
