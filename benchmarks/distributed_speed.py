@@ -37,7 +37,7 @@ from pathlib import Path
 
 import numpy as np
 
-from skdp._gradients import grid_rows
+from skdp._grid import grid_rows
 from skdp.datasets import fetch_covertype
 from skdp.distributed import DistributedDPClassifier
 from skdp.engines import LocalEngine, MPIEngine

@@ -35,7 +35,7 @@ from pathlib import Path
 
 import numpy as np
 
-from skdp._gradients import ResidualSlope
+from skdp._grid import ResidualSlope
 from skdp.losses import AbsoluteLoss
 from skdp.solvers.comparator import best_in_ball
 from skdp.solvers.ogd import LazyProjection, OGDState, run_full

@@ -12,8 +12,13 @@ __all__ = [
     "boolean",
     "check_y_bounds",
     "finite",
+    "int_or_auto",
+    "int_or_none",
+    "is_auto",
+    "is_whole",
     "non_negative",
     "non_negative_int",
+    "number_or_auto",
     "one_of",
     "plain",
     "plain_arguments",
@@ -114,8 +119,7 @@ def boolean(**named):
 def positive_int(**named):
     """Check that each value is a whole number from 1 that a float can hold."""
     for name, value in named.items():
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if not whole or value < 1:
+        if not is_whole(value) or value < 1:
             raise ValueError(f"{name} must be a positive int; got {shown(value)}.")
         if value > 2**53:
             raise ValueError(f"{name} must be at most 2**53; got {shown(value)}.")
@@ -124,9 +128,45 @@ def positive_int(**named):
 def non_negative_int(**named):
     """Check that each value is a whole number from 0."""
     for name, value in named.items():
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if not whole or value < 0:
+        if not is_whole(value) or value < 0:
             raise ValueError(f"{name} must be a non-negative int; got {shown(value)}.")
+
+
+def int_or_none(**named):
+    """Check that each value is None or a positive int."""
+    for name, value in named.items():
+        if value is not None and (not is_whole(value) or value < 1):
+            raise ValueError(f"{name} must be None or a positive int; got {shown(value)}.")
+        if value is not None:
+            positive_int(**{name: value})
+
+
+def int_or_auto(**named):
+    """Check that each value is "auto" or a positive int."""
+    for name, value in named.items():
+        if not is_auto(value) and (not is_whole(value) or value < 1):
+            raise ValueError(f"{name} must be 'auto' or a positive int; got {shown(value)}.")
+        if not is_auto(value):
+            positive_int(**{name: value})
+
+
+def number_or_auto(**named):
+    """Check that each value is "auto" or a positive, finite number."""
+    for name, value in named.items():
+        if isinstance(value, str) and not is_auto(value):
+            raise ValueError(f"{name} must be 'auto' or a positive number; got {shown(value)}.")
+        if not is_auto(value):
+            positive(**{name: value})
+
+
+def is_auto(value):
+    """Whether a parameter asks for the rule."""
+    return isinstance(value, str) and value == "auto"
+
+
+def is_whole(value):
+    """Whether a value is an int, and no truth value."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def one_of(options, **named):

@@ -17,17 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp import __version__
-from skdp._fitting import (
-    LinearPredictions,
-    LinkedDocumentation,
-    charge,
-    check_budget,
-    check_unchanged,
-    frozen_params,
-    ledger_of,
-    unchanged_on_error,
-)
-from skdp._gradients import grid_rows, row_step
+from skdp._grid import grid_rows, row_step
 from skdp._inputs import checked_data, encode_labels
 from skdp._random import noise_source, seed_sequence
 from skdp._validation import (
@@ -40,6 +30,16 @@ from skdp._validation import (
     shown,
 )
 from skdp.engines import LocalEngine, MPIEngine
+from skdp.estimators import (
+    LinearPredictions,
+    LinkedDocumentation,
+    charge,
+    check_budget,
+    check_unchanged,
+    frozen_params,
+    ledger_of,
+    unchanged_on_error,
+)
 from skdp.exceptions import PrivacyWarning
 from skdp.losses import (
     HingeLoss,

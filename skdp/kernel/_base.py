@@ -7,11 +7,19 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._fitting import LinkedDocumentation
-from skdp._gradients import scaled_targets
 from skdp._inputs import checked_data, checked_rows
 from skdp._random import seed_sequence
-from skdp._validation import between, boolean, check_y_bounds, positive, positive_int, shown
+from skdp._targets import TargetRange
+from skdp._validation import (
+    between,
+    boolean,
+    check_y_bounds,
+    int_or_auto,
+    is_auto,
+    number_or_auto,
+    positive,
+)
+from skdp.estimators import LinkedDocumentation
 from skdp.features import FourierFeatures, check_kernel, fourier_features, kernel_matrix
 from skdp.mechanisms import clip_rows
 from skdp.solvers.feature_ridge import NormalisedRows
@@ -56,7 +64,7 @@ class BaseKernelRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
                 values = self._answers.answer(X)
             else:
                 values = feature_values(self._features, self.coef_, X)
-        return in_range(values, self.y_bounds_)
+        return TargetRange.of(self.y_bounds_).original(values)
 
     def _check_kernel_parameters(self):
         check_kernel(self.kernel, self.gamma, self.nu)
@@ -68,35 +76,22 @@ class BaseKernelRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
     def _validated(self, X, y, *, reset=True):
         """Rows, and targets in units of half their range around its middle."""
         X, y = checked_data(self, X, y, reset=reset, numeric=True)
-        return X, scaled_targets(y, self.y_bounds)
+        return X, TargetRange.of(self.y_bounds).scaled(y)
 
     def _cap(self, automatic):
         """Cap of the residuals, in units of half the range of the target."""
-        if isinstance(self.residual_cap, str) and self.residual_cap == "auto":
+        if is_auto(self.residual_cap):
             return automatic
         number_or_auto(residual_cap=self.residual_cap)
-        low, high = map(float, self.y_bounds)
-        cap = float(self.residual_cap) / (high / 2 - low / 2)
-        if not 1e-6 <= cap <= 1e6:
-            raise ValueError(
-                "residual_cap must be between 1e-6 and 1e6 times half the range of y_bounds; "
-                f"got {shown(self.residual_cap)}."
-            )
-        return cap
+        return TargetRange.of(self.y_bounds).relative(residual_cap=self.residual_cap)
 
     def _n_components(self, n_features, automatic):
         """Length of a row of features."""
         size = self.n_components
-        if not (isinstance(size, str) and size == "auto"):
-            whole = isinstance(size, int | np.integer) and not isinstance(size, bool)
-            if not whole or size < 1:
-                raise ValueError(
-                    f"n_components must be 'auto' or a positive int; got {shown(size)}."
-                )
-            positive_int(n_components=size)
+        int_or_auto(n_components=size)
         if self.kernel == "linear":
             return n_features
-        size = automatic if size == "auto" else int(size)
+        size = automatic if is_auto(size) else int(size)
         return size + size % 2
 
     def _random_streams(self):
@@ -157,13 +152,6 @@ def feature_values(features, coef, X):
     return values
 
 
-def in_range(values, y_bounds):
-    """Turn values for targets in [-1, 1] into predictions within the bounds."""
-    low, high = map(float, y_bounds)
-    middle, half = low / 2 + high / 2, high / 2 - low / 2
-    return np.clip(middle + half * np.clip(values, -1.0, 1.0), low, high)
-
-
 class ExactPredictor:
     """Kernel expansion over the training rows. It is private: to be kept by the curator."""
 
@@ -176,13 +164,6 @@ class ExactPredictor:
             X = clip_rows(X, float(self.x_norm)) / float(self.x_norm)
         K = kernel_matrix(self.kernel, X, self.X, gamma=self.gamma, nu=self.nu)
         return expand(K, self.coef)
-
-
-def number_or_auto(**named):
-    for name, value in named.items():
-        if isinstance(value, str):
-            raise ValueError(f"{name} must be 'auto' or a positive number; got {shown(value)}.")
-        positive(**{name: value})
 
 
 def check_noise(level, size):

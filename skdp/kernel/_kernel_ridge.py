@@ -7,9 +7,9 @@ from dataclasses import replace
 from scipy.optimize import brentq
 from scipy.sparse import issparse
 
-from skdp._fitting import additive_refinement, charge, check_budget, unchanged_on_error
 from skdp._random import noise_source
-from skdp._validation import between, one_of, positive, positive_int, shown
+from skdp._validation import between, number_or_auto, one_of, positive, positive_int, shown
+from skdp.estimators import charge, check_budget, unchanged_on_error
 from skdp.features import kernel_error, kernel_matrix
 from skdp.kernel._base import (
     KAPPA,
@@ -18,7 +18,6 @@ from skdp.kernel._base import (
     check_memory,
     check_noise,
     feature_attributes,
-    number_or_auto,
 )
 from skdp.kernel._queries import QueryAnswers, query_guarantee, query_noise
 from skdp.mechanisms import NoiseLaw, clip_rows
@@ -439,7 +438,7 @@ class DPKernelRidge(BaseKernelRegressor):
         check_n_rows(n_samples, self.adjacency, n_components, **numbers)
         guarantee = replace(
             target,
-            refined=additive_refinement(target, n_components),
+            refined=NoiseLaw.meeting(target, size=n_components).refining(target),
             mechanism="output perturbation on random features",
             source="Nie and Wang, J. Appl. Math. Phys. 5, 2017, lemma 2, sharpened"
             if squared

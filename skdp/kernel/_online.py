@@ -12,18 +12,21 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._fitting import (
+from skdp._inputs import checked_rows
+from skdp._random import noise_source
+from skdp._targets import TargetRange
+from skdp._validation import one_of, positive, positive_int, shown
+from skdp.estimators import (
     LinkedDocumentation,
+    StreamLine,
     charge_stream,
     check_budget,
     check_unchanged,
     frozen_params,
+    new_version,
     unchanged_on_error,
+    version_text,
 )
-from skdp._inputs import checked_rows
-from skdp._random import noise_source
-from skdp._streams import StreamLine, new_version, version_text
-from skdp._validation import one_of, positive, positive_int, shown
 from skdp.exceptions import StaleStreamError
 from skdp.features import kernel_error, kernel_matrix
 from skdp.kernel._base import (
@@ -34,7 +37,6 @@ from skdp.kernel._base import (
     check_noise,
     feature_attributes,
     feature_values,
-    in_range,
 )
 from skdp.kernel._queries import QueryAnswers, query_guarantee, query_noise
 from skdp.mechanisms import Lattice, clip_rows
@@ -835,7 +837,7 @@ class ReleasedKernelRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator
         X = checked_rows(self, X)
         with np.errstate(all="ignore"):  # a warning would tell huge rows from others
             values = feature_values(self.features, self.coef, X)
-        return in_range(values, self.y_bounds)
+        return TargetRange.of(self.y_bounds).original(values)
 
     @property
     def _repr_html_(self):

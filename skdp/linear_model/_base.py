@@ -7,17 +7,16 @@ from dataclasses import replace
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from skdp._fitting import (
+from skdp._inputs import checked_data, encode_labels
+from skdp._random import noise_source
+from skdp._validation import between, boolean, one_of, positive, shown
+from skdp.estimators import (
     LinearPredictions,
     LinkedDocumentation,
-    additive_refinement,
     charge,
     check_budget,
     unchanged_on_error,
 )
-from skdp._inputs import checked_data, encode_labels
-from skdp._random import noise_source
-from skdp._validation import between, boolean, one_of, positive, shown
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, compose, n_records_changed
 from skdp.solvers.erm import (
@@ -201,7 +200,7 @@ class BaseDPLinearClassifier(
     def _plan_output(self, target, loss, penalty, size):
         guarantee = replace(
             target,
-            refined=additive_refinement(target, size),
+            refined=NoiseLaw.meeting(target, size=size).refining(target),
             mechanism="output perturbation",
             source="Chaudhuri, Monteleoni and Sarwate, JMLR 2011, theorem 6",
         )

@@ -9,27 +9,19 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._fitting import (
-    LinkedDocumentation,
-    charge,
-    check_unchanged,
-    frozen_params,
-    ledger_of,
-    unchanged_on_error,
-)
-from skdp._gradients import (
+from skdp._grid import (
     NOISES,
     VALUE_BITS,
+    GridNoise,
     ResidualSlope,
     grid_below,
-    grid_noise,
     grid_rows,
     record_row_step,
     residual_slope,
-    scaled_targets,
 )
 from skdp._inputs import checked_array, checked_data, checked_rows
 from skdp._random import NoiseSource, check_random_state, noise_source, seed_sequence
+from skdp._targets import TargetRange
 from skdp._validation import (
     between,
     boolean,
@@ -39,6 +31,14 @@ from skdp._validation import (
     positive,
     positive_int,
     shown,
+)
+from skdp.estimators import (
+    LinkedDocumentation,
+    charge,
+    check_unchanged,
+    frozen_params,
+    ledger_of,
+    unchanged_on_error,
 )
 from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer
 from skdp.losses import AbsoluteLoss, EpsilonInsensitiveLoss, HuberLoss
@@ -584,7 +584,7 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
         between(1e-6, 1e6, radius=self.radius)
         between(1e-50, 1e50, x_norm=self.x_norm)
         check_y_bounds(self.y_bounds)
-        residual_slope(self.loss, self.width, self.y_bounds)
+        residual_slope(self.loss, self.width, TargetRange.of(self.y_bounds))
         if isinstance(self.step, str) and self.step != "auto":
             raise ValueError(f"step must be 'auto' or a positive number; got {shown(self.step)}.")
         if not isinstance(self.step, str):
@@ -604,20 +604,20 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
         ledger_of(self)
 
     def _loss(self):
-        slope = residual_slope(self.loss, self.width, self.y_bounds)
+        slope = residual_slope(self.loss, self.width, TargetRange.of(self.y_bounds))
         if slope.linear:
             return HuberLoss(slope.cap)
         return EpsilonInsensitiveLoss(slope.dead) if slope.dead else AbsoluteLoss()
 
     def _validated(self, X, y, *, reset):
         X, y = checked_data(self, X, y, reset=reset, numeric=True)
-        return X, scaled_targets(y, self.y_bounds)
+        return X, TargetRange.of(self.y_bounds).scaled(y)
 
     def _plan(self, n_features):
         """Turn public numbers into the noise, what it promises, and the learner's steps."""
         positive_int(n_features=n_features)
         size = int(n_features) + bool(self.fit_intercept)
-        slope = residual_slope(self.loss, self.width, self.y_bounds)
+        slope = residual_slope(self.loss, self.width, TargetRange.of(self.y_bounds))
         row_norm = math.sqrt(2.0) if self.fit_intercept else 1.0
         lipschitz, radius = slope.cap * row_norm, float(self.radius)
         nats = nats_of(self.mi_budget, self.unit)
@@ -788,7 +788,9 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
         grid = slope.step * record_row_step(slope, self.noise, plan.scale)
 
         def draw(n):
-            return grid_noise(stream.noise, self.noise, n, plan.size, plan.scale, grid)
+            return GridNoise(self.noise, plan.scale, grid, plan.size, 1.0, None).draw(
+                stream.noise, n
+            )
 
         return run_full(rows, targets, state, plan.projection, slope, draw=draw, keep=keep)
 
@@ -799,7 +801,8 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
         def draw(distances):
             if not vector:
                 grid = grid_below(half_range, VALUE_BITS)
-                return grid_noise(stream.noise, self.noise, len(distances), 1, plan.scale, grid)
+                given = GridNoise(self.noise, plan.scale, grid, 1, 1.0, None)
+                return given.draw(stream.noise, len(distances))
             return [self._vector_noise(stream, half_range, d) for d in distances.tolist()]
 
         return run_bandit(
@@ -819,7 +822,8 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
         plan = stream.plan
         amplitude = plan.size * half_range / distance
         grid = grid_below(amplitude, VALUE_BITS)
-        return grid_noise(stream.noise, self.noise, 1, plan.size, plan.scale * amplitude, grid)[0]
+        given = GridNoise(self.noise, plan.scale * amplitude, grid, plan.size, 1.0, None)
+        return given.draw(stream.noise, 1)[0]
 
     def _continued(self, stream, state, keep):
         iterates = (*stream.iterates, keep) if self.keep_iterates else ()

@@ -4,19 +4,19 @@ import math
 
 import numpy as np
 
-from skdp._gradients import (
+from skdp._grid import (
     NOISES,
     VALUE_BITS,
+    GridNoise,
     centred_value,
     grid_below,
-    grid_noise,
     grid_rows,
     one_point_gradient,
     record_row_step,
     residual_slope,
-    scaled_targets,
 )
 from skdp._random import noise_source, seed_sequence
+from skdp._targets import TargetRange
 from skdp._validation import between, boolean, check_y_bounds, one_of, plain, positive
 
 __all__ = ["GradientPrivatizer", "OnePointPrivatizer", "ValuePrivatizer"]
@@ -59,7 +59,7 @@ class _Privatizer:
         self.scale, self.noise, self.loss, self.width = float(scale), noise, loss, plain(width)
         self.x_norm, self.y_bounds = float(x_norm), (float(low), float(high))
         self.fit_intercept = bool(fit_intercept)
-        self.slope = residual_slope(loss, self.width, self.y_bounds)
+        self.slope = residual_slope(loss, self.width, TargetRange.of(self.y_bounds))
 
     @property
     def row_norm(self):
@@ -86,7 +86,7 @@ class _Privatizer:
             raise ValueError("x and y must be finite, and y hold one number a row of x.")
         rows = grid_rows(x, self.x_norm, self.fit_intercept, self.row_step)
         with np.errstate(all="ignore"):
-            return rows, rows @ weights - scaled_targets(y, self.y_bounds)
+            return rows, rows @ weights - TargetRange(*self.y_bounds).scaled(y)
 
     def _one_residual(self, weights, x, y):
         residuals = self._record(weights, x, y)[1]
@@ -182,7 +182,7 @@ class GradientPrivatizer(_Privatizer):
         rows, residuals = self._record(weights, x, y)
         source = noise_source(random_state)
         n, size = rows.shape
-        z = grid_noise(source, self.noise, n, size, self.scale, self.step)
+        z = GridNoise(self.noise, self.scale, self.step, size, 1.0, None).draw(source, n)
         z += np.array([[self.slope(residual)] for residual in residuals.tolist()]) * rows
         return z[0] if np.ndim(x) == 1 else z
 
@@ -254,7 +254,7 @@ class ValuePrivatizer(_Privatizer):
         if math.isnan(value):
             raise ValueError("value must be a number; got NaN.")
         source = noise_source(random_state)
-        noise = grid_noise(source, self.noise, 1, 1, self.scale, self.step)
+        noise = GridNoise(self.noise, self.scale, self.step, 1, 1.0, None).draw(source, 1)
         return centred_value(value, self.half_range, self.step) + float(noise[0, 0])
 
     def release(self, point, x, y, *, random_state=None):
@@ -351,4 +351,4 @@ class OnePointPrivatizer(_Privatizer):
         step = grid_below(amplitude, VALUE_BITS)
         z = one_point_gradient(value, direction, exploration, half_range, step)
         source, scale = noise_source(random_state), self.scale * amplitude
-        return z + grid_noise(source, self.noise, 1, len(weights), scale, step)[0]
+        return z + GridNoise(self.noise, scale, step, len(weights), 1.0, None).draw(source, 1)[0]

@@ -1,5 +1,6 @@
 """Clipping and noise: releases on a public lattice, safe in floating point."""
 
+from skdp._recording import Released, released_values
 from skdp.mechanisms._additive import (
     additive_mechanism,
     gaussian_mechanism,
@@ -8,7 +9,7 @@ from skdp.mechanisms._additive import (
 )
 from skdp.mechanisms._clipping import clip_rows, row_norms
 from skdp.mechanisms._lattice import Lattice
-from skdp.mechanisms._law import NoiseLaw, Released, release, released_values
+from skdp.mechanisms._law import NoiseLaw, release
 
 __all__ = [
     "Lattice",

@@ -1,18 +1,18 @@
 """Laws of additive noise as values, and the one call through which every release passes."""
 
 import math
-from collections.abc import Callable
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from skdp._grid import GridNoise
 from skdp._random import NoiseSource, noise_source
+from skdp._recording import recorded
 from skdp._validation import one_of, plain_arguments, positive, positive_int, shown
 from skdp.mechanisms._lattice import Lattice
 from skdp.privacy import ApproxDP, GaussianDP, Guarantee, gaussian_scale
 
-__all__ = ["KINDS", "NoiseLaw", "Released", "release", "released_values"]
+__all__ = ["KINDS", "NoiseLaw", "release"]
 
 KINDS = ("laplace", "k_norm", "gaussian")
 _UP = 1.0 + 1e-12  # what rounding may take from a scale on its way is far below
@@ -135,6 +135,23 @@ class NoiseLaw:
             return self.scale
         return math.sqrt(2.0 if self.kind == "laplace" else size + 1.0) * self.scale
 
+    def refining(self, target: ApproxDP) -> ApproxDP | GaussianDP | None:
+        """What stands behind ``target`` where this law meets it; None if it says no more."""
+        return None if target.delta == 0.0 else self.guarantee
+
+    def on(self, lattice: Lattice, size: int) -> GridNoise:
+        """Noise of many releases of ``size`` numbers each, on one lattice.
+
+        Parameters
+        ----------
+        lattice : Lattice
+            Its sensitivity is that of one release.
+
+        size : int
+        """
+        scale = self.scale * lattice.sensitivity * _UP
+        return GridNoise(self.kind, scale, lattice.step, size, lattice.sensitivity, self)
+
     def draw(self, source: NoiseSource, n: int, size: int, steps: float) -> np.ndarray:
         """Noise of ``n`` releases of ``size`` numbers each, in steps of a lattice.
 
@@ -156,35 +173,6 @@ class NoiseLaw:
             return source.k_norms(n, size, scale) if n != 1 else source.k_norm(size, scale)[None]
         law = source.normal if self.kind == "gaussian" else source.laplace
         return law(n * size, scale).reshape(n, size)
-
-
-@dataclass(frozen=True, eq=False)
-class Released:
-    """One release, for who records it: private numbers among released ones.
-
-    Parameters
-    ----------
-    asked : ndarray
-        The exact value. Private.
-
-    sensitivity : float
-        Declared bound on its change between neighbours, in the norm of the law; without the
-        rounding to the lattice.
-
-    law : NoiseLaw
-
-    released : ndarray
-    """
-
-    asked: np.ndarray
-    sensitivity: float
-    law: NoiseLaw
-    released: np.ndarray
-
-
-released_values: ContextVar[Callable[[Released], None] | None] = ContextVar(
-    "released_values", default=None
-)
 
 
 @plain_arguments
@@ -221,7 +209,4 @@ def release(value, *, law, sensitivity, error=0.0, random_state=None):
     lattice = Lattice.for_sensitivity(sensitivity, size=value.size, order=law.order, error=error)
     noise = law.draw(noise_source(random_state), 1, value.size, lattice.sensitivity / lattice.step)
     noisy = lattice.release(value, noise.reshape(value.shape))
-    note = released_values.get()
-    if note is not None:
-        note(Released(value, sensitivity, law, noisy))
-    return noisy
+    return recorded(value, noisy, sensitivity=sensitivity, law=law)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp._gradients import SLOPE_BITS, grid_below, grid_rows
+from skdp._grid import SLOPE_BITS, grid_below, grid_rows
 from skdp.losses import HingeLoss, MulticlassHingeLoss
 from skdp.mechanisms import clip_rows
 
@@ -195,7 +195,7 @@ def batches(owners, n_nodes, batch_size, n_rounds=None):
 
 
 def grid_csr_rows(X, x_norm, constant, step):
-    """`~skdp._gradients.grid_rows` for CSR, without making it dense.
+    """`~skdp._grid.grid_rows` for CSR, without making it dense.
 
     Parameters
     ----------

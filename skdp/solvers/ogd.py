@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.linalg.blas import daxpy, ddot
 
-from skdp._gradients import VALUE_BITS, centred_value, grid_below, one_point_gradient
+from skdp._grid import VALUE_BITS, centred_value, grid_below, one_point_gradient
 
 __all__ = [
     "LazyProjection",
@@ -123,7 +123,7 @@ def run_full(rows, targets, state, projection, slope, *, draw, keep=None):
     Parameters
     ----------
     rows : ndarray of shape (n_rows, size)
-        From `~skdp._gradients.grid_rows`.
+        From `~skdp._grid.grid_rows`.
 
     targets : ndarray of shape (n_rows,)
 

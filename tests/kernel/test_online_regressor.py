@@ -36,7 +36,7 @@ from support.noise import Constant
 from support.problems import surface as problem
 from support.statistics import least_epsilon, name
 
-from skdp import _streams
+from skdp.estimators import _streams
 from skdp.exceptions import (
     BudgetExceededError,
     PrivacyWarning,

@@ -18,7 +18,8 @@ from support.noise import Silent
 from support.problems import plane as problem
 
 import skdp.linear_model._mi_sgd as module
-from skdp._gradients import residual_slope
+from skdp._grid import residual_slope
+from skdp._targets import TargetRange
 from skdp.exceptions import BudgetExceededError, PrivacyWarning
 from skdp.linear_model import MIPrivateSGDRegressor
 from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer
@@ -1028,7 +1029,7 @@ def test_a_stream_keeps_released_numbers_only():
 def test_the_slope_of_the_loss_is_the_one_of_the_devices():
     for loss in LOSSES:
         model = regressor(loss=loss, y_bounds=(0, 10), width=2.0)
-        assert model.privatizer(2).slope == residual_slope(loss, 2.0, (0, 10))
+        assert model.privatizer(2).slope == residual_slope(loss, 2.0, TargetRange(0, 10))
         r = np.linspace(-3, 3, 101)
         values = [model.privatizer(2).slope.value(v) for v in r.tolist()]
         assert_allclose(values, model._loss().value(r), atol=1e-15)

@@ -1,7 +1,5 @@
 """Laws of noise as values, and the one call through which releases pass."""
 
-import copy
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -105,11 +103,20 @@ def test_recording_changes_nothing():
         return release([1.0, 2.0], law=LAWS[1], sensitivity=1.0, random_state=3)
 
     plain = released()
-    token = released_values.set(copy.copy)
+    token = released_values.set(lambda record: None)
     try:
         np.testing.assert_array_equal(released(), plain)
     finally:
         released_values.reset(token)
+
+
+def test_what_a_listener_returns_goes_on_in_place_of_what_was_released():
+    token = released_values.set(lambda record: np.zeros(2))
+    try:
+        replayed = release([1.0, 2.0], law=LAWS[1], sensitivity=1.0, random_state=3)
+    finally:
+        released_values.reset(token)
+    np.testing.assert_array_equal(replayed, 0.0)
 
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])

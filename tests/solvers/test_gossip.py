@@ -16,7 +16,7 @@ from scipy import sparse
 from support.problems import long_and_empty_rows as problem
 from support.wires import HostileNeighbour, Wire
 
-from skdp._gradients import grid_rows
+from skdp._grid import grid_rows
 from skdp.losses import (
     HingeLoss,
     HuberHingeLoss,

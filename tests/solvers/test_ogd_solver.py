@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skdp._gradients import grid_rows, residual_slope
+from skdp._grid import grid_rows, residual_slope
+from skdp._targets import TargetRange
 from skdp.losses import AbsoluteLoss, EpsilonInsensitiveLoss, HuberLoss
 from skdp.solvers.ogd import (
     LazyProjection,
@@ -95,7 +96,7 @@ def coarse(slope):
 @every_loss
 def test_gradient_descent_is_algorithm_1(loss, projection):
     rows, y, rng = stream(2500)
-    slope = residual_slope(loss, "auto", (-1, 1))
+    slope = residual_slope(loss, "auto", TargetRange(-1, 1))
     noise = 0.01 * noise_of(rng, 2500, slope) / (slope.step * 2.0**5)
     keep = np.empty(rows.shape)
     # The slopes of `literally` are on no grid: row by row, from the same state.
@@ -128,7 +129,7 @@ def test_gradient_descent_is_algorithm_1(loss, projection):
 @every_loss
 def test_the_learner_needs_nothing_but_noisy_gradients(loss, projection):
     rows, y, rng = stream(1500)
-    slope = residual_slope(loss, "auto", (-1, 1))
+    slope = residual_slope(loss, "auto", TargetRange(-1, 1))
     noise = noise_of(rng, 1500, slope)
     keep, again = np.empty((2, *rows.shape))
     state = run_full(
@@ -150,7 +151,7 @@ def test_the_learner_needs_nothing_but_noisy_gradients(loss, projection):
 def test_any_chunks_are_one_stream_bit_by_bit(feedback, projection):
     n_rows = 2300
     rows, y, rng = stream(n_rows)
-    slope = residual_slope("huber", "auto", (-1, 1))
+    slope = residual_slope("huber", "auto", TargetRange(-1, 1))
     noise = noise_of(rng, n_rows, slope, size=1 if feedback == "scalar" else SIZE)
     directions = rng.normal(size=(n_rows, SIZE))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
@@ -186,7 +187,7 @@ def test_any_chunks_are_one_stream_bit_by_bit(feedback, projection):
 
 def test_a_state_is_never_changed():
     rows, y, rng = stream(50)
-    slope = residual_slope("absolute", "auto", (-1, 1))
+    slope = residual_slope("absolute", "auto", TargetRange(-1, 1))
     noise, projection = noise_of(rng, 50, slope), PROJECTIONS["anytime"]
     state = OGDState(np.full(SIZE, 0.5), np.full(SIZE, 2.0), 7)
     before = state.theta.copy(), state.total.copy(), rows.copy(), noise.copy()
@@ -205,7 +206,7 @@ def test_a_state_is_never_changed():
 
 def test_steps_and_explorations_are_taken_at_the_times_from_one():
     rows, y, rng = stream(1100)
-    slope = residual_slope("absolute", "auto", (-1, 1))
+    slope = residual_slope("absolute", "auto", TargetRange(-1, 1))
     noise = noise_of(rng, 1100, slope)
     seen = {"step": [], "exploration": []}
 
@@ -234,7 +235,7 @@ def test_steps_and_explorations_are_taken_at_the_times_from_one():
 @every_loss
 def test_a_residual_that_is_no_number_stops_nothing(loss):
     rows, y, rng = stream(5)
-    slope = residual_slope(loss, "auto", (-1, 1))
+    slope = residual_slope(loss, "auto", TargetRange(-1, 1))
     targets = np.array([math.nan, math.inf, -math.inf, *y[3:]])
     state = run_full(
         rows, targets, OGDState.zeros(SIZE), PROJECTIONS["constant"], slope,
@@ -269,7 +270,7 @@ def test_what_is_played_is_the_nearest_point_of_the_ball(projection):
 def test_descent_on_values_is_algorithm_2(loss, vector, projection):
     n_rows, half_range = 400, 0.2  # some losses are larger than twice that
     rows, y, rng = stream(n_rows)
-    slope = residual_slope(loss, "auto", (-1, 1))
+    slope = residual_slope(loss, "auto", TargetRange(-1, 1))
     directions = rng.normal(size=(n_rows, SIZE))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     noise = rng.normal(size=(n_rows, SIZE if vector else 1))
@@ -303,7 +304,7 @@ def test_descent_on_values_is_algorithm_2(loss, vector, projection):
 
 def test_the_noise_of_values_is_asked_for_by_their_distances():
     rows, y, _ = stream(1500)
-    slope = residual_slope("absolute", "auto", (-1, 1))
+    slope = residual_slope("absolute", "auto", TargetRange(-1, 1))
     seen = []
 
     def draw(distances):
@@ -332,7 +333,7 @@ def test_a_value_that_is_told_moves_along_its_direction():
 def test_regret_is_below_the_bound_of_the_paper(sigma):
     """d = L = B = 1 and absolute loss as in figure 3; the mean of 40 runs, and its error."""
     n_rows, regrets = 400, []
-    slope = residual_slope("absolute", "auto", (-1, 1))
+    slope = residual_slope("absolute", "auto", TargetRange(-1, 1))
     eta = 1.0 / math.sqrt((1.0 + sigma**2) * n_rows)
     for seed in range(40):
         rng = np.random.default_rng(seed)

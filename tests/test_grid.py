@@ -10,18 +10,18 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from support.noise import Fixed
 
-from skdp._gradients import (
+from skdp._grid import (
     LOSSES,
+    GridNoise,
     centred_value,
     grid_below,
-    grid_noise,
     grid_rows,
     one_point_gradient,
     residual_slope,
     row_step,
-    scaled_targets,
 )
 from skdp._random import noise_source
+from skdp._targets import TargetRange
 from skdp.losses import AbsoluteLoss, EpsilonInsensitiveLoss, HuberLoss
 
 STEP = 2.0**-16
@@ -39,6 +39,10 @@ SLOPES = [
     ("epsilon_insensitive", 5, (0, 20), EpsilonInsensitiveLoss(0.5)),
 ]
 slopes = pytest.mark.parametrize("loss, width, y_bounds, expected", SLOPES)
+
+
+def grid_noise(kind, scale, step, size):
+    return GridNoise(kind, scale, step, size, sensitivity=1.0, law=None)
 
 
 def norm_squared(row):
@@ -67,7 +71,7 @@ def line(loss):
 def test_slopes_are_the_derivative_of_the_loss_rounded_toward_zero(
     loss, width, y_bounds, expected
 ):
-    slope = residual_slope(loss, width, y_bounds)
+    slope = residual_slope(loss, width, TargetRange.of(y_bounds))
     residuals = line(expected)
     found = np.array([slope(r) for r in residuals.tolist()])
     true = expected.slope(residuals)
@@ -83,7 +87,7 @@ def test_slopes_are_the_derivative_of_the_loss_rounded_toward_zero(
 
 @slopes
 def test_values_are_those_of_the_loss(loss, width, y_bounds, expected):
-    slope = residual_slope(loss, width, y_bounds)
+    slope = residual_slope(loss, width, TargetRange.of(y_bounds))
     residuals = line(expected)
     residuals = residuals[np.abs(residuals) < 1e10]
     found = [slope.value(r) for r in residuals.tolist()]
@@ -92,7 +96,7 @@ def test_values_are_those_of_the_loss(loss, width, y_bounds, expected):
 
 @slopes
 def test_slopes_of_what_is_no_number_are_bounded(loss, width, y_bounds, expected):
-    slope = residual_slope(loss, width, y_bounds)
+    slope = residual_slope(loss, width, TargetRange.of(y_bounds))
     for residual in (math.nan, math.inf, -math.inf):
         assert abs(slope(residual)) <= slope.cap
 
@@ -101,20 +105,20 @@ def test_slopes_of_what_is_no_number_are_bounded(loss, width, y_bounds, expected
 @pytest.mark.parametrize("loss", ["huber", "squared", "epsilon_insensitive"])
 def test_widths_must_be_positive(loss, bad):
     with pytest.raises(ValueError, match=r"^width must be .*; got "):
-        residual_slope(loss, bad, (-1, 1))
+        residual_slope(loss, bad, TargetRange(-1, 1))
 
 
 @pytest.mark.parametrize("bad", [1e-3, 1e12])
 def test_widths_must_be_moderate_in_units_of_the_target(bad):
     with pytest.raises(ValueError, match=r"^width must be between 1e-6 and 1e6 times .*; got "):
-        residual_slope("huber", bad, (-1e4, 1e4))
-    residual_slope("huber", 1.0, (-1e4, 1e4))
+        residual_slope("huber", bad, TargetRange(-1e4, 1e4))
+    residual_slope("huber", 1.0, TargetRange(-1e4, 1e4))
 
 
 @pytest.mark.parametrize("bad", ["Huber", "", None, 1, ["huber"]])
 def test_losses_have_names(bad):
     with pytest.raises(ValueError, match=r"^loss must be one of 'absolute', .*; got "):
-        residual_slope(bad, "auto", (-1, 1))
+        residual_slope(bad, "auto", TargetRange(-1, 1))
 
 
 # Rows
@@ -209,7 +213,8 @@ def test_noise_decides_how_fine_the_grid_of_rows_is():
     assert all(math.frexp(step)[0] == 0.5 for step in steps)
     assert steps == sorted(steps) and steps[0] <= 2.0**-16 and 2.0**-10 <= steps[-1] <= 2.0**-8
     for scale, slope_step in itertools.product([1e-3, 1.0, 1e3], [1.0, 2.0**-10]):
-        assert grid_noise(noise_source(0), "gaussian", 1, 1, scale, row_step(scale, slope_step))
+        given = grid_noise("gaussian", scale, row_step(scale, slope_step), 1)
+        assert given.draw(noise_source(0), 1)
 
 
 # Targets and values
@@ -222,11 +227,11 @@ def test_targets_are_clipped_and_measured_from_the_middle(y_bounds):
     low, high = map(float, y_bounds)
     share = np.linspace(0.0, 1.0, 101)
     y = low * (1 - share) + high * share
-    scaled = scaled_targets(y, y_bounds)
+    scaled = TargetRange.of(y_bounds).scaled(y)
     assert_allclose(scaled, 2 * share - 1, atol=1e-5 if low == 1e10 else 1e-14)
     assert np.abs(scaled).max() <= 1.0
     wild = np.array([-np.finfo(float).max, np.finfo(float).max])
-    assert_array_equal(np.abs(scaled_targets(wild, y_bounds)), 1.0)
+    assert_array_equal(np.abs(TargetRange.of(y_bounds).scaled(wild)), 1.0)
 
 
 @pytest.mark.parametrize("half_range", [1.0, 0.37, 1e6, 3e-9])
@@ -269,7 +274,7 @@ def test_one_point_gradients_are_short_to_the_last_bit(size, exploration):
 
 @pytest.mark.parametrize("noise", ["gaussian", "k_norm"])
 def test_noise_is_on_the_grid_in_the_scale_that_is_asked_for(noise):
-    drawn = grid_noise(noise_source(0), noise, 20_000, 3, 5.0, 2.0**-20)
+    drawn = grid_noise(noise, 5.0, 2.0**-20, 3).draw(noise_source(0), 20_000)
     assert drawn.shape == (20_000, 3)
     assert is_multiple(drawn[:500], 2.0**-20)
     energy = {"gaussian": 3 * 25.0, "k_norm": 3 * 4 * 25.0}[noise]
@@ -282,19 +287,19 @@ def test_noise_is_on_the_grid_in_the_scale_that_is_asked_for(noise):
 
 def test_noise_that_a_float_cannot_hold_is_refused():
     with pytest.raises(ValueError, match="53 bits"):
-        grid_noise(noise_source(0), "gaussian", 1, 1, 1.0, 2.0**-60)
+        grid_noise("gaussian", 1.0, 2.0**-60, 1).draw(noise_source(0), 1)
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "k_norm"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_gradient_and_noise_add_up_without_rounding(loss, noise):
     rng = np.random.default_rng(0)
-    slope = residual_slope(loss, "auto", (-1, 1))
+    slope = residual_slope(loss, "auto", TargetRange(-1, 1))
     rows = grid_rows(rng.normal(size=(50, 4)), 1.0, True, STEP)
     step = slope.step * STEP
     for bits in (1, 20, 50):
         integers = rng.integers(-(2**bits), 2**bits, size=rows.shape)
-        drawn = grid_noise(Fixed(integers), noise, *rows.shape, 1.0, step)
+        drawn = grid_noise(noise, 1.0, step, rows.shape[1]).draw(Fixed(integers), len(rows))
         for x, z, n in zip(rows, drawn, integers.tolist(), strict=True):
             psi = slope(float(rng.uniform(-2, 2)))
             message = psi * x + z

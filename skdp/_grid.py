@@ -6,27 +6,28 @@ it without a rounding that would depend on it. Needs numpy only, for it runs on 
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from skdp._validation import one_of, positive, shown
+from skdp._recording import recorded
+from skdp._validation import is_auto, number_or_auto, one_of
 
 __all__ = [
     "LOSSES",
     "NOISES",
     "SLOPE_BITS",
     "VALUE_BITS",
+    "GridNoise",
     "ResidualSlope",
     "centred_value",
     "grid_below",
-    "grid_noise",
     "grid_rows",
     "one_point_gradient",
     "record_row_step",
     "residual_slope",
     "row_step",
-    "scaled_targets",
 ]
 
 LOSSES = ("absolute", "huber", "epsilon_insensitive", "squared")
@@ -90,7 +91,56 @@ class ResidualSlope:
         return inner * (distance - inner / 2.0)
 
 
-def residual_slope(loss, width, y_bounds):
+@dataclass(frozen=True)
+class GridNoise:
+    """Noise of many releases of one kind, multiples of a public grid's step.
+
+    Parameters
+    ----------
+    kind : {"laplace", "k_norm", "gaussian"}
+
+    scale : float
+        Of the law, or standard deviation in a coordinate.
+
+    step : float
+        Of the grid, a power of two.
+
+    size : int
+        Numbers of one release.
+
+    sensitivity : float
+        Largest change of what is released between neighbours, in the norm of the law.
+
+    law : NoiseLaw or callable
+        The same for a sensitivity of 1; a callable makes it for who records releases.
+    """
+
+    kind: str
+    scale: float
+    step: float
+    size: int
+    sensitivity: float
+    law: Any = field(repr=False, compare=False)
+
+    def draw(self, source, n):
+        """Noise of ``n`` releases, of shape (n, size)."""
+        scale = self.scale / self.step
+        if not scale < 2.0**47:
+            raise ValueError("The noise would not fit into the 53 bits of a float.")
+        if self.kind == "k_norm":
+            drawn = source.k_norms(n, self.size, scale)
+        else:
+            draw = source.normal if self.kind == "gaussian" else source.laplace
+            drawn = draw(n * self.size, scale).reshape(n, self.size)
+        return drawn * self.step
+
+    def release(self, exact, noise):
+        """Add ``exact``, multiples of the step, to ``noise`` in place: one recorded release."""
+        noise += exact
+        return recorded(exact, noise, sensitivity=self.sensitivity, law=self.law)
+
+
+def residual_slope(loss, width, targets):
     """Slope of a loss by its name.
 
     Parameters
@@ -101,7 +151,7 @@ def residual_slope(loss, width, y_bounds):
         In units of the target: the residual up to which the Huber loss is a square and the
         epsilon-insensitive loss is 0, and at which the slope of the squared loss is clipped.
 
-    y_bounds : (float, float)
+    targets : TargetRange
 
     Returns
     -------
@@ -110,17 +160,9 @@ def residual_slope(loss, width, y_bounds):
     """
     one_of(LOSSES, loss=loss)
     relative = _WIDTHS[loss]
-    if not (isinstance(width, str) and width == "auto") and loss != "absolute":
-        if isinstance(width, str):
-            raise ValueError(f"width must be 'auto' or a positive number; got {shown(width)}.")
-        positive(width=width)
-        low, high = map(float, y_bounds)
-        relative = float(width) / (high / 2 - low / 2)
-        if not 1e-6 <= relative <= 1e6:
-            raise ValueError(
-                "width must be between 1e-6 and 1e6 times half the range of y_bounds; "
-                f"got {shown(width)}."
-            )
+    if not is_auto(width) and loss != "absolute":
+        number_or_auto(width=width)
+        relative = targets.relative(width=width)
     if loss in ("absolute", "epsilon_insensitive"):
         return ResidualSlope(1.0, dead=relative)
     return ResidualSlope(relative, linear=True)
@@ -168,35 +210,6 @@ def record_row_step(slope, noise, scale):
     float
     """
     return row_step(scale * (1.0 if noise == "gaussian" else 64.0), slope.step)
-
-
-def grid_noise(source, noise, n, size, scale, step):
-    """Noise for ``n`` vectors, multiples of the grid's step.
-
-    Parameters
-    ----------
-    source : NoiseSource
-
-    noise : {"gaussian", "k_norm"}
-
-    n, size : int
-
-    scale : float
-        Standard deviation, or scale of the norm.
-
-    step : float
-
-    Returns
-    -------
-    ndarray of shape (n, size)
-    """
-    if not scale / step < 2.0**47:
-        raise ValueError("The noise would not fit into the 53 bits of a float.")
-    if noise == "gaussian":
-        drawn = source.normal(n * size, scale / step).reshape(n, size)
-    else:
-        drawn = source.k_norms(n, size, scale / step)
-    return drawn * step
 
 
 def grid_rows(X, x_norm, constant, step):
@@ -249,13 +262,6 @@ def grid_rows(X, x_norm, constant, step):
         if constant:
             out[:, n_features] = 1.0
     return rows
-
-
-def scaled_targets(y, y_bounds):
-    """Targets clipped to their bounds, in units of half the range around its middle."""
-    low, high = map(float, y_bounds)
-    scaled = (np.clip(y, low, high) - (low / 2 + high / 2)) / (high / 2 - low / 2)
-    return np.clip(scaled, -1.0, 1.0)  # rounding may have left the interval
 
 
 def centred_value(value, half_range, step):

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from skdp._streams import StreamLine, new_version, version_text
+from skdp.estimators import StreamLine, new_version, version_text
 from skdp.exceptions import StaleStreamError
 
 

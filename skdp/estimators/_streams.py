@@ -1,12 +1,15 @@
-"""Which copy of a stream may go on: what a process remembers of every stream it has met."""
+"""Which copy of a stream may go on, and with which parameters."""
 
 import os
 import threading
 from typing import Any
 
+import numpy as np
+
+from skdp._validation import plain, shown
 from skdp.exceptions import StaleStreamError
 
-__all__ = ["StreamLine", "new_version", "version_text"]
+__all__ = ["StreamLine", "check_unchanged", "frozen_params", "new_version", "version_text"]
 
 
 class StreamLine:
@@ -71,6 +74,30 @@ def new_version(version):
 def version_text(version):
     """Name of a version in a ledger; None before the first."""
     return f"{version[0]}-{version[1].hex()}" if version[0] else None
+
+
+def frozen_params(estimator):
+    """Copy the parameters, such that they compare by their values."""
+    return {name: _frozen(value) for name, value in estimator.get_params(deep=False).items()}
+
+
+def check_unchanged(estimator, params):
+    """Refuse to go on with a stream that began with other ``params``."""
+    for name, before in params.items():
+        now = _frozen(getattr(estimator, name))
+        if now is not before and now != before:
+            raise ValueError(
+                f"{name} must not change within a stream, it was {shown(before)}; call fit to "
+                f"start another one; got {shown(getattr(estimator, name))}."
+            )
+
+
+def _frozen(value):
+    if hasattr(value, "toarray"):
+        value = value.toarray()
+    if isinstance(value, list | tuple | np.ndarray):
+        return tuple(np.asarray(value).ravel().tolist())
+    return plain(value)
 
 
 _lines: dict[bytes, StreamLine] = {}

@@ -1,0 +1,32 @@
+"""What all estimators share: mixins, the budget and its charge, streams."""
+
+from skdp.estimators._budget import (
+    charge,
+    charge_stream,
+    check_budget,
+    ledger_of,
+    unchanged_on_error,
+)
+from skdp.estimators._mixins import LinearPredictions, LinkedDocumentation
+from skdp.estimators._streams import (
+    StreamLine,
+    check_unchanged,
+    frozen_params,
+    new_version,
+    version_text,
+)
+
+__all__ = [
+    "LinearPredictions",
+    "LinkedDocumentation",
+    "StreamLine",
+    "charge",
+    "charge_stream",
+    "check_budget",
+    "check_unchanged",
+    "frozen_params",
+    "ledger_of",
+    "new_version",
+    "unchanged_on_error",
+    "version_text",
+]

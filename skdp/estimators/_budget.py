@@ -1,0 +1,91 @@
+"""What a fit owes its budget: the checks, the charge, failures that change nothing."""
+
+import os
+import warnings
+from contextlib import contextmanager, suppress
+
+import numpy as np
+
+from skdp._random import check_random_state
+from skdp._validation import one_of, plain, positive, probability, shown
+from skdp.exceptions import PrivacyWarning
+from skdp.privacy import ADJACENCIES, BudgetLedger
+
+__all__ = ["charge", "charge_stream", "check_budget", "ledger_of", "unchanged_on_error"]
+
+
+def check_budget(estimator, *, epsilon=None):
+    """Check ``epsilon``, ``delta``, ``adjacency``, ``random_state`` and ``ledger``."""
+    positive(epsilon=estimator.epsilon if epsilon is None else epsilon)
+    probability(delta=estimator.delta)
+    one_of(ADJACENCIES, adjacency=estimator.adjacency)
+    check_random_state(estimator.random_state)
+    ledger_of(estimator)
+
+
+def ledger_of(estimator):
+    """Ledger of an estimator, opened where it gives a path; None if it has none.
+
+    A path must name a ledger that exists: what a slip of the pen would make is a fresh budget.
+    """
+    ledger = estimator.ledger
+    if ledger is None or isinstance(ledger, BudgetLedger):
+        return ledger
+    if isinstance(ledger, str | os.PathLike):
+        with suppress(FileNotFoundError):
+            return BudgetLedger(ledger)
+    raise ValueError(
+        "ledger must be None, a BudgetLedger or the path of one that exists "
+        f"(BudgetLedger(path, epsilon, delta) makes it); got {shown(ledger)}."
+    )
+
+
+@contextmanager
+def unchanged_on_error(estimator):
+    """Leave a fitted model whole if a new fit fails, what validation stores included.
+
+    Within the block parameters are Python's own numbers, and floating point is silent: a warning
+    about an overflow would depend on the data.
+    """
+    before = dict(vars(estimator))
+    given = estimator.get_params(deep=False)
+    try:
+        vars(estimator).update({name: plain(value) for name, value in given.items()})
+        with np.errstate(all="ignore"):
+            yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+    vars(estimator).update(given)
+
+
+def charge(estimator, guarantee):
+    """Charge the ledger, if there is one, before the data are used."""
+    ledger = ledger_of(estimator)
+    if ledger is None:
+        return
+    _warn_of_seed(estimator)
+    ledger.charge(guarantee, label=type(estimator).__name__)
+
+
+def charge_stream(estimator, guarantee, *, stream, version, continues):
+    """Let the ledger's one entry of a stream cover ``guarantee``, before the data are used."""
+    ledger = ledger_of(estimator)
+    if ledger is None:
+        return
+    _warn_of_seed(estimator)
+    label = type(estimator).__name__
+    ledger.charge_stream(
+        guarantee, stream=stream, version=version, continues=continues, label=label
+    )
+
+
+def _warn_of_seed(estimator):
+    if estimator.random_state is not None:
+        warnings.warn(
+            "random_state is set, so that the noise of this fit can be recomputed; the charge "
+            "to the ledger then buys no privacy. Leave random_state=None on real data.",
+            PrivacyWarning,
+            stacklevel=4,
+        )

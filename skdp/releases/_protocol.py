@@ -1,0 +1,60 @@
+"""What a release is: one object a privacy claim, with its bound, reason, noise and guarantee."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from skdp._random import NoiseSource
+from skdp.privacy import Guarantee
+
+__all__ = ["Release", "StreamRelease"]
+
+
+class Release(Protocol):
+    """A claim about one use of the data. Frozen, and made from public numbers only.
+
+    ``plan`` makes it, the ledger is charged with its ``guarantee``, and only then it is called
+    with the data. Whatever it returns has passed :func:`~skdp.mechanisms.release`.
+    """
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the ledger is charged."""
+
+    @classmethod
+    def plan(cls, target: Any, **public: Any) -> Self:
+        """Release for a target, from public numbers."""
+
+    def __call__(self, data: Any, noise: NoiseSource) -> np.ndarray:
+        """Release; bound, reason and noise stand here, next to each other."""
+
+
+class StreamRelease(ABC):
+    """Where a stream stands. Frozen: going on makes another one."""
+
+    @abstractmethod
+    def advance(
+        self, X: Any, targets: np.ndarray, charge: Callable[..., Any]
+    ) -> tuple["StreamRelease", dict[str, Any]]:
+        """Go on with more rows.
+
+        Parameters
+        ----------
+        X : {ndarray, CSR matrix or array} of shape (n_rows, n_features)
+
+        targets : ndarray of shape (n_rows,)
+
+        charge : callable
+            ``charge(cost)`` has the ledger cover the coming release before the data are used;
+            ``cost(account)`` turns what was charged so far into the guarantee of all releases,
+            the coming one included, and the new account.
+
+        Returns
+        -------
+        next : StreamRelease
+
+        fitted : dict
+            Attributes that a fitted estimator has now.
+        """
