@@ -19,7 +19,7 @@ from scipy import linalg
 
 from skdp._validation import non_negative, positive
 from skdp.exceptions import SolverError
-from skdp.solvers._releases import refuse_rows
+from skdp.solvers.certificates import refuse_rows
 
 __all__ = [
     "check_n_rows",

@@ -21,7 +21,7 @@ from skdp.kernel import DPKernelRidge
 from skdp.losses import HuberLoss
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP, gaussian_delta
-from skdp.solvers import erm, feature_ridge
+from skdp.solvers import certificates, feature_ridge
 from skdp.solvers.feature_ridge import (
     FeatureBlocks,
     IntegerFeatureBlocks,
@@ -342,7 +342,7 @@ def test_sums_of_integers_stay_exact_beyond_the_integers_of_a_float():
 )
 def test_too_many_rows_are_refused_before_the_charge(options, adjacency, monkeypatch):
     monkeypatch.setattr(feature_ridge, "MOST_ROWS", 20)
-    monkeypatch.setattr(erm, "MOST_ROWS", 20)
+    monkeypatch.setattr(certificates, "MOST_ROWS", 20)
     ledger = BudgetLedger(epsilon=9.0, delta=1e-3)
     model = DPKernelRidge(1.0, kernel="linear", adjacency=adjacency, ledger=ledger, **options)
     X = np.eye(21, 2)

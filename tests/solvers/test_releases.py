@@ -10,11 +10,8 @@ from support.releases import transcript
 
 from skdp._random import noise_source
 from skdp.privacy import ApproxDP, GaussianDP
-from skdp.solvers._releases import (
-    PairwiseSum,
-    noisy_release,
-    release_second_moments,
-)
+from skdp.solvers._releases import noisy_release, release_second_moments
+from skdp.solvers.exact_sums import PairwiseSum
 
 ADJACENCIES = ["replace-one", "add-remove"]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skdp.solvers import _releases, erm, feature_ridge
-from skdp.solvers.erm import minimise
+from skdp.solvers.newton import minimise
 from support.noise import noise_scale
 
 PLACES = [
