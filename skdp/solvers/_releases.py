@@ -7,9 +7,10 @@ from scipy import linalg
 
 from skdp.exceptions import SolverError
 from skdp.mechanisms import gaussian_mechanism, k_norm_mechanism
+from skdp.privacy import ApproxDP, GaussianDP
 from skdp.solvers.certificates import ROUNDING_SHARE
 
-__all__ = ["eigenvectors", "noisy_release", "release_second_moments"]
+__all__ = ["eigenvectors", "noisy_release", "release_second_moments", "split_budget"]
 
 
 def eigenvectors(matrix):
@@ -70,3 +71,32 @@ def release_second_moments(moments, row_norm, *, guarantee, noise, error=None):
     released += released.T
     released[np.diag_indices(d)] = half[:d]
     return released
+
+
+def split_budget(
+    guarantee: GaussianDP | ApproxDP,
+) -> tuple[GaussianDP | ApproxDP | None, GaussianDP | ApproxDP]:
+    """Set a share aside for counting the rows, where their number is private.
+
+    Parameters
+    ----------
+    guarantee : GaussianDP or ApproxDP
+        Whole budget; pure if `ApproxDP`.
+
+    Returns
+    -------
+    count, descent : GaussianDP or ApproxDP
+        ``count`` is None under replace-one, where the number of rows is public.
+    """
+    if guarantee.adjacency == "replace-one":
+        return None, guarantee
+    # Gaussian releases compose by the root of summed squares, pure ones by their sum.
+    if isinstance(guarantee, GaussianDP):
+        return _scaled(guarantee, 0.1), _scaled(guarantee, math.sqrt(1 - 0.1**2))
+    return _scaled(guarantee, 0.05), _scaled(guarantee, 0.95)
+
+
+def _scaled(guarantee: GaussianDP | ApproxDP, factor: float) -> GaussianDP | ApproxDP:
+    if isinstance(guarantee, GaussianDP):
+        return GaussianDP(factor * guarantee.mu, adjacency=guarantee.adjacency)
+    return ApproxDP(factor * guarantee.epsilon, adjacency=guarantee.adjacency)

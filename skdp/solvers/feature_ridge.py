@@ -15,11 +15,15 @@ from scipy.linalg.blas import dsyrk, ssyrk
 from skdp.exceptions import SolverError
 from skdp.losses import HuberLoss
 from skdp.mechanisms import additive_mechanism, clip_rows
-from skdp.solvers._releases import eigenvectors, noisy_release, release_second_moments
+from skdp.solvers._releases import (
+    eigenvectors,
+    noisy_release,
+    release_second_moments,
+    split_budget,
+)
 from skdp.solvers.certificates import MOST_ROWS, largest_n_rows, refuse_rows
 from skdp.solvers.newton import minimise
 from skdp.solvers.rows import Blocks
-from skdp.theory.gradient_descent import split_budget
 from skdp.theory.random_features import plan_features, statistics_budgets, statistics_penalty
 
 __all__ = [

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from skdp._random import noise_source
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, GaussianDP, compose, gaussian_mu
-from skdp.solvers._releases import release_second_moments
+from skdp.releases._moments import release_second_moments
 from skdp.theory.random_features import (
     NOISE_VARIANCE,
     expected_error,
