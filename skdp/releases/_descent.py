@@ -14,7 +14,6 @@ from scipy.optimize import brentq
 
 from skdp._random import NoiseSource
 from skdp._validation import plain_arguments
-from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.releases._moments import (
@@ -23,6 +22,7 @@ from skdp.releases._moments import (
     release_second_moments,
     split_budget,
 )
+from skdp.releases._protocol import LinearLoss
 from skdp.releases._span import check_span
 from skdp.solvers.certificates import ROUNDING_SHARE, descent_tolerance, largest_n_rows
 from skdp.solvers.rows import RowBlocks
@@ -66,7 +66,7 @@ class NoisyDescent:
         What all releases together satisfy.
 
     guarantee : ApproxDP or GaussianDP
-        The same as what was asked for.
+        The same in the terms of what was asked for.
 
     References
     ----------
@@ -74,7 +74,7 @@ class NoisyDescent:
     and Su, "Gaussian differential privacy", JRSS-B 2022, corollary 2.
     """
 
-    loss: LogisticLoss | HuberHingeLoss | SoftmaxLoss
+    loss: LinearLoss
     n_features: int
     row_norm: float
     clip_norm: float
@@ -87,7 +87,7 @@ class NoisyDescent:
         cls,
         target: ApproxDP,
         *,
-        loss: LogisticLoss | HuberHingeLoss | SoftmaxLoss,
+        loss: LinearLoss,
         n_features: int,
         row_norm: float,
         clip_norm: float,
@@ -217,7 +217,7 @@ def plan_descent(
     *,
     n_samples: float,
     n_features: int,
-    loss: LogisticLoss | HuberHingeLoss | SoftmaxLoss,
+    loss: LinearLoss,
     clip_norm: float,
     row_norm: float,
     guarantee: GaussianDP | ApproxDP,
@@ -261,7 +261,6 @@ def plan_descent(
     rule reads public numbers only.
     """
     records = guarantee.n_records_changed
-    pure = isinstance(guarantee, ApproxDP)
     curvature = loss.curvature
     few = n_features <= _GRAM_LIMIT
     n_steps = _STEPS[few]
@@ -277,7 +276,7 @@ def plan_descent(
     gram_mu = math.sqrt(_GRAM_SHARE) * mu
     edge = math.sqrt(records * 2.0 * n_features) * row_norm**2 / (gram_mu * n_samples)
     gram_guarantee = None
-    if few and not pure and edge < row_norm**2:
+    if few and isinstance(guarantee, GaussianDP) and edge < row_norm**2:
         gram_guarantee = GaussianDP(gram_mu, adjacency=guarantee.adjacency)
         mu *= math.sqrt(1.0 - _GRAM_SHARE)
     else:

@@ -11,10 +11,10 @@ from typing import Self
 import numpy as np
 
 from skdp._random import NoiseSource
-from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP, compose
 from skdp.releases._objective_noise import ObjectiveNoise, calibrate
+from skdp.releases._protocol import LinearLoss
 from skdp.releases._span import check_span, refuse_span
 from skdp.solvers.certificates import largest_n_rows, linear_step, solver_tolerance
 from skdp.solvers.newton import minimise
@@ -66,7 +66,7 @@ class ObjectivePerturbation:
     are a diameter apart.
     """
 
-    loss: LogisticLoss | HuberHingeLoss | SoftmaxLoss
+    loss: LinearLoss
     n_features: int
     row_norm: float
     law: ObjectiveNoise
@@ -95,7 +95,7 @@ class ObjectivePerturbation:
         cls,
         target: ApproxDP,
         *,
-        loss: LogisticLoss | HuberHingeLoss | SoftmaxLoss,
+        loss: LinearLoss,
         n_features: int,
         row_norm: float,
         penalty: float,

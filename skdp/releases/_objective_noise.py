@@ -21,12 +21,12 @@ from dataclasses import dataclass, replace
 from scipy.special import log_ndtr
 
 from skdp._validation import one_of, plain_arguments, positive, shown
-from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
+from skdp.losses import LogisticLoss
 from skdp.privacy import ApproxDP, Guarantee, JointLogisticDP, ShiftedGaussianDP
+from skdp.releases._protocol import LinearLoss
 
 __all__ = ["CALIBRATIONS", "ObjectiveNoise", "calibrate", "gaussian_profile"]
 
-Loss = LogisticLoss | HuberHingeLoss | SoftmaxLoss
 # Penalty, scale of the noise, and what is proven beyond the target.
 Rule = tuple[float, float, Guarantee | None]
 
@@ -78,7 +78,7 @@ class ObjectiveNoise:
 
 @plain_arguments
 def calibrate(
-    loss: Loss,
+    loss: LinearLoss,
     *,
     x_norm: float,
     penalty: float,
@@ -164,7 +164,7 @@ def calibrate(
     return ObjectiveNoise(penalty, scale * (1 + 1e-9), gaussian, met)
 
 
-def _affordable(loss: Loss, x_norm: float, penalty: float, epsilon: float) -> float:
+def _affordable(loss: LinearLoss, x_norm: float, penalty: float, epsilon: float) -> float:
     """Raise the penalty to spend a quarter of epsilon on curvature where it would take most."""
     if loss.log_determinant(x_norm**2 / penalty) <= 0.75 * epsilon:
         return penalty
@@ -188,7 +188,7 @@ def _solve(excess: Callable[[float], float], low: float, high: float) -> float:
     return high
 
 
-def _tight_pure(loss: Loss, x_norm: float, penalty: float, guarantee: ApproxDP) -> Rule:
+def _tight_pure(loss: LinearLoss, x_norm: float, penalty: float, guarantee: ApproxDP) -> Rule:
     """Loss at one point: log(1 + h'' q) + |h'| R / scale, plus L R / scale for the other record.
 
     Replacing a record compares its curvature and slope, and the slope of its substitute.
@@ -207,7 +207,7 @@ def _tight_pure(loss: Loss, x_norm: float, penalty: float, guarantee: ApproxDP) 
 
 @plain_arguments
 def gaussian_profile(
-    loss: Loss, *, x_norm: float, penalty: float, scale: float, adjacency: str
+    loss: LinearLoss, *, x_norm: float, penalty: float, scale: float, adjacency: str
 ) -> ShiftedGaussianDP | JointLogisticDP:
     """Privacy of objective perturbation with Gaussian noise of a given scale.
 
@@ -241,7 +241,7 @@ def gaussian_profile(
     return ShiftedGaussianDP(loss.log_determinant(ratio), tuple(corners), adjacency=adjacency)
 
 
-def _tight_gaussian(loss: Loss, x_norm: float, penalty: float, guarantee: ApproxDP) -> Rule:
+def _tight_gaussian(loss: LinearLoss, x_norm: float, penalty: float, guarantee: ApproxDP) -> Rule:
     penalty = _affordable(loss, x_norm, penalty, guarantee.epsilon)
 
     def profile(scale: float) -> Guarantee:
@@ -257,7 +257,7 @@ def _tight_gaussian(loss: Loss, x_norm: float, penalty: float, guarantee: Approx
     return penalty, scale, profile(scale)
 
 
-def _jmlr2011(loss: Loss, x_norm: float, penalty: float, guarantee: ApproxDP) -> Rule:
+def _jmlr2011(loss: LinearLoss, x_norm: float, penalty: float, guarantee: ApproxDP) -> Rule:
     """Algorithm 2 of the paper: its Delta becomes part of the penalty."""
     share = guarantee.epsilon - 2.0 * math.log1p(loss.curvature * x_norm**2 / penalty)
     if share <= 0.0:
@@ -266,14 +266,14 @@ def _jmlr2011(loss: Loss, x_norm: float, penalty: float, guarantee: ApproxDP) ->
     return penalty, guarantee.n_records_changed * loss.lipschitz * x_norm / share, None
 
 
-def _kst2012(loss: Loss, x_norm: float, penalty: float, guarantee: ApproxDP) -> Rule:
+def _kst2012(loss: LinearLoss, x_norm: float, penalty: float, guarantee: ApproxDP) -> Rule:
     records, epsilon = guarantee.n_records_changed, guarantee.epsilon
     penalty = max(penalty, records * 2.0 * loss.curvature * x_norm**2 / epsilon)
     variance = (8.0 * math.log(2.0 / guarantee.delta) / epsilon + 4.0) / epsilon
     return penalty, records * loss.lipschitz * x_norm * math.sqrt(variance), None
 
 
-def _redberg2023(loss: Loss, x_norm: float, penalty: float, guarantee: ApproxDP) -> Rule:
+def _redberg2023(loss: LinearLoss, x_norm: float, penalty: float, guarantee: ApproxDP) -> Rule:
     """Loss at most ``c0 + s^2/2 + s |Z|`` with ``c0 = -log(1 - c q)``, once per record."""
     records, epsilon = guarantee.n_records_changed, guarantee.epsilon
     curvature = loss.curvature * x_norm**2

@@ -10,9 +10,9 @@ from typing import Self
 import numpy as np
 
 from skdp._random import NoiseSource
-from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP
+from skdp.releases._protocol import LinearLoss
 from skdp.releases._span import check_span
 from skdp.solvers.certificates import largest_n_rows, solver_tolerance
 from skdp.solvers.newton import minimise
@@ -47,7 +47,7 @@ class OutputPerturbation:
     Chaudhuri, Monteleoni and Sarwate, JMLR 2011, algorithm 1 and corollary 8.
     """
 
-    loss: LogisticLoss | HuberHingeLoss | SoftmaxLoss
+    loss: LinearLoss
     n_features: int
     row_norm: float
     penalty: float
@@ -59,7 +59,7 @@ class OutputPerturbation:
         cls,
         target: ApproxDP,
         *,
-        loss: LogisticLoss | HuberHingeLoss | SoftmaxLoss,
+        loss: LinearLoss,
         n_features: int,
         row_norm: float,
         penalty: float,
