@@ -24,7 +24,7 @@ from skdp.releases._moments import (
 )
 from skdp.releases._protocol import LinearLoss
 from skdp.releases._span import check_span
-from skdp.solvers.certificates import ROUNDING_SHARE, descent_tolerance, largest_n_rows
+from skdp.solvers.certificates import ROUNDING_SHARE, check_n_rows, descent_tolerance
 from skdp.solvers.rows import RowBlocks
 
 __all__ = ["DescentPlan", "NoisyDescent", "plan_descent"]
@@ -107,11 +107,12 @@ class NoisyDescent:
         )
         return cls(loss, n_features, row_norm, clip_norm, penalty, budget, guarantee)
 
-    @property
-    def most_rows(self) -> int:
-        """Number of rows up to which sums of gradients are certified, whatever they are."""
-        return largest_n_rows(
+    def check_n_rows(self, n_samples: int) -> None:
+        """Refuse more rows than can be certified whatever they are, before a ledger is charged."""
+        check_n_rows(
             self.loss,
+            n_samples=n_samples,
+            adjacency=self.guarantee.adjacency,
             n_features=self.n_features,
             row_norm=self.row_norm,
             tolerance=descent_tolerance(self.clip_norm, self.row_norm),

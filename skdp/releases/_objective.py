@@ -16,7 +16,7 @@ from skdp.privacy import ApproxDP, compose
 from skdp.releases._objective_noise import ObjectiveNoise, calibrate
 from skdp.releases._protocol import LinearLoss
 from skdp.releases._span import check_span, refuse_span
-from skdp.solvers.certificates import largest_n_rows, linear_step, solver_tolerance
+from skdp.solvers.certificates import check_n_rows, linear_step, solver_tolerance
 from skdp.solvers.newton import minimise
 from skdp.solvers.rows import RowBlocks
 
@@ -78,11 +78,12 @@ class ObjectivePerturbation:
         """Strength of the penalty: at least what was asked for."""
         return self.law.penalty
 
-    @property
-    def most_rows(self) -> int:
-        """Number of rows up to which the minimiser is certified, whatever they are."""
-        return largest_n_rows(
+    def check_n_rows(self, n_samples: int) -> None:
+        """Refuse more rows than can be certified whatever they are, before a ledger is charged."""
+        check_n_rows(
             self.loss,
+            n_samples=n_samples,
+            adjacency=self.guarantee.adjacency,
             n_features=self.n_features,
             row_norm=self.row_norm,
             tolerance=solver_tolerance(self.loss, self.row_norm),

@@ -14,7 +14,7 @@ from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP
 from skdp.releases._protocol import LinearLoss
 from skdp.releases._span import check_span
-from skdp.solvers.certificates import largest_n_rows, solver_tolerance
+from skdp.solvers.certificates import check_n_rows, solver_tolerance
 from skdp.solvers.newton import minimise
 from skdp.solvers.rows import RowBlocks
 
@@ -76,11 +76,12 @@ class OutputPerturbation:
         )
         return cls(loss, n_features, row_norm, penalty, law, guarantee)
 
-    @property
-    def most_rows(self) -> int:
-        """Number of rows up to which the minimiser is certified, whatever they are."""
-        return largest_n_rows(
+    def check_n_rows(self, n_samples: int) -> None:
+        """Refuse more rows than can be certified whatever they are, before a ledger is charged."""
+        check_n_rows(
             self.loss,
+            n_samples=n_samples,
+            adjacency=self.guarantee.adjacency,
             n_features=self.n_features,
             row_norm=self.row_norm,
             tolerance=solver_tolerance(self.loss, self.row_norm),

@@ -1,5 +1,6 @@
 """What the releases of linear models have in common: plans from public numbers, and charges."""
 
+import re
 from dataclasses import FrozenInstanceError, fields, replace
 
 import numpy as np
@@ -95,16 +96,27 @@ def test_noise_that_no_float_holds_is_refused_by_the_plan(kind):
         planned(kind, LogisticLoss(), ApproxDP(1e-11))
 
 
+def most_rows(plan):
+    """Number of rows that the release of a plan is certified for."""
+    with pytest.raises(ValueError, match="must have at most") as caught:
+        plan.check_n_rows(10**18)
+    most = int(re.search("at most ([0-9]+) rows", str(caught.value))[1])
+    plan.check_n_rows(most)
+    with pytest.raises(ValueError, match=f"at most {most} rows"):
+        plan.check_n_rows(most + 1)
+    return most
+
+
 def test_how_many_rows_are_certified_follows_from_where_the_solver_may_go(monkeypatch):
     monkeypatch.setattr(certificates, "MOST_ROWS", 10**15)
     loss, target = LogisticLoss(), ApproxDP(1.0)
     near, far = (
         planned(OutputPerturbation, loss, target, penalty=penalty) for penalty in (1.0, 1e-9)
     )
-    assert far.most_rows < near.most_rows < 10**15
+    assert most_rows(far) < most_rows(near) < 10**15
     objective = planned(ObjectivePerturbation, loss, target)
     weak = replace(objective, law=replace(objective.law, penalty=1e-9))
     loud = replace(objective, law=replace(objective.law, scale=1e6))
-    assert max(weak.most_rows, loud.most_rows) < objective.most_rows < 10**15
+    assert max(most_rows(weak), most_rows(loud)) < most_rows(objective) < 10**15
     low, high = (planned(NoisyDescent, loss, target, clip_norm=clip) for clip in (0.01, 1.0))
-    assert low.most_rows < high.most_rows < 10**15
+    assert most_rows(low) < most_rows(high) < 10**15
