@@ -26,6 +26,7 @@ __all__ = [
     "positive_int",
     "probability",
     "shown",
+    "store",
 ]
 
 _SHOWN = 80  # characters of a value in a message
@@ -67,6 +68,16 @@ def plain_arguments(function):
 
     of_plain.takes_plain_numbers = True  # type: ignore[attr-defined]
     return of_plain
+
+
+def store(frozen, **values):
+    """Set attributes of a frozen dataclass from its ``__post_init__``.
+
+    Plain Python numbers, mostly: those of numpy may be single precision, or wrap around, and
+    neither JSON nor texts take them.
+    """
+    for name, value in values.items():
+        object.__setattr__(frozen, name, value)
 
 
 def _check(rule, holds, named):
