@@ -8,7 +8,13 @@ from scipy.special import erf, erfcx, log_ndtr, ndtr
 
 from skdp._validation import non_negative, plain_arguments, positive, probability
 
-__all__ = ["gaussian_delta", "gaussian_epsilon", "gaussian_mu", "gaussian_scale"]
+__all__ = [
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_mu",
+    "gaussian_scale",
+    "smallest_epsilon",
+]
 
 _ROUNDING = 1e-13  # relative, and far above the error of what follows
 
@@ -69,6 +75,21 @@ def _bisect(holds, low, high):
         middle = math.sqrt(low) * math.sqrt(high) if high > 4 * low > 0 else (low + high) / 2
         if not low < middle < high:
             break
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def smallest_epsilon(holds):
+    """Smallest epsilon at which the monotone ``holds`` is true, rounded up."""
+    if holds(0.0):
+        return 0.0
+    low, high = 0.0, 1.0
+    while not holds(high):
+        low, high = high, 2 * high
+        if high > 1e6:
+            return math.inf
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
         low, high = (low, middle) if holds(middle) else (middle, high)
     return high
 

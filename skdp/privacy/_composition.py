@@ -8,9 +8,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from skdp._validation import probability
+from skdp._validation import probability, store
 from skdp.exceptions import NoConversionError
-from skdp.privacy._guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, _smallest
+from skdp.privacy._base import Guarantee
+from skdp.privacy._calibration import smallest_epsilon
+from skdp.privacy._guarantees import ZCDP, ApproxDP, GaussianDP
 from skdp.privacy._losses import loss_law
 from skdp.privacy._mutual_information import MutualInformationPrivacy
 
@@ -46,7 +48,7 @@ class ComposedDP(Guarantee):
 
     def __post_init__(self):
         super().__post_init__()
-        object.__setattr__(self, "parts", tuple((g, int(k)) for g, k in self.parts))
+        store(self, parts=tuple((g, int(k)) for g, k in self.parts))
 
     def _profile(self, epsilon):
         delta = self._simple_profile(epsilon)
@@ -81,7 +83,7 @@ class ComposedDP(Guarantee):
         exact = loss_epsilon(self, delta)
         if math.isfinite(exact) and self._simple_profile(np.array(exact)) > delta:
             return exact
-        return min(exact, _smallest(lambda epsilon: self._simple_profile(epsilon) <= delta))
+        return min(exact, smallest_epsilon(lambda epsilon: self._simple_profile(epsilon) <= delta))
 
     def to_zcdp(self):
         """Convert where each part converts: the rhos add up."""

@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from skdp.privacy._guarantees import Guarantee
+from skdp.privacy._base import Guarantee
 
 __all__ = ["JointLogisticDP"]
 

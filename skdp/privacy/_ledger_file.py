@@ -1,4 +1,4 @@
-"""The file of a `BudgetLedger`: who may use it when, what it holds, and whether it is whole."""
+"""The file of a `BudgetLedger`: what makes it, what it holds, and whether it is whole."""
 
 import contextlib
 import errno
@@ -6,21 +6,19 @@ import hashlib
 import json
 import os
 import re
-import sqlite3
 import tempfile
-import threading
 import time
 import unicodedata
 import uuid
-import weakref
 from collections import Counter
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
-from skdp.privacy._guarantees import ApproxDP, Guarantee
+from skdp.privacy._base import Guarantee
+from skdp.privacy._guarantees import ApproxDP
+from skdp.privacy._transactions import Place, missing, transaction
 
 _APPLICATION, _FORMAT = 0x736B6470, 2  # "skdp" in the header of the file, and its version
 _SCHEMA = (
@@ -48,161 +46,11 @@ _ROWS = {
     1: "charge.id, time, label, body, pid, '', NULL, NULL, NULL",
     2: "charge.id, time, label, body, pid, team, stream, version, digest",
 }
-# To commit is to remove the rollback journal. EXTRA syncs the folder after that: with FULL, a
-# power cut may bring the journal back, and it undoes an acknowledged charge. (The other kind of
-# journal, a write-ahead log, needs shared memory, which network file systems do not have.)
-_DURABLE = ("PRAGMA synchronous = EXTRA", "PRAGMA fullfsync = ON")
-_COMMIT_PATIENCE = 0.2  # seconds in which readers have to finish; then the writer steps back
 _RESERVED, _BEING_MADE = b"0", 2.0  # where hard links are missing: content, and seconds for it
 
 # Releases of online kernel regression in files of format 1, which had one entry each: no stream
 # has this name.
 INCREMENT = "increment"
-
-
-# Who may use the file when
-
-
-class _ForkGate:
-    """Lets a fork wait until no connection is open in this process.
-
-    A child that inherits an open connection believes in file locks that it does not hold. An
-    operation is over within milliseconds: nothing waits for another process inside it.
-    """
-
-    def __init__(self):
-        self._reset()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(
-                before=self._close, after_in_parent=self._open, after_in_child=self._in_child
-            )
-
-    def _reset(self):
-        self._changed = threading.Condition()
-        self._inside: Counter[int] = Counter()
-        self._is_closed = False
-
-    @contextmanager
-    def operation(self):
-        me = threading.get_ident()
-        with self._changed:
-            while self._is_closed and not self._inside[me]:
-                self._changed.wait()
-            self._inside[me] += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._inside[me] -= 1
-                self._inside += Counter()  # forget who left
-                self._changed.notify_all()
-
-    def _close(self):
-        self._changed.acquire()
-        self._is_closed = True
-        while set(+self._inside) - {threading.get_ident()}:
-            self._changed.wait()
-
-    def _open(self):
-        self._is_closed = False
-        self._changed.notify_all()
-        self._changed.release()
-
-    def _in_child(self):
-        self._reset()
-        for place in list(_PLACES):
-            place.lock = threading.RLock()
-
-
-class Place:
-    """Where a ledger is: its lock in this process, what was last read there and computed of it."""
-
-    def __init__(self, path=None):
-        self.path = path
-        self.lock = threading.RLock()
-        self.book: Book | None = None
-        self.answers: tuple[bytes, dict] = (b"", {})
-        self.totals: dict = {}
-        _PLACES.add(self)
-
-
-_PLACES: "weakref.WeakSet[Place]" = weakref.WeakSet()
-_BY_PATH: "weakref.WeakValueDictionary[str, Place]" = weakref.WeakValueDictionary()
-_GATE = _ForkGate()
-
-
-def place_of(path):
-    """The one `Place` of a path in this process."""
-    return _BY_PATH.setdefault(path, Place(path))
-
-
-class BusyError(OSError):
-    """Another process has the file just now."""
-
-
-@contextmanager
-def transaction(place, mode, memory=None):
-    """Yield a connection; commit what the block did, or undo it if the block raised."""
-    with _GATE.operation(), place.lock, _plain_errors(place.path):
-        db = _connect(place.path) if memory is None else memory
-        try:
-            for setting in _DURABLE:
-                db.execute(setting)
-            db.execute(f"BEGIN {mode}")
-            try:
-                yield db
-                _commit(db)
-            finally:
-                if db.in_transaction:
-                    db.rollback()
-        finally:
-            if memory is None:
-                db.close()
-
-
-def _connect(path):
-    # Only `create` makes a file: a ledger that vanished is an error and not a fresh budget. A
-    # connection lives for one operation, so that none crosses a fork, and it never waits.
-    uri = f"{Path(path).as_uri()}?mode=rw"
-    return sqlite3.connect(uri, uri=True, timeout=0.0, isolation_level=None)
-
-
-def _commit(db):
-    deadline = time.monotonic() + _COMMIT_PATIENCE
-    while True:
-        try:
-            db.execute("COMMIT")
-        except sqlite3.OperationalError as error:
-            if not _is_busy(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.002)
-        else:
-            return
-
-
-def _is_busy(error):
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-
-
-@contextmanager
-def _plain_errors(path):
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        if path is not None and not os.path.exists(path):
-            raise FileNotFoundError(_missing(path)) from error
-        kind = BusyError if _is_busy(error) else OSError
-        raise kind(f"The ledger {path} cannot be used: {error}.") from error
-    except sqlite3.DatabaseError as error:
-        raise ValueError(f"{path} is damaged or is not a ledger: {error}.") from error
-
-
-def _missing(path):
-    folder = Path(path).parent
-    if not folder.is_dir():
-        return f"There is no ledger {path}, nor the folder {folder}: make the folder first."
-    return f"There is no ledger {path}; BudgetLedger(path, epsilon, delta) makes one."
 
 
 # What makes it
@@ -225,7 +73,7 @@ def create(path, epsilon, delta, mode):
         handle, name = tempfile.mkstemp(prefix=".", suffix=".ledger", dir=folder)
     except OSError as error:
         if not folder.is_dir():
-            raise FileNotFoundError(_missing(path)) from error
+            raise FileNotFoundError(missing(path)) from error
         raise OSError(f"The ledger {path} cannot be made: {error.strerror}.") from error
     os.close(handle)
     try:

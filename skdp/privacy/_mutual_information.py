@@ -4,8 +4,9 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from skdp._validation import non_negative
-from skdp.privacy._guarantees import ApproxDP, GaussianDP, Guarantee
+from skdp._validation import non_negative, store
+from skdp.privacy._base import Guarantee
+from skdp.privacy._guarantees import ApproxDP, GaussianDP
 
 __all__ = ["MutualInformationPrivacy"]
 
@@ -62,7 +63,7 @@ class MutualInformationPrivacy(Guarantee):
     def __post_init__(self):
         super().__post_init__()
         non_negative(nats=self.nats)
-        object.__setattr__(self, "nats", float(self.nats))
+        store(self, nats=float(self.nats))
         whole = isinstance(self.contributions, int) and not isinstance(self.contributions, bool)
         if not whole or self.contributions < 1:
             raise ValueError(f"contributions must be a positive int; got {self.contributions!r}.")

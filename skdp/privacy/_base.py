@@ -1,0 +1,210 @@
+"""What every privacy guarantee can tell: its profile, its conversions, its text."""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from skdp._validation import one_of, probability
+from skdp.exceptions import NoConversionError
+from skdp.privacy._calibration import smallest_epsilon
+
+__all__ = ["ADJACENCIES", "Guarantee", "n_records_changed"]
+
+ADJACENCIES = ("replace-one", "add-remove")
+_CHANGE = {"replace-one": "replacing one {}", "add-remove": "adding or removing one {}"}
+
+
+def n_records_changed(adjacency):
+    """Units that a change of neighbours touches: replacing one removes it and adds another.
+
+    Parameters
+    ----------
+    adjacency : {"replace-one", "add-remove"}
+
+    Returns
+    -------
+    int
+    """
+    one_of(ADJACENCIES, adjacency=adjacency)
+    return 2 if adjacency == "replace-one" else 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee(ABC):
+    """What a release promises about one unit of the data.
+
+    Parameters
+    ----------
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+        Which data sets are neighbours. Under "replace-one" the number of units is public.
+
+    unit : str, default="record"
+        What is protected: one row, one user, one contribution.
+
+    mechanism : str, default=""
+        How the guarantee is met.
+
+    source : str, default=""
+        Theorem and paper it rests on.
+    """
+
+    adjacency: str = "replace-one"
+    unit: str = "record"
+    mechanism: str = ""
+    source: str = ""
+
+    def __post_init__(self):
+        one_of(ADJACENCIES, adjacency=self.adjacency)
+
+    @abstractmethod
+    def _profile(self, epsilon):
+        """Smallest proven delta at each of the non-negative ``epsilon``."""
+
+    @abstractmethod
+    def _claim(self) -> str:
+        """The guarantee in words, without its unit."""
+
+    @property
+    def n_records_changed(self):
+        """Units that a change of neighbours touches, see `n_records_changed`."""
+        return n_records_changed(self.adjacency)
+
+    def delta_at(self, epsilon):
+        """Privacy profile: the smallest delta proven at ``epsilon``.
+
+        Parameters
+        ----------
+        epsilon : float or array-like, non-negative
+
+        Returns
+        -------
+        float or ndarray
+        """
+        epsilon = np.asarray(epsilon, dtype=float)
+        if np.isnan(epsilon).any() or (epsilon < 0).any():
+            raise ValueError(f"epsilon must be non-negative; got {epsilon!r}.")
+        delta = np.minimum(1.0, self._profile(epsilon))
+        return delta if epsilon.ndim else float(delta)
+
+    def epsilon_at(self, delta):
+        """Smallest epsilon proven at ``delta``; infinite where there is none.
+
+        Parameters
+        ----------
+        delta : float in [0, 1)
+
+        Returns
+        -------
+        float
+        """
+        probability(delta=delta)
+        if delta == 0.0:  # a profile that underflows is no pure guarantee
+            return 0.0 if self.delta_at(0.0) == 0.0 else math.inf
+        return smallest_epsilon(lambda epsilon: self.delta_at(epsilon) <= delta)
+
+    def to_approx_dp(self, delta):
+        """Convert to `ApproxDP` at ``delta``, keeping the whole profile behind it.
+
+        Parameters
+        ----------
+        delta : float in [0, 1)
+
+        Returns
+        -------
+        ApproxDP
+
+        Raises
+        ------
+        NoConversionError
+            If no finite epsilon exists at ``delta``.
+        """
+        from skdp.privacy._guarantees import ApproxDP  # a kind of this class
+
+        epsilon = self.epsilon_at(delta)
+        if math.isinf(epsilon):
+            raise NoConversionError(f"No finite epsilon is proven at delta={delta!r}: {self}")
+        return ApproxDP(epsilon, delta, refined=self, **self._context())
+
+    def to_zcdp(self):
+        """Convert to `ZCDP` where a conversion exists."""
+        raise NoConversionError(f"No conversion to zCDP exists: {self}")
+
+    def to_gdp(self):
+        """Convert to `GaussianDP` where a conversion exists."""
+        raise NoConversionError(f"No conversion to Gaussian DP exists: {self}")
+
+    def to_replace_one(self):
+        """Convert an add-remove guarantee: replacing is removing, then adding."""
+        if self.adjacency == "replace-one":
+            return self
+        raise NoConversionError(f"No conversion to replace-one exists: {self}")
+
+    def mutual_information(self):
+        """Bound in nats on what the release tells about one unit, given all others.
+
+        Returns
+        -------
+        float
+
+        References
+        ----------
+        Bun and Steinke, "Concentrated differential privacy", TCC 2016, section 5: a
+        rho-zCDP release carries at most rho nats about one record.
+        """
+        return self.to_zcdp().rho
+
+    def to_dict(self):
+        """Represent by plain values for JSON; `from_dict` restores an equal guarantee."""
+        values = {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+        return {"kind": type(self).__name__, **values}
+
+    @staticmethod
+    def from_dict(values):
+        """Restore a guarantee from `to_dict`.
+
+        Parameters
+        ----------
+        values : dict
+
+        Returns
+        -------
+        Guarantee
+        """
+        kinds = {kind.__name__: kind for kind in _subclasses(Guarantee)}
+        values = dict(values)
+        kind = values.pop("kind", None)
+        if kind not in kinds:
+            raise ValueError(f"kind must be one of {sorted(kinds)}; got {kind!r}.")
+        return kinds[kind](**{name: _restored(value) for name, value in values.items()})
+
+    def _context(self):
+        return {name: getattr(self, name) for name in Guarantee.__dataclass_fields__}
+
+    def __str__(self):
+        """Return the guarantee as one readable sentence."""
+        how = f", by {self.mechanism}" if self.mechanism else ""
+        source = f" [{self.source}]" if self.source else ""
+        change = _CHANGE[self.adjacency].format(self.unit)
+        return f"{self._claim()} when {change}{how}{source}."
+
+
+def _subclasses(kind):
+    for child in kind.__subclasses__():
+        yield child
+        yield from _subclasses(child)
+
+
+def _plain(value):
+    if isinstance(value, Guarantee):
+        return value.to_dict()
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _restored(value):
+    if isinstance(value, dict):
+        return Guarantee.from_dict(value)
+    if isinstance(value, list | tuple):
+        return tuple(_restored(item) for item in value)
+    return value
