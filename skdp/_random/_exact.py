@@ -1,6 +1,7 @@
 """What floats cannot settle, in multiple precision: digits on demand, quantiles, roots."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from decimal import (
     MAX_EMAX,
     MIN_EMIN,
@@ -17,6 +18,8 @@ from functools import cache
 from math import prod
 from statistics import NormalDist
 
+import numpy as np
+
 __all__ = [
     "Radius",
     "Uniform",
@@ -31,7 +34,7 @@ __all__ = [
 class Uniform:
     """A uniform number in (0, 1) whose binary digits are drawn when they are asked for."""
 
-    def __init__(self, digits: int, draw: Callable[[], int]):
+    def __init__(self, digits: int, draw: Callable[[], int]) -> None:
         self.digits, self.length, self._draw = digits, 63, draw
 
     def to(self, length: int) -> Decimal:
@@ -40,7 +43,7 @@ class Uniform:
             self.append(self._draw())
         return Decimal(2 * self.digits + 1) / (2 << self.length)
 
-    def append(self, word: int):
+    def append(self, word: int) -> None:
         """Go on with the digits of ``word``."""
         self.digits, self.length = (self.digits << 64) | word, self.length + 64
 
@@ -51,7 +54,7 @@ class Uniform:
         return min(self.digits, complement).bit_length() > margin
 
 
-def precision(bits):
+def precision(bits: int) -> AbstractContextManager[Context]:
     """Decimal context of our own, whatever the caller has set."""
     return localcontext(
         Context(
@@ -70,7 +73,13 @@ def precision(bits):
 class Radius:
     """``scale * sqrt(2 G)`` of one K-norm vector, to as many digits as are asked for."""
 
-    def __init__(self, uniforms: list[Uniform], more_words, size: int, scale: float):
+    def __init__(
+        self,
+        uniforms: list[Uniform],
+        more_words: Callable[[int], np.ndarray],
+        size: int,
+        scale: float,
+    ) -> None:
         self._uniforms, self._more_words = uniforms, more_words
         self._size, self._scale = size, scale
         self._length, self._value, self._inner = 0, Decimal(0), False
@@ -90,7 +99,7 @@ class Radius:
         """Whether all its uniform numbers are known to be away from 0 and from 1."""
         return self._inner
 
-    def _extend(self, length):
+    def _extend(self, length: int) -> None:
         """Draw the digits of all numbers at once, in the order of one after the other."""
         n_words = -(-(length - self._uniforms[0].length) // 64)
         if n_words > 0:
@@ -99,7 +108,7 @@ class Radius:
                 for word in more:
                     uniform.append(word)
 
-    def _product(self, n_terms):
+    def _product(self, n_terms: int) -> Decimal:
         """Multiply the first numbers, in groups of exact integers."""
         total = Decimal(1)
         for start in range(0, n_terms, 16):

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from functools import cache
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
@@ -130,18 +131,18 @@ class NoiseSource:
             self._fill(out, words[:, :n_shared], words[:, n_shared:].view(np.int64), scale)
         return noise
 
-    def _fill(self, out, shared, words, scale):
+    def _fill(self, out: np.ndarray, shared: np.ndarray, words: np.ndarray, scale: float) -> None:
         """Write one vector a row, its radius from ``shared`` and its direction from ``words``."""
         size = out.shape[1]
         exact: dict[int, Radius] = {}
 
-        def radius(row):  # rarely needed, and slow to make
+        def radius(row: int) -> Radius:  # rarely needed, and slow to make
             if row not in exact:
                 uniforms = [self._uniform(int(word) >> 1) for word in shared[row]]
                 exact[row] = Radius(uniforms, self._more_words, size, scale)
             return exact[row]
 
-        def settle(row, uniform):
+        def settle(row: int, uniform: Uniform) -> int:
             return rounded(
                 lambda length: radius(row).at(length) * upper_quantile(uniform.to(length) / 2),
                 [uniform, radius(row)],
@@ -161,11 +162,17 @@ class NoiseSource:
             begin = row + 1
         self._round(out, words, begin, len(out), radii, errors, _minus_normal, settle)
 
-    def _independent(self, size, scale, law, magnitude):
+    def _independent(
+        self,
+        size: int,
+        scale: float,
+        law: Callable[[np.ndarray], np.ndarray],
+        magnitude: Callable[[Decimal, Decimal], Decimal],
+    ) -> np.ndarray:
         _check_span(scale)
         noise = np.empty((1, size), dtype=np.int64)
 
-        def settle(_, uniform):
+        def settle(_: int, uniform: Uniform) -> int:
             return rounded(lambda length: magnitude(uniform.to(length), Decimal(scale)), [uniform])
 
         scales = np.array([scale], dtype=np.float64)
@@ -179,7 +186,17 @@ class NoiseSource:
     def _uniform(self, digits: int) -> Uniform:
         return Uniform(digits, lambda: int(self._more_words(1)[0]))
 
-    def _round(self, out, words, begin, end, scales, errors, law, settle):
+    def _round(
+        self,
+        out: np.ndarray,
+        words: np.ndarray,
+        begin: int,
+        end: int,
+        scales: np.ndarray,
+        errors: np.ndarray,
+        law: Callable[[np.ndarray], np.ndarray],
+        settle: Callable[[int, Uniform], int],
+    ) -> None:
         """Round ``scales * law(u)`` with random signs, exactly where float cannot tell.
 
         All arrays have a row for each scale, of which those from ``begin`` to ``end`` are done.
@@ -213,7 +230,7 @@ class NoiseSource:
                 out[i, j] = magnitude if word >= 0 else -magnitude
 
 
-def _check_span(scale):
+def _check_span(scale: float) -> None:
     if not scale < _LARGEST:
         raise ValueError(
             f"The noise spans {scale:.3g} lattice steps, more than an integer holds; "
@@ -224,32 +241,32 @@ def _check_span(scale):
 # In float. The argument holds the 63 leading digits of u as the midpoint of what is known.
 
 
-def _minus_normal(digits):
+def _minus_normal(digits: np.ndarray) -> np.ndarray:
     digits *= 2.0**-64  # |Z| has the quantile function -ndtri(u / 2), for u in (0, 1)
     return _ndtri()(digits, out=digits)
 
 
-def _minus_laplace(digits):
+def _minus_laplace(digits: np.ndarray) -> np.ndarray:
     digits *= 2.0**-63
     return np.log(digits, out=digits)
 
 
 @cache
-def _ndtri():
+def _ndtri() -> Callable[..., np.ndarray]:
     """Return scipy's normal quantile function, or else that of the standard library."""
     try:
         from scipy.special import ndtri
     except ImportError:
         inverse = NormalDist().inv_cdf
 
-        def ndtri(probabilities, out):
-            out.flat = [inverse(p) for p in probabilities.ravel().tolist()]
+        def ndtri(probabilities: np.ndarray, out: np.ndarray) -> np.ndarray:
+            out.flat[:] = [inverse(p) for p in probabilities.ravel().tolist()]
             return out
 
     return ndtri
 
 
-def _float_radii(shared, size):
+def _float_radii(shared: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return ``sqrt(2 G)`` of each row, error bounds of ``sqrt(2 G) |Z|`` and where they hold.
 
     The terms of ``G`` err by ``_FLOAT_ERROR / 2`` each, the half square of a normal quantile by
@@ -272,7 +289,7 @@ def _float_radii(shared, size):
     return radii, errors, certain
 
 
-def noise_source(random_state=None) -> NoiseSource:
+def noise_source(random_state: Any = None) -> NoiseSource:
     """Source of noise: the operating system, or a reproducible stream for tests.
 
     Parameters

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,7 @@ def key_stream() -> Callable[[int], bytes] | None:
     return stream
 
 
-def seed_sequence(random_state) -> np.random.SeedSequence:
+def seed_sequence(random_state: Any) -> np.random.SeedSequence:
     """Turn an int, RandomState or Generator into a seed without numpy's global state.
 
     Parameters
@@ -56,7 +57,7 @@ def seed_sequence(random_state) -> np.random.SeedSequence:
     return np.random.SeedSequence(int(random_state))
 
 
-def check_random_state(random_state):
+def check_random_state(random_state: Any) -> None:
     """Check what `noise_source` takes from users, without advancing a generator.
 
     Parameters
@@ -78,8 +79,8 @@ def check_random_state(random_state):
 class SeededWords:
     """Words of a generator; unlike a closure it can be pickled, and goes on where it was."""
 
-    def __init__(self, bits):
+    def __init__(self, bits: np.random.PCG64) -> None:
         self._bits = bits
 
-    def __call__(self, n):
+    def __call__(self, n: int) -> np.ndarray:
         return np.atleast_1d(self._bits.random_raw(n))

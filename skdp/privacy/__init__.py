@@ -10,7 +10,8 @@ from skdp.privacy._calibration import (
 from skdp.privacy._composition import ComposedDP, compose
 from skdp.privacy._guarantees import ZCDP, ApproxDP, GaussianDP
 from skdp.privacy._joint_logistic import JointLogisticDP
-from skdp.privacy._ledger import BudgetLedger, LedgerRecord
+from skdp.privacy._ledger import BudgetLedger
+from skdp.privacy._ledger_record import LedgerRecord
 from skdp.privacy._mutual_information import MutualInformationPrivacy
 from skdp.privacy._shifted_gaussian import ShiftedGaussianDP
 

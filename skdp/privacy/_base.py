@@ -2,7 +2,9 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -10,13 +12,16 @@ from skdp._validation import one_of, probability
 from skdp.exceptions import NoConversionError
 from skdp.privacy._calibration import smallest_epsilon
 
+if TYPE_CHECKING:
+    from skdp.privacy._guarantees import ZCDP, ApproxDP, GaussianDP
+
 __all__ = ["ADJACENCIES", "Guarantee", "n_records_changed"]
 
 ADJACENCIES = ("replace-one", "add-remove")
 _CHANGE = {"replace-one": "replacing one {}", "add-remove": "adding or removing one {}"}
 
 
-def n_records_changed(adjacency):
+def n_records_changed(adjacency: str) -> int:
     """Units that a change of neighbours touches: replacing one removes it and adds another.
 
     Parameters
@@ -55,11 +60,11 @@ class Guarantee(ABC):
     mechanism: str = ""
     source: str = ""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         one_of(ADJACENCIES, adjacency=self.adjacency)
 
     @abstractmethod
-    def _profile(self, epsilon):
+    def _profile(self, epsilon: np.ndarray) -> np.ndarray:
         """Smallest proven delta at each of the non-negative ``epsilon``."""
 
     @abstractmethod
@@ -67,11 +72,17 @@ class Guarantee(ABC):
         """The guarantee in words, without its unit."""
 
     @property
-    def n_records_changed(self):
+    def n_records_changed(self) -> int:
         """Units that a change of neighbours touches, see `n_records_changed`."""
         return n_records_changed(self.adjacency)
 
-    def delta_at(self, epsilon):
+    @overload
+    def delta_at(self, epsilon: float) -> float: ...
+
+    @overload
+    def delta_at(self, epsilon: Sequence[float] | np.ndarray) -> np.ndarray: ...
+
+    def delta_at(self, epsilon: Any) -> Any:
         """Privacy profile: the smallest delta proven at ``epsilon``.
 
         Parameters
@@ -88,7 +99,7 @@ class Guarantee(ABC):
         delta = np.minimum(1.0, self._profile(epsilon))
         return delta if epsilon.ndim else float(delta)
 
-    def epsilon_at(self, delta):
+    def epsilon_at(self, delta: float) -> float:
         """Smallest epsilon proven at ``delta``; infinite where there is none.
 
         Parameters
@@ -104,7 +115,7 @@ class Guarantee(ABC):
             return 0.0 if self.delta_at(0.0) == 0.0 else math.inf
         return smallest_epsilon(lambda epsilon: self.delta_at(epsilon) <= delta)
 
-    def to_approx_dp(self, delta):
+    def to_approx_dp(self, delta: float) -> "ApproxDP":
         """Convert to `ApproxDP` at ``delta``, keeping the whole profile behind it.
 
         Parameters
@@ -127,21 +138,21 @@ class Guarantee(ABC):
             raise NoConversionError(f"No finite epsilon is proven at delta={delta!r}: {self}")
         return ApproxDP(epsilon, delta, refined=self, **self._context())
 
-    def to_zcdp(self):
+    def to_zcdp(self) -> "ZCDP":
         """Convert to `ZCDP` where a conversion exists."""
         raise NoConversionError(f"No conversion to zCDP exists: {self}")
 
-    def to_gdp(self):
+    def to_gdp(self) -> "GaussianDP":
         """Convert to `GaussianDP` where a conversion exists."""
         raise NoConversionError(f"No conversion to Gaussian DP exists: {self}")
 
-    def to_replace_one(self):
+    def to_replace_one(self) -> "Guarantee":
         """Convert an add-remove guarantee: replacing is removing, then adding."""
         if self.adjacency == "replace-one":
             return self
         raise NoConversionError(f"No conversion to replace-one exists: {self}")
 
-    def mutual_information(self):
+    def mutual_information(self) -> float:
         """Bound in nats on what the release tells about one unit, given all others.
 
         Returns
@@ -155,13 +166,13 @@ class Guarantee(ABC):
         """
         return self.to_zcdp().rho
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Represent by plain values for JSON; `from_dict` restores an equal guarantee."""
         values = {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
         return {"kind": type(self).__name__, **values}
 
     @staticmethod
-    def from_dict(values):
+    def from_dict(values: dict[str, Any]) -> "Guarantee":
         """Restore a guarantee from `to_dict`.
 
         Parameters
@@ -179,10 +190,10 @@ class Guarantee(ABC):
             raise ValueError(f"kind must be one of {sorted(kinds)}; got {kind!r}.")
         return kinds[kind](**{name: _restored(value) for name, value in values.items()})
 
-    def _context(self):
+    def _context(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in Guarantee.__dataclass_fields__}
 
-    def __str__(self):
+    def __str__(self) -> str:
         """Return the guarantee as one readable sentence."""
         how = f", by {self.mechanism}" if self.mechanism else ""
         source = f" [{self.source}]" if self.source else ""
@@ -190,19 +201,19 @@ class Guarantee(ABC):
         return f"{self._claim()} when {change}{how}{source}."
 
 
-def _subclasses(kind):
+def _subclasses(kind: Any) -> Iterator[Any]:
     for child in kind.__subclasses__():
         yield child
         yield from _subclasses(child)
 
 
-def _plain(value):
+def _plain(value: Any) -> Any:
     if isinstance(value, Guarantee):
         return value.to_dict()
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
-def _restored(value):
+def _restored(value: Any) -> Any:
     if isinstance(value, dict):
         return Guarantee.from_dict(value)
     if isinstance(value, list | tuple):

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -12,6 +13,8 @@ from skdp.privacy._composition import ComposedDP, compose, loss_delta, loss_epsi
 from skdp.privacy._guarantees import ApproxDP
 
 __all__ = ["Budget", "check_neighbours", "covers", "neighbours", "parts_of"]
+
+Parts = list[tuple[Guarantee, int]]
 
 
 @dataclass(frozen=True)
@@ -28,15 +31,16 @@ class Budget:
 
     epsilon: float
     delta: float
-    totals: dict = field(default_factory=dict, repr=False, compare=False)
+    totals: dict[tuple, Guarantee] = field(default_factory=dict, repr=False, compare=False)
 
-    def bears(self, parts):
+    def bears(self, parts: Parts) -> bool:
         """Whether releases under all guarantees together stay within the budget."""
         # Points add up, exactly and as they are written: 3 times 1e-5 is 3e-5. Pure budgets need
         # no more; else the profiles give a smaller total.
-        if all(isinstance(guarantee, ApproxDP) for guarantee, _ in parts):
-            epsilon = sum(n * _exact(guarantee.epsilon) for guarantee, n in parts)
-            delta = sum(n * _exact(guarantee.delta) for guarantee, n in parts)
+        points = [(g, n) for g, n in parts if isinstance(g, ApproxDP)]
+        if len(points) == len(parts):
+            epsilon = _sum((guarantee.epsilon, n) for guarantee, n in points)
+            delta = _sum((guarantee.delta, n) for guarantee, n in points)
             fits = epsilon <= _exact(self.epsilon) and delta <= _exact(self.delta)
             if fits or self.delta == 0.0:
                 return fits
@@ -45,13 +49,13 @@ class Budget:
             return True
         return bool(total.delta_at(self.epsilon) <= self.delta)  # a NaN refuses
 
-    def bears_also(self, parts, guarantee):
+    def bears_also(self, parts: Parts, guarantee: Guarantee) -> bool:
         """Whether one more release fits; cheaper bounds may show that it does not."""
         if self._exceeds_losses(parts, guarantee) and self._exceeds_sums(parts, guarantee):
             return False
         return self.bears([*parts, (guarantee, 1)])
 
-    def spent(self, parts):
+    def spent(self, parts: Parts) -> ApproxDP:
         """Compose all into a point at the delta of the budget."""
         if not parts:
             return ApproxDP(0.0, self.delta)
@@ -63,9 +67,9 @@ class Budget:
             epsilon = min(epsilon, self.epsilon)  # the inverse is rounded up
         return ApproxDP(epsilon, self.delta, adjacency=total.adjacency, unit=total.unit)
 
-    def remaining(self, parts, spent):
+    def remaining(self, parts: Parts, spent: ApproxDP) -> ApproxDP:
         """Largest pure guarantee that it would bear beside them."""
-        left = float(max(0, _exact(self.epsilon) - _exact(spent.epsilon)))
+        left = max(0.0, float(_exact(self.epsilon) - _exact(spent.epsilon)))
         # Composition rounds up and discretises, so the difference is tried, and lowered until
         # the ledger would take it.
         guarantees = [
@@ -81,24 +85,25 @@ class Budget:
                 break
         return guarantee
 
-    def _exceeds_losses(self, parts, guarantee, margin=1.01):
+    def _exceeds_losses(self, parts: Parts, guarantee: Guarantee, margin: float = 1.01) -> bool:
         """Whether a pure guarantee misses the budget by more than another grid could change.
 
         The loss distribution of what is charged tells it without a new one.
         """
-        is_pure = isinstance(guarantee, ApproxDP) and guarantee.delta == 0.0
-        if self.delta == 0.0 or not parts or not is_pure or guarantee.epsilon == 0.0:
+        if self.delta == 0.0 or not parts or not isinstance(guarantee, ApproxDP):
+            return False
+        if guarantee.delta > 0.0 or guarantee.epsilon == 0.0:
             return False
         total = self._total(parts)
         if not loss_delta(total, self.epsilon) <= self.delta:
             return False
         return loss_delta(total, self.epsilon, beside=guarantee.epsilon) > margin * self.delta
 
-    def _exceeds_sums(self, parts, guarantee):
+    def _exceeds_sums(self, parts: Parts, guarantee: Guarantee) -> bool:
         """Whether sums of epsilon and rho alone do not show that it fits."""
         return not sum_bound(self._total([*parts, (guarantee, 1)]), self.epsilon) <= self.delta
 
-    def _total(self, parts):
+    def _total(self, parts: Parts) -> Guarantee:
         key, totals = tuple(parts), self.totals
         total = totals.get(key)
         if total is None:
@@ -112,12 +117,16 @@ class Budget:
         return total
 
 
-def _exact(value):
+def _exact(value: float) -> Fraction:
     """The number as it is written: 0.1 is one tenth."""
     return Fraction(repr(float(value)))
 
 
-def parts_of(book, delta, without=None):
+def _sum(counted: Iterable[tuple[float, int]]) -> Fraction:
+    return sum((n * _exact(value) for value, n in counted), Fraction(0))
+
+
+def parts_of(book: file.Book, delta: float, without: str | None = None) -> Parts:
     """Distinct guarantees with their counts; of each stream but ``without`` the latest."""
     bodies = Counter(dict(book.plain))
     bodies.update(body for name, (_, body) in book.streams if name != without)
@@ -129,20 +138,21 @@ def parts_of(book, delta, without=None):
     return parts
 
 
-def _plain_sum(increments):
+def _plain_sum(increments: tuple[tuple[str, int], ...]) -> Guarantee:
     """One pure guarantee of all: of increases only the sum bounds what one record lost."""
-    guarantees = [(file.parse(body), n) for body, n in increments]
-    total = sum(n * _exact(guarantee.epsilon) for guarantee, n in guarantees)
+    parsed = [(file.parse(body), n) for body, n in increments]
+    points = [(point, n) for point, n in parsed if isinstance(point, ApproxDP)]
+    total = _sum((point.epsilon, n) for point, n in points)
     epsilon = float(total)
     epsilon = epsilon if _exact(epsilon) >= total else math.nextafter(epsilon, math.inf)
-    return replace(guarantees[0][0], epsilon=epsilon)
+    return replace(points[0][0], epsilon=epsilon)
 
 
-def neighbours(guarantee):
+def neighbours(guarantee: Guarantee) -> tuple[str, str]:
     return guarantee.adjacency, guarantee.unit
 
 
-def check_neighbours(counted, guarantee):
+def check_neighbours(counted: Guarantee, guarantee: Guarantee) -> None:
     if neighbours(counted) == neighbours(guarantee):
         return
     advice = f"State it for {counted.adjacency} neighbours and one {counted.unit}."
@@ -159,7 +169,7 @@ def check_neighbours(counted, guarantee):
     )
 
 
-def covers(new, old):
+def covers(new: Guarantee, old: Guarantee) -> bool:
     """Whether the profile is nowhere lower, up to the rounding of compositions."""
     rho, before = _rho(new), _rho(old)
     if rho is not None and before is not None and rho < before * (1 - 1e-9):
@@ -169,7 +179,7 @@ def covers(new, old):
     return all(new.delta_at(e) >= old.delta_at(e) * 0.999 - 1e-9 for e in places)
 
 
-def _rho(guarantee):
+def _rho(guarantee: Guarantee) -> float | None:
     try:
         return guarantee.to_zcdp().rho
     except NoConversionError:

@@ -1,7 +1,9 @@
 """Analytic calibration of the Gaussian mechanism, in log space and rounded toward privacy."""
 
 import math
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any, overload
 
 import numpy as np
 from scipy.special import erf, erfcx, log_ndtr, ndtr
@@ -19,8 +21,16 @@ __all__ = [
 _ROUNDING = 1e-13  # relative, and far above the error of what follows
 
 
+@overload
+def gaussian_delta(epsilon: float, mu: float) -> float: ...
+
+
+@overload
+def gaussian_delta(epsilon: Sequence[float] | np.ndarray, mu: float) -> np.ndarray: ...
+
+
 @plain_arguments
-def gaussian_delta(epsilon, mu):
+def gaussian_delta(epsilon: Any, mu: float) -> Any:
     """Privacy profile of a Gaussian whose mean moves by ``mu`` standard deviations.
 
     Parameters
@@ -69,7 +79,7 @@ def gaussian_delta(epsilon, mu):
     return np.where(np.isinf(epsilon), 0.0, delta)[()]
 
 
-def _bisect(holds, low, high):
+def _bisect(holds: Callable[[float], bool], low: float, high: float) -> float:
     """Smallest float (to rounding) at which the monotone ``holds`` is true; high side."""
     while high - low > 1e-15 * high:
         middle = math.sqrt(low) * math.sqrt(high) if high > 4 * low > 0 else (low + high) / 2
@@ -79,7 +89,7 @@ def _bisect(holds, low, high):
     return high
 
 
-def smallest_epsilon(holds):
+def smallest_epsilon(holds: Callable[[float], bool]) -> float:
     """Smallest epsilon at which the monotone ``holds`` is true, rounded up."""
     if holds(0.0):
         return 0.0
@@ -95,8 +105,7 @@ def smallest_epsilon(holds):
 
 
 @plain_arguments
-@lru_cache(maxsize=1024)
-def gaussian_mu(*, epsilon, delta):
+def gaussian_mu(*, epsilon: float, delta: float) -> float:
     """Largest ``mu`` whose Gaussian is ``(epsilon, delta)``-private, rounded down.
 
     Parameters
@@ -118,6 +127,11 @@ def gaussian_mu(*, epsilon, delta):
     non_negative(epsilon=epsilon)
     positive(delta=delta)
     probability(delta=delta)
+    return _gaussian_mu(epsilon, delta)
+
+
+@lru_cache(maxsize=1024)
+def _gaussian_mu(epsilon: float, delta: float) -> float:
     if gaussian_delta(epsilon, 1e-310) > delta:
         raise ValueError(f"delta must be larger than {delta!r} to be met in floating point.")
     # On 1/mu the condition "private" is true from some point on; bisect toward more noise.
@@ -126,7 +140,7 @@ def gaussian_mu(*, epsilon, delta):
 
 
 @plain_arguments
-def gaussian_epsilon(*, mu, delta):
+def gaussian_epsilon(*, mu: float, delta: float) -> float:
     """Smallest epsilon that a Gaussian with sensitivity ratio ``mu`` meets at ``delta``.
 
     Parameters
@@ -152,7 +166,7 @@ def gaussian_epsilon(*, mu, delta):
 
 
 @plain_arguments
-def gaussian_scale(*, l2_sensitivity, guarantee):
+def gaussian_scale(*, l2_sensitivity: float, guarantee: Any) -> float:
     """Standard deviation of Gaussian noise that meets ``guarantee`` exactly.
 
     Parameters

@@ -48,7 +48,7 @@ class ApproxDP(Guarantee):
     delta: float = 0.0
     refined: Guarantee | None = field(default=None, kw_only=True)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         non_negative(epsilon=self.epsilon)
         probability(delta=self.delta)
@@ -58,7 +58,7 @@ class ApproxDP(Guarantee):
             if own != behind:
                 raise ValueError(f"refined must have {name} {own!r}; got {behind!r}.")
 
-    def _profile(self, epsilon):
+    def _profile(self, epsilon: np.ndarray) -> np.ndarray:
         # The mechanism that says where it stands with probability delta and else flips a coin
         # of odds e^epsilon dominates every other.
         gap = np.expm1(np.minimum(epsilon, self.epsilon) - self.epsilon)
@@ -67,7 +67,7 @@ class ApproxDP(Guarantee):
             return point
         return np.minimum(point, self.refined._profile(epsilon))
 
-    def epsilon_at(self, delta):
+    def epsilon_at(self, delta: float) -> float:
         """See `Guarantee.epsilon_at`; the claimed point is exact."""
         probability(delta=delta)
         if self.refined is not None:
@@ -78,7 +78,7 @@ class ApproxDP(Guarantee):
         found = super().epsilon_at(delta)
         return min(found, self.epsilon) if delta > self.delta else found
 
-    def to_zcdp(self):
+    def to_zcdp(self) -> "ZCDP":
         """Convert: through ``refined``, or epsilon^2/2 for pure DP (Bun and Steinke 2016)."""
         if self.refined is not None:
             return self.refined.to_zcdp()
@@ -87,11 +87,11 @@ class ApproxDP(Guarantee):
             return ZCDP(rho, **self._context())
         return super().to_zcdp()
 
-    def to_gdp(self):
+    def to_gdp(self) -> "GaussianDP":
         """Convert through ``refined``."""
         return super().to_gdp() if self.refined is None else self.refined.to_gdp()
 
-    def to_replace_one(self):
+    def to_replace_one(self) -> Guarantee:
         """Convert by group privacy for two: 2 epsilon, (1 + e^epsilon) delta."""
         if self.adjacency == "replace-one":
             return self
@@ -105,7 +105,7 @@ class ApproxDP(Guarantee):
             self, epsilon=2 * self.epsilon, delta=delta, refined=refined, adjacency="replace-one"
         )
 
-    def gaussian_target(self):
+    def gaussian_target(self) -> "GaussianDP":
         """Gaussian guarantee that is this point exactly: what to calibrate Gaussian noise to.
 
         Unlike `to_gdp`, which converts what is proven behind the point.
@@ -127,7 +127,7 @@ class ApproxDP(Guarantee):
         mu = gaussian_mu(epsilon=self.epsilon, delta=self.delta)
         return GaussianDP(mu, adjacency=self.adjacency, unit=self.unit)
 
-    def _claim(self):
+    def _claim(self) -> str:
         if self.delta == 0.0:
             return f"{self.epsilon:.6g}-differential privacy (pure)"
         return f"(epsilon={self.epsilon:.6g}, delta={self.delta:.6g})-differential privacy"
@@ -158,37 +158,37 @@ class GaussianDP(Guarantee):
 
     mu: float
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         non_negative(mu=self.mu)
         store(self, mu=float(self.mu))
 
-    def _profile(self, epsilon):
+    def _profile(self, epsilon: np.ndarray) -> np.ndarray:
         return gaussian_delta(epsilon, self.mu)
 
-    def epsilon_at(self, delta):
+    def epsilon_at(self, delta: float) -> float:
         """See `Guarantee.epsilon_at`."""
         probability(delta=delta)
         if delta == 0.0:
             return math.inf if self.mu > 0 else 0.0
         return gaussian_epsilon(mu=self.mu, delta=delta)
 
-    def to_zcdp(self):
+    def to_zcdp(self) -> "ZCDP":
         """Convert exactly: rho = mu^2/2."""
         rho = self.mu * self.mu / 2
         return ZCDP(rho, **self._context()) if math.isfinite(rho) else super().to_zcdp()
 
-    def to_gdp(self):
+    def to_gdp(self) -> "GaussianDP":
         """Return itself."""
         return self
 
-    def to_replace_one(self):
+    def to_replace_one(self) -> "GaussianDP":
         """Convert by group privacy for two: 2 mu."""
         if self.adjacency == "replace-one":
             return self
         return replace(self, mu=2 * self.mu, adjacency="replace-one")
 
-    def _claim(self):
+    def _claim(self) -> str:
         return f"{self.mu:.6g}-Gaussian differential privacy"
 
 
@@ -218,12 +218,12 @@ class ZCDP(Guarantee):
 
     rho: float
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         non_negative(rho=self.rho)
         store(self, rho=float(self.rho))
 
-    def _profile(self, epsilon):
+    def _profile(self, epsilon: np.ndarray) -> np.ndarray:
         if self.rho == 0.0:
             return np.zeros_like(epsilon)
         # Every order gives a valid delta. The best one is where the derivative of the exponent,
@@ -241,15 +241,15 @@ class ZCDP(Guarantee):
         exponent = np.minimum(exponent + order * np.log1p(-1 / order), 0.0)
         return np.exp(exponent) * (1 + 1e-12) + 5e-324
 
-    def to_zcdp(self):
+    def to_zcdp(self) -> "ZCDP":
         """Return itself."""
         return self
 
-    def to_replace_one(self):
+    def to_replace_one(self) -> "ZCDP":
         """Convert by group privacy for two: 4 rho."""
         if self.adjacency == "replace-one":
             return self
         return replace(self, rho=4 * self.rho, adjacency="replace-one")
 
-    def _claim(self):
+    def _claim(self) -> str:
         return f"{self.rho:.6g}-zero-concentrated differential privacy"

@@ -11,10 +11,13 @@ import time
 import unicodedata
 import uuid
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
+from sqlite3 import Connection
+from typing import Any
 
 from skdp.privacy._base import Guarantee
 from skdp.privacy._guarantees import ApproxDP
@@ -56,7 +59,7 @@ INCREMENT = "increment"
 # What makes it
 
 
-def fill(db, epsilon, delta):
+def fill(db: Connection, epsilon: float, delta: float) -> None:
     """Make an empty database a ledger without charges."""
     for statement in (*_SCHEMA, *_SECOND):
         db.execute(statement)
@@ -64,7 +67,7 @@ def fill(db, epsilon, delta):
     db.execute("INSERT INTO budget VALUES (?, ?, ?)", row)
 
 
-def create(path, epsilon, delta, mode):
+def create(path: str, epsilon: float, delta: float, mode: int) -> None:
     """Make the file unless there is one: whole under another name, then put in its place."""
     if os.path.lexists(path):
         return
@@ -88,7 +91,7 @@ def create(path, epsilon, delta, mode):
             os.unlink(name)
 
 
-def _put(name, path):
+def _put(name: str, path: str) -> None:
     """Give the file its name, or raise FileExistsError."""
     try:
         os.link(name, path)
@@ -101,7 +104,7 @@ def _put(name, path):
         os.replace(name, path)
 
 
-def _sync(folder):
+def _sync(folder: Path) -> None:
     """Have the name on disk before a charge relies on it."""
     try:
         handle = os.open(folder, os.O_RDONLY)
@@ -119,7 +122,7 @@ def _sync(folder):
 # Whether it is whole
 
 
-def check_size(path):
+def check_size(path: str) -> None:
     """Refuse an empty file, which would otherwise pass for a database without tables."""
     deadline = time.monotonic() + _BEING_MADE
     while (size := _size_on_disk(path)) == len(_RESERVED) and time.monotonic() < deadline:
@@ -131,14 +134,14 @@ def check_size(path):
         )
 
 
-def _size_on_disk(path):
+def _size_on_disk(path: str) -> int:
     try:
         return os.stat(path).st_size
     except OSError:  # the connection says it better
         return -1
 
 
-def check_file(db, path):
+def check_file(db: Connection, path: object) -> None:
     """Refuse what is no ledger, of a newer version, or damaged."""
     application, version = (_pragma(db, name) for name in ("application_id", "user_version"))
     if application != _APPLICATION or version not in _ROWS:
@@ -147,11 +150,11 @@ def check_file(db, path):
         raise ValueError(f"{path} is damaged.")
 
 
-def _pragma(db, name):
+def _pragma(db: Connection, name: str) -> int:
     return db.execute(f"PRAGMA {name}").fetchone()[0]
 
 
-def budget(db):
+def budget(db: Connection) -> tuple[str, float, float]:
     """Identity, epsilon and delta."""
     return db.execute("SELECT ledger, epsilon, delta FROM budget").fetchone()
 
@@ -171,7 +174,7 @@ class Book:
     streams: tuple[tuple[str, tuple[str, str]], ...] = ()  # token: version, body
 
 
-def read(db, known=None, *, anew=False):
+def read(db: Connection, known: Book | None = None, *, anew: bool = False) -> Book:
     """Return the `Book` of the file; what ``known`` holds already is not read again.
 
     With ``anew`` it is, but what the file holds must go on from ``known`` all the same: it does
@@ -221,14 +224,23 @@ def read(db, known=None, *, anew=False):
     )
 
 
-def rows(db, newest=None):
+def rows(db: Connection, newest: int | None = None) -> list[tuple]:
     """All charges, or the ``newest`` ones, as they stand in the file, oldest first."""
     last = db.execute("SELECT COALESCE(MAX(id), 0) FROM charge").fetchone()[0]
     after = 0 if newest is None else max(0, last - newest)
     return list(_select(db, _pragma(db, "user_version"), after))
 
 
-def append(db, book, *, label, body, team, stream=None, version=None):
+def append(
+    db: Connection,
+    book: Book,
+    *,
+    label: str,
+    body: str,
+    team: str,
+    stream: str | None = None,
+    version: str | None = None,
+) -> tuple[int, bytes]:
     """Write one charge, and return its number and digest; the transaction is the caller's."""
     if _pragma(db, "user_version") == 1:
         _migrate(db, book.start)
@@ -244,29 +256,29 @@ def append(db, book, *, label, body, team, stream=None, version=None):
     return row[0], digest
 
 
-def _start(db):
+def _start(db: Connection) -> bytes:
     return hashlib.sha256(json.dumps(budget(db)).encode()).digest()
 
 
-def _digest(before, row):
+def _digest(before: bytes, row: Sequence[Any]) -> bytes:
     return hashlib.sha256(before + json.dumps(row[:8]).encode()).digest()
 
 
-def _still_holds(db, known):
+def _still_holds(db: Connection, known: Book) -> bool:
     if known.last == 0:
         return True
     row = db.execute("SELECT digest FROM charge WHERE id = ?", (known.last,)).fetchone()
     return row == (known.digest,)
 
 
-def _not_the_same(seen):
+def _not_the_same(seen: Book) -> str:
     return (
         f"The ledger is not what it was at charge {seen.last}: an older copy of the file, or an "
         "edited one, has taken its place. What was charged since is lost in it; put the file back."
     )
 
 
-def has_version(db, stream, version):
+def has_version(db: Connection, stream: str, version: str) -> bool:
     """Whether a stream has had a version, now or before."""
     if _pragma(db, "user_version") == 1:
         return False
@@ -274,7 +286,7 @@ def has_version(db, stream, version):
     return db.execute(query, (stream, version)).fetchone() is not None
 
 
-def _select(db, version, after):
+def _select(db: Connection, version: int, after: int) -> Iterable[tuple]:
     found = db.execute(
         f"SELECT {_ROWS[version]} FROM charge JOIN guarantee ON guarantee.id = charge.guarantee "
         "WHERE charge.id > ? ORDER BY charge.id",
@@ -285,7 +297,7 @@ def _select(db, version, after):
     return ((*r[:6], INCREMENT if _is_increment(r[3]) else None, *r[7:]) for r in found)
 
 
-def _migrate(db, digest):
+def _migrate(db: Connection, digest: bytes) -> None:
     """Turn a file of format 1 into one of format 2."""
     old = rows(db)
     for statement in _SECOND:
@@ -297,7 +309,7 @@ def _migrate(db, digest):
         )
 
 
-def _is_increment(body):
+def _is_increment(body: str) -> bool:
     """Whether a charge of format 1 is owed over another one, and promises nothing alone."""
     guarantee = parse(body)
     return (
@@ -307,13 +319,13 @@ def _is_increment(body):
     )
 
 
-def to_json(guarantee):
+def to_json(guarantee: Guarantee) -> str:
     """Canonical JSON, which has neither NaN nor infinity."""
     return json.dumps(guarantee.to_dict(), sort_keys=True, allow_nan=False, default=float)
 
 
 @lru_cache(maxsize=16384)
-def parse(body):
+def parse(body: str) -> Guarantee:
     """Guarantee from its JSON."""
     return Guarantee.from_dict(json.loads(body))
 
@@ -322,7 +334,7 @@ _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)?
 _JOINERS = "\u200c\u200d"  # some scripts need them
 
 
-def clean(text):
+def clean(text: object) -> str:
     """Text on one line that can neither steer a terminal nor turn the line around."""
     kept = []
     for character in _ESCAPES.sub("", str(text)):

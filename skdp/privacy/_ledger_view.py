@@ -3,13 +3,14 @@
 import html
 
 from skdp.privacy._ledger_file import clean
+from skdp.privacy._ledger_record import LedgerRecord
 
 __all__ = ["SHOWN", "as_html", "as_text"]
 
 SHOWN = 20  # charges in a view
 
 
-def as_text(title, records, n_earlier, balance):
+def as_text(title: str, records: list[LedgerRecord], n_earlier: int, balance: str) -> str:
     """Title, table of charges and balance, line by line.
 
     Parameters
@@ -34,11 +35,11 @@ def as_text(title, records, n_earlier, balance):
     return "\n".join([clean(title), *lines, clean(balance)])
 
 
-def as_html(title, records, n_earlier, balance):
+def as_html(title: str, records: list[LedgerRecord], n_earlier: int, balance: str) -> str:
     """As a table for notebooks; arguments as for `as_text`."""
     head, *rows = _rows(records, n_earlier)
 
-    def line(row, tag):
+    def line(row: tuple[str, ...], tag: str) -> str:
         return "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row)
 
     body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in rows)
@@ -49,7 +50,7 @@ def as_html(title, records, n_earlier, balance):
     )
 
 
-def _rows(records, n_earlier):
+def _rows(records: list[LedgerRecord], n_earlier: int) -> list[tuple[str, ...]]:
     team = ("team",) if any(r.team for r in records) else ()
     rows = [("#", "UTC", *team, "label", "guarantee", "pid")]
     if n_earlier > 0:

@@ -39,7 +39,7 @@ class ShiftedGaussianDP(Guarantee):
     shift: float
     terms: tuple[tuple[float, float], ...]
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         non_negative(shift=self.shift)
         store(self, shift=float(self.shift))
@@ -47,13 +47,13 @@ class ShiftedGaussianDP(Guarantee):
         for mu, count in self.terms:
             non_negative(mu=mu, count=count)
 
-    def _profile(self, epsilon):
+    def _profile(self, epsilon: np.ndarray) -> np.ndarray:
         excess = np.maximum(epsilon - self.shift, 0.0)
         delta = np.minimum(1.0, sum(c * gaussian_delta(excess, mu) for mu, c in self.terms))
         below = np.minimum(epsilon - self.shift, 0.0)
         return delta * np.exp(below) - np.expm1(below)
 
-    def _claim(self):
+    def _claim(self) -> str:
         return (
             f"A privacy loss of at most {self.shift:.6g} plus the positive part of Gaussian "
             f"losses (mu, count) = {self.terms}"

@@ -6,6 +6,7 @@ import threading
 import time
 import weakref
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,20 +30,20 @@ class _ForkGate:
     operation is over within milliseconds: nothing waits for another process inside it.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._reset()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(
                 before=self._close, after_in_parent=self._open, after_in_child=self._in_child
             )
 
-    def _reset(self):
+    def _reset(self) -> None:
         self._changed = threading.Condition()
         self._inside: Counter[int] = Counter()
         self._is_closed = False
 
     @contextmanager
-    def operation(self):
+    def operation(self) -> Iterator[None]:
         me = threading.get_ident()
         with self._changed:
             while self._is_closed and not self._inside[me]:
@@ -56,18 +57,18 @@ class _ForkGate:
                 self._inside += Counter()  # forget who left
                 self._changed.notify_all()
 
-    def _close(self):
+    def _close(self) -> None:
         self._changed.acquire()
         self._is_closed = True
         while set(+self._inside) - {threading.get_ident()}:
             self._changed.wait()
 
-    def _open(self):
+    def _open(self) -> None:
         self._is_closed = False
         self._changed.notify_all()
         self._changed.release()
 
-    def _in_child(self):
+    def _in_child(self) -> None:
         self._reset()
         for place in list(_PLACES):
             place.lock = threading.RLock()
@@ -76,7 +77,7 @@ class _ForkGate:
 class Place:
     """Where a ledger is: its lock in this process, what was last read there and computed of it."""
 
-    def __init__(self, path=None):
+    def __init__(self, path: str | None = None) -> None:
         self.path = path
         self.lock = threading.RLock()
         self.book: Book | None = None
@@ -90,7 +91,7 @@ _BY_PATH: "weakref.WeakValueDictionary[str, Place]" = weakref.WeakValueDictionar
 _GATE = _ForkGate()
 
 
-def place_of(path):
+def place_of(path: str) -> Place:
     """The one `Place` of a path in this process."""
     return _BY_PATH.setdefault(path, Place(path))
 
@@ -100,10 +101,12 @@ class BusyError(OSError):
 
 
 @contextmanager
-def transaction(place, mode, memory=None):
+def transaction(
+    place: Place, mode: str, memory: sqlite3.Connection | None = None
+) -> Iterator[sqlite3.Connection]:
     """Yield a connection; commit what the block did, or undo it if the block raised."""
     with _GATE.operation(), place.lock, _plain_errors(place.path):
-        db = _connect(place.path) if memory is None else memory
+        db = _connect(str(place.path)) if memory is None else memory
         try:
             for setting in _DURABLE:
                 db.execute(setting)
@@ -119,14 +122,14 @@ def transaction(place, mode, memory=None):
                 db.close()
 
 
-def _connect(path):
+def _connect(path: str) -> sqlite3.Connection:
     # Only `create` makes a file: a ledger that vanished is an error and not a fresh budget. A
     # connection lives for one operation, so that none crosses a fork, and it never waits.
     uri = f"{Path(path).as_uri()}?mode=rw"
     return sqlite3.connect(uri, uri=True, timeout=0.0, isolation_level=None)
 
 
-def _commit(db):
+def _commit(db: sqlite3.Connection) -> None:
     deadline = time.monotonic() + _COMMIT_PATIENCE
     while True:
         try:
@@ -139,13 +142,13 @@ def _commit(db):
             return
 
 
-def _is_busy(error):
+def _is_busy(error: sqlite3.Error) -> bool:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 @contextmanager
-def _plain_errors(path):
+def _plain_errors(path: str | None) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
@@ -157,7 +160,7 @@ def _plain_errors(path):
         raise ValueError(f"{path} is damaged or is not a ledger: {error}.") from error
 
 
-def missing(path):
+def missing(path: str) -> str:
     """Say that there is no such ledger."""
     folder = Path(path).parent
     if not folder.is_dir():
