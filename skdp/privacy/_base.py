@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, overload
 
@@ -10,12 +10,11 @@ import numpy as np
 
 from skdp._validation import one_of, probability
 from skdp.exceptions import NoConversionError
-from skdp.privacy._calibration import smallest_epsilon
 
 if TYPE_CHECKING:
     from skdp.privacy._guarantees import ZCDP, ApproxDP, GaussianDP
 
-__all__ = ["ADJACENCIES", "Guarantee", "n_records_changed"]
+__all__ = ["ADJACENCIES", "Guarantee", "n_records_changed", "smallest_epsilon"]
 
 ADJACENCIES = ("replace-one", "add-remove")
 _CHANGE = {"replace-one": "replacing one {}", "add-remove": "adding or removing one {}"}
@@ -199,6 +198,21 @@ class Guarantee(ABC):
         source = f" [{self.source}]" if self.source else ""
         change = _CHANGE[self.adjacency].format(self.unit)
         return f"{self._claim()} when {change}{how}{source}."
+
+
+def smallest_epsilon(holds: Callable[[float], bool]) -> float:
+    """Smallest epsilon at which the monotone ``holds`` is true, rounded up."""
+    if holds(0.0):
+        return 0.0
+    low, high = 0.0, 1.0
+    while not holds(high):
+        low, high = high, 2 * high
+        if high > 1e6:
+            return math.inf
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
 
 
 def _subclasses(kind: Any) -> Iterator[Any]:

@@ -15,7 +15,6 @@ __all__ = [
     "gaussian_epsilon",
     "gaussian_mu",
     "gaussian_scale",
-    "smallest_epsilon",
 ]
 
 _ROUNDING = 1e-13  # relative, and far above the error of what follows
@@ -85,21 +84,6 @@ def _bisect(holds: Callable[[float], bool], low: float, high: float) -> float:
         middle = math.sqrt(low) * math.sqrt(high) if high > 4 * low > 0 else (low + high) / 2
         if not low < middle < high:
             break
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
-
-
-def smallest_epsilon(holds: Callable[[float], bool]) -> float:
-    """Smallest epsilon at which the monotone ``holds`` is true, rounded up."""
-    if holds(0.0):
-        return 0.0
-    low, high = 0.0, 1.0
-    while not holds(high):
-        low, high = high, 2 * high
-        if high > 1e6:
-            return math.inf
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
         low, high = (low, middle) if holds(middle) else (middle, high)
     return high
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from skdp._validation import probability, store
 from skdp.exceptions import NoConversionError
-from skdp.privacy._base import Guarantee
-from skdp.privacy._calibration import smallest_epsilon
+from skdp.privacy._base import Guarantee, smallest_epsilon
 from skdp.privacy._guarantees import ZCDP, ApproxDP, GaussianDP
 from skdp.privacy._losses import LossLaw, loss_law
 from skdp.privacy._mutual_information import MutualInformationPrivacy
