@@ -5,9 +5,9 @@ from skdp.privacy._calibration import (
     gaussian_delta,
     gaussian_epsilon,
     gaussian_mu,
-    gaussian_scale,
 )
 from skdp.privacy._composition import ComposedDP, compose
+from skdp.privacy._gaussian_scale import gaussian_scale
 from skdp.privacy._guarantees import ZCDP, ApproxDP, GaussianDP
 from skdp.privacy._joint_logistic import JointLogisticDP
 from skdp.privacy._ledger import BudgetLedger

@@ -11,13 +11,13 @@ from scipy.special import erf, erfcx, log_ndtr, ndtr
 from skdp._validation import non_negative, plain_arguments, positive, probability
 
 __all__ = [
+    "ROUNDING",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",
-    "gaussian_scale",
 ]
 
-_ROUNDING = 1e-13  # relative, and far above the error of what follows
+ROUNDING = 1e-13  # relative, and far above the error of what follows
 
 
 @overload
@@ -74,7 +74,7 @@ def gaussian_delta(epsilon: Any, mu: float) -> Any:
         delta = np.where(upper < 5.0, tail, body)
         delta = np.where(epsilon == 0.0, erf(mu / math.sqrt(8.0)), delta)
     # exp() of a number near -700 is relative to 700 ulp.
-    delta = np.clip(delta * (1 + _ROUNDING * 8) + 1e-323, 0.0, 1.0)
+    delta = np.clip(delta * (1 + ROUNDING * 8) + 1e-323, 0.0, 1.0)
     return np.where(np.isinf(epsilon), 0.0, delta)[()]
 
 
@@ -120,7 +120,7 @@ def _gaussian_mu(epsilon: float, delta: float) -> float:
         raise ValueError(f"delta must be larger than {delta!r} to be met in floating point.")
     # On 1/mu the condition "private" is true from some point on; bisect toward more noise.
     noise = _bisect(lambda c: gaussian_delta(epsilon, 1 / c) <= delta, 1e-8, 1e308)
-    return 1 / noise * (1 - _ROUNDING)
+    return 1 / noise * (1 - ROUNDING)
 
 
 @plain_arguments
@@ -147,40 +147,3 @@ def gaussian_epsilon(*, mu: float, delta: float) -> float:
     while gaussian_delta(high, mu) > delta:
         high *= 2
     return _bisect(lambda e: gaussian_delta(e, mu) <= delta, 0.0, high)
-
-
-@plain_arguments
-def gaussian_scale(*, l2_sensitivity: float, guarantee: Any) -> float:
-    """Standard deviation of Gaussian noise that meets ``guarantee`` exactly.
-
-    Parameters
-    ----------
-    l2_sensitivity : float
-        Largest change in l2 norm between neighbours.
-
-    guarantee : ApproxDP or GaussianDP
-        Guarantee to meet; an `ApproxDP` needs ``delta > 0``.
-
-    Returns
-    -------
-    float
-        Rounded up.
-
-    References
-    ----------
-    Balle and Wang, "Improving the Gaussian mechanism", ICML 2018, Theorem 8.
-    """
-    positive(l2_sensitivity=l2_sensitivity)
-    if hasattr(guarantee, "mu"):
-        mu = guarantee.mu
-        positive(mu=mu)
-    elif not hasattr(guarantee, "delta"):
-        raise ValueError(f"guarantee must be an ApproxDP or a GaussianDP; got {guarantee!r}.")
-    elif guarantee.delta > 0:
-        mu = gaussian_mu(epsilon=guarantee.epsilon, delta=guarantee.delta)
-    else:
-        raise ValueError(
-            "delta must be positive for Gaussian noise; got 0. "
-            "Pure differential privacy (delta=0) takes Laplace or K-norm noise."
-        )
-    return l2_sensitivity / mu * (1 + _ROUNDING)
