@@ -313,19 +313,24 @@ def beside(tree):
     return [ROOT / f"{m.replace('.', '/')}.py" for m in modules if m.startswith("skdp.releases.")]
 
 
-def release_faults(tree):
-    """What keeps a release from being checked where it stands."""
+def acts(tree):
+    """What releases do: classes that are no mere forms, with their methods that release."""
     kinds = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     kinds = [kind for kind in kinds if not {"ABC", "Protocol"} & set(map(ast.unparse, kind.bases))]
-    acts = {kind: [f for f in functions_in(kind) if f.name in ACTS] for kind in kinds}
-    for kind, functions in acts.items():
+    found = {kind: [f for f in functions_in(kind) if f.name in ACTS] for kind in kinds}
+    return {kind: functions for kind, functions in found.items() if functions}
+
+
+def release_faults(tree):
+    """What keeps a release from being checked where it stands."""
+    for kind, functions in acts(tree).items():
         for function in functions:
             n_lines = function.end_lineno - function.lineno + 1
             if n_lines > 80:
                 yield f"{kind.name}.{function.name} has {n_lines} lines"
-        if functions and "frozen=True" not in " ".join(map(ast.unparse, kind.decorator_list)):
+        if "frozen=True" not in " ".join(map(ast.unparse, kind.decorator_list)):
             yield f"{kind.name} is not frozen"
-    if any(acts.values()) and not any(map(makes_noise, [tree, *map(parse, beside(tree))])):
+    if acts(tree) and not any(map(makes_noise, [tree, *map(parse, beside(tree))])):
         yield "its noise is in another package"
 
 
@@ -501,6 +506,19 @@ def test_the_architecture_page_has_the_floors_of_this_file_and_modules_that_exis
 def test_the_picture_of_the_house_is_drawn_from_the_page(house):
     drawn = house.PICTURE.read_text(encoding="utf-8")
     assert drawn == house.drawing(), "python doc/house.py draws it anew"
+
+
+def test_each_claim_is_read_in_three_files():
+    page = (ROOT / "doc" / "architecture.rst").read_text(encoding="utf-8")
+    table = page.split(".. claims-begin")[1].split(".. claims-end")[0]
+    claims = [re.findall(r"``([\w/]+\.py)``", row) for row in table.split("   * - ")[2:]]
+    assert len(claims) >= 14
+    assert all(files[0].startswith("releases/") and len(files) <= 3 for files in claims)
+    if not NOT_YET:
+        named = {PACKAGE / file for files in claims for file in files}
+        assert named <= set(MODULES), sorted(map(str, named - set(MODULES)))
+        acting = {path for path in within("releases") if acts(parse(path))}
+        assert acting <= named, sorted(map(name_of, acting - named))
 
 
 def test_the_contributing_page_lists_the_stages_of_ci():

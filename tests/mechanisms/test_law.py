@@ -67,6 +67,13 @@ def test_several_releases_compose_to_the_guarantee_of_one(law):
     assert law.repeated(1) == law
 
 
+def test_what_stands_behind_a_target_is_the_guarantee_of_the_law():
+    pure, point = ApproxDP(1.0), ApproxDP(1.0, 1e-5)
+    assert NoiseLaw.meeting(pure, size=3).refining(pure) is None  # it says no more
+    law = NoiseLaw.meeting(point, size=100)
+    assert law.refining(point) == law.guarantee == point.gaussian_target()
+
+
 def test_the_scale_is_that_of_the_textbooks():
     assert NoiseLaw.of("laplace", ApproxDP(0.5)).scale == 2.0
     assert NoiseLaw.of("k_norm", ApproxDP(0.5, 1e-5)).guarantee == ApproxDP(0.5)
