@@ -13,7 +13,6 @@ import pytest
 from support.configurations import CONFIGURATIONS, model, problem
 
 import skdp.privacy._calibration
-import skdp.privacy._gaussian_scale
 from skdp import mechanisms, theory
 from skdp.mechanisms import Lattice
 from skdp.privacy import BudgetLedger, gaussian_mu
@@ -188,11 +187,11 @@ def test_what_public_numbers_decide_is_decided_before_the_charge(name, parameter
 MODULES = (
     mechanisms,
     skdp.privacy._calibration,
-    skdp.privacy._gaussian_scale,
     *(
         importlib.import_module(f"skdp.theory.{m.name}")
         for m in pkgutil.iter_modules(theory.__path__)
     ),
+    skdp.privacy._gaussian_scale,
 )
 FUNCTIONS = {
     f"{function.__module__}.{name}": function
