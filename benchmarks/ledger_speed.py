@@ -24,6 +24,7 @@ from skdp.exceptions import BudgetExceededError
 from skdp.linear_model import DPLogisticRegression
 from skdp.privacy import ZCDP, ApproxDP, BudgetLedger, GaussianDP
 from skdp.privacy import _ledger_file as file
+from skdp.privacy._transactions import transaction
 
 _EPSILON, _DELTA = 3.0, 1e-5
 _COLD = """
@@ -63,7 +64,7 @@ def kinds(n_kinds, n_charges):
 def fill(ledger, guarantees, n_charges):
     """Write charges in one transaction, as no user can."""
     bodies = [file.to_json(guarantee) for guarantee in guarantees]
-    with file.transaction(ledger._place, "IMMEDIATE") as db:
+    with transaction(ledger._place, "IMMEDIATE") as db:
         book = file.read(db)
         for k in range(n_charges):
             body = bodies[k % len(bodies)]

@@ -3,7 +3,9 @@
 import functools
 import math
 import re
+from collections.abc import Callable, Iterable
 from numbers import Integral, Real
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -26,12 +28,16 @@ __all__ = [
     "positive_int",
     "probability",
     "shown",
+    "store",
 ]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _SHOWN = 80  # characters of a value in a message
 
 
-def shown(value):
+def shown(value: object) -> str:
     """Value of a parameter as a message shows it: on one line, and not longer than that."""
     try:
         text = re.sub(r"\s+", " ", repr(value))
@@ -40,7 +46,7 @@ def shown(value):
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
-def plain(value):
+def plain(value: Any) -> Any:
     """Python's own number for any other real number, also within lists and tuples.
 
     Single precision would otherwise spread into every product with it, and what it misses is more
@@ -58,18 +64,29 @@ def plain(value):
         return value  # the check of the parameter says what is wrong
 
 
-def plain_arguments(function):
+def plain_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a function of numbers: it takes `plain` ones, whatever the caller has."""
 
     @functools.wraps(function)
-    def of_plain(*args, **kwargs):
-        return function(*map(plain, args), **{name: plain(v) for name, v in kwargs.items()})
+    def of_plain(*args: P.args, **kwargs: P.kwargs) -> R:
+        numbers, named = map(plain, args), {name: plain(v) for name, v in kwargs.items()}
+        return function(*numbers, **named)
 
     of_plain.takes_plain_numbers = True  # type: ignore[attr-defined]
     return of_plain
 
 
-def _check(rule, holds, named):
+def store(frozen: object, **values: Any) -> None:
+    """Set attributes of a frozen dataclass from its ``__post_init__``.
+
+    Plain Python numbers, mostly: those of numpy may be single precision, or wrap around, and
+    neither JSON nor texts take them.
+    """
+    for name, value in values.items():
+        object.__setattr__(frozen, name, value)
+
+
+def _check(rule: str, holds: Callable[[float], bool], named: dict[str, Any]) -> None:
     for name, value in named.items():
         real = isinstance(value, Real) and not isinstance(value, bool)
         try:
@@ -80,43 +97,43 @@ def _check(rule, holds, named):
             raise ValueError(f"{name} must be {rule}; got {shown(value)}.")
 
 
-def finite(**named):
+def finite(**named: Any) -> None:
     """Check that each value is a finite number."""
     _check("a finite number", math.isfinite, named)
 
 
-def positive(**named):
+def positive(**named: Any) -> None:
     """Check that each value is a positive, finite number."""
     _check("a positive, finite number", lambda v: 0.0 < v < math.inf, named)
 
 
-def non_negative(**named):
+def non_negative(**named: Any) -> None:
     """Check that each value is a non-negative, finite number."""
     _check("a non-negative, finite number", lambda v: 0.0 <= v < math.inf, named)
 
 
-def probability(**named):
+def probability(**named: Any) -> None:
     """Check that each value lies in [0, 1)."""
     _check("at least 0 and less than 1", lambda v: 0.0 <= v < 1.0, named)
 
 
-def between(low, high, **named):
+def between(low: float, high: float, **named: Any) -> None:
     """Check that each value is a number from ``low`` to ``high``."""
     _check(f"between {_short(low)} and {_short(high)}", lambda v: low <= v <= high, named)
 
 
-def _short(number):
+def _short(number: float) -> str:
     return re.sub(r"e([+-])0*", lambda match: "e" + match[1].strip("+"), f"{number:g}")
 
 
-def boolean(**named):
+def boolean(**named: Any) -> None:
     """Check that each value is a truth value."""
     for name, value in named.items():
         if not isinstance(value, bool | np.bool_):
             raise ValueError(f"{name} must be True or False; got {shown(value)}.")
 
 
-def positive_int(**named):
+def positive_int(**named: Any) -> None:
     """Check that each value is a whole number from 1 that a float can hold."""
     for name, value in named.items():
         if not is_whole(value) or value < 1:
@@ -125,14 +142,14 @@ def positive_int(**named):
             raise ValueError(f"{name} must be at most 2**53; got {shown(value)}.")
 
 
-def non_negative_int(**named):
+def non_negative_int(**named: Any) -> None:
     """Check that each value is a whole number from 0."""
     for name, value in named.items():
         if not is_whole(value) or value < 0:
             raise ValueError(f"{name} must be a non-negative int; got {shown(value)}.")
 
 
-def int_or_none(**named):
+def int_or_none(**named: Any) -> None:
     """Check that each value is None or a positive int."""
     for name, value in named.items():
         if value is not None and (not is_whole(value) or value < 1):
@@ -141,7 +158,7 @@ def int_or_none(**named):
             positive_int(**{name: value})
 
 
-def int_or_auto(**named):
+def int_or_auto(**named: Any) -> None:
     """Check that each value is "auto" or a positive int."""
     for name, value in named.items():
         if not is_auto(value) and (not is_whole(value) or value < 1):
@@ -150,7 +167,7 @@ def int_or_auto(**named):
             positive_int(**{name: value})
 
 
-def number_or_auto(**named):
+def number_or_auto(**named: Any) -> None:
     """Check that each value is "auto" or a positive, finite number."""
     for name, value in named.items():
         if isinstance(value, str) and not is_auto(value):
@@ -159,17 +176,17 @@ def number_or_auto(**named):
             positive(**{name: value})
 
 
-def is_auto(value):
+def is_auto(value: object) -> bool:
     """Whether a parameter asks for the rule."""
     return isinstance(value, str) and value == "auto"
 
 
-def is_whole(value):
+def is_whole(value: object) -> bool:
     """Whether a value is an int, and no truth value."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def one_of(options, **named):
+def one_of(options: Iterable[str], **named: Any) -> None:
     """Check that each value is one of ``options``."""
     for name, value in named.items():
         if not isinstance(value, str) or value not in options:
@@ -177,7 +194,7 @@ def one_of(options, **named):
             raise ValueError(f"{name} must be one of {listed}; got {shown(value)}.")
 
 
-def check_y_bounds(y_bounds):
+def check_y_bounds(y_bounds: Any) -> None:
     """Check the bounds of a target: two finite numbers, low first."""
     try:
         low, high = y_bounds

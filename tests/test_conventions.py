@@ -216,7 +216,7 @@ def watched(n_samples):
         if event != "call":
             return
         module, function = frame.f_globals.get("__name__", ""), frame.f_code.co_name
-        if module == "skdp._random" and function in LAWS:
+        if module.startswith("skdp._random.") and function in LAWS:
             used.append(f"{module}.{function}")
         elif module.startswith(USERS):
             given = frame.f_code.co_varnames[: frame.f_code.co_argcount]

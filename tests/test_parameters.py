@@ -191,6 +191,7 @@ MODULES = (
         importlib.import_module(f"skdp.theory.{m.name}")
         for m in pkgutil.iter_modules(theory.__path__)
     ),
+    skdp.privacy._gaussian_scale,
 )
 FUNCTIONS = {
     f"{function.__module__}.{name}": function

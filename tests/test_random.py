@@ -15,8 +15,7 @@ from numpy.testing import assert_array_equal
 from scipy import stats
 from scipy.special import gammainc, ndtri, roots_legendre
 
-from skdp import _random
-from skdp._random import NoiseSource, noise_source, seed_sequence
+from skdp._random import NoiseSource, _exact, _source, _words, noise_source, seed_sequence
 
 # Each statistical test below raises a false alarm with this probability; there are less than a
 # hundred, so that all together stay below 1e-7 for a seed drawn at random.
@@ -82,7 +81,7 @@ def nearest(value):
 @pytest.fixture
 def everything_exact(monkeypatch):
     """Settle every draw in multiple precision, as if no float could be trusted."""
-    monkeypatch.setattr(_random, "_FEW_BITS", 2.0**64)
+    monkeypatch.setattr(_source, "_FEW_BITS", 2.0**64)
 
 
 # The law
@@ -180,7 +179,7 @@ def test_vectors_drawn_together_do_not_depend_on_each_other(size):
     n = 100_000 // size
     noise = noise_source(11).k_norms(n, size, 1e6) / 1e6
     norms = np.linalg.norm(noise, axis=1)
-    together = _random._BLOCK // (size // 2 + 1 + size)
+    together = _source._BLOCK // (size // 2 + 1 + size)
     for values in (noise[:, 0], noise[:, -1], norms):
         values = (values - values.mean()) / values.std()
         for lag in (1, 2, together - 1, together, together + 1):
@@ -206,34 +205,34 @@ def grid_of_digits():
 @pytest.fixture(params=["scipy", "no scipy"])
 def quantile(request, monkeypatch):
     """The normal quantile function of scipy or, as where that is missing, another."""
-    _random._ndtri.cache_clear()
+    _source._ndtri.cache_clear()
     if request.param == "no scipy":
         monkeypatch.setitem(sys.modules, "scipy.special", None)
-        assert _random._ndtri() is not ndtri
+        assert _source._ndtri() is not ndtri
     else:
-        assert _random._ndtri() is ndtri
+        assert _source._ndtri() is ndtri
     yield request.param
-    _random._ndtri.cache_clear()
+    _source._ndtri.cache_clear()
 
 
 @pytest.mark.parametrize("law", LAWS)
 def test_the_float_error_bounds_the_distance_from_the_whole_interval(law, quantile):
-    in_float = {"laplace": _random._minus_laplace, "normal": _random._minus_normal}[law]
+    in_float = {"laplace": _source._minus_laplace, "normal": _source._minus_normal}[law]
     for digits in grid_of_digits():
         value = mpmath.mpf(-float(in_float(np.array([np.int64(digits) + 0.5]))[0]))
         with mpmath.workprec(160):
             for end in (digits, digits + 1):  # further digits lie anywhere in between
                 error = abs(value - reference(law, mpmath.ldexp(mpmath.mpf(end), -63)))
                 # Another half is left for scaling, which rounds once more.
-                assert error < _random._FLOAT_ERROR / 2
+                assert error < _source._FLOAT_ERROR / 2
 
 
 def test_few_digits_and_large_quantiles_are_not_left_to_float():
     # Below this the relative error of a 63-digit number, and the quantile, outgrow the bound.
-    digits = int(_random._FEW_BITS)
+    digits = int(_source._FEW_BITS)
     with mpmath.workprec(160):
         ends = [mpmath.log(digits), mpmath.log(digits + 1)]
-        assert ends[1] - ends[0] < _random._FLOAT_ERROR / 2
+        assert ends[1] - ends[0] < _source._FLOAT_ERROR / 2
         assert reference("laplace", mpmath.ldexp(mpmath.mpf(digits), -63)) < 13
 
 
@@ -242,8 +241,8 @@ def test_few_digits_and_large_quantiles_are_not_left_to_float():
     ["0.5", "0.4999999999999999999999999999999999", "0.49999", "0.3", "1e-5", "1e-60", "1e-400"],
 )
 def test_the_multiple_precision_quantile_inverts_the_normal_distribution(probability):
-    with _random._precision(400):
-        root = _random._upper_quantile(Decimal(probability))
+    with _exact.precision(400):
+        root = _exact.upper_quantile(Decimal(probability))
     with mpmath.workprec(600):
         inverse = mpmath.ncdf(-mpmath.mpf(str(root))) / mpmath.mpf(probability)
         assert abs(inverse - 1) < mpmath.ldexp(1, -380)
@@ -257,7 +256,7 @@ def test_the_exact_path_agrees_with_float_where_float_is_certain(law, scale, mon
         return NoiseSource(lambda n: (later if n == 1 else first).random_raw(n))
 
     in_float = getattr(source(), law)(150, scale)
-    monkeypatch.setattr(_random, "_FEW_BITS", 2.0**64)
+    monkeypatch.setattr(_source, "_FEW_BITS", 2.0**64)
     assert_array_equal(getattr(source(), law)(150, scale), in_float)
 
 
@@ -407,7 +406,7 @@ def test_the_float_radius_keeps_within_its_bound(size, quantile):
     words = words.reshape(-1, n_shared)
     words[::3] |= np.uint64(ALL_BITS) << rng.integers(40, 64, words[::3].shape).astype(np.uint64)
     words[1::3, -1] >>= rng.integers(0, 16, len(words[1::3])).astype(np.uint64)
-    radii, errors, certain = _random._float_radii(words, size)
+    radii, errors, certain = _source._float_radii(words, size)
     assert np.mean(certain) > 0.5
     quantiles = np.array([0.0, 0.1, 1.0, reference("normal", mpmath.ldexp(1, -18))])
     with mpmath.workprec(160):
@@ -416,15 +415,15 @@ def test_the_float_radius_keeps_within_its_bound(size, quantile):
                 exact = mp_radius((words[row] >> np.uint64(1)).tolist(), size, tail)
                 for z in quantiles:
                     # The float quantile is off by half of the float error at most.
-                    further = abs(float(radii[row])) * (z + _random._FLOAT_ERROR / 2) - exact * z
+                    further = abs(float(radii[row])) * (z + _source._FLOAT_ERROR / 2) - exact * z
                     assert abs(further) < errors[row]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 8, 15, 16, 17, 129, 300, 3000])
 def test_float_radii_have_the_same_bits_alone_and_together(size):
     words = np.random.PCG64(size).random_raw(40 * (size // 2 + 1)).reshape(40, -1)
-    together = _random._float_radii(words, size)
-    alone = [_random._float_radii(words[i : i + 1], size) for i in range(40)]
+    together = _source._float_radii(words, size)
+    alone = [_source._float_radii(words[i : i + 1], size) for i in range(40)]
     for whole, parts in zip(together, zip(*alone, strict=True), strict=True):
         assert_array_equal(whole, np.concatenate(parts))
 
@@ -435,7 +434,7 @@ def test_float_radii_have_the_same_bits_alone_and_together(size):
 def test_vectors_drawn_together_are_settled_by_the_digits_of_their_own(
     size, scale, block, monkeypatch
 ):
-    monkeypatch.setattr(_random, "_BLOCK", block)
+    monkeypatch.setattr(_source, "_BLOCK", block)
     # Some words have few digits or settle a rounding; all later digits are those of one word.
     n, n_shared, later = 120 // size, size // 2 + 1, 0xF0F0F0F0F0F0F0F0
     rng = np.random.default_rng(size)
@@ -566,7 +565,7 @@ def test_each_draw_takes_fresh_bytes_of_the_operating_system(law, cipher, monkey
         return original(n)
 
     if not cipher:
-        monkeypatch.setattr(_random, "_key_stream", lambda: None)
+        monkeypatch.setattr(_words, "key_stream", lambda: None)
     monkeypatch.setattr(os, "urandom", urandom)
     source = noise_source()
     for _ in range(3):  # no buffer is kept from call to call
@@ -699,9 +698,9 @@ class SeldomSeeded:
 @pytest.mark.parametrize(("size", "n"), [(1, 700), (2, 300), (9, 120), (55, 30), (5000, 2)])
 def test_vectors_are_the_same_alone_and_in_any_parts(size, n, scale, monkeypatch):
     def source():
-        return NoiseSource(SeldomSeeded(size), _random._SeededWords(np.random.PCG64(1)))
+        return NoiseSource(SeldomSeeded(size), _words.SeededWords(np.random.PCG64(1)))
 
-    monkeypatch.setattr(_random, "_BLOCK", 1 << 9)
+    monkeypatch.setattr(_source, "_BLOCK", 1 << 9)
     alone, together, parts = source(), source(), source()
     expected = np.array([alone.k_norm(size, scale) for _ in range(n)])
     assert_array_equal(together.k_norms(n, size, scale), expected)

@@ -202,20 +202,7 @@ def fetch_diabetes130(
     one_of(PLACES, group_by=group_by)
     check_timeout(timeout)
     pandas = pandas_for("fetch_diabetes130")
-    path = local_file(NAME)
-    if path is None:
-        frame, source = _fetch(data_home, timeout), "OpenML's Diabetes130US, version 1,"
-    else:
-        # "None" of the laboratory results is a value: nobody measured.
-        frame = pandas.read_csv(path, keep_default_na=False, low_memory=False)
-        source = str(path)
-    lacking = {*BOUNDS, *CATEGORIES, "patient_nbr", "readmitted"}.difference(frame.columns)
-    if lacking:
-        raise ValueError(
-            f"{source} must have a header line with the names of the original file; it lacks "
-            f"{sorted(lacking)}: get the file from {PAGE}, for the folder named by SKDP_DATA."
-        )
-
+    frame = _frame(pandas, data_home, timeout)
     data = _features(pandas, frame)
     answers = _texts(frame["readmitted"])
     if not answers.isin(READMITTED).all():
@@ -243,6 +230,24 @@ def fetch_diabetes130(
         log=list(LOG),
         DESCR=DESCR,
     )
+
+
+def _frame(pandas, data_home, timeout):
+    """Read the file, or fetch it."""
+    path = local_file(NAME)
+    if path is None:
+        frame, source = _fetch(data_home, timeout), "OpenML's Diabetes130US, version 1,"
+    else:
+        # "None" of the laboratory results is a value: nobody measured.
+        frame = pandas.read_csv(path, keep_default_na=False, low_memory=False)
+        source = str(path)
+    lacking = {*BOUNDS, *CATEGORIES, "patient_nbr", "readmitted"}.difference(frame.columns)
+    if lacking:
+        raise ValueError(
+            f"{source} must have a header line with the names of the original file; it lacks "
+            f"{sorted(lacking)}: get the file from {PAGE}, for the folder named by SKDP_DATA."
+        )
+    return frame
 
 
 def _fetch(data_home, timeout):

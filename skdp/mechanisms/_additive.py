@@ -1,9 +1,13 @@
 """Additive noise: Laplace, K-norm and Gaussian."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdp._validation import plain_arguments, positive
 from skdp.mechanisms._law import NoiseLaw, release
+from skdp.privacy import Guarantee
 
 __all__ = [
     "additive_mechanism",
@@ -14,7 +18,14 @@ __all__ = [
 
 
 @plain_arguments
-def laplace_mechanism(value, *, l1_sensitivity, guarantee, error=0.0, random_state=None):
+def laplace_mechanism(
+    value: ArrayLike,
+    *,
+    l1_sensitivity: float,
+    guarantee: Guarantee,
+    error: float = 0.0,
+    random_state: Any = None,
+) -> np.ndarray:
     """Release ``value`` with Laplace noise in every coordinate.
 
     Privacy: the result satisfies pure ``guarantee.epsilon``-differential privacy provided
@@ -64,7 +75,14 @@ def laplace_mechanism(value, *, l1_sensitivity, guarantee, error=0.0, random_sta
 
 
 @plain_arguments
-def k_norm_mechanism(value, *, l2_sensitivity, guarantee, error=0.0, random_state=None):
+def k_norm_mechanism(
+    value: ArrayLike,
+    *,
+    l2_sensitivity: float,
+    guarantee: Guarantee,
+    error: float = 0.0,
+    random_state: Any = None,
+) -> np.ndarray:
     """Release ``value`` with noise of density proportional to ``exp(-||b||_2 / scale)``.
 
     The norm of the noise has a Gamma distribution and its direction is uniform: the pure
@@ -117,7 +135,14 @@ def k_norm_mechanism(value, *, l2_sensitivity, guarantee, error=0.0, random_stat
 
 
 @plain_arguments
-def gaussian_mechanism(value, *, l2_sensitivity, guarantee, error=0.0, random_state=None):
+def gaussian_mechanism(
+    value: ArrayLike,
+    *,
+    l2_sensitivity: float,
+    guarantee: Guarantee,
+    error: float = 0.0,
+    random_state: Any = None,
+) -> np.ndarray:
     """Release ``value`` with Gaussian noise in every coordinate.
 
     Privacy: the result satisfies ``guarantee`` provided that two neighbouring data sets move
@@ -166,7 +191,14 @@ def gaussian_mechanism(value, *, l2_sensitivity, guarantee, error=0.0, random_st
 
 
 @plain_arguments
-def additive_mechanism(value, *, l2_sensitivity, guarantee, error=0.0, random_state=None):
+def additive_mechanism(
+    value: ArrayLike,
+    *,
+    l2_sensitivity: float,
+    guarantee: Guarantee,
+    error: float = 0.0,
+    random_state: Any = None,
+) -> np.ndarray:
     """Release ``value`` with the quieter of K-norm and Gaussian noise for ``guarantee``.
 
     Privacy: as `k_norm_mechanism` and `gaussian_mechanism`; the choice looks at the

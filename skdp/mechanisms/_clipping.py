@@ -1,5 +1,7 @@
 """Clipping: the bound that every sensitivity rests on."""
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 
@@ -8,7 +10,7 @@ from skdp._validation import plain_arguments, positive
 __all__ = ["clip_rows", "row_norms"]
 
 
-def row_norms(X):
+def row_norms(X: Any) -> np.ndarray:
     """Euclidean norm of each row; no row has a say in the norm of another.
 
     Parameters
@@ -26,7 +28,7 @@ def row_norms(X):
         return np.ldexp(relative, exponents)
 
 
-def _canonical(X):
+def _canonical(X: Any) -> Any:
     """Sum repeated entries: huge ones may cancel, and would bring their rounding errors along."""
     if not sparse.issparse(X):
         return X
@@ -38,7 +40,7 @@ def _canonical(X):
     return X
 
 
-def _split_norms(X):
+def _split_norms(X: Any) -> tuple[np.ndarray, np.ndarray]:
     """Norms as ``relative * 2**exponents``; the exponents are 0 unless squares would overflow."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         relative = _plain_norms(X)
@@ -55,7 +57,7 @@ def _split_norms(X):
     return relative, exponents
 
 
-def _plain_norms(X):
+def _plain_norms(X: Any) -> np.ndarray:
     if not sparse.issparse(X):
         return np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
     squares = np.square(X.data, dtype=np.float64)
@@ -63,11 +65,11 @@ def _plain_norms(X):
     return np.sqrt(np.asarray(squares.sum(axis=1)).ravel())
 
 
-def _shifted(X, exponents):
+def _shifted(X: Any, exponents: np.ndarray) -> Any:
     return _by_row(np.ldexp, X, exponents)
 
 
-def _by_row(operation, X, numbers):
+def _by_row(operation: np.ufunc, X: Any, numbers: np.ndarray) -> Any:
     if not sparse.issparse(X):
         return operation(X, numbers[:, np.newaxis])
     data = operation(X.data, np.repeat(numbers, np.diff(X.indptr)))
@@ -75,7 +77,7 @@ def _by_row(operation, X, numbers):
 
 
 @plain_arguments
-def clip_rows(X, norm):
+def clip_rows(X: Any, norm: float) -> Any:
     """Scale rows longer than ``norm`` back onto the ball of that radius.
 
     Each row is treated alone and the map does not expand distances, so that clipping costs

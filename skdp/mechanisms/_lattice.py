@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdp._validation import between, non_negative, plain_arguments, positive
 
@@ -35,7 +36,9 @@ class Lattice:
 
     @classmethod
     @plain_arguments
-    def for_sensitivity(cls, sensitivity, *, size, order=2, error=0.0):
+    def for_sensitivity(
+        cls, sensitivity: float, *, size: int, order: int = 2, error: float = 0.0
+    ) -> "Lattice":
         """Choose the step so that rounding costs about one percent.
 
         Parameters
@@ -65,7 +68,7 @@ class Lattice:
         total = (sensitivity + 2.0 * error + step * spread) * (1 + 1e-12)
         return cls(step, total)
 
-    def release(self, value, noise):
+    def release(self, value: ArrayLike, noise: np.ndarray) -> np.ndarray:
         """Round ``value`` to the lattice and add the integer ``noise``.
 
         Parameters

@@ -2,8 +2,10 @@
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdp._grid import GridNoise
 from skdp._random import NoiseSource, noise_source
@@ -48,7 +50,7 @@ class NoiseLaw:
     scale: float
     guarantee: ApproxDP | GaussianDP
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         one_of(KINDS, kind=self.kind)
         positive(scale=self.scale)
 
@@ -176,7 +178,14 @@ class NoiseLaw:
 
 
 @plain_arguments
-def release(value, *, law, sensitivity, error=0.0, random_state=None):
+def release(
+    value: ArrayLike,
+    *,
+    law: NoiseLaw,
+    sensitivity: float,
+    error: float = 0.0,
+    random_state: Any = None,
+) -> np.ndarray:
     """Release a value with noise of ``law``: the one call through which every release passes.
 
     Privacy: the result satisfies ``law.guarantee`` provided that two neighbouring data sets move

@@ -1,24 +1,19 @@
 """Privacy guarantees as values, their calibration, composition and a durable ledger."""
 
+from skdp.privacy._base import ADJACENCIES, Guarantee, n_records_changed
 from skdp.privacy._calibration import (
     gaussian_delta,
     gaussian_epsilon,
     gaussian_mu,
-    gaussian_scale,
 )
 from skdp.privacy._composition import ComposedDP, compose
-from skdp.privacy._guarantees import (
-    ADJACENCIES,
-    ZCDP,
-    ApproxDP,
-    GaussianDP,
-    Guarantee,
-    ShiftedGaussianDP,
-    n_records_changed,
-)
+from skdp.privacy._gaussian_scale import gaussian_scale
+from skdp.privacy._guarantees import ZCDP, ApproxDP, GaussianDP
 from skdp.privacy._joint_logistic import JointLogisticDP
-from skdp.privacy._ledger import BudgetLedger, LedgerRecord
+from skdp.privacy._ledger import BudgetLedger
+from skdp.privacy._ledger_record import LedgerRecord
 from skdp.privacy._mutual_information import MutualInformationPrivacy
+from skdp.privacy._shifted_gaussian import ShiftedGaussianDP
 
 __all__ = [
     "ADJACENCIES",

@@ -1,20 +1,35 @@
 """Analytic calibration of the Gaussian mechanism, in log space and rounded toward privacy."""
 
 import math
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any, overload
 
 import numpy as np
 from scipy.special import erf, erfcx, log_ndtr, ndtr
 
 from skdp._validation import non_negative, plain_arguments, positive, probability
 
-__all__ = ["gaussian_delta", "gaussian_epsilon", "gaussian_mu", "gaussian_scale"]
+__all__ = [
+    "ROUNDING",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_mu",
+]
 
-_ROUNDING = 1e-13  # relative, and far above the error of what follows
+ROUNDING = 1e-13  # relative, and far above the error of what follows
+
+
+@overload
+def gaussian_delta(epsilon: float, mu: float) -> float: ...
+
+
+@overload
+def gaussian_delta(epsilon: Sequence[float] | np.ndarray, mu: float) -> np.ndarray: ...
 
 
 @plain_arguments
-def gaussian_delta(epsilon, mu):
+def gaussian_delta(epsilon: Any, mu: float) -> Any:
     """Privacy profile of a Gaussian whose mean moves by ``mu`` standard deviations.
 
     Parameters
@@ -59,11 +74,11 @@ def gaussian_delta(epsilon, mu):
         delta = np.where(upper < 5.0, tail, body)
         delta = np.where(epsilon == 0.0, erf(mu / math.sqrt(8.0)), delta)
     # exp() of a number near -700 is relative to 700 ulp.
-    delta = np.clip(delta * (1 + _ROUNDING * 8) + 1e-323, 0.0, 1.0)
+    delta = np.clip(delta * (1 + ROUNDING * 8) + 1e-323, 0.0, 1.0)
     return np.where(np.isinf(epsilon), 0.0, delta)[()]
 
 
-def _bisect(holds, low, high):
+def _bisect(holds: Callable[[float], bool], low: float, high: float) -> float:
     """Smallest float (to rounding) at which the monotone ``holds`` is true; high side."""
     while high - low > 1e-15 * high:
         middle = math.sqrt(low) * math.sqrt(high) if high > 4 * low > 0 else (low + high) / 2
@@ -74,8 +89,7 @@ def _bisect(holds, low, high):
 
 
 @plain_arguments
-@lru_cache(maxsize=1024)
-def gaussian_mu(*, epsilon, delta):
+def gaussian_mu(*, epsilon: float, delta: float) -> float:
     """Largest ``mu`` whose Gaussian is ``(epsilon, delta)``-private, rounded down.
 
     Parameters
@@ -97,15 +111,20 @@ def gaussian_mu(*, epsilon, delta):
     non_negative(epsilon=epsilon)
     positive(delta=delta)
     probability(delta=delta)
+    return _gaussian_mu(epsilon, delta)
+
+
+@lru_cache(maxsize=1024)
+def _gaussian_mu(epsilon: float, delta: float) -> float:
     if gaussian_delta(epsilon, 1e-310) > delta:
         raise ValueError(f"delta must be larger than {delta!r} to be met in floating point.")
     # On 1/mu the condition "private" is true from some point on; bisect toward more noise.
     noise = _bisect(lambda c: gaussian_delta(epsilon, 1 / c) <= delta, 1e-8, 1e308)
-    return 1 / noise * (1 - _ROUNDING)
+    return 1 / noise * (1 - ROUNDING)
 
 
 @plain_arguments
-def gaussian_epsilon(*, mu, delta):
+def gaussian_epsilon(*, mu: float, delta: float) -> float:
     """Smallest epsilon that a Gaussian with sensitivity ratio ``mu`` meets at ``delta``.
 
     Parameters
@@ -128,40 +147,3 @@ def gaussian_epsilon(*, mu, delta):
     while gaussian_delta(high, mu) > delta:
         high *= 2
     return _bisect(lambda e: gaussian_delta(e, mu) <= delta, 0.0, high)
-
-
-@plain_arguments
-def gaussian_scale(*, l2_sensitivity, guarantee):
-    """Standard deviation of Gaussian noise that meets ``guarantee`` exactly.
-
-    Parameters
-    ----------
-    l2_sensitivity : float
-        Largest change in l2 norm between neighbours.
-
-    guarantee : ApproxDP or GaussianDP
-        Guarantee to meet; an `ApproxDP` needs ``delta > 0``.
-
-    Returns
-    -------
-    float
-        Rounded up.
-
-    References
-    ----------
-    Balle and Wang, "Improving the Gaussian mechanism", ICML 2018, Theorem 8.
-    """
-    positive(l2_sensitivity=l2_sensitivity)
-    if hasattr(guarantee, "mu"):
-        mu = guarantee.mu
-        positive(mu=mu)
-    elif not hasattr(guarantee, "delta"):
-        raise ValueError(f"guarantee must be an ApproxDP or a GaussianDP; got {guarantee!r}.")
-    elif guarantee.delta > 0:
-        mu = gaussian_mu(epsilon=guarantee.epsilon, delta=guarantee.delta)
-    else:
-        raise ValueError(
-            "delta must be positive for Gaussian noise; got 0. "
-            "Pure differential privacy (delta=0) takes Laplace or K-norm noise."
-        )
-    return l2_sensitivity / mu * (1 + _ROUNDING)

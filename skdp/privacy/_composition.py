@@ -2,24 +2,29 @@
 
 import math
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
-from skdp._validation import probability
+from skdp._validation import probability, store
 from skdp.exceptions import NoConversionError
-from skdp.privacy._guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, _smallest
-from skdp.privacy._losses import loss_law
+from skdp.privacy._base import Guarantee, smallest_epsilon
+from skdp.privacy._guarantees import ZCDP, ApproxDP, GaussianDP
+from skdp.privacy._losses import LossLaw, loss_law
 from skdp.privacy._mutual_information import MutualInformationPrivacy
 
 __all__ = ["ComposedDP", "compose"]
 
+Parts = tuple[tuple[Guarantee, int], ...]
+
 _LARGEST = 500.0  # epsilon of one part whose exponential is far from an overflow
 
 
-def _transform_error(parts):
+def _transform_error(parts: Parts) -> float:
     """Error of the Fourier transform behind convolution, absolute in delta."""
     return 1e-12 + 1e-15 * sum(count for _, count in parts)
 
@@ -42,13 +47,13 @@ class ComposedDP(Guarantee):
     zCDP, and by adding the pure parts to the profile of a single other one.
     """
 
-    parts: tuple[tuple[Guarantee, int], ...]
+    parts: Parts
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "parts", tuple((g, int(k)) for g, k in self.parts))
+        store(self, parts=tuple((g, int(k)) for g, k in self.parts))
 
-    def _profile(self, epsilon):
+    def _profile(self, epsilon: np.ndarray) -> np.ndarray:
         delta = self._simple_profile(epsilon)
         error = _transform_error(self.parts)
         if np.max(delta, initial=0.0) > error:
@@ -57,7 +62,7 @@ class ComposedDP(Guarantee):
                 delta = np.minimum(delta, law.delta_at(epsilon) + error)
         return delta
 
-    def _simple_profile(self, epsilon):
+    def _simple_profile(self, epsilon: np.ndarray) -> np.ndarray:
         """Profile without loss distributions: the pure parts add, zCDP adds."""
         pure = float(sum(k * _decimal(g.epsilon_at(0.0)) for g, k in self.parts if _is_pure(g)))
         others = [(g, k) for g, k in self.parts if not _is_pure(g)]
@@ -70,7 +75,7 @@ class ComposedDP(Guarantee):
         except NoConversionError:
             return delta
 
-    def epsilon_at(self, delta):
+    def epsilon_at(self, delta: float) -> float:
         """See `Guarantee.epsilon_at`."""
         probability(delta=delta)
         if delta == 0.0:
@@ -81,25 +86,29 @@ class ComposedDP(Guarantee):
         exact = loss_epsilon(self, delta)
         if math.isfinite(exact) and self._simple_profile(np.array(exact)) > delta:
             return exact
-        return min(exact, _smallest(lambda epsilon: self._simple_profile(epsilon) <= delta))
 
-    def to_zcdp(self):
+        def holds(epsilon: float) -> bool:
+            return bool(self._simple_profile(np.array(epsilon)) <= delta)
+
+        return min(exact, smallest_epsilon(holds))
+
+    def to_zcdp(self) -> ZCDP:
         """Convert where each part converts: the rhos add up."""
         rho = sum(k * g.to_zcdp().rho for g, k in self.parts) * (1 + 1e-15 * len(self.parts))
         return ZCDP(rho, **self._context()) if math.isfinite(rho) else super().to_zcdp()
 
-    def to_replace_one(self):
+    def to_replace_one(self) -> Guarantee:
         """Convert where each part converts."""
         if self.adjacency == "replace-one":
             return self
         return compose(_counter((g.to_replace_one(), k) for g, k in self.parts))
 
-    def _claim(self):
+    def _claim(self) -> str:
         count = sum(k for _, k in self.parts)
         return f"A composition of {count} releases ({len(self.parts)} kinds)"
 
 
-def loss_delta(total, epsilon, *, beside=0.0):
+def loss_delta(total: Guarantee, epsilon: float, *, beside: float = 0.0) -> float:
     """Delta at ``epsilon`` by the loss distribution alone, and infinity where there is none.
 
     It is an upper bound of which `Guarantee.delta_at` takes the least, cheaper than the others.
@@ -117,7 +126,7 @@ def loss_delta(total, epsilon, *, beside=0.0):
     return law.delta_beside(beside, epsilon) + _transform_error(parts)
 
 
-def loss_epsilon(total, delta):
+def loss_epsilon(total: Guarantee, delta: float) -> float:
     """Epsilon at ``delta`` by the loss distribution alone, and infinity where there is none.
 
     Of a single release it may be less than the release says: what it says need not be convex.
@@ -129,19 +138,19 @@ def loss_epsilon(total, delta):
     return math.inf if law is None else float(law.epsilon_at(delta - error))
 
 
-def sum_bound(total, epsilon):
+def sum_bound(total: Guarantee, epsilon: float) -> float:
     """Delta at ``epsilon`` without loss distributions: by sums of epsilon and rho."""
     behind = _unwrapped(total)
     bound = behind._simple_profile if isinstance(behind, ComposedDP) else behind._profile
     return float(np.minimum(bound(np.array(epsilon)), 1.0))
 
 
-def _unwrapped(total):
+def _unwrapped(total: Guarantee) -> Guarantee:
     refined = total.refined if isinstance(total, ApproxDP) else None
     return total if refined is None else refined
 
 
-def compose(guarantees):
+def compose(guarantees: Iterable[Guarantee] | Mapping[Guarantee, int]) -> Guarantee:
     """Compose guarantees of releases from the same data, each possibly chosen after the others.
 
     Parameters
@@ -184,11 +193,16 @@ def compose(guarantees):
             )
     if counts.total() == 1:
         return first
-    context = {"adjacency": first.adjacency, "unit": first.unit, "mechanism": "composition"}
-    if all(isinstance(guarantee, MutualInformationPrivacy) for guarantee in counts):
-        local = compose(_counter((g.differential_privacy(), k) for g, k in counts.items()))
+    context: dict[str, Any] = {
+        "adjacency": first.adjacency,
+        "unit": first.unit,
+        "mechanism": "composition",
+    }
+    informed = [(g, k) for g, k in counts.items() if isinstance(g, MutualInformationPrivacy)]
+    if len(informed) == len(counts):
+        local = compose(_counter((g.differential_privacy(), k) for g, k in informed))
         if isinstance(local, GaussianDP | ApproxDP):
-            nats = math.fsum(k * g.mutual_information() for g, k in counts.items())
+            nats = math.fsum(k * g.mutual_information() for g, k in informed)
             return MutualInformationPrivacy(nats, local, **context)
     parts = _merged(counts)
     if len(parts) == 1 and isinstance(parts[0][0], GaussianDP):
@@ -202,20 +216,20 @@ def compose(guarantees):
     return composed
 
 
-def _counter(pairs):
+def _counter(pairs: Iterable[tuple[Guarantee, int]]) -> Counter[Guarantee]:
     counts: Counter[Guarantee] = Counter()
     for guarantee, count in pairs:
         counts[guarantee] += count
     return counts
 
 
-def _merged(guarantees):
+def _merged(guarantees: Counter[Guarantee]) -> Parts:
     """Count equal parts; all Gaussian parts become one, and all zCDP ones."""
     counts: Counter[Guarantee] = Counter()
     mus: list[float] = []
     rhos: list[float] = []
 
-    def add(guarantee, count):
+    def add(guarantee: Guarantee, count: int) -> None:
         if isinstance(guarantee, ComposedDP):
             for part, k in guarantee.parts:
                 add(part, count * k)
@@ -242,22 +256,22 @@ def _merged(guarantees):
     return tuple(sorted(parts, key=repr))
 
 
-def _bare(guarantee):
+def _bare(guarantee: Guarantee) -> Guarantee:
     """Without the texts, so that equal promises are counted together."""
     return replace(guarantee, mechanism="", source="", unit="record")
 
 
-def _is_pure(guarantee):
+def _is_pure(guarantee: Guarantee) -> bool:
     return isinstance(guarantee, ApproxDP) and guarantee.delta == 0.0
 
 
-def _decimal(value):
+def _decimal(value: float) -> Fraction:
     """The number as it is written: 0.1 is one tenth, so that ten of them make one."""
     return Fraction(repr(float(value)))
 
 
 @lru_cache(maxsize=16384)
-def _size(guarantee, delta=1e-9):
+def _size(guarantee: Guarantee, delta: float = 1e-9) -> float:
     """Epsilon at ``delta``, roughly; of a bare point the one that it claims."""
     if isinstance(guarantee, ApproxDP):
         return guarantee.epsilon
@@ -266,7 +280,7 @@ def _size(guarantee, delta=1e-9):
     return guarantee.epsilon_at(delta)
 
 
-def _basic(parts, epsilon):
+def _basic(parts: Sequence[tuple[Guarantee, int]], epsilon: np.ndarray) -> np.ndarray:
     """Add up the deltas of parts that share epsilon in proportion to their own."""
     weights = [max(_size(g), 1e-12) for g, _ in parts]
     total = math.fsum(w * k for w, (_, k) in zip(weights, parts, strict=True))
@@ -278,7 +292,7 @@ def _basic(parts, epsilon):
 
 
 @lru_cache(maxsize=16)
-def _loss_law(parts):
+def _loss_law(parts: Parts) -> LossLaw | None:
     """Law of the privacy loss of the composition, rounded up; None if it is out of reach."""
     total = math.fsum(_size(g) * math.sqrt(k) for g, k in parts)
     if not (total > 1e-9 and max(_size(g) for g, _ in parts) < _LARGEST):

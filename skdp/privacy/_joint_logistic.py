@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from skdp.privacy._guarantees import Guarantee
+from skdp.privacy._base import Guarantee
 
 __all__ = ["JointLogisticDP"]
 
@@ -44,7 +44,7 @@ class JointLogisticDP(Guarantee):
     mu: float
     cap: float = 1.0
 
-    def _profile(self, epsilon):
+    def _profile(self, epsilon: np.ndarray) -> np.ndarray:
         knots, height, rise, mass, odds = _pieces(self.ratio, self.mu, self.cap)
         e = np.asarray(epsilon, dtype=float)
         # The heights increase: from some knot on all pieces lie above epsilon, and the piece
@@ -70,7 +70,7 @@ class JointLogisticDP(Guarantee):
         # Sums over pieces are rounded relative to the mass, not to the difference.
         return (delta + lost) * (1 + 1e-9) + 1e-14 * above + 1e-15 * (e < height[-1]) + 5e-324
 
-    def _claim(self):
+    def _claim(self) -> str:
         return (
             "The privacy loss of logistic objective perturbation with curvature ratio "
             f"{self.ratio:.6g} and sensitivity ratio {self.mu:.6g}"
@@ -78,7 +78,7 @@ class JointLogisticDP(Guarantee):
 
 
 @lru_cache(maxsize=4096)
-def _pieces(ratio, mu, cap):
+def _pieces(ratio: float, mu: float, cap: float) -> tuple[np.ndarray, ...]:
     """Knots of straight lines above ``M``, heights, slopes, and from each knot on the mass and
     the mean of ``exp(height of the knot - M)``.
     """

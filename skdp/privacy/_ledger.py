@@ -1,52 +1,34 @@
 """A durable budget, charged before the data are touched."""
 
-import html
-import json
-import math
 import os
 import sqlite3
 import time
 import weakref
-from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from datetime import datetime
-from fractions import Fraction
+from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
+from sqlite3 import Connection
+from typing import Any, TypeVar
 
 from skdp._validation import positive, probability
-from skdp.exceptions import BudgetExceededError, NoConversionError, StaleStreamError
+from skdp.exceptions import BudgetExceededError, StaleStreamError
 from skdp.privacy import _ledger_file as file
-from skdp.privacy._composition import ComposedDP, compose, loss_delta, loss_epsilon, sum_bound
-from skdp.privacy._guarantees import ApproxDP, Guarantee
+from skdp.privacy import _ledger_view as view
+from skdp.privacy._base import Guarantee
+from skdp.privacy._budget import Budget, check_neighbours, covers, neighbours, parts_of
+from skdp.privacy._guarantees import ApproxDP
+from skdp.privacy._ledger_record import LedgerRecord, Version, records_of, version_text
+from skdp.privacy._transactions import BusyError, Place, place_of, transaction
 
 __all__ = ["BudgetLedger", "LedgerRecord"]
 
+R = TypeVar("R")
+
 _PATIENCE = 300.0  # seconds to wait for other processes
 _PAUSES = (0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.025, 0.05)  # between attempts
-_SHOWN = 20  # charges in a view
 _IN_MEMORY: "weakref.WeakValueDictionary[str, BudgetLedger]" = weakref.WeakValueDictionary()
-
-
-@dataclass(frozen=True)
-class LedgerRecord:
-    """One accepted charge of a `BudgetLedger`, with its time in UTC.
-
-    Of a stream, ``guarantee`` covers all its releases up to ``version``, and only the entry that
-    no later one replaced (``is_replaced``) counts. ``team`` is the label of the ledger that was
-    charged.
-    """
-
-    id: int
-    time: datetime
-    label: str
-    guarantee: Guarantee
-    pid: int
-    team: str = ""
-    stream: str | None = None
-    version: object = None
-    is_replaced: bool = False
 
 
 class BudgetLedger:
@@ -94,7 +76,15 @@ class BudgetLedger:
     0.3
     """
 
-    def __init__(self, path=None, epsilon=None, delta=0.0, *, label="", mode=0o600):
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        *,
+        label: str = "",
+        mode: int = 0o600,
+    ) -> None:
         if epsilon is not None:
             positive(epsilon=epsilon)
             probability(delta=delta)
@@ -102,18 +92,19 @@ class BudgetLedger:
             raise ValueError("epsilon must be given, unless the path of a ledger stands alone.")
         self.path = None if path is None else str(Path(path).resolve())
         self.label = file.clean(label)
-        self._key, self._pid, self._memory = None, os.getpid(), None
-        if path is None:
-            self._place = file.Place()
-            self._memory = sqlite3.connect(":memory:", check_same_thread=False)
-            self._memory.isolation_level = None
-            weakref.finalize(self, self._memory.close)
-            self._run(lambda db: file.fill(db, epsilon, delta))
-        else:
-            self._place = file.place_of(self.path)
+        self._key, self._pid = "", os.getpid()
+        self._memory: Connection | None = None
+        if self.path is not None:
+            self._place = place_of(self.path)
             if epsilon is not None:
                 file.create(self.path, epsilon, delta, mode)
             self._run(lambda db: file.check_file(db, path))
+        elif epsilon is not None:  # as was checked
+            self._place = Place()
+            self._memory = sqlite3.connect(":memory:", check_same_thread=False)
+            self._memory.isolation_level = None
+            weakref.finalize(self, self._memory.close)
+            self._run(partial(file.fill, epsilon=epsilon, delta=delta))
         self._key, self.epsilon, self.delta = self._run(file.budget)
         if epsilon is not None and (self.epsilon, self.delta) != (epsilon, delta):
             raise ValueError(
@@ -125,11 +116,11 @@ class BudgetLedger:
             _IN_MEMORY[self._key] = self
 
     @property
-    def identity(self):
+    def identity(self) -> str:
         """Random public text that all copies of one ledger share, and no two ledgers."""
         return self._key
 
-    def charge(self, guarantee, label=""):
+    def charge(self, guarantee: Guarantee, label: str = "") -> None:
         """Record ``guarantee``, or raise if the budget cannot bear it.
 
         Once this returns, the charge is on disk and the data may be read.
@@ -149,7 +140,15 @@ class BudgetLedger:
         """
         self._charge(guarantee, label)
 
-    def charge_stream(self, guarantee, *, stream, version, continues=None, label=""):
+    def charge_stream(
+        self,
+        guarantee: Guarantee,
+        *,
+        stream: str,
+        version: Version,
+        continues: Version | None = None,
+        label: str = "",
+    ) -> None:
         """Record that all releases of a stream satisfy ``guarantee``, in place of what it had.
 
         A stream has one entry that counts. Its releases compose for each record, and the record
@@ -191,7 +190,9 @@ class BudgetLedger:
             raise ValueError("version must say where the stream stands; got None.")
         self._charge(guarantee, label, stream, version, continues)
 
-    def check(self, guarantee, *, stream=None, continues=None):
+    def check(
+        self, guarantee: Guarantee, *, stream: str | None = None, continues: Version | None = None
+    ) -> None:
         """Raise what `charge`, or `charge_stream`, would raise now, and record nothing.
 
         Parameters
@@ -210,15 +211,22 @@ class BudgetLedger:
         if not self._accepts(book, guarantee, stream, continues):
             raise self._refusal(book, guarantee)
 
-    def _charge(self, guarantee, label, stream=None, version=None, continues=None):
+    def _charge(
+        self,
+        guarantee: Guarantee,
+        label: str,
+        stream: str | None = None,
+        version: Version | None = None,
+        continues: Version | None = None,
+    ) -> None:
         body, guarantee = _checked(guarantee, stream)
         row = {"label": file.clean(label), "body": body, "team": self.label}
         if stream is not None:
-            row |= {"stream": stream, "version": _text(version)}
+            row |= {"stream": stream, "version": version_text(version)}
         if self._memory is None:
             self._prepare(guarantee, stream)
 
-        def write(db):
+        def write(db: Connection) -> tuple[bool, file.Book]:
             book = self._read(db)
             is_accepted = self._accepts(book, guarantee, stream, continues)
             if stream is not None and file.has_version(db, stream, row["version"]):
@@ -236,40 +244,41 @@ class BudgetLedger:
             raise self._refusal(book, guarantee)
         self._place.book = book  # an older copy of the file would be noticed from here on
 
-    def _prepare(self, guarantee, stream):
+    def _prepare(self, guarantee: Guarantee, stream: str | None) -> None:
         """Compose before the file is locked: there it is known, if nobody charged meanwhile."""
         book = self._place.book or self._run(self._read)
-        if all(_neighbours(g) == _neighbours(guarantee) for g, _ in _parts(book, self.delta)[:1]):
+        if all(neighbours(g) == neighbours(guarantee) for g, _ in parts_of(book, self.delta)[:1]):
             self._bears_also(book, guarantee, stream)
 
-    def _accepts(self, book, guarantee, stream, continues):
+    def _accepts(
+        self, book: file.Book, guarantee: Guarantee, stream: str | None, continues: Version | None
+    ) -> bool:
         """Whether the budget bears the charge; raise if it must not be made in any budget."""
-        for other, _ in _parts(book, self.delta)[:1]:
-            _check_neighbours(other, guarantee)
+        for other, _ in parts_of(book, self.delta)[:1]:
+            check_neighbours(other, guarantee)
         if stream is not None:
             stored, body = dict(book.streams).get(stream, (None, None))
-            if stored != (None if continues is None else _text(continues)):
+            if stored != (None if continues is None else version_text(continues)):
                 raise StaleStreamError(
                     "Another copy of this stream has gone on, or began elsewhere: this ledger "
                     "does not have the version that the release continues. Nothing was charged."
                 )
-            if body is not None and not _covers(guarantee, file.parse(body)):
+            if body is not None and not covers(guarantee, file.parse(body)):
                 raise ValueError(
                     "The guarantee of a stream covers all its releases and does not get smaller; "
                     f"got {guarantee} Before: {file.parse(body)}"
                 )
         return self._bears_also(book, guarantee, stream)
 
-    def _bears_also(self, book, guarantee, stream=None):
-        def compare():
-            parts = _parts(book, self.delta, stream)
-            if self._exceeds_losses(parts, guarantee) and self._exceeds_sums(parts, guarantee):
-                return False
-            return self._bears([*parts, (guarantee, 1)])
+    def _bears_also(
+        self, book: file.Book, guarantee: Guarantee, stream: str | None = None
+    ) -> bool:
+        def compare() -> bool:
+            return self._budget.bears_also(parts_of(book, self.delta, stream), guarantee)
 
         return self._answer(book, (guarantee, stream), compare)
 
-    def _answer(self, book, question, find):
+    def _answer(self, book: file.Book, question: object, find: Callable[[], Any]) -> Any:
         """Find an answer once: it stays as long as nobody charges."""
         digest, known = self._place.answers
         if digest != book.digest:
@@ -279,135 +288,51 @@ class BudgetLedger:
             known[question] = find()
         return known[question]
 
-    def _refusal(self, book, guarantee):
+    def _refusal(self, book: file.Book, guarantee: Guarantee) -> BudgetExceededError:
         return BudgetExceededError(
             f"The budget cannot bear this charge: {guarantee} {self._balance(book)} "
             "Nothing was charged."
         )
 
-    def history(self):
+    def history(self) -> list[LedgerRecord]:
         """List all charges as `LedgerRecord`, oldest first."""
         return self._records()[1]
 
-    def _records(self, newest=None):
-        def look(db):
+    def _records(self, newest: int | None = None) -> tuple[file.Book, list[LedgerRecord]]:
+        def look(db: Connection) -> tuple[file.Book, list[tuple]]:
             # To list all is to compare all digests.
             return self._read(db, anew=newest is None), file.rows(db, newest)
 
         book, rows = self._run(look)
-        latest = dict(book.streams)
-        return book, [
-            LedgerRecord(
-                number,
-                datetime.fromisoformat(time),
-                label,
-                file.parse(body),
-                pid,
-                team,
-                stream,
-                None if version is None else _version(version),
-                is_replaced=stream in latest and version != latest[stream][0],
-            )
-            for number, time, label, body, pid, team, stream, version, _ in rows
-        ]
+        return book, records_of(rows, book)
 
-    def spent(self):
+    def spent(self) -> ApproxDP:
         """Compose all charges into an `ApproxDP` at the delta of the budget."""
         return self._spent_of(self._run(self._read))
 
-    def remaining(self):
+    def remaining(self) -> ApproxDP:
         """Return the largest pure `ApproxDP` that is sure to be accepted now."""
         return self._remaining_of(self._run(self._read))
 
-    def _spent_of(self, book):
-        return self._answer(book, "spent", lambda: self._spent(_parts(book, self.delta)))
+    def _spent_of(self, book: file.Book) -> ApproxDP:
+        return self._answer(book, "spent", lambda: self._budget.spent(parts_of(book, self.delta)))
 
-    def _remaining_of(self, book):
-        def find():
-            return self._remaining(_parts(book, self.delta), self._spent_of(book))
+    def _remaining_of(self, book: file.Book) -> ApproxDP:
+        def find() -> ApproxDP:
+            return self._budget.remaining(parts_of(book, self.delta), self._spent_of(book))
 
         return self._answer(book, "remaining", find)
 
-    def _current(self):
-        return _parts(self._run(self._read), self.delta)
+    @property
+    def _budget(self) -> Budget:
+        return Budget(self.epsilon, self.delta, self._place.totals)
 
-    def _read(self, db, anew=False):
+    def _read(self, db: Connection, anew: bool = False) -> file.Book:
         book = file.read(db, self._place.book, anew=anew)
         self._place.book = book
         return book
 
-    def _bears(self, parts):
-        # Points add up, exactly and as they are written: 3 times 1e-5 is 3e-5. Pure budgets need
-        # no more; else the profiles give a smaller total.
-        if all(isinstance(guarantee, ApproxDP) for guarantee, _ in parts):
-            epsilon = sum(n * _exact(guarantee.epsilon) for guarantee, n in parts)
-            delta = sum(n * _exact(guarantee.delta) for guarantee, n in parts)
-            fits = epsilon <= _exact(self.epsilon) and delta <= _exact(self.delta)
-            if fits or self.delta == 0.0:
-                return fits
-        total = self._total(parts)
-        if isinstance(total, ComposedDP) and loss_delta(total, self.epsilon) <= self.delta:
-            return True
-        return bool(total.delta_at(self.epsilon) <= self.delta)  # a NaN refuses
-
-    def _spent(self, parts):
-        if not parts:
-            return ApproxDP(0.0, self.delta)
-        total = self._total(parts)
-        epsilon = total.epsilon_at(self.delta)
-        if not isinstance(total, ComposedDP):
-            epsilon = min(epsilon, loss_epsilon(total, self.delta))
-        if self._bears(parts):
-            epsilon = min(epsilon, self.epsilon)  # the inverse is rounded up
-        return ApproxDP(epsilon, self.delta, adjacency=total.adjacency, unit=total.unit)
-
-    def _remaining(self, parts, spent):
-        left = float(max(0, _exact(self.epsilon) - _exact(spent.epsilon)))
-        # Composition rounds up and discretises, so the difference is tried, and lowered until
-        # the ledger would take it.
-        guarantees = [
-            ApproxDP(left * (1.0 - margin), adjacency=spent.adjacency, unit=spent.unit)
-            for margin in (0.0, 1e-15, 1e-12, 1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
-        ]
-        # If one is too much, so are those before it.
-        first = sum(self._exceeds_losses(parts, guarantee, 1.0) for guarantee in guarantees)
-        if first and self._exceeds_sums(parts, guarantees[first - 1]):
-            guarantees = guarantees[first:]
-        for guarantee in guarantees:
-            if self._bears([*parts, (guarantee, 1)]):
-                break
-        return guarantee
-
-    def _exceeds_losses(self, parts, guarantee, margin=1.01):
-        """Whether a pure guarantee misses the budget by more than another grid could change.
-
-        The loss distribution of what is charged tells it without a new one.
-        """
-        is_pure = isinstance(guarantee, ApproxDP) and guarantee.delta == 0.0
-        if self.delta == 0.0 or not parts or not is_pure or guarantee.epsilon == 0.0:
-            return False
-        total = self._total(parts)
-        if not loss_delta(total, self.epsilon) <= self.delta:
-            return False
-        return loss_delta(total, self.epsilon, beside=guarantee.epsilon) > margin * self.delta
-
-    def _exceeds_sums(self, parts, guarantee):
-        return not sum_bound(self._total([*parts, (guarantee, 1)]), self.epsilon) <= self.delta
-
-    def _total(self, parts):
-        key, totals = tuple(parts), self._place.totals
-        total = totals.get(key)
-        if total is None:
-            counts: Counter[Guarantee] = Counter()
-            for guarantee, n in parts:
-                counts[guarantee] += n
-            total = compose(counts)
-            if len(totals) >= 8:
-                totals.clear()
-            totals[key] = total
-        return total
-
-    def _balance(self, book):
+    def _balance(self, book: file.Book) -> str:
         at = f" at delta={self.delta!r}" if self.delta else ""
         return (
             f"Of epsilon={self.epsilon!r}{at}, {self._spent_of(book).epsilon:.6g} is spent "
@@ -415,20 +340,21 @@ class BudgetLedger:
             f"epsilon={self._remaining_of(book).epsilon!r} is left."
         )
 
-    def _run(self, work, mode="DEFERRED"):
+    def _run(self, work: Callable[[Connection], R], mode: str = "DEFERRED") -> R:
         """Return ``work(db)`` of one transaction, and wait where another process has the file."""
         deadline = time.monotonic() + _PATIENCE
-        for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
+        pauses = chain(_PAUSES, repeat(_PAUSES[-1]))
+        while True:
             try:
                 with self._transaction(mode) as db:
                     return work(db)
-            except file.BusyError:
+            except BusyError:
                 if time.monotonic() > deadline:
                     raise
-            time.sleep(pause)
+            time.sleep(next(pauses))
 
     @contextmanager
-    def _transaction(self, mode="DEFERRED"):
+    def _transaction(self, mode: str = "DEFERRED") -> Iterator[Connection]:
         if self.path is None and (self._memory is None or self._pid != os.getpid()):
             raise RuntimeError(
                 "A ledger in memory belongs to the process that made it, and this is another "
@@ -437,75 +363,55 @@ class BudgetLedger:
             )
         if self.path is not None:
             file.check_size(self.path)
-        with file.transaction(self._place, mode, self._memory) as db:
+        with transaction(self._place, mode, self._memory) as db:
             if self._key and file.budget(db) != (self._key, self.epsilon, self.delta):
                 raise ValueError(f"Another ledger has taken the place of {self.path}.")
             yield db
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple:
         return _restore, (self.path, self._key, self.epsilon, self.delta, self.label)
 
-    def __copy__(self):
+    def __copy__(self) -> "BudgetLedger":
         return self
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: object) -> "BudgetLedger":
         return self
 
-    def __sklearn_clone__(self):
+    def __sklearn_clone__(self) -> "BudgetLedger":
         return self
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         # Short and free of folders: estimators show it among their parameters.
         name = "" if self.path is None else f"{Path(self.path).name!r}, "
         label = f", label={self.label!r}" if self.label else ""
         return f"BudgetLedger({name}epsilon={self.epsilon!r}, delta={self.delta!r}{label})"
 
-    def _view(self):
-        """Title, rows of the latest charges and balance, as strings."""
-        book, records = self._records(_SHOWN)
-        team = ("team",) if any(r.team for r in records) else ()
-        rows = [("#", "UTC", *team, "label", "guarantee", "pid")]
-        if book.last > _SHOWN:
-            rows.append(("...", "", *("" for _ in team), f"{book.last - _SHOWN} earlier", "", ""))
-        for r in records:
-            time = f"{r.time:%Y-%m-%d %H:%M:%S}"
-            step = "" if r.stream is None else "(replaced) " if r.is_replaced else "(stream) "
-            cells = (str(r.id), time, *(r.team for _ in team), r.label, f"{step}{r.guarantee}")
-            rows.append((*map(file.clean, cells), str(r.pid)))
-        title = file.clean(f"Budget ledger {self.path or 'in memory'}")
-        return title, rows, file.clean(self._balance(book))
+    def _view(self, write: Callable[..., str]) -> str:
+        book, records = self._records(view.SHOWN)
+        title = f"Budget ledger {self.path or 'in memory'}"
+        return write(title, records, book.last - len(records), self._balance(book))
 
-    def __str__(self):
-        title, rows, balance = self._view()
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-        return "\n".join([title, *lines, balance])
+    def __str__(self) -> str:
+        return self._view(view.as_text)
 
-    def _repr_html_(self):
-        title, (head, *rows), balance = self._view()
-
-        def line(row, tag):
-            return "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row)
-
-        body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in rows)
-        return (
-            f"<table><caption>{html.escape(title)}</caption><thead><tr>{line(head, 'th')}</tr>"
-            f"</thead><tbody>{body}</tbody></table><p>{html.escape(balance)}</p>"
-        )
+    def _repr_html_(self) -> str:
+        return self._view(view.as_html)
 
 
-def _restore(path, key, epsilon, delta, label=""):
+def _restore(
+    path: str | None, key: str, epsilon: float, delta: float, label: str = ""
+) -> BudgetLedger:
     """Unpickle without opening anything: a model must predict where its ledger is out of reach."""
     if path is None and key in _IN_MEMORY:
         return _IN_MEMORY[key]
     ledger = BudgetLedger.__new__(BudgetLedger)
     ledger.path, ledger.epsilon, ledger.delta, ledger.label = path, epsilon, delta, label
     ledger._key, ledger._memory, ledger._pid = key, None, -1
-    ledger._place = file.Place() if path is None else file.place_of(path)
+    ledger._place = Place() if path is None else place_of(path)
     return ledger
 
 
-def _checked(guarantee, stream):
+def _checked(guarantee: Guarantee, stream: str | None) -> tuple[str, Guarantee]:
     """JSON of a guarantee, and what it restores: what is compared is what is stored."""
     if not isinstance(guarantee, Guarantee):
         raise TypeError(f"guarantee must be a Guarantee such as ApproxDP; got {guarantee!r}.")
@@ -513,76 +419,3 @@ def _checked(guarantee, stream):
         raise ValueError("stream must be None or the random name of a stream.")
     body = file.to_json(guarantee)
     return body, file.parse(body)
-
-
-def _text(version):
-    return json.dumps(version, allow_nan=False)
-
-
-def _version(text):
-    version = json.loads(text)
-    return tuple(version) if isinstance(version, list) else version
-
-
-def _exact(value):
-    """The number as it is written: 0.1 is one tenth."""
-    return Fraction(repr(float(value)))
-
-
-def _parts(book, delta, without=None):
-    """Distinct guarantees with their counts; of each stream but ``without`` the latest."""
-    bodies = Counter(dict(book.plain))
-    bodies.update(body for name, (_, body) in book.streams if name != without)
-    if delta == 0.0:
-        bodies.update(dict(book.increments))
-    parts = [(file.parse(body), n) for body, n in bodies.items()]
-    if delta > 0.0 and book.increments:
-        parts.append((_plain_sum(book.increments), 1))
-    return parts
-
-
-def _plain_sum(increments):
-    """One pure guarantee of all: of increases only the sum bounds what one record lost."""
-    guarantees = [(file.parse(body), n) for body, n in increments]
-    total = sum(n * _exact(guarantee.epsilon) for guarantee, n in guarantees)
-    epsilon = float(total)
-    epsilon = epsilon if _exact(epsilon) >= total else math.nextafter(epsilon, math.inf)
-    return replace(guarantees[0][0], epsilon=epsilon)
-
-
-def _neighbours(guarantee):
-    return guarantee.adjacency, guarantee.unit
-
-
-def _check_neighbours(counted, guarantee):
-    if _neighbours(counted) == _neighbours(guarantee):
-        return
-    advice = f"State it for {counted.adjacency} neighbours and one {counted.unit}."
-    if counted.unit == guarantee.unit and counted.adjacency == "replace-one":
-        try:
-            guarantee.to_replace_one()
-            advice = "Charge guarantee.to_replace_one() instead."
-        except NoConversionError:
-            pass
-    raise ValueError(
-        f"This ledger counts {counted.adjacency} neighbours that differ in one {counted.unit}; "
-        f"got {guarantee.adjacency} and {guarantee.unit}. {advice} Never keep two ledgers for "
-        "one data set: neither would count what the other was charged."
-    )
-
-
-def _covers(new, old):
-    """Whether the profile is nowhere lower, up to the rounding of compositions."""
-    rho, before = _rho(new), _rho(old)
-    if rho is not None and before is not None and rho < before * (1 - 1e-9):
-        return False
-    far = [old.epsilon_at(delta) for delta in (0.1, 1e-3, 1e-6, 1e-9)]
-    places = (0.0, 0.1, 1.0, 4.0, *(e * share for e in far if e < math.inf for share in (0.5, 1)))
-    return all(new.delta_at(e) >= old.delta_at(e) * 0.999 - 1e-9 for e in places)
-
-
-def _rho(guarantee):
-    try:
-        return guarantee.to_zcdp().rho
-    except NoConversionError:
-        return None

@@ -1,4 +1,4 @@
-"""The file of a `BudgetLedger`: who may use it when, what it holds, and whether it is whole."""
+"""The file of a `BudgetLedger`: what makes it, what it holds, and whether it is whole."""
 
 import contextlib
 import errno
@@ -6,21 +6,22 @@ import hashlib
 import json
 import os
 import re
-import sqlite3
 import tempfile
-import threading
 import time
 import unicodedata
 import uuid
-import weakref
 from collections import Counter
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
+from sqlite3 import Connection
+from typing import Any
 
-from skdp.privacy._guarantees import ApproxDP, Guarantee
+from skdp.privacy._base import Guarantee
+from skdp.privacy._guarantees import ApproxDP
+from skdp.privacy._transactions import Place, missing, transaction
 
 _APPLICATION, _FORMAT = 0x736B6470, 2  # "skdp" in the header of the file, and its version
 _SCHEMA = (
@@ -48,11 +49,6 @@ _ROWS = {
     1: "charge.id, time, label, body, pid, '', NULL, NULL, NULL",
     2: "charge.id, time, label, body, pid, team, stream, version, digest",
 }
-# To commit is to remove the rollback journal. EXTRA syncs the folder after that: with FULL, a
-# power cut may bring the journal back, and it undoes an acknowledged charge. (The other kind of
-# journal, a write-ahead log, needs shared memory, which network file systems do not have.)
-_DURABLE = ("PRAGMA synchronous = EXTRA", "PRAGMA fullfsync = ON")
-_COMMIT_PATIENCE = 0.2  # seconds in which readers have to finish; then the writer steps back
 _RESERVED, _BEING_MADE = b"0", 2.0  # where hard links are missing: content, and seconds for it
 
 # Releases of online kernel regression in files of format 1, which had one entry each: no stream
@@ -60,155 +56,10 @@ _RESERVED, _BEING_MADE = b"0", 2.0  # where hard links are missing: content, and
 INCREMENT = "increment"
 
 
-# Who may use the file when
-
-
-class _ForkGate:
-    """Lets a fork wait until no connection is open in this process.
-
-    A child that inherits an open connection believes in file locks that it does not hold. An
-    operation is over within milliseconds: nothing waits for another process inside it.
-    """
-
-    def __init__(self):
-        self._reset()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(
-                before=self._close, after_in_parent=self._open, after_in_child=self._in_child
-            )
-
-    def _reset(self):
-        self._changed = threading.Condition()
-        self._inside: Counter[int] = Counter()
-        self._is_closed = False
-
-    @contextmanager
-    def operation(self):
-        me = threading.get_ident()
-        with self._changed:
-            while self._is_closed and not self._inside[me]:
-                self._changed.wait()
-            self._inside[me] += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._inside[me] -= 1
-                self._inside += Counter()  # forget who left
-                self._changed.notify_all()
-
-    def _close(self):
-        self._changed.acquire()
-        self._is_closed = True
-        while set(+self._inside) - {threading.get_ident()}:
-            self._changed.wait()
-
-    def _open(self):
-        self._is_closed = False
-        self._changed.notify_all()
-        self._changed.release()
-
-    def _in_child(self):
-        self._reset()
-        for place in list(_PLACES):
-            place.lock = threading.RLock()
-
-
-class Place:
-    """Where a ledger is: its lock in this process, what was last read there and computed of it."""
-
-    def __init__(self, path=None):
-        self.path = path
-        self.lock = threading.RLock()
-        self.book: Book | None = None
-        self.answers: tuple[bytes, dict] = (b"", {})
-        self.totals: dict = {}
-        _PLACES.add(self)
-
-
-_PLACES: "weakref.WeakSet[Place]" = weakref.WeakSet()
-_BY_PATH: "weakref.WeakValueDictionary[str, Place]" = weakref.WeakValueDictionary()
-_GATE = _ForkGate()
-
-
-def place_of(path):
-    """The one `Place` of a path in this process."""
-    return _BY_PATH.setdefault(path, Place(path))
-
-
-class BusyError(OSError):
-    """Another process has the file just now."""
-
-
-@contextmanager
-def transaction(place, mode, memory=None):
-    """Yield a connection; commit what the block did, or undo it if the block raised."""
-    with _GATE.operation(), place.lock, _plain_errors(place.path):
-        db = _connect(place.path) if memory is None else memory
-        try:
-            for setting in _DURABLE:
-                db.execute(setting)
-            db.execute(f"BEGIN {mode}")
-            try:
-                yield db
-                _commit(db)
-            finally:
-                if db.in_transaction:
-                    db.rollback()
-        finally:
-            if memory is None:
-                db.close()
-
-
-def _connect(path):
-    # Only `create` makes a file: a ledger that vanished is an error and not a fresh budget. A
-    # connection lives for one operation, so that none crosses a fork, and it never waits.
-    uri = f"{Path(path).as_uri()}?mode=rw"
-    return sqlite3.connect(uri, uri=True, timeout=0.0, isolation_level=None)
-
-
-def _commit(db):
-    deadline = time.monotonic() + _COMMIT_PATIENCE
-    while True:
-        try:
-            db.execute("COMMIT")
-        except sqlite3.OperationalError as error:
-            if not _is_busy(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.002)
-        else:
-            return
-
-
-def _is_busy(error):
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-
-
-@contextmanager
-def _plain_errors(path):
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        if path is not None and not os.path.exists(path):
-            raise FileNotFoundError(_missing(path)) from error
-        kind = BusyError if _is_busy(error) else OSError
-        raise kind(f"The ledger {path} cannot be used: {error}.") from error
-    except sqlite3.DatabaseError as error:
-        raise ValueError(f"{path} is damaged or is not a ledger: {error}.") from error
-
-
-def _missing(path):
-    folder = Path(path).parent
-    if not folder.is_dir():
-        return f"There is no ledger {path}, nor the folder {folder}: make the folder first."
-    return f"There is no ledger {path}; BudgetLedger(path, epsilon, delta) makes one."
-
-
 # What makes it
 
 
-def fill(db, epsilon, delta):
+def fill(db: Connection, epsilon: float, delta: float) -> None:
     """Make an empty database a ledger without charges."""
     for statement in (*_SCHEMA, *_SECOND):
         db.execute(statement)
@@ -216,7 +67,7 @@ def fill(db, epsilon, delta):
     db.execute("INSERT INTO budget VALUES (?, ?, ?)", row)
 
 
-def create(path, epsilon, delta, mode):
+def create(path: str, epsilon: float, delta: float, mode: int) -> None:
     """Make the file unless there is one: whole under another name, then put in its place."""
     if os.path.lexists(path):
         return
@@ -225,7 +76,7 @@ def create(path, epsilon, delta, mode):
         handle, name = tempfile.mkstemp(prefix=".", suffix=".ledger", dir=folder)
     except OSError as error:
         if not folder.is_dir():
-            raise FileNotFoundError(_missing(path)) from error
+            raise FileNotFoundError(missing(path)) from error
         raise OSError(f"The ledger {path} cannot be made: {error.strerror}.") from error
     os.close(handle)
     try:
@@ -240,7 +91,7 @@ def create(path, epsilon, delta, mode):
             os.unlink(name)
 
 
-def _put(name, path):
+def _put(name: str, path: str) -> None:
     """Give the file its name, or raise FileExistsError."""
     try:
         os.link(name, path)
@@ -253,7 +104,7 @@ def _put(name, path):
         os.replace(name, path)
 
 
-def _sync(folder):
+def _sync(folder: Path) -> None:
     """Have the name on disk before a charge relies on it."""
     try:
         handle = os.open(folder, os.O_RDONLY)
@@ -271,7 +122,7 @@ def _sync(folder):
 # Whether it is whole
 
 
-def check_size(path):
+def check_size(path: str) -> None:
     """Refuse an empty file, which would otherwise pass for a database without tables."""
     deadline = time.monotonic() + _BEING_MADE
     while (size := _size_on_disk(path)) == len(_RESERVED) and time.monotonic() < deadline:
@@ -283,14 +134,14 @@ def check_size(path):
         )
 
 
-def _size_on_disk(path):
+def _size_on_disk(path: str) -> int:
     try:
         return os.stat(path).st_size
     except OSError:  # the connection says it better
         return -1
 
 
-def check_file(db, path):
+def check_file(db: Connection, path: object) -> None:
     """Refuse what is no ledger, of a newer version, or damaged."""
     application, version = (_pragma(db, name) for name in ("application_id", "user_version"))
     if application != _APPLICATION or version not in _ROWS:
@@ -299,11 +150,11 @@ def check_file(db, path):
         raise ValueError(f"{path} is damaged.")
 
 
-def _pragma(db, name):
+def _pragma(db: Connection, name: str) -> int:
     return db.execute(f"PRAGMA {name}").fetchone()[0]
 
 
-def budget(db):
+def budget(db: Connection) -> tuple[str, float, float]:
     """Identity, epsilon and delta."""
     return db.execute("SELECT ledger, epsilon, delta FROM budget").fetchone()
 
@@ -323,7 +174,7 @@ class Book:
     streams: tuple[tuple[str, tuple[str, str]], ...] = ()  # token: version, body
 
 
-def read(db, known=None, *, anew=False):
+def read(db: Connection, known: Book | None = None, *, anew: bool = False) -> Book:
     """Return the `Book` of the file; what ``known`` holds already is not read again.
 
     With ``anew`` it is, but what the file holds must go on from ``known`` all the same: it does
@@ -373,14 +224,23 @@ def read(db, known=None, *, anew=False):
     )
 
 
-def rows(db, newest=None):
+def rows(db: Connection, newest: int | None = None) -> list[tuple]:
     """All charges, or the ``newest`` ones, as they stand in the file, oldest first."""
     last = db.execute("SELECT COALESCE(MAX(id), 0) FROM charge").fetchone()[0]
     after = 0 if newest is None else max(0, last - newest)
     return list(_select(db, _pragma(db, "user_version"), after))
 
 
-def append(db, book, *, label, body, team, stream=None, version=None):
+def append(
+    db: Connection,
+    book: Book,
+    *,
+    label: str,
+    body: str,
+    team: str,
+    stream: str | None = None,
+    version: str | None = None,
+) -> tuple[int, bytes]:
     """Write one charge, and return its number and digest; the transaction is the caller's."""
     if _pragma(db, "user_version") == 1:
         _migrate(db, book.start)
@@ -396,29 +256,29 @@ def append(db, book, *, label, body, team, stream=None, version=None):
     return row[0], digest
 
 
-def _start(db):
+def _start(db: Connection) -> bytes:
     return hashlib.sha256(json.dumps(budget(db)).encode()).digest()
 
 
-def _digest(before, row):
+def _digest(before: bytes, row: Sequence[Any]) -> bytes:
     return hashlib.sha256(before + json.dumps(row[:8]).encode()).digest()
 
 
-def _still_holds(db, known):
+def _still_holds(db: Connection, known: Book) -> bool:
     if known.last == 0:
         return True
     row = db.execute("SELECT digest FROM charge WHERE id = ?", (known.last,)).fetchone()
     return row == (known.digest,)
 
 
-def _not_the_same(seen):
+def _not_the_same(seen: Book) -> str:
     return (
         f"The ledger is not what it was at charge {seen.last}: an older copy of the file, or an "
         "edited one, has taken its place. What was charged since is lost in it; put the file back."
     )
 
 
-def has_version(db, stream, version):
+def has_version(db: Connection, stream: str, version: str) -> bool:
     """Whether a stream has had a version, now or before."""
     if _pragma(db, "user_version") == 1:
         return False
@@ -426,7 +286,7 @@ def has_version(db, stream, version):
     return db.execute(query, (stream, version)).fetchone() is not None
 
 
-def _select(db, version, after):
+def _select(db: Connection, version: int, after: int) -> Iterable[tuple]:
     found = db.execute(
         f"SELECT {_ROWS[version]} FROM charge JOIN guarantee ON guarantee.id = charge.guarantee "
         "WHERE charge.id > ? ORDER BY charge.id",
@@ -437,7 +297,7 @@ def _select(db, version, after):
     return ((*r[:6], INCREMENT if _is_increment(r[3]) else None, *r[7:]) for r in found)
 
 
-def _migrate(db, digest):
+def _migrate(db: Connection, digest: bytes) -> None:
     """Turn a file of format 1 into one of format 2."""
     old = rows(db)
     for statement in _SECOND:
@@ -449,7 +309,7 @@ def _migrate(db, digest):
         )
 
 
-def _is_increment(body):
+def _is_increment(body: str) -> bool:
     """Whether a charge of format 1 is owed over another one, and promises nothing alone."""
     guarantee = parse(body)
     return (
@@ -459,13 +319,13 @@ def _is_increment(body):
     )
 
 
-def to_json(guarantee):
+def to_json(guarantee: Guarantee) -> str:
     """Canonical JSON, which has neither NaN nor infinity."""
     return json.dumps(guarantee.to_dict(), sort_keys=True, allow_nan=False, default=float)
 
 
 @lru_cache(maxsize=16384)
-def parse(body):
+def parse(body: str) -> Guarantee:
     """Guarantee from its JSON."""
     return Guarantee.from_dict(json.loads(body))
 
@@ -474,7 +334,7 @@ _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)?
 _JOINERS = "\u200c\u200d"  # some scripts need them
 
 
-def clean(text):
+def clean(text: object) -> str:
     """Text on one line that can neither steer a terminal nor turn the line around."""
     kept = []
     for character in _ESCAPES.sub("", str(text)):

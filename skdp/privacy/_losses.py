@@ -2,14 +2,18 @@
 
 import math
 from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from zlib import crc32
 
 import numpy as np
 from scipy.fft import irfft, rfft
 
+from skdp.privacy._base import Guarantee
 from skdp.privacy._guarantees import ApproxDP
+
+SizedParts = tuple[tuple[Guarantee, int, float], ...]  # guarantee, count, rough epsilon
 
 _TAIL = 1e-15  # mass of a composition that may lie beyond the grid
 _TILTS = np.geomspace(1e-2, 1e8, 51)
@@ -33,24 +37,24 @@ class PartLaw:
     interval: float
 
     @property
-    def at_zero(self):
+    def at_zero(self) -> float:
         return max(0.0, 1.0 - self.infinite - math.fsum(self.mass + self._mirrored()))
 
-    def _mirrored(self):
+    def _mirrored(self) -> np.ndarray:
         return self.mass * np.exp(-self.interval * self.index)
 
-    def all_points(self):
+    def all_points(self) -> tuple[np.ndarray, np.ndarray]:
         """Indices and masses of all finite losses."""
         index = np.concatenate([self.index, [0], -self.index])
         return index, np.concatenate([self.mass, [self.at_zero], self._mirrored()])
 
-    def log_moments(self):
+    def log_moments(self) -> np.ndarray:
         """Logarithm of the mean of ``exp(tilt loss)``; it may overflow to infinity."""
         index, mass = self.all_points()
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             return np.log(np.exp(np.multiply.outer(_TILTS, self.interval * index)) @ mass)
 
-    def log_transform(self, n):
+    def log_transform(self, n: int) -> np.ndarray:
         """Logarithm of the characteristic function at the frequencies of a grid of n losses.
 
         What is near 1 is computed as 1 plus a sum of small terms: it is raised to high powers.
@@ -72,7 +76,7 @@ class PartLaw:
 
 
 @lru_cache(maxsize=4096)
-def part_law(guarantee, interval, size):
+def part_law(guarantee: Guarantee, interval: float, size: float) -> PartLaw:
     """Law of the worst release under ``guarantee``, of losses up to about ``size``."""
     if isinstance(guarantee, ApproxDP):
         return _point_law(guarantee, interval)
@@ -88,12 +92,12 @@ def part_law(guarantee, interval, size):
     return PartLaw(index[1:][keep], mass[keep], float(delta[-1]), interval)
 
 
-def _odds_gap(low, high, interval):
+def _odds_gap(low: np.ndarray, high: np.ndarray, interval: float) -> np.ndarray:
     """``exp(high) - exp(low)`` of grid points."""
     return np.exp(interval * high) * -np.expm1(interval * (low - high))
 
 
-def _point_law(point, interval):
+def _point_law(point: ApproxDP, interval: float) -> PartLaw:
     """Two masses next to epsilon: the profile is a straight line below it, constant above."""
     bare = ApproxDP(point.epsilon, point.delta)
     high = max(1, math.ceil(point.epsilon / interval))
@@ -108,7 +112,7 @@ def _point_law(point, interval):
     return PartLaw(np.array(index), np.array(mass), point.delta, interval)
 
 
-def _convex_profile(upper, interval):
+def _convex_profile(upper: np.ndarray, interval: float) -> tuple[np.ndarray, np.ndarray]:
     """Corners of a convex profile on grid points of both signs, from a bound at 0 and above.
 
     A bound for both orders of the two data sets bounds negative epsilon as well:
@@ -124,7 +128,7 @@ def _convex_profile(upper, interval):
     return index[corners], delta[corners]
 
 
-def _convex_corners(x, y):
+def _convex_corners(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Positions of the corners of the greatest convex function below the points."""
     corners = np.arange(len(x))
     for _ in range(64):
@@ -158,7 +162,7 @@ class LossLaw:
     infinite: float
     interval: float
 
-    def delta_at(self, epsilon):
+    def delta_at(self, epsilon: np.ndarray) -> np.ndarray:
         """Profile at each of the non-negative ``epsilon``."""
         end = len(self.mass) - 1
         place = np.minimum(epsilon / self.interval, end).astype(int)
@@ -167,7 +171,7 @@ class LossLaw:
         # On a grid point it does not matter on which side of it a division is rounded to.
         return np.where(place < end, np.maximum(delta, 0.0), 0.0) + self.infinite
 
-    def epsilon_at(self, delta):
+    def epsilon_at(self, delta: float) -> float:
         """Smallest epsilon at which the profile is at most ``delta``."""
         if self.infinite > delta:
             return math.inf
@@ -179,14 +183,14 @@ class LossLaw:
         beyond = min(math.log(max(ratio, 1.0)), self.interval)
         return float(self.interval * place + beyond) * (1 + 1e-15)
 
-    def delta_beside(self, pure, epsilon):
+    def delta_beside(self, pure: float, epsilon: float) -> float:
         """Profile at ``epsilon`` if a release of at most ``pure`` is added."""
         law = _point_law(ApproxDP(pure), self.interval)
         index, mass = law.all_points()
         return float(mass @ self.delta_at(np.maximum(epsilon - self.interval * index, 0.0)))
 
 
-def loss_law(parts, interval):
+def loss_law(parts: SizedParts, interval: float) -> LossLaw | None:
     """Law of the summed loss of parts ``(guarantee, count, size)``; None if it does not fit.
 
     Losses beyond the grid come back at its other end. Those below it would count as high ones,
@@ -214,7 +218,7 @@ def loss_law(parts, interval):
     return LossLaw(np.append(mass, 0.0), np.append(odds, 0.0), infinite, interval)
 
 
-def _odds(masses, interval):
+def _odds(masses: np.ndarray, interval: float) -> np.ndarray:
     """Sum over what lies above each grid point of ``exp(the point - loss)``.
 
     Piece by piece, within which exponentials neither overflow nor vanish.
@@ -232,7 +236,7 @@ def _odds(masses, interval):
 
 
 @lru_cache(maxsize=4096)
-def _moments(guarantee, interval, size):
+def _moments(guarantee: Guarantee, interval: float, size: float) -> np.ndarray:
     return part_law(guarantee, interval, size).log_moments()
 
 
@@ -243,16 +247,16 @@ def _moments(guarantee, interval, size):
 class _Kept:
     """Arrays by key; those that were not used for longest are dropped."""
 
-    def __init__(self, n_bytes):
-        self._n_bytes, self._arrays = n_bytes, OrderedDict()
+    def __init__(self, n_bytes: int) -> None:
+        self._n_bytes = n_bytes
+        self._arrays: OrderedDict[Hashable, np.ndarray] = OrderedDict()
 
-    def get(self, key, make):
+    def get(self, key: Hashable, make: Callable[[], np.ndarray]) -> np.ndarray:
         # No lock, which a fork could leave locked for ever: each step is safe among threads.
-        value = self._arrays.pop(key, None)
-        is_new = value is None
-        value = make() if is_new else value
+        known = self._arrays.pop(key, None)
+        value = make() if known is None else known
         self._arrays[key] = value
-        if is_new:
+        if known is None:
             excess = sum(array.nbytes for array in list(self._arrays.values())) - self._n_bytes
             for old in list(self._arrays)[:-1]:
                 if excess <= 0:
@@ -265,26 +269,26 @@ class _Kept:
 _kept = _Kept(_MEMORY)
 
 
-def _sum_of_logs(parts, interval, n):
+def _sum_of_logs(parts: SizedParts, interval: float, n: int) -> np.ndarray:
     blocks: list[list] = [[] for _ in range(_N_BLOCKS)]
     for part in parts:
         blocks[_block(part[0])].append(part)
     total = np.zeros(n // 2 + 1, complex)
     for block in map(tuple, blocks):
         if block:
-            total += _kept.get((block, interval, n), lambda b=block: _block_sum(b, interval, n))
+            total += _kept.get((block, interval, n), partial(_block_sum, block, interval, n))
     return total
 
 
-def _block_sum(block, interval, n):
+def _block_sum(block: SizedParts, interval: float, n: int) -> np.ndarray:
     total = np.zeros(n // 2 + 1, complex)
     for guarantee, count, size in block:
         law = part_law(guarantee, interval, size)
         key = (guarantee, interval, n)
-        total += count * _kept.get(key, lambda law=law: law.log_transform(n))
+        total += count * _kept.get(key, partial(law.log_transform, n))
     return total
 
 
 @lru_cache(maxsize=4096)
-def _block(guarantee):
+def _block(guarantee: Guarantee) -> int:
     return crc32(repr(guarantee).encode()) % _N_BLOCKS

@@ -4,8 +4,11 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from skdp._validation import non_negative
-from skdp.privacy._guarantees import ApproxDP, GaussianDP, Guarantee
+import numpy as np
+
+from skdp._validation import non_negative, store
+from skdp.privacy._base import Guarantee
+from skdp.privacy._guarantees import ZCDP, ApproxDP, GaussianDP
 
 __all__ = ["MutualInformationPrivacy"]
 
@@ -59,10 +62,10 @@ class MutualInformationPrivacy(Guarantee):
     local: Guarantee
     contributions: int = 1
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         non_negative(nats=self.nats)
-        object.__setattr__(self, "nats", float(self.nats))
+        store(self, nats=float(self.nats))
         whole = isinstance(self.contributions, int) and not isinstance(self.contributions, bool)
         if not whole or self.contributions < 1:
             raise ValueError(f"contributions must be a positive int; got {self.contributions!r}.")
@@ -73,11 +76,11 @@ class MutualInformationPrivacy(Guarantee):
             raise ValueError("adjacency must be 'replace-one': contributions are replaced.")
 
     @property
-    def bits(self):
+    def bits(self) -> float:
         """The mutual information of all contributions in bits."""
         return self.mutual_information() / math.log(2.0)
 
-    def mutual_information(self):
+    def mutual_information(self) -> float:
         """Bound in nats on what all contributions of the unit tell about it.
 
         Returns
@@ -86,7 +89,7 @@ class MutualInformationPrivacy(Guarantee):
         """
         return self.contributions * self.nats
 
-    def differential_privacy(self):
+    def differential_privacy(self) -> GaussianDP | ApproxDP:
         """Worst-case promise for all contributions of the unit together.
 
         Returns
@@ -99,22 +102,22 @@ class MutualInformationPrivacy(Guarantee):
         total = k * Fraction(repr(local.epsilon_at(0.0)))
         return ApproxDP(float(total), **self._context())
 
-    def _profile(self, epsilon):
+    def _profile(self, epsilon: np.ndarray) -> np.ndarray:
         return self.differential_privacy()._profile(epsilon)
 
-    def epsilon_at(self, delta):
+    def epsilon_at(self, delta: float) -> float:
         """See `Guarantee.epsilon_at`."""
         return self.differential_privacy().epsilon_at(delta)
 
-    def to_zcdp(self):
+    def to_zcdp(self) -> ZCDP:
         """Convert the worst-case promise."""
         return self.differential_privacy().to_zcdp()
 
-    def to_gdp(self):
+    def to_gdp(self) -> GaussianDP:
         """Convert the worst-case promise, where it is Gaussian."""
         return self.differential_privacy().to_gdp()
 
-    def _claim(self):
+    def _claim(self) -> str:
         total = self.mutual_information()
         local = self.differential_privacy()._claim()
         each = f", {self.contributions} contributions" if self.contributions > 1 else ""

@@ -10,7 +10,7 @@ from pandas.testing import assert_frame_equal
 from support.downloads import no_network
 
 from skdp import datasets
-from skdp.datasets import _regression
+from skdp.datasets import _california_housing
 from skdp.preprocessing import make_public_preprocessor
 
 # The first rows of each file, in its format. The rows of two files are not in the order of time.
@@ -91,7 +91,7 @@ def tiny(tmp_path, monkeypatch):
         path.parent.mkdir()
         path.write_bytes(gzip.compress(text.encode()))
     monkeypatch.setenv("SKDP_DATA", str(tmp_path))
-    monkeypatch.setattr(_regression, "fetch_from_scikit_learn", no_network)
+    monkeypatch.setattr(_california_housing, "fetch_from_scikit_learn", no_network)
     return tmp_path
 
 
@@ -204,14 +204,14 @@ def test_scikit_learns_averages_give_the_original_columns_of_california(tiny, mo
         )
         return data, pd.Series([4.526, 3.585, 5.00001], name="MedHouseVal")
 
-    monkeypatch.setattr(_regression, "fetch_from_scikit_learn", fetch)
+    monkeypatch.setattr(_california_housing, "fetch_from_scikit_learn", fetch)
     monkeypatch.delenv("SKDP_DATA")
     assert_frame_equal(datasets.fetch_california_housing(data_home="home").frame, expected)
 
 
 @each_set
 def test_without_any_source_one_sentence_says_what_to_do(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(_regression, "fetch_from_scikit_learn", no_network)
+    monkeypatch.setattr(_california_housing, "fetch_from_scikit_learn", no_network)
     monkeypatch.delenv("SKDP_DATA", raising=False)
     with pytest.raises(OSError, match=r"SKDP_DATA \(not set\)") as refusal:
         FETCHERS[name]()

@@ -10,9 +10,9 @@ import pytest
 
 from skdp.datasets import (
     _adult,
+    _california_housing,
     _covertype,
     _diabetes130,
-    _regression,
     _text,
     fetch_adult,
     fetch_california_housing,
@@ -23,7 +23,7 @@ from skdp.datasets import (
 
 FETCHERS = {
     fetch_adult: (_adult, "fetch_openml"),
-    fetch_california_housing: (_regression, "fetch_from_scikit_learn"),
+    fetch_california_housing: (_california_housing, "fetch_from_scikit_learn"),
     fetch_covertype: (_covertype, "fetch_covtype"),
     fetch_diabetes130: (_diabetes130, "fetch_openml"),
     fetch_newsgroups20: (_text, "fetch_20newsgroups_vectorized"),

@@ -1,11 +1,17 @@
 """Laws of noise as values, and the one call through which releases pass."""
 
+from contextlib import contextmanager
+from contextvars import Context
+from threading import Thread
+
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
+from skdp._grid import GridNoise
 from skdp._random import noise_source
 from skdp.mechanisms import (
+    Lattice,
     NoiseLaw,
     gaussian_mechanism,
     k_norm_mechanism,
@@ -22,6 +28,16 @@ LAWS = [
     NoiseLaw.of("gaussian", GaussianDP(0.25)),
 ]
 each_law = pytest.mark.parametrize("law", LAWS, ids=lambda law: f"{law.kind}-{law.guarantee}")
+
+
+@contextmanager
+def listening(listener):
+    """Have ``listener`` hear of releases for a while."""
+    token = released_values.set(listener)
+    try:
+        yield
+    finally:
+        released_values.reset(token)
 
 
 @each_law
@@ -49,6 +65,13 @@ def test_several_releases_compose_to_the_guarantee_of_one(law):
         assert_allclose(each.scale, law.scale * 7)
     assert total.adjacency == law.guarantee.adjacency
     assert law.repeated(1) == law
+
+
+def test_what_stands_behind_a_target_is_the_guarantee_of_the_law():
+    pure, point = ApproxDP(1.0), ApproxDP(1.0, 1e-5)
+    assert NoiseLaw.meeting(pure, size=3).refining(pure) is None  # it says no more
+    law = NoiseLaw.meeting(point, size=100)
+    assert law.refining(point) == law.guarantee == point.gaussian_target()
 
 
 def test_the_scale_is_that_of_the_textbooks():
@@ -84,11 +107,8 @@ def test_what_no_noise_meets_is_refused(kind, guarantee, words):
 def test_every_mechanism_passes_through_the_recorded_call(mechanism, norm):
     value, guarantee = np.array([0.5, -2.0]), ApproxDP(1.0, 1e-5)
     seen = []
-    token = released_values.set(seen.append)
-    try:
+    with listening(seen.append):
         noisy = mechanism(value, guarantee=guarantee, **{norm: 0.25})
-    finally:
-        released_values.reset(token)
     (record,) = seen
     np.testing.assert_array_equal(record.asked, value)
     np.testing.assert_array_equal(record.released, noisy)
@@ -103,20 +123,88 @@ def test_recording_changes_nothing():
         return release([1.0, 2.0], law=LAWS[1], sensitivity=1.0, random_state=3)
 
     plain = released()
-    token = released_values.set(lambda record: None)
-    try:
-        np.testing.assert_array_equal(released(), plain)
-    finally:
-        released_values.reset(token)
+    with listening(lambda record: None):
+        assert_array_equal(released(), plain)
 
 
 def test_what_a_listener_returns_goes_on_in_place_of_what_was_released():
-    token = released_values.set(lambda record: np.zeros(2))
-    try:
+    with listening(lambda record: np.zeros(2)):
         replayed = release([1.0, 2.0], law=LAWS[1], sensitivity=1.0, random_state=3)
-    finally:
-        released_values.reset(token)
-    np.testing.assert_array_equal(replayed, 0.0)
+    assert_array_equal(replayed, 0.0)
+
+
+# Many releases on one lattice
+
+
+def lattice_and_value(law):
+    lattice = Lattice.for_sensitivity(0.25, size=3, order=law.order)
+    return lattice, np.array([5.0, -2.0, 0.0]) * lattice.step
+
+
+@each_law
+def test_noise_on_a_lattice_is_that_of_a_single_release(law):
+    lattice, value = lattice_and_value(law)
+    many = law.on(lattice, 3)
+    for seed in range(5):
+        alone = release(value, law=law, sensitivity=0.25, random_state=seed)
+        noise = many.draw(noise_source(seed), 1)[0]
+        assert_array_equal(many.release(value, noise), alone)
+    spread = many.draw(noise_source(0), 20_000).std() / lattice.sensitivity
+    assert_allclose(spread, law.level(3), rtol=0.05)  # for the rounded value, which moves more
+
+
+@each_law
+def test_each_of_many_releases_is_recorded(law):
+    lattice, value = lattice_and_value(law)
+    many, seen = law.on(lattice, 3), []
+    noises = many.draw(noise_source(0), 2)
+    before = noises.copy()
+    with listening(seen.append):
+        released = [many.release(value, noise) for noise in noises]
+    assert_array_equal(released, before + value)
+    for record, noisy in zip(seen, released, strict=True):
+        assert_array_equal(record.asked, value)
+        assert_array_equal(record.released, noisy)
+        assert (record.law, record.sensitivity) == (law, lattice.sensitivity)
+    with listening(lambda record: record.asked):  # a replay without noise
+        assert_array_equal(many.release(value, noises[0]), value)
+
+
+def test_on_a_device_the_law_is_made_where_somebody_listens():
+    made, seen = [], []
+
+    def law():
+        made.append(LAWS[0])
+        return LAWS[0]
+
+    noise = GridNoise("laplace", 2.0, 0.25, 2, 1.0, law)
+    noise.release(np.zeros(2), np.ones(2))
+    assert not made
+    with listening(seen.append):
+        noise.release(np.zeros(2), np.ones(2))
+    assert [record.law for record in seen] == made == [LAWS[0]]
+
+
+@pytest.mark.parametrize("elsewhere", ["another thread", "another context"])
+def test_releases_elsewhere_are_not_heard(elsewhere):
+    # Two audits side by side, or an audit beside a server, would mix up what they replay.
+    seen, done = [], []
+
+    def released():
+        noise = GridNoise("laplace", 2.0, 0.25, 2, 1.0, LAWS[0])
+        done.append(noise.release(np.zeros(2), np.ones(2)))
+        done.append(release(np.zeros(2), law=LAWS[1], sensitivity=1.0))
+
+    with listening(seen.append):
+        if elsewhere == "another thread":
+            thread = Thread(target=released)
+            thread.start()
+            thread.join()
+        else:
+            Context().run(released)
+        assert (len(done), seen) == (2, [])
+        released()
+    assert (len(done), len(seen)) == (4, 2)
 
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])

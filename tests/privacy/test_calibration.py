@@ -11,6 +11,7 @@ from skdp.privacy import (
     ZCDP,
     ApproxDP,
     GaussianDP,
+    JointLogisticDP,
     gaussian_delta,
     gaussian_epsilon,
     gaussian_mu,
@@ -221,6 +222,7 @@ def test_the_sensitivity_must_be_positive(sensitivity):
 def test_the_scale_needs_a_guarantee_that_gaussian_noise_can_meet():
     with pytest.raises(ValueError, match="delta must be positive for Gaussian noise; got 0"):
         gaussian_scale(l2_sensitivity=1.0, guarantee=ApproxDP(1.0))
-    for guarantee in (GaussianDP(0.0), ZCDP(1.0)):
-        with pytest.raises((ValueError, TypeError), match="must be"):
+    # The mu of the third is that of its noise alone.
+    for guarantee in (GaussianDP(0.0), ZCDP(1.0), JointLogisticDP(0.1, 0.5)):
+        with pytest.raises(ValueError, match="must be"):
             gaussian_scale(l2_sensitivity=1.0, guarantee=guarantee)

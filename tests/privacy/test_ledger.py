@@ -19,6 +19,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import GridSearchCV
 
+import skdp.privacy._budget as budget_module
 import skdp.privacy._ledger as ledger_module
 from skdp.exceptions import BudgetExceededError
 from skdp.privacy import (
@@ -253,16 +254,16 @@ def test_a_profile_that_is_no_number_refuses(monkeypatch):
         def delta_at(self, epsilon):
             return math.nan
 
-    monkeypatch.setattr(ledger_module, "compose", lambda guarantees: Broken())
+    monkeypatch.setattr(budget_module, "compose", lambda guarantees: Broken())
     ledger = BudgetLedger(None, 1.0, 1e-5)
-    assert not ledger._bears([(GaussianDP(0.1), 1)])
+    assert not ledger._budget.bears([(GaussianDP(0.1), 1)])
 
 
 def test_equal_guarantees_are_stored_and_composed_as_one_kind(make):
     ledger = make(1.0)
     for _ in range(5):
         ledger.charge(ApproxDP(np.float64(0.1)))
-    assert ledger._current() == [(ApproxDP(0.1), 5)]
+    assert budget_module.parts_of(ledger._run(ledger._read), ledger.delta) == [(ApproxDP(0.1), 5)]
 
 
 # The file and its budget
@@ -562,12 +563,12 @@ def test_a_charge_in_the_midst_of_a_charge_is_refused(monkeypatch):
     ledger = BudgetLedger(None, 1.0, 1e-5)
 
     def compose_and_charge(guarantees):
-        monkeypatch.setattr(ledger_module, "compose", compose)
+        monkeypatch.setattr(budget_module, "compose", compose)
         with pytest.raises(OSError, match="inside a transaction"):
             ledger.charge(GaussianDP(0.1), "inner")
         return compose(guarantees)
 
-    monkeypatch.setattr(ledger_module, "compose", compose_and_charge)
+    monkeypatch.setattr(budget_module, "compose", compose_and_charge)
     ledger.charge(GaussianDP(0.1), "outer")
     assert [record.label for record in ledger.history()] == ["outer"]
 

@@ -15,6 +15,7 @@ import pytest
 from sklearn.base import clone
 
 import skdp.privacy._ledger_file as file
+import skdp.privacy._transactions as transactions
 from skdp.exceptions import BudgetExceededError
 from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP
 
@@ -195,7 +196,9 @@ def test_a_copy_that_went_on_in_its_place_is_noticed(path, tmp_path):
 def test_charges_of_other_processes_are_read_on(path):
     ledger = BudgetLedger(path, 1.0)
     ledger.charge(ApproxDP(0.1))
-    file._BY_PATH.pop(ledger.path)  # so that the next one reads the file as another process would
+    transactions._BY_PATH.pop(
+        ledger.path
+    )  # so that the next one reads the file as another process would
     other = BudgetLedger(path)
     assert other._place is not ledger._place
     for one, two in [(ledger, other), (other, ledger)] * 3:

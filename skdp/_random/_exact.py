@@ -1,0 +1,202 @@
+"""What floats cannot settle, in multiple precision: digits on demand, quantiles, roots."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from decimal import (
+    MAX_EMAX,
+    MIN_EMIN,
+    ROUND_HALF_EVEN,
+    Context,
+    Decimal,
+    DivisionByZero,
+    InvalidOperation,
+    Overflow,
+    getcontext,
+    localcontext,
+)
+from functools import cache
+from math import prod
+from statistics import NormalDist
+
+import numpy as np
+
+__all__ = [
+    "Radius",
+    "Uniform",
+    "laplace_magnitude",
+    "normal_magnitude",
+    "precision",
+    "rounded",
+    "upper_quantile",
+]
+
+
+class Uniform:
+    """A uniform number in (0, 1) whose binary digits are drawn when they are asked for."""
+
+    def __init__(self, digits: int, draw: Callable[[], int]) -> None:
+        self.digits, self.length, self._draw = digits, 63, draw
+
+    def to(self, length: int) -> Decimal:
+        """Midpoint of the interval known once at least ``length`` digits are."""
+        while self.length < length:
+            self.append(self._draw())
+        return Decimal(2 * self.digits + 1) / (2 << self.length)
+
+    def append(self, word: int) -> None:
+        """Go on with the digits of ``word``."""
+        self.digits, self.length = (self.digits << 64) | word, self.length + 64
+
+    def is_inner(self) -> bool:
+        """Whether the known digits keep the number well away from 0 and from 1."""
+        margin = self.length - self.length // 4
+        complement = (1 << self.length) - 1 - self.digits
+        return min(self.digits, complement).bit_length() > margin
+
+
+def precision(bits: int) -> AbstractContextManager[Context]:
+    """Decimal context of our own, whatever the caller has set."""
+    return localcontext(
+        Context(
+            prec=bits * 302 // 1000 + 3,
+            rounding=ROUND_HALF_EVEN,
+            Emin=MIN_EMIN,
+            Emax=MAX_EMAX,
+            capitals=1,
+            clamp=0,
+            flags=[],
+            traps=[InvalidOperation, DivisionByZero, Overflow],
+        )
+    )
+
+
+class Radius:
+    """``scale * sqrt(2 G)`` of one K-norm vector, to as many digits as are asked for."""
+
+    def __init__(
+        self,
+        uniforms: list[Uniform],
+        more_words: Callable[[int], np.ndarray],
+        size: int,
+        scale: float,
+    ) -> None:
+        self._uniforms, self._more_words = uniforms, more_words
+        self._size, self._scale = size, scale
+        self._length, self._value, self._inner = 0, Decimal(0), False
+
+    def at(self, length: int) -> Decimal:
+        """Compute it from ``length`` digits of each uniform number, or more."""
+        if length > self._length:
+            self._extend(length)
+            gamma = -self._product((self._size + 1) // 2).ln()
+            if self._size % 2 == 0:
+                gamma += upper_quantile(self._uniforms[-1].to(length) / 2) ** 2 / 2
+            self._length, self._value = length, Decimal(self._scale) * (2 * gamma).sqrt()
+            self._inner = all(uniform.is_inner() for uniform in self._uniforms)
+        return self._value
+
+    def is_inner(self) -> bool:
+        """Whether all its uniform numbers are known to be away from 0 and from 1."""
+        return self._inner
+
+    def _extend(self, length: int) -> None:
+        """Draw the digits of all numbers at once, in the order of one after the other."""
+        n_words = -(-(length - self._uniforms[0].length) // 64)
+        if n_words > 0:
+            words = self._more_words(n_words * len(self._uniforms)).reshape(-1, n_words)
+            for uniform, more in zip(self._uniforms, words.tolist(), strict=True):
+                for word in more:
+                    uniform.append(word)
+
+    def _product(self, n_terms: int) -> Decimal:
+        """Multiply the first numbers, in groups of exact integers."""
+        total = Decimal(1)
+        for start in range(0, n_terms, 16):
+            group = self._uniforms[start : min(start + 16, n_terms)]
+            whole = prod(2 * uniform.digits + 1 for uniform in group)
+            total *= Decimal(whole) / (1 << sum(uniform.length + 1 for uniform in group))
+        return total
+
+    def to_float(self) -> float:
+        """Round it to the nearest float."""
+        length = 192
+        while True:
+            with precision(length + 64):
+                value = self.at(length)
+            if self._inner:
+                return float(value)
+            length *= 2
+
+
+def normal_magnitude(u: Decimal, scale: Decimal) -> Decimal:
+    """Absolute value of Gaussian noise from a uniform number."""
+    return scale * upper_quantile(u / 2)
+
+
+def laplace_magnitude(u: Decimal, scale: Decimal) -> Decimal:
+    """Absolute value of Laplace noise from a uniform number."""
+    return -scale * u.ln()
+
+
+def rounded(magnitude: Callable[[int], Decimal], uniforms: Sequence[Uniform | Radius]) -> int:
+    """Round ``magnitude(length)``, with as many digits of its uniforms as that takes."""
+    length = 192
+    while True:
+        with precision(length + 64):
+            value = magnitude(length)
+            # Inner uniforms are known to 2**(-3/4 length) relative, and so are their complements;
+            # logarithms, quantiles, sums and roots of them lose a few digits more.
+            error = (abs(value) + 1) / (1 << (length // 2))
+            nearest = value.to_integral_value()
+            is_clear = Decimal("0.5") - abs(value - nearest) > error
+            if is_clear and all(uniform.is_inner() for uniform in uniforms):
+                return int(nearest)
+        length *= 2
+
+
+def upper_quantile(probability: Decimal) -> Decimal:
+    """Where a standard normal is exceeded with a probability in (0, 1/2].
+
+    Newton's method on the logarithm is safe in the tail and quadratic: a step shorter than half
+    the digits leaves an error of all of them.
+    """
+    last = getcontext().prec
+    root = Decimal(-NormalDist().inv_cdf(float(probability)) if probability > 1e-300 else 38)
+    digits = 28
+    for _ in range(64):
+        with localcontext(prec=digits + 5):
+            tail, density = _normal_tail(root)
+            step = (tail / probability).ln() * tail / density
+            root += step
+            is_near = abs(step).scaleb(digits // 2) < 1
+        if is_near and digits == last:
+            return root
+        if is_near:
+            digits = min(2 * digits - 8, last)
+    raise ArithmeticError("The normal quantile did not converge.")
+
+
+def _normal_tail(x: Decimal) -> tuple[Decimal, Decimal]:
+    """P(Z > x) and the density at ``x``, to the digits of the context."""
+    with localcontext() as context:
+        context.prec += 10 + int(x * x / 4)  # the tail is a difference of larger numbers
+        square = x * x
+        density = (-square / 2).exp() / (2 * _pi(context.prec)).sqrt()
+        total, term, odd = Decimal(0), x, 1
+        while total != (total := total + term):  # x + x^3 / 3 + x^5 / (3 * 5) + ...
+            odd += 2
+            term *= square / odd
+        tail = Decimal("0.5") - density * total
+    return +tail, +density
+
+
+@cache
+def _pi(digits: int) -> Decimal:
+    """Evaluate pi by the arithmetic-geometric mean (Gauss; Brent and Salamin)."""
+    with localcontext(prec=digits + 10):
+        a, b, quarter, power = Decimal(1), 1 / Decimal(2).sqrt(), Decimal("0.25"), 1
+        while abs(a - b).scaleb(digits + 5) > 1:
+            mean = (a + b) / 2
+            quarter -= power * (a - mean) ** 2
+            a, b, power = mean, (a * b).sqrt(), 2 * power
+        return (a + b) ** 2 / (4 * quarter)

@@ -1,0 +1,311 @@
+"""Integer noise: in floating point where that is certain, and exactly where it is not."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from functools import cache
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from skdp._random._exact import (
+    Radius,
+    Uniform,
+    laplace_magnitude,
+    normal_magnitude,
+    rounded,
+    upper_quantile,
+)
+from skdp._random._words import SeededWords, seed_sequence, system_words
+
+__all__ = ["NoiseSource", "noise_source"]
+
+# The float path errs by less than this in units of the scale. It is used only while at least
+# 45 significant bits of the uniform u are known, hence for u > 2**-18 and quantiles below 13:
+# - u is off by half a unit in the 63rd place and by one rounding, relative 2**-46 + 2**-53,
+#   which moves log(u) by as much and the normal quantile by less (its Mills ratio is < 1.26);
+# - log and ndtri are stated accurate to 2**-52 and 2**-50 relative; eight times that is < 2**-45.
+# test_random.py compares these functions with multiple-precision arithmetic.
+_FLOAT_ERROR = 2.0**-44
+_FEW_BITS = 2.0**45
+_BLOCK = 1 << 13
+_LARGEST = 2.0**52
+
+
+class NoiseSource:
+    """Exact integer noise from a source of random 64-bit words.
+
+    Parameters
+    ----------
+    words : callable
+        ``words(n)`` returns ``n`` independent uniform unsigned 64-bit integers.
+
+    more_words : callable, default=None
+        The same for the digits that are rarely needed. With a source of their own, draws of
+        several sizes give the same sequence of noise as one. None takes ``words``.
+    """
+
+    def __init__(
+        self,
+        words: Callable[[int], np.ndarray],
+        more_words: Callable[[int], np.ndarray] | None = None,
+    ):
+        self._words = words
+        self._more_words = words if more_words is None else more_words
+
+    def normal(self, size: int, scale: float) -> np.ndarray:
+        """Draw ``rint(scale * Z)`` with ``Z`` standard normal.
+
+        Parameters
+        ----------
+        size : int
+            Number of draws.
+
+        scale : float
+            Standard deviation in lattice steps.
+
+        Returns
+        -------
+        ndarray of shape (size,), dtype int64
+        """
+        return self._independent(size, scale, _minus_normal, normal_magnitude)
+
+    def laplace(self, size: int, scale: float) -> np.ndarray:
+        """Draw ``rint(scale * Y)`` with ``Y`` of density ``exp(-|y|) / 2``; as for `normal`."""
+        return self._independent(size, scale, _minus_laplace, laplace_magnitude)
+
+    def k_norm(self, size: int, scale: float) -> np.ndarray:
+        """Draw ``rint(scale * Y)``, ``Y`` a vector of density proportional to ``exp(-||y||_2)``.
+
+        Parameters
+        ----------
+        size : int
+            Dimension.
+
+        scale : float
+            Scale of the norm in lattice steps.
+
+        Returns
+        -------
+        ndarray of shape (size,), dtype int64
+        """
+        return self.k_norms(1, size, scale)[0]
+
+    def k_norms(self, n: int, size: int, scale: float) -> np.ndarray:
+        """Draw ``n`` independent vectors of `k_norm` at once, the same as one after the other.
+
+        The norm of ``Y`` has the Gamma distribution with shape ``size`` and its direction is
+        uniform. The same law is a normal vector with one random scale, ``sqrt(2 G)`` with
+        ``G`` of the Gamma distribution with shape ``(size + 1) / 2``: integrating ``G`` out
+        leaves the Bessel function K of order 1/2, which is an exponential. That form needs no
+        division by the norm of a rounded vector.
+
+        Parameters
+        ----------
+        n : int
+            Number of vectors.
+
+        size : int
+            Dimension.
+
+        scale : float
+            Scale of the norm in lattice steps.
+
+        Returns
+        -------
+        ndarray of shape (n, size), dtype int64
+
+        Examples
+        --------
+        >>> from skdp._random import noise_source
+        >>> noise_source().k_norms(4, 10, 1000.0).shape
+        (4, 10)
+        """
+        _check_span(scale)
+        noise = np.empty((n, size), dtype=np.int64)
+        n_shared = size // 2 + 1  # words that all coordinates of a vector share, for its radius
+        height = max(1, _BLOCK // (n_shared + size))
+        for start in range(0, n, height):
+            out = noise[start : start + height]
+            words = self._words(len(out) * (n_shared + size)).reshape(len(out), -1)
+            self._fill(out, words[:, :n_shared], words[:, n_shared:].view(np.int64), scale)
+        return noise
+
+    def _fill(self, out: np.ndarray, shared: np.ndarray, words: np.ndarray, scale: float) -> None:
+        """Write one vector a row, its radius from ``shared`` and its direction from ``words``."""
+        size = out.shape[1]
+        exact: dict[int, Radius] = {}
+
+        def radius(row: int) -> Radius:  # rarely needed, and slow to make
+            if row not in exact:
+                uniforms = [self._uniform(int(word) >> 1) for word in shared[row]]
+                exact[row] = Radius(uniforms, self._more_words, size, scale)
+            return exact[row]
+
+        def settle(row: int, uniform: Uniform) -> int:
+            return rounded(
+                lambda length: radius(row).at(length) * upper_quantile(uniform.to(length) / 2),
+                [uniform, radius(row)],
+            )
+
+        radii, errors, certain = _float_radii(shared, size)
+        radii *= scale
+        errors *= scale
+        certain &= errors < 1e-4
+        begin = 0
+        for row in () if certain.all() else np.flatnonzero(~certain).tolist():
+            # Row by row, so that further digits come in the same order however n is cut.
+            self._round(out, words, begin, row, radii, errors, _minus_normal, settle)
+            radii[row] = radius(row).to_float()
+            errors[row] = _FLOAT_ERROR * radii[row]
+            self._round(out, words, row, row + 1, radii, errors, _minus_normal, settle)
+            begin = row + 1
+        self._round(out, words, begin, len(out), radii, errors, _minus_normal, settle)
+
+    def _independent(
+        self,
+        size: int,
+        scale: float,
+        law: Callable[[np.ndarray], np.ndarray],
+        magnitude: Callable[[Decimal, Decimal], Decimal],
+    ) -> np.ndarray:
+        _check_span(scale)
+        noise = np.empty((1, size), dtype=np.int64)
+
+        def settle(_: int, uniform: Uniform) -> int:
+            return rounded(lambda length: magnitude(uniform.to(length), Decimal(scale)), [uniform])
+
+        scales = np.array([scale], dtype=np.float64)
+        errors = _FLOAT_ERROR * scales
+        for start in range(0, size, _BLOCK):
+            out = noise[:, start : start + _BLOCK]
+            words = self._words(out.size).view(np.int64)[None]
+            self._round(out, words, 0, 1, scales, errors, law, settle)
+        return noise[0]
+
+    def _uniform(self, digits: int) -> Uniform:
+        return Uniform(digits, lambda: int(self._more_words(1)[0]))
+
+    def _round(
+        self,
+        out: np.ndarray,
+        words: np.ndarray,
+        begin: int,
+        end: int,
+        scales: np.ndarray,
+        errors: np.ndarray,
+        law: Callable[[np.ndarray], np.ndarray],
+        settle: Callable[[int, Uniform], int],
+    ) -> None:
+        """Round ``scales * law(u)`` with random signs, exactly where float cannot tell.
+
+        All arrays have a row for each scale, of which those from ``begin`` to ``end`` are done.
+        """
+        if begin == end:
+            return
+        scales = scales[begin:end, None]
+        _check_span(scales.max())
+        doubts = 0.5 - errors[begin:end, None]
+        least_doubt = doubts.min()
+        for start in range(0, out.shape[1], _BLOCK):
+            place = (slice(begin, end), slice(start, start + _BLOCK))
+            signed = words[place] + 0.5  # the sign bit is the sign, 63 digits follow
+            digits = np.abs(signed)
+            few_bits = digits < _FEW_BITS if digits.min() < _FEW_BITS else None
+            value = law(digits)
+            value *= scales
+            nearest = np.rint(value)
+            value -= nearest
+            np.abs(value, out=value)
+            np.copysign(nearest, signed, out=nearest)
+            out[place] = nearest
+            if few_bits is None and value.max() < least_doubt:
+                continue
+            undecided = value >= doubts
+            if few_bits is not None:
+                undecided |= few_bits
+            for i, j in (np.argwhere(undecided) + (begin, start)).tolist():
+                word = int(words[i, j])
+                magnitude = settle(i, self._uniform(word if word >= 0 else ~word))
+                out[i, j] = magnitude if word >= 0 else -magnitude
+
+
+def _check_span(scale: float) -> None:
+    if not scale < _LARGEST:
+        raise ValueError(
+            f"The noise spans {scale:.3g} lattice steps, more than an integer holds; "
+            "ask for less noise or a coarser lattice."
+        )
+
+
+# In float. The argument holds the 63 leading digits of u as the midpoint of what is known.
+
+
+def _minus_normal(digits: np.ndarray) -> np.ndarray:
+    digits *= 2.0**-64  # |Z| has the quantile function -ndtri(u / 2), for u in (0, 1)
+    return _ndtri()(digits, out=digits)
+
+
+def _minus_laplace(digits: np.ndarray) -> np.ndarray:
+    digits *= 2.0**-63
+    return np.log(digits, out=digits)
+
+
+@cache
+def _ndtri() -> Callable[..., np.ndarray]:
+    """Return scipy's normal quantile function, or else that of the standard library."""
+    try:
+        from scipy.special import ndtri
+    except ImportError:
+        inverse = NormalDist().inv_cdf
+
+        def ndtri(probabilities: np.ndarray, out: np.ndarray) -> np.ndarray:
+            out.flat[:] = [inverse(p) for p in probabilities.ravel().tolist()]
+            return out
+
+    return ndtri
+
+
+def _float_radii(shared: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return ``sqrt(2 G)`` of each row, error bounds of ``sqrt(2 G) |Z|`` and where they hold.
+
+    The terms of ``G`` err by ``_FLOAT_ERROR / 2`` each, the half square of a normal quantile by
+    that times the quantile, and all quantiles are below 5 where more than few bits are known.
+    Hence ``G`` errs by less than ``(n_terms + 5) * _FLOAT_ERROR / 2`` and a relative 2**-48 from
+    summation; divided by the radius these are the errors of the radius, if they are small
+    beside ``G``. Another ``_FLOAT_ERROR / 2`` times the radius comes from ``Z``.
+    """
+    n_exponentials = (size + 1) // 2
+    digits = (shared >> np.uint64(1)).astype(np.float64)
+    digits += 0.5
+    certain = digits.min(axis=1) > _FEW_BITS
+    gamma = -_minus_laplace(digits[:, :n_exponentials].copy()).sum(axis=1)
+    if size % 2 == 0:
+        gamma += _minus_normal(digits[:, -1].copy()) ** 2 / 2
+    least = (n_exponentials + 5) * 2.0**-20
+    certain &= gamma > least
+    radii = np.sqrt(2 * np.maximum(gamma, least))
+    errors = _FLOAT_ERROR * (radii + 3 * (n_exponentials + 5) / radii)
+    return radii, errors, certain
+
+
+def noise_source(random_state: Any = None) -> NoiseSource:
+    """Source of noise: the operating system, or a reproducible stream for tests.
+
+    Parameters
+    ----------
+    random_state : None, int, RandomState, Generator or NoiseSource, default=None
+        None draws from the operating system. Anything else makes the noise computable by
+        whoever knows it: no privacy, only for tests and figures.
+
+    Returns
+    -------
+    NoiseSource
+    """
+    if isinstance(random_state, NoiseSource):
+        return random_state
+    if random_state is None:
+        return NoiseSource(system_words)
+    seed = seed_sequence(random_state)
+    more = seed.spawn(1)[0]
+    return NoiseSource(SeededWords(np.random.PCG64(seed)), SeededWords(np.random.PCG64(more)))

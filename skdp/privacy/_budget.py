@@ -1,0 +1,186 @@
+"""What a budget bears: the arithmetic of a `BudgetLedger`, on guarantees with their counts."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from skdp.exceptions import NoConversionError
+from skdp.privacy import _ledger_file as file
+from skdp.privacy._base import Guarantee
+from skdp.privacy._composition import ComposedDP, compose, loss_delta, loss_epsilon, sum_bound
+from skdp.privacy._guarantees import ApproxDP
+
+__all__ = ["Budget", "check_neighbours", "covers", "neighbours", "parts_of"]
+
+Parts = list[tuple[Guarantee, int]]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What all releases from one data set may cost together.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+
+    totals : dict
+        Compositions that were computed before.
+    """
+
+    epsilon: float
+    delta: float
+    totals: dict[tuple, Guarantee] = field(default_factory=dict, repr=False, compare=False)
+
+    def bears(self, parts: Parts) -> bool:
+        """Whether releases under all guarantees together stay within the budget."""
+        # Points add up, exactly and as they are written: 3 times 1e-5 is 3e-5. Pure budgets need
+        # no more; else the profiles give a smaller total.
+        points = [(g, n) for g, n in parts if isinstance(g, ApproxDP)]
+        if len(points) == len(parts):
+            epsilon = _sum((guarantee.epsilon, n) for guarantee, n in points)
+            delta = _sum((guarantee.delta, n) for guarantee, n in points)
+            fits = epsilon <= _exact(self.epsilon) and delta <= _exact(self.delta)
+            if fits or self.delta == 0.0:
+                return fits
+        total = self._total(parts)
+        if isinstance(total, ComposedDP) and loss_delta(total, self.epsilon) <= self.delta:
+            return True
+        return bool(total.delta_at(self.epsilon) <= self.delta)  # a NaN refuses
+
+    def bears_also(self, parts: Parts, guarantee: Guarantee) -> bool:
+        """Whether one more release fits; cheaper bounds may show that it does not."""
+        if self._exceeds_losses(parts, guarantee) and self._exceeds_sums(parts, guarantee):
+            return False
+        return self.bears([*parts, (guarantee, 1)])
+
+    def spent(self, parts: Parts) -> ApproxDP:
+        """Compose all into a point at the delta of the budget."""
+        if not parts:
+            return ApproxDP(0.0, self.delta)
+        total = self._total(parts)
+        epsilon = total.epsilon_at(self.delta)
+        if not isinstance(total, ComposedDP):
+            epsilon = min(epsilon, loss_epsilon(total, self.delta))
+        if self.bears(parts):
+            epsilon = min(epsilon, self.epsilon)  # the inverse is rounded up
+        return ApproxDP(epsilon, self.delta, adjacency=total.adjacency, unit=total.unit)
+
+    def remaining(self, parts: Parts, spent: ApproxDP) -> ApproxDP:
+        """Largest pure guarantee that it would bear beside them."""
+        left = max(0.0, float(_exact(self.epsilon) - _exact(spent.epsilon)))
+        # Composition rounds up and discretises, so the difference is tried, and lowered until
+        # the ledger would take it.
+        guarantees = [
+            ApproxDP(left * (1.0 - margin), adjacency=spent.adjacency, unit=spent.unit)
+            for margin in (0.0, 1e-15, 1e-12, 1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+        ]
+        # If one is too much, so are those before it.
+        first = sum(self._exceeds_losses(parts, guarantee, 1.0) for guarantee in guarantees)
+        if first and self._exceeds_sums(parts, guarantees[first - 1]):
+            guarantees = guarantees[first:]
+        for guarantee in guarantees:
+            if self.bears([*parts, (guarantee, 1)]):
+                break
+        return guarantee
+
+    def _exceeds_losses(self, parts: Parts, guarantee: Guarantee, margin: float = 1.01) -> bool:
+        """Whether a pure guarantee misses the budget by more than another grid could change.
+
+        The loss distribution of what is charged tells it without a new one.
+        """
+        if self.delta == 0.0 or not parts or not isinstance(guarantee, ApproxDP):
+            return False
+        if guarantee.delta > 0.0 or guarantee.epsilon == 0.0:
+            return False
+        total = self._total(parts)
+        if not loss_delta(total, self.epsilon) <= self.delta:
+            return False
+        return loss_delta(total, self.epsilon, beside=guarantee.epsilon) > margin * self.delta
+
+    def _exceeds_sums(self, parts: Parts, guarantee: Guarantee) -> bool:
+        """Whether sums of epsilon and rho alone do not show that it fits."""
+        return not sum_bound(self._total([*parts, (guarantee, 1)]), self.epsilon) <= self.delta
+
+    def _total(self, parts: Parts) -> Guarantee:
+        key, totals = tuple(parts), self.totals
+        total = totals.get(key)
+        if total is None:
+            counts: Counter[Guarantee] = Counter()
+            for guarantee, n in parts:
+                counts[guarantee] += n
+            total = compose(counts)
+            if len(totals) >= 8:
+                totals.clear()
+            totals[key] = total
+        return total
+
+
+def _exact(value: float) -> Fraction:
+    """The number as it is written: 0.1 is one tenth."""
+    return Fraction(repr(float(value)))
+
+
+def _sum(counted: Iterable[tuple[float, int]]) -> Fraction:
+    return sum((n * _exact(value) for value, n in counted), Fraction(0))
+
+
+def parts_of(book: file.Book, delta: float, without: str | None = None) -> Parts:
+    """Distinct guarantees with their counts; of each stream but ``without`` the latest."""
+    bodies = Counter(dict(book.plain))
+    bodies.update(body for name, (_, body) in book.streams if name != without)
+    if delta == 0.0:
+        bodies.update(dict(book.increments))
+    parts = [(file.parse(body), n) for body, n in bodies.items()]
+    if delta > 0.0 and book.increments:
+        parts.append((_plain_sum(book.increments), 1))
+    return parts
+
+
+def _plain_sum(increments: tuple[tuple[str, int], ...]) -> Guarantee:
+    """One pure guarantee of all: of increases only the sum bounds what one record lost."""
+    parsed = [(file.parse(body), n) for body, n in increments]
+    points = [(point, n) for point, n in parsed if isinstance(point, ApproxDP)]
+    total = _sum((point.epsilon, n) for point, n in points)
+    epsilon = float(total)
+    epsilon = epsilon if _exact(epsilon) >= total else math.nextafter(epsilon, math.inf)
+    return replace(points[0][0], epsilon=epsilon)
+
+
+def neighbours(guarantee: Guarantee) -> tuple[str, str]:
+    return guarantee.adjacency, guarantee.unit
+
+
+def check_neighbours(counted: Guarantee, guarantee: Guarantee) -> None:
+    if neighbours(counted) == neighbours(guarantee):
+        return
+    advice = f"State it for {counted.adjacency} neighbours and one {counted.unit}."
+    if counted.unit == guarantee.unit and counted.adjacency == "replace-one":
+        try:
+            guarantee.to_replace_one()
+            advice = "Charge guarantee.to_replace_one() instead."
+        except NoConversionError:
+            pass
+    raise ValueError(
+        f"This ledger counts {counted.adjacency} neighbours that differ in one {counted.unit}; "
+        f"got {guarantee.adjacency} and {guarantee.unit}. {advice} Never keep two ledgers for "
+        "one data set: neither would count what the other was charged."
+    )
+
+
+def covers(new: Guarantee, old: Guarantee) -> bool:
+    """Whether the profile is nowhere lower, up to the rounding of compositions."""
+    rho, before = _rho(new), _rho(old)
+    if rho is not None and before is not None and rho < before * (1 - 1e-9):
+        return False
+    far = [old.epsilon_at(delta) for delta in (0.1, 1e-3, 1e-6, 1e-9)]
+    places = (0.0, 0.1, 1.0, 4.0, *(e * share for e in far if e < math.inf for share in (0.5, 1)))
+    return all(new.delta_at(e) >= old.delta_at(e) * 0.999 - 1e-9 for e in places)
+
+
+def _rho(guarantee: Guarantee) -> float | None:
+    try:
+        return guarantee.to_zcdp().rho
+    except NoConversionError:
+        return None
