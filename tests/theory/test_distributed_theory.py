@@ -8,26 +8,24 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import linprog
 
-from skdp.mechanisms import gaussian_mechanism, k_norm_mechanism, laplace_mechanism
-from skdp.privacy import ApproxDP, GaussianDP, compose
+from skdp.mechanisms import NoiseLaw, k_norm_mechanism
+from skdp.privacy import ApproxDP
 from skdp.theory.distributed import (
-    NOISES,
     accumulated_noise,
     disagreement,
     excess_risk,
-    gradient_sensitivity,
-    mixing_constants,
     node_regret,
-    noise_energy,
     own_regret,
+    regret_bound,
+    step_sizes,
+    threshold_level,
+)
+from skdp.theory.distributed_printed import (
+    mixing_constants,
     printed_gaussian_delta,
     printed_gaussian_scale,
     printed_generic_regret,
     printed_regret,
-    regret_bound,
-    step_sizes,
-    threshold_level,
-    unit_guarantee,
     unnoised_state_loss,
 )
 from skdp.topology import make_topology
@@ -50,81 +48,12 @@ def run(gradient, steps, A, *, n_features, radius, noise, start=None):
     return np.array(path)
 
 
-# Noise
+def energy_of(law, n, change):
+    """Energy of the noise of a law for a change in l2 norm."""
+    return law.energy(n) * (change * (math.sqrt(n) if law.order == 1 else 1.0)) ** 2
 
 
-@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
-@pytest.mark.parametrize("noise", NOISES)
-def test_energies_are_those_of_the_mechanisms(noise, adjacency):
-    n, clip, h = 6, 3.0, 5
-    guarantee = ApproxDP(0.7, 1e-4 if noise == "gaussian" else 0.0, adjacency=adjacency)
-    change = (2 if adjacency == "replace-one" else 1) * clip / h
-    assert_allclose(
-        gradient_sensitivity(clip_norm=clip, batch_size=h, adjacency=adjacency), change, rtol=1e-15
-    )
-    # Means of squared norms with relative standard deviations of at most 2.5 / sqrt(4000).
-    squares = []
-    for seed in range(4000):
-        if noise == "gaussian":
-            draw = gaussian_mechanism(
-                np.zeros(n), l2_sensitivity=change, guarantee=guarantee, random_state=seed
-            )
-        elif noise == "k_norm":
-            draw = k_norm_mechanism(
-                np.zeros(n), l2_sensitivity=change, guarantee=guarantee, random_state=seed
-            )
-        else:
-            draw = laplace_mechanism(
-                np.zeros(n),
-                l1_sensitivity=math.sqrt(n) * change,
-                guarantee=guarantee,
-                random_state=seed,
-            )
-        squares.append(draw @ draw)
-    energy = noise_energy(n, clip_norm=clip, guarantee=guarantee, noise=noise, batch_size=h)
-    spread = np.std(squares) / math.sqrt(4000)
-    assert abs(np.mean(squares) - energy) < 6.0 * spread
-    assert spread < 0.03 * energy
-
-
-def test_energies_have_their_known_values():
-    pure, approximate = ApproxDP(0.5), ApproxDP(1.0, 1e-5)
-    assert_allclose(noise_energy(54, clip_norm=2.0, guarantee=pure, noise="k_norm"), 190080.0)
-    assert_allclose(noise_energy(54, clip_norm=2.0, guarantee=pure, noise="laplace"), 373248.0)
-    found = noise_energy(10, clip_norm=1.0, guarantee=approximate, noise="gaussian")
-    assert_allclose(found, 40 * 3.730631635**2, rtol=1e-8)
-    found = noise_energy(10, clip_norm=1.0, guarantee=GaussianDP(0.5), noise="gaussian")
-    assert_allclose(found, 160.0, rtol=1e-9)
-
-
-def test_a_gradient_of_clipped_records_moves_by_its_sensitivity_at_most():
-    rng = np.random.default_rng(0)
-    h, clip = 4, 1.5
-    records = in_ball(3.0 * rng.standard_normal((5000, h, 3)), clip)
-    for adjacency in ("replace-one", "add-remove"):
-        other = records.copy()
-        other[:, 0] = in_ball(3.0 * rng.standard_normal((5000, 3)), clip)
-        other[0, 0] = -records[0, 0] * clip / np.linalg.norm(records[0, 0])
-        if adjacency == "add-remove":
-            other[:, 0] = 0.0
-        moved = np.linalg.norm(records.mean(axis=1) - other.mean(axis=1), axis=1).max()
-        claimed = gradient_sensitivity(clip_norm=clip, batch_size=h, adjacency=adjacency)
-        assert 0.98 * claimed < moved <= claimed * (1 + 1e-12)
-
-
-def test_units_with_many_records_compose_over_gradients():
-    pure, gaussian = ApproxDP(0.3), GaussianDP(0.2)
-    once = compose([pure] * 5)
-    assert_allclose(unit_guarantee(pure, [1] * 5).epsilon, once.epsilon_at(0.0), rtol=1e-12)
-    once = compose([gaussian] * 5)
-    for epsilon in (0.1, 1.0):
-        found = unit_guarantee(gaussian, [1] * 5).delta_at(epsilon)
-        assert_allclose(found, once.delta_at(epsilon), rtol=1e-9)
-    # Three records in one batch move it three times as far; the noise is drawn once.
-    assert_allclose(unit_guarantee(pure, [3, 1]).epsilon, 1.2)
-    assert_allclose(unit_guarantee(gaussian, [3, 1]).mu, 0.2 * math.sqrt(10))
-    found = unit_guarantee(GaussianDP(0.2, adjacency="add-remove"), [2], unit="node")
-    assert (found.unit, found.adjacency) == ("node", "add-remove")
+# Distances
 
 
 def test_projections_expand_l1_distances_but_not_beyond_the_root_of_the_dimension():
@@ -390,7 +319,7 @@ def test_printed_bounds_are_consistent_with_each_other_and_vacuous():
         )
         assert generic <= special * (1 + 1e-12)
         assert special < 1.9 * generic
-    energy = noise_energy(10, clip_norm=1.5, guarantee=ApproxDP(0.5), noise="laplace")
+    energy = energy_of(NoiseLaw.of("laplace", ApproxDP(0.5)), 10, 3.0)
     ours = regret_bound(50_000, n_nodes=4, diameter=2.0, gradient_norm=1.5, energy=energy)
     trivial = 50_000 * 4 * 1.5 * 2.0  # gradient_norm times diameter for each round and node
     printed = printed_regret(50_000, n_features=10, epsilon=0.5, **network)
@@ -533,7 +462,7 @@ def test_kinks_cost_more_than_epsilon_a_round(self_weight):
 
 def test_the_threshold_is_the_noise_of_a_coordinate():
     guarantee = ApproxDP(0.5)
-    energy = noise_energy(7, clip_norm=3.0, guarantee=guarantee, noise="k_norm")
+    energy = energy_of(NoiseLaw.of("k_norm", guarantee), 7, 6.0)
     levels = threshold_level([0.1, 0.05], n_features=7, energy=energy)
     assert_allclose(levels, [0.1 * 2 * 3.0 * math.sqrt(8) / 0.5, 0.05 * 6.0 * math.sqrt(8) / 0.5])
     draws = np.array(
@@ -585,37 +514,10 @@ def test_noise_of_all_rounds_has_the_spread_that_is_said(name, m, p, share):
 
 def test_arguments_out_of_range_are_named():
     net = {"n_nodes": 3, "diameter": 1.0, "gradient_norm": 1.0}
-    pure = ApproxDP(1.0)
     cases = [
-        (lambda: gradient_sensitivity(clip_norm=0.0), "clip_norm must be a positive"),
-        (lambda: gradient_sensitivity(clip_norm=1.0, batch_size=0), "batch_size must be an int"),
-        (lambda: gradient_sensitivity(clip_norm=1.0, adjacency="x"), "adjacency must be one of"),
-        (
-            lambda: noise_energy(3, clip_norm=1.0, guarantee=pure, noise="normal"),
-            "noise must be one of",
-        ),
-        (
-            lambda: noise_energy(3, clip_norm=1.0, guarantee=1.0, noise="k_norm"),
-            "guarantee must be an ApproxDP or a GaussianDP; got 1.0",
-        ),
-        (
-            lambda: noise_energy(3, clip_norm=1.0, guarantee=GaussianDP(1.0), noise="k_norm"),
-            "guarantee must be an ApproxDP for 'k_norm' noise",
-        ),
-        (
-            lambda: noise_energy(3, clip_norm=1.0, guarantee=pure, noise="gaussian"),
-            "delta must be positive",
-        ),
-        (
-            lambda: noise_energy(3, clip_norm=1.0, guarantee=ApproxDP(0.0), noise="laplace"),
-            "epsilon must be a positive",
-        ),
-        (lambda: unit_guarantee(pure, []), "counts must hold positive integers"),
-        (lambda: unit_guarantee(pure, [1, 0]), "counts must hold positive integers"),
-        (lambda: unit_guarantee(ApproxDP(1.0, 1e-5), [1]), "guarantee must be a pure ApproxDP"),
         (lambda: step_sizes(3), "diameter must be a positive"),
         (lambda: step_sizes(3, strong_convexity=-1.0), "strong_convexity must be a non-neg"),
-        (lambda: step_sizes(-1, strong_convexity=1.0), "n_rounds must be an integer"),
+        (lambda: step_sizes(-1, strong_convexity=1.0), "n_rounds must be a non-negative int"),
         (lambda: own_regret([], **net), "steps must hold positive"),
         (lambda: own_regret([0.1, 0.0], **net), "steps must hold positive"),
         (lambda: node_regret([0.1], mixing_factor=1.1, **net), "mixing_factor must be at most 1"),
