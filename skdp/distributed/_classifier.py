@@ -234,12 +234,10 @@ class DistributedDPClassifier(
         random_state=None,
         ledger=None,
     ):
-        self.epsilon = epsilon
-        self.delta = delta
+        self.epsilon, self.delta = epsilon, delta
         self.n_nodes = n_nodes
-        self.topology = topology
+        self.topology, self.topology_seed = topology, topology_seed
         self.edge_probability = edge_probability
-        self.topology_seed = topology_seed
         self.loss = loss
         self.noise = noise
         self.alpha = alpha
