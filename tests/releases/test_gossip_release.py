@@ -181,6 +181,8 @@ def test_seeded_nodes_have_streams_of_their_own(loss):
     whole = drawn(range(5), [0, 1, 2, 3, 4], 3)
     assert whole.shape == (3, 5, 7 * loss.n_outputs)
     assert_array_equal(drawn(range(5), [1, 4], 3), whole[:, [1, 4]])
+    for node in range(5):  # and what is drawn there is the noise of one sum
+        assert_array_equal(whole[:, node], release.noise.draw(noise_source(node), 3))
 
 
 def test_automatic_noise_is_the_quieter_of_two():
