@@ -413,7 +413,9 @@ class DistributedDPClassifier(
                 check_parameters(self)
                 X, codes, classes = validated(self, X, y, classes, engine, fresh)
                 plan = Plan.of(self, classes, X.shape[1]) if fresh else self._stream.plan_of(self)
-                everyone.token = plan.token(self, len(codes), 0 if fresh else self._stream.time)
+                if engine.is_distributed:
+                    n_rounds = 0 if fresh else self._stream.time
+                    everyone.token = plan.token(self, len(codes), n_rounds)
             engine.open(plan.topology, plan.size)
             try:
                 stream = Stream.begin(plan, engine.mine) if fresh else self._stream

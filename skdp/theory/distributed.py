@@ -424,6 +424,7 @@ def _factor(mixing_factor):
         raise ValueError(f"mixing_factor must be at most 1; got {shown(mixing_factor)}.")
 
 
+@plain_arguments
 def positive_steps(steps):
     """Steps as an array, checked."""
     values = np.asarray(steps, dtype=np.float64)
