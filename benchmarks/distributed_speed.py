@@ -32,6 +32,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -40,6 +41,7 @@ import numpy as np
 from skdp._grid import grid_rows
 from skdp.datasets import fetch_covertype
 from skdp.distributed import DistributedDPClassifier
+from skdp.distributed._plan import Plan
 from skdp.engines import LocalEngine, MPIEngine
 from skdp.losses import HingeLoss
 from skdp.preprocessing import make_public_preprocessor
@@ -68,15 +70,20 @@ def classifier(noise, **options):
     )
 
 
+def drawing(plan):
+    """``draw(n)`` draws the noise of n rounds, as `fit` does."""
+    return partial(plan.release.draw, plan.sources, np.arange(N_NODES))
+
+
 def plain_loop(model, X, y):
     """What `fit` does with one row a node and round, one node after the other.
 
     Only public numbers and the noise are taken from ``model``, which has been fitted before.
     """
-    stream = model._stream
-    update, size, topology = stream.plan.update, stream.plan.size, stream.topology
-    rows = grid_rows(X, 1.0, True, update.row_step)
-    draw = model._draw(stream, np.arange(N_NODES))
+    plan = model._stream.plan
+    update, size, topology = plan.update, plan.size, plan.topology
+    rows = plan.release.rows(X)
+    draw = drawing(plan)
     n_rounds = -(-len(y) // N_NODES)
     released = [np.zeros(size) for _ in range(N_NODES)]
     total, weight = [np.zeros(size) for _ in range(N_NODES)], 0.0
@@ -113,8 +120,9 @@ def check_loop(X, y):
     model = classifier("k_norm", random_state=0)
     model.fit(X[:few], y[:few])
     expected = np.concatenate([model.coef_[0], model.intercept_])
-    twin = classifier("k_norm", random_state=0).fit(X[:1], y[:1])  # the noise, drawn afresh
-    twin._stream = model._new_stream(model._stream.plan, model.topology_)
+    twin = classifier("k_norm", random_state=0).fit(X[:1], y[:1])
+    plan = Plan.of(twin, model.classes_, X.shape[1])  # the noise, drawn afresh
+    twin._stream = replace(twin._stream, plan=plan)
     np.testing.assert_allclose(plain_loop(twin, X[:few], y[:few]), expected, rtol=1e-9)
 
 
@@ -145,7 +153,7 @@ def local(X, y, rounds, n_few):
             for p, model in models.items():
                 times.measure((law, p), lambda model=model: model.fit(X, y))
             model = models[0.5]
-            draw = model._draw(model._stream, np.arange(N_NODES))
+            draw = drawing(model._stream.plan)
 
             def noise(draw=draw):
                 for start in range(0, n_rounds, BLOCK):
@@ -185,11 +193,13 @@ def passes(X, y, rounds, n_few=24_000, n_passes=40):
     engine.open(topology, size)
     print(f"{n_passes} passes of {n_nodes} nodes over {len(y)} rows, CPU time")
     for batch_size in (50, -(-len(y) // n_nodes)):
-        update = GossipUpdate(
-            HingeLoss(), batch_size, 20.0, lambda times: 1.0 / np.sqrt(times), 2.0**-12
-        )
+        update = GossipUpdate(HingeLoss(), batch_size, 20.0, lambda times: 1.0 / np.sqrt(times))
         schedule = batches(owners, n_nodes, batch_size)
-        options = dict(x_norm=1.0, constant=True, draw=lambda n: np.zeros((n, n_nodes, size)))
+        options = dict(
+            rows=lambda X: grid_rows(X, 1.0, True, 2.0**-12),
+            draw=lambda n: np.zeros((n, n_nodes, size)),
+            release=lambda add_to, noise, takes_part: add_to(noise),
+        )
         go = partial(run_gossip, engine, topology, X, y, schedule, update=update, **options)
 
         def once(go=go):

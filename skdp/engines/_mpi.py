@@ -6,41 +6,22 @@ Nothing waits inside MPI where it could not look around: collective calls are st
 completed in a loop that also listens for processes that have left.
 """
 
-import atexit
-import dataclasses
-import hashlib
 import json
-import math
-import os
-import pickle
-import signal
 import sys
-import time
-from collections import Counter
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from skdp._validation import positive, shown
+from skdp._validation import positive
+from skdp.engines._channel import Channel
+from skdp.engines._job import channel_of, job
+from skdp.engines._token import digest_of, entries_of, odd_ones, processes, what_differs
 from skdp.exceptions import DistributedError
+from skdp.topology import Topology
 
 __all__ = ["MPIEngine"]
 
-# Number of processes that a launcher started: MPICH and its kin, Open MPI, MVAPICH; last of all
-# Slurm, which others run on.
-_LAUNCHED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
-
-# Tags of the messages of a process that ends, that alone has failed, or that waits: the highest
-# that every MPI library has, as a process may end when there is only the user's communicator.
-_LEFT, _FAILED, _WAITS = 32767, 32766, 32765
 _NAME, _DIGEST = 64, 32  # bytes of an error's type and of a token in a record
-_EAGER = 0.02  # seconds of a wait during which the processor is not given away
-_GRACE = 1.0  # seconds that whatever is on its way may take
-_NOTE = 30.0  # seconds until a wait is reported
-_CALL = 5.0  # seconds after which who waits says so, again and again
-
-_give_way = getattr(os, "sched_yield", lambda: time.sleep(0.0))
 
 
 class TooManyProcessesError(DistributedError, ValueError):
@@ -96,25 +77,26 @@ class MPIEngine:
     >>> engine = MPIEngine(patience=60.0)  # MPI starts when the engine is used
     """
 
-    def __init__(self, comm=None, *, patience=120.0):
+    def __init__(self, comm: Any = None, *, patience: float = 120.0) -> None:
         positive(patience=patience)
         self._base = comm
         self._patience = patience
         self._is_open = False
-        self._graph = self._outer = None
+        self._graph: Any = None
+        self._outer: BaseException | None = None
         self._mine = self._heard = np.arange(0)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         comm = "" if self._base is None else "comm, "
         return f"MPIEngine({comm}patience={self._patience!r})"
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: object) -> "MPIEngine":
         return self
 
-    def __sklearn_clone__(self):
+    def __sklearn_clone__(self) -> "MPIEngine":
         return self
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         if self._base is not None:
             raise TypeError(
                 "An MPIEngine with a communicator cannot be pickled; set engine='mpi' first."
@@ -122,30 +104,30 @@ class MPIEngine:
         return _with_patience, (self._patience,)
 
     @property
-    def _channel(self):
-        return _channel(self._comm, self._patience)
+    def _channel(self) -> Channel:
+        return channel_of(self._comm, self._patience)
 
     @property
-    def _comm(self):
-        return _job().MPI.COMM_WORLD if self._base is None else self._base
+    def _comm(self) -> Any:
+        return job().MPI.COMM_WORLD if self._base is None else self._base
 
     @property
-    def is_distributed(self):
+    def is_distributed(self) -> bool:
         """Whether there is more than one process."""
-        _job()
+        job()
         return self._comm.size > 1
 
     @property
-    def mine(self):
+    def mine(self) -> np.ndarray:
         """Nodes of this process, consecutive."""
         return self._mine
 
     @property
-    def heard(self):
+    def heard(self) -> np.ndarray:
         """Nodes of this process and their neighbours, ascending."""
         return self._heard
 
-    def nodes(self, n_nodes):
+    def nodes(self, n_nodes: int) -> np.ndarray:
         """Nodes of a network that this process runs: whose rows it needs.
 
         Parameters
@@ -159,8 +141,8 @@ class MPIEngine:
         starts = self._first_nodes(n_nodes)
         return np.arange(*starts[self._comm.rank : self._comm.rank + 2])
 
-    def _first_nodes(self, n_nodes):
-        _job()
+    def _first_nodes(self, n_nodes: int) -> np.ndarray:
+        job()
         size = self._comm.size
         if n_nodes < size:
             raise TooManyProcessesError(
@@ -168,7 +150,7 @@ class MPIEngine:
             )
         return np.arange(size + 1) * n_nodes // size
 
-    def open(self, topology, width):
+    def open(self, topology: Topology, width: int) -> None:
         """See `Engine.open`.
 
         Raises
@@ -193,7 +175,7 @@ class MPIEngine:
         channel.together = False
         self._outer = sys.exc_info()[1]
 
-    def _prepare(self, topology, width):
+    def _prepare(self, topology: Topology, width: int) -> None:
         starts = self._starts = self._first_nodes(topology.n_nodes)
         owner = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         here = owner == self._comm.rank
@@ -218,7 +200,7 @@ class MPIEngine:
         self._out = [self._outbox, (n_given * width, first_given * width)]
         self._in = [self._buffer, (n_taken * width, at * width)]
 
-    def close(self):
+    def close(self) -> None:
         """See `Engine.close`. After an error of this process alone the others end the job."""
         if not self._is_open:
             return
@@ -231,7 +213,7 @@ class MPIEngine:
         self._is_open = False
         self._graph = self._outer = None
 
-    def exchange(self, messages):
+    def exchange(self, messages: np.ndarray) -> np.ndarray:
         """See `Engine.exchange`."""
         np.copyto(self._own, messages)
         if self._graph is not None:
@@ -241,7 +223,7 @@ class MPIEngine:
             channel.wait(self._graph.Ineighbor_alltoallv(self._out, self._in), self._patience)
         return self._buffer
 
-    def collect(self, values):
+    def collect(self, values: np.ndarray) -> np.ndarray:
         """See `Engine.collect`; values are integers, booleans or become float64."""
         values = np.asarray(values)
         error = None
@@ -260,7 +242,7 @@ class MPIEngine:
         channel.wait(request, self._patience)
         return everyone.astype(bool) if kind == "b" else everyone
 
-    def agree(self, error, token=None):
+    def agree(self, error: BaseException | None, token: object = None) -> None:
         """See `Engine.agree`.
 
         Raises
@@ -275,7 +257,7 @@ class MPIEngine:
         channel.check()
         record = np.zeros(1 + _NAME + _DIGEST, dtype=np.uint8)
         try:
-            record[1 + _NAME :] = np.frombuffer(_digest(token), dtype=np.uint8)
+            record[1 + _NAME :] = np.frombuffer(digest_of(token), dtype=np.uint8)
         except Exception as problem:
             error = problem if error is None else error
         if error is not None:
@@ -302,29 +284,17 @@ class MPIEngine:
                 f"{difference}."
             )
 
-    def _difference(self, digests, token):
+    def _difference(self, digests: list[bytes], token: object) -> str | None:
         """What is not the same in all processes, in words; None if nothing is."""
-        usual, differ = _odd_ones(dict(enumerate(digests)))
+        usual, differ = odd_ones(dict(enumerate(digests)))
         if not differ:
             return None
-        entries = self._everyones(_entries(token))
+        entries = self._everyones(entries_of(token))
         if None in entries:
-            return f"those of {_processes(differ)} are not those of {_processes([usual])}"
-        words = []
-        for name in dict.fromkeys(name for each in entries for name in each):
-            held = {r: each[name] for r, each in enumerate(entries) if name in each}
-            usual, differ = _odd_ones({r: digest for r, (_, digest) in held.items()})
-            if not differ:
-                continue
-            text, expected = held[differ[0]][0], held[usual][0]
-            where = _processes([r for r in differ if held[r] == held[differ[0]]])
-            if text == expected:  # as far as it is shown
-                words.append(f"{name} in {where} is not that of process {usual}, {text}")
-            else:
-                words.append(f"{name} is {text} in {where} and {expected} in process {usual}")
-        return "; ".join(words) or None
+            return f"those of {processes(differ)} are not those of {processes([usual])}"
+        return what_differs(entries)
 
-    def _everyones(self, value):
+    def _everyones(self, value: object) -> list[Any]:
         """Public JSON values of all processes."""
         channel = self._channel
         data = np.frombuffer(json.dumps(value).encode(), dtype=np.uint8)
@@ -338,273 +308,9 @@ class MPIEngine:
         return [json.loads(row[:n].tobytes()) for row, n in zip(found, sizes, strict=True)]
 
 
-def _entries(token):
-    """What a mapping holds, as it is shown, and a digest of all of it; None for another token."""
-    if not isinstance(token, dict):
-        return None
-    return {
-        str(name): (shown(value), _digest(value).hex())
-        for name, value in sorted(token.items(), key=lambda item: str(item[0]))
-    }
-
-
-def _odd_ones(values):
-    """A process that holds what most do, and those that hold something else."""
-    counts = Counter(values.values())
-    usual = max(values, key=lambda r: counts[values[r]])  # the first of them
-    return usual, [r for r in values if values[r] != values[usual]]
-
-
-def _processes(ranks):
-    return f"process {', '.join(map(str, ranks))}"
-
-
-def _text(letters):
+def _text(letters: np.ndarray) -> str:
     return letters.tobytes().rstrip(b"\0").decode(errors="replace")
 
 
-def _with_patience(patience):
+def _with_patience(patience: float) -> MPIEngine:
     return MPIEngine(patience=patience)
-
-
-def _digest(token):
-    """SHA-256 of a public value, the same for equal values in all processes."""
-    digest = hashlib.sha256()
-
-    def add(value):
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            fields = dataclasses.fields(value)
-            value = (type(value).__qualname__, *(getattr(value, f.name) for f in fields))
-        if isinstance(value, np.ndarray):
-            kind, shape = value.dtype.kind, value.shape
-            plain = {"i": np.int64, "f": np.float64, "b": np.bool_}.get(kind)
-            value = value.ravel()
-            content = value.tolist() if plain is None else value.astype(plain).tobytes()
-            value = (kind, shape, content)
-        if isinstance(value, np.generic):
-            value = value.item()
-        if isinstance(value, dict):
-            value = sorted(value.items(), key=lambda item: repr(item[0]))
-        if isinstance(value, set | frozenset):
-            value = sorted(map(repr, value))
-        if isinstance(value, list | tuple):
-            digest.update(b"(%d" % len(value))
-            for part in value:
-                add(part)
-        elif value is None or isinstance(value, bool | int | float | str | bytes):
-            text = repr(value).encode()
-            digest.update(b"%d:" % len(text) + text)
-        else:
-            data = pickle.dumps(value, protocol=5)
-            digest.update(b"p%d:" % len(data) + data)
-
-    add(token)
-    return digest.digest()
-
-
-class _Channel:
-    """Communicator of our own, apart from the user's messages, on which waiting has an end."""
-
-    def __init__(self, MPI, comm, patience):
-        self.MPI, self.rank, self.size = MPI, comm.rank, comm.size
-        self.comm: Any = comm
-        self.left, self.failed = set(), set()
-        self.told = []
-        self.calls, self.heard_from = [], {}  # of processes that wait, at what time
-        self.together = False  # the last agreement was on an error
-        self.failure = None  # type of an error of this process alone
-        self.wait(comm.Ibarrier(), patience)
-        self.comm = comm.Dup()
-
-    def check(self):
-        """End the job after an error: what is started now would meet what others wait for."""
-        if self.failure is not None:
-            self.abort(f"stopped inside fit with {self.failure} and went on")
-
-    def fail(self, error):
-        """After an error of this process alone: tell the others, who count on it."""
-        if self.failure is not None or self.size == 1:
-            return
-        self.failure = type(error).__name__
-        self.told = _tell(self.comm, _FAILED)
-        end = time.monotonic() + _GRACE  # some libraries send only while they are called
-        while not self.MPI.Request.Testall(self.told) and time.monotonic() < end:
-            time.sleep(1e-3)
-
-    def wait(self, request, patience):
-        """Complete a request, or end the job if another process will never take part."""
-        try:
-            self._complete(request, patience)
-        except BaseException as error:
-            self.fail(error)
-            raise
-
-    def _complete(self, request, patience):
-        begin = time.monotonic()
-        look, note = _GRACE, _NOTE
-        pause = min(_CALL, patience / 8)
-        call = pause
-        turn = 1.5 * _GRACE * min(self.rank, 3)  # so that not all say the same
-        while not request.Test():
-            waited = time.monotonic() - begin
-            if waited < _EAGER:
-                _give_way()
-                continue
-            time.sleep(1e-3)
-            if waited < look:
-                continue
-            if self.left and waited > look + turn:
-                self.abort(f"waits for process {min(self.left)}, which has ended")
-            # Rather that process itself says more, if its error escapes.
-            if self.failed and waited > look + turn + 2 * _GRACE:
-                self.abort(f"waits for process {min(self.failed)}, which has failed")
-            if waited > patience + turn:
-                self.abort(f"has waited {patience:g} s for {self.silent(3 * (pause + _GRACE))}")
-            if self.left or self.failed:
-                continue
-            if waited > note:
-                self.report(f"waits for other processes to call fit, up to {patience:g} s")
-                note = math.inf
-            if waited > call:
-                self.calls = [sent for sent in self.calls if not sent.Test()]
-                self.calls += _tell(self.comm, _WAITS)
-                call = waited + pause
-            look = waited + _GRACE
-            self.listen()
-
-    def listen(self):
-        """Note which processes have left or failed, or wait as this one does."""
-        for tag, gone in [(_LEFT, self.left), (_FAILED, self.failed)]:
-            gone.update(self.senders(tag))
-        for rank in self.senders(_WAITS):
-            self.heard_from[rank] = time.monotonic()
-
-    def senders(self, tag):
-        """Who has sent such a message since this was last asked."""
-        status = self.MPI.Status()
-        while self.comm.Iprobe(self.MPI.ANY_SOURCE, tag, status):
-            self.comm.Recv(np.empty(0, dtype=np.uint8), status.source, tag)
-            yield status.source
-
-    def silent(self, seconds):
-        """The processes that have not said of late that they wait, too."""
-        since = time.monotonic() - seconds
-        others = [q for q in range(self.size) if q != self.rank]
-        silent = [q for q in others if self.heard_from.get(q, -math.inf) < since]
-        return _processes(silent) if silent else "other processes"
-
-    def leave(self):
-        """Tell the others that this process ends."""
-        if self.failure is not None:
-            self.abort(f"stopped inside fit with {self.failure}")
-        return _tell(self.comm, _LEFT)
-
-    def is_over(self):
-        """Whether all others have left."""
-        self.listen()
-        return len(self.left) == self.size - 1
-
-    def report(self, what):
-        """Say something of this process."""
-        _say(f"process {self.rank} of {self.size} {what}")
-
-    def abort(self, what):
-        """End all processes."""
-        self.report(f"{what}; the job ends")
-        _end(self.MPI)
-
-
-def _tell(comm, tag):
-    nothing = np.empty(0, dtype=np.uint8)
-    return [comm.Isend(nothing, q, tag) for q in range(comm.size) if q != comm.rank]
-
-
-def _end(MPI):
-    time.sleep(_GRACE)  # launchers drop what they have not yet passed on; others may say more
-    MPI.COMM_WORLD.Abort(1)
-    time.sleep(_GRACE)  # it may return, and the launcher take its time
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _say(sentence):
-    sys.stdout.flush()
-    sys.stderr.write(f"skdp: {sentence}.\n")
-    sys.stderr.flush()
-
-
-class _Job:
-    """MPI in this process."""
-
-    def __init__(self, MPI):
-        self.MPI = MPI
-        self.pid = os.getpid()
-        self.key = MPI.Comm.Create_keyval()
-        self.channels = []
-        if MPI.COMM_WORLD.size > 1:
-            atexit.register(self.leave)
-            self.excepthook, sys.excepthook = sys.excepthook, self.fail
-
-    def is_running(self):
-        """Whether MPI can be called; not in a fork, which owns no connection."""
-        return os.getpid() == self.pid and not self.MPI.Is_finalized()
-
-    def leave(self):
-        """At exit, whatever brought it about: wait for the others, as MPI itself does."""
-        if self.is_running():
-            sent = [request for channel in self.channels for request in channel.leave()]
-            if not self.channels:  # others may wait for this process to make the first
-                sent = _tell(self.MPI.COMM_WORLD, _LEFT)
-            while not all(channel.is_over() for channel in self.channels):
-                time.sleep(1e-3)
-            self.MPI.Request.Waitall(sent)
-
-    def fail(self, kind, error, trace):
-        """Uncaught exception: report it as ever, then end the job."""
-        if not self.is_running():
-            return self.excepthook(kind, error, trace)
-        world = self.MPI.COMM_WORLD
-        if issubclass(kind, DistributedError):
-            # It is the same in all processes: the first ends the job before others have said so.
-            rank = min((channel.rank for channel in self.channels), default=world.rank)
-            time.sleep(1.5 * _GRACE * min(rank, 3))
-        self.excepthook(kind, error, trace)
-        _say(f"process {world.rank} of {world.size} failed with {kind.__name__}; the job ends")
-        _end(self.MPI)
-
-
-@cache
-def _job():
-    advice = 'pip install "skdp[mpi]" && pip install mpich'
-    try:
-        from mpi4py import MPI
-    except ImportError as error:
-        raise ImportError(f"MPIEngine needs mpi4py and an MPI library: {advice}") from error
-    except RuntimeError as error:
-        raise ImportError(
-            "mpi4py has found no MPI library; load the one of your cluster, or on a single "
-            f"machine: {advice}"
-        ) from error
-    _check_launcher(MPI.COMM_WORLD.size)
-    return _Job(MPI)
-
-
-def _check_launcher(size):
-    launched = {name: os.environ[name] for name in _LAUNCHED if name in os.environ}
-    name, count = next(iter(launched.items()), ("", "1"))
-    if size == 1 and count.isdecimal() and int(count) > 1:
-        raise RuntimeError(
-            f"The launcher started {count} processes ({name}), but each is alone in its job: "
-            "mpiexec belongs to another MPI library than mpi4py has found. Use the mpiexec that "
-            f"is installed beside {sys.executable}, or your cluster's, and keep one MPI library "
-            "only."
-        )
-
-
-def _channel(comm, patience):
-    job = _job()
-    channel = comm.Get_attr(job.key)
-    if channel is None:
-        channel = _Channel(job.MPI, comm, patience)
-        comm.Set_attr(job.key, channel)
-        job.channels.append(channel)
-    return channel

@@ -4,6 +4,8 @@ from typing import Protocol
 
 import numpy as np
 
+from skdp.topology import Topology
+
 __all__ = ["Engine"]
 
 
@@ -14,7 +16,7 @@ class Engine(Protocol):
     parameters and public numbers are ever given to it.
     """
 
-    def open(self, topology, width: int) -> None:
+    def open(self, topology: Topology, width: int) -> None:
         """Prepare to exchange messages of ``width`` numbers along the edges of ``topology``."""
 
     def close(self) -> None:

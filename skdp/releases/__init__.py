@@ -1,6 +1,7 @@
 """One object a privacy claim: bound, reason, noise and guarantee in one place."""
 
 from skdp.releases._descent import DescentPlan, NoisyDescent, plan_descent
+from skdp.releases._gossip import GossipRelease
 from skdp.releases._objective import ObjectivePerturbation
 from skdp.releases._objective_noise import (
     CALIBRATIONS,
@@ -10,10 +11,12 @@ from skdp.releases._objective_noise import (
 )
 from skdp.releases._output import OutputPerturbation
 from skdp.releases._protocol import Release, StreamRelease
+from skdp.releases._units import unit_guarantee
 
 __all__ = [
     "CALIBRATIONS",
     "DescentPlan",
+    "GossipRelease",
     "NoisyDescent",
     "ObjectiveNoise",
     "ObjectivePerturbation",
@@ -23,4 +26,5 @@ __all__ = [
     "calibrate",
     "gaussian_profile",
     "plan_descent",
+    "unit_guarantee",
 ]

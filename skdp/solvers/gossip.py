@@ -11,12 +11,13 @@ life of the network, and the transcript of all messages costs what one message c
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from skdp._grid import SLOPE_BITS, grid_below, grid_rows
+from skdp._grid import SLOPE_BITS, grid_below
 from skdp.losses import HingeLoss, MulticlassHingeLoss
 from skdp.mechanisms import clip_rows
 
@@ -61,9 +62,6 @@ class GossipUpdate:
     steps : callable
         Steps at an array of rounds, from 1.
 
-    row_step : float
-        Rows are rounded to multiples of this power of two.
-
     penalty : float, default=0.0
         Of the squared norm of the parameters, halved.
 
@@ -79,7 +77,6 @@ class GossipUpdate:
     batch_size: int
     radius: float
     steps: Callable
-    row_step: float
     penalty: float = 0.0
     threshold: float = 0.0
     decay: float = 0.0
@@ -89,16 +86,19 @@ class GossipUpdate:
         """Residuals are multiples of this power of two."""
         return slope_step(self.loss)
 
-    @property
-    def grid(self):
-        """Messages of nodes to themselves, sums of gradients, are multiples of this."""
-        return self.slope_step * self.row_step
-
     def points(self, mixed, step):
         """Where gradients are taken."""
         if self.threshold == 0.0:
             return mixed
         return _in_ball(soft_threshold(mixed, step * self.threshold), self.radius)
+
+    def moved(self, mixed, noisy, points, step):
+        """What nodes broadcast after a step, in place of their noisy sums of gradients."""
+        noisy *= -step / self.batch_size
+        if self.penalty:
+            noisy -= (step * self.penalty) * points
+        noisy += mixed
+        return noisy if self.threshold else _in_ball(noisy, self.radius)
 
 
 @dataclass(frozen=True)
@@ -228,9 +228,9 @@ def run_gossip(
     state,
     update,
     *,
-    x_norm,
-    constant,
+    rows,
     draw,
+    release,
     n_passes=1,
     keep=None,
     monitor=None,
@@ -238,9 +238,10 @@ def run_gossip(
     """Run rounds of the nodes of this process.
 
     Privacy: a row enters one sum of gradients each time that ``schedule`` names it, with an exact
-    multiple of the grid, of norm at most ``loss.lipschitz`` times the bound on a row, at a point
-    that earlier broadcasts determine. ``draw`` adds noise on the same grid before anything else
-    is done with the sum. A node without rows in a round adds none: who has how many is public.
+    multiple of the grid, of norm at most ``loss.lipschitz`` times that of what ``rows`` makes of
+    it, at a point that earlier broadcasts determine. ``release`` adds noise on the same grid
+    before anything else is done with the sum. A node without rows in a round adds none: who has
+    how many is public.
 
     Parameters
     ----------
@@ -261,15 +262,16 @@ def run_gossip(
 
     update : GossipUpdate
 
-    x_norm : float
-        Public bound on the norm of a row.
-
-    constant : bool
-        Whether to append a feature of 1 to rows in units of ``x_norm``.
+    rows : callable
+        ``rows(X)`` brings rows onto their grid, bounded, dense or CSR as they are.
 
     draw : callable
         ``draw(n)`` returns noise for n rounds, of shape (n, n_nodes_here, size), multiples of the
         grid.
+
+    release : callable
+        ``release(add_to, noise, takes_part)`` turns the noise of a round into what the nodes
+        that take part release, in place; ``add_to(noise)`` adds all sums of gradients.
 
     n_passes : int, default=1
         How often to go through the schedule. Rows come onto the grid once for all passes, as long
@@ -289,42 +291,23 @@ def run_gossip(
     n_here, size = released.shape
     n_rounds = len(schedule)
     mixer = topology.mixer(engine.mine, engine.heard)
-    per_round = n_here * size * (2 + update.batch_size) + mixer.size
+    length = max(1, min(256, _BLOCK // (n_here * size * (2 + update.batch_size) + mixer.size)))
+    kept = _KeptRows(rows, X, _KEPT if n_passes > 1 else 0)
     scratch = np.empty_like(released)
-    length = max(1, min(256, _BLOCK // per_round))
-    starts = [(p, start) for p in range(n_passes) for start in range(0, n_rounds, length)]
-    kept: dict[int, Any] = {}
-    room = _KEPT if n_passes > 1 else 0
-    for p, start in starts:
+    for p, start in [(p, start) for p in range(n_passes) for start in range(0, n_rounds, length)]:
         block = schedule[start : start + length]
         first = state.time + p * n_rounds + start
-        mixing = mixer(first, first + len(block))
-        steps = update.steps(np.arange(first + 1, first + len(block) + 1))
-        rows = kept.get(start)
-        if rows is None and len(codes):
-            rows = _gridded(X, block[block >= 0], x_norm, constant, update.row_step)
-            if rows.size <= room:
-                kept[start], room = rows, room - rows.size
-        gradients = _gradients(rows, codes, block, update) if len(codes) else None
+        gradients = _gradients(kept.of(start, block), codes, block, update) if len(codes) else None
         points_kept = np.empty((len(block), n_here, size)) if keep is not None else None
-        noise = np.ascontiguousarray(draw(len(block)))
-        # Numbers of rows are public: where there are none, nothing is to be hidden.
-        noise[(block < 0).all(axis=2)] = 0.0
-        every = zip(mixing, noise, steps.tolist(), strict=True)
-        for r, (weights, noisy, step) in enumerate(every):
+        every = _every_round(first, block, mixer, update.steps, draw)
+        for r, (weights, noisy, step, nodes) in enumerate(every):
             mixed = weights @ engine.exchange(released)
             points = update.points(mixed, step)
             if gradients is not None:
-                gradients.add_to(noisy, r, points)
+                release(partial(gradients.add_to, r, points), noisy, nodes)
             if points_kept is not None:
                 points_kept[r] = points
-            noisy *= -step / update.batch_size
-            if update.penalty:
-                noisy -= (step * update.penalty) * points
-            noisy += mixed
-            released = noisy
-            if update.threshold == 0.0:
-                _in_ball(released, update.radius)
+            released = update.moved(mixed, noisy, points, step)
             share = (first + r + 1.0) ** update.decay
             weight += share
             total += np.multiply(released, share, out=scratch)
@@ -332,13 +315,20 @@ def run_gossip(
             keep.append(points_kept)
         if monitor is not None:
             monitor(len(block))
-    return replace(
-        state,
-        released=released.copy(),
-        total=total,
-        weight=weight,
-        time=state.time + n_passes * n_rounds,
-    )
+    time = state.time + n_passes * n_rounds
+    return replace(state, released=released.copy(), total=total, weight=weight, time=time)
+
+
+def _every_round(first, block, mixer, steps, draw):
+    """Weights, noise, step, and who takes part, of each round of a block."""
+    stop = first + len(block)
+    mixing = mixer(first, stop)
+    steps = steps(np.arange(first + 1, stop + 1)).tolist()
+    noise = np.ascontiguousarray(draw(len(block)))
+    # Numbers of rows are public: where there are none, nothing is to be hidden.
+    takes_part = (block >= 0).any(axis=2)
+    noise[~takes_part] = 0.0
+    return zip(mixing, noise, steps, takes_part, strict=True)
 
 
 def _in_ball(values, radius):
@@ -348,9 +338,31 @@ def _in_ball(values, radius):
     return values
 
 
-def _gridded(X, taken, x_norm, constant, step):
-    """Rows of a block, in its order and without gaps, on the grid."""
-    return (grid_csr_rows if sparse.issparse(X) else grid_rows)(X[taken], x_norm, constant, step)
+class _KeptRows:
+    """Rows of blocks on the grid, in the order of a block and without gaps; kept if there is room.
+
+    Parameters
+    ----------
+    rows, X
+        As for `run_gossip`.
+
+    room : int
+        Numbers to keep.
+    """
+
+    def __init__(self, rows, X, room):
+        self._rows, self._X, self._room = rows, X, room
+        self._kept: dict[int, Any] = {}
+
+    def of(self, start, block):
+        """Rows of the block that begins at a round of a pass."""
+        found = self._kept.get(start)
+        if found is None:
+            found = self._rows(self._X[block[block >= 0]])
+            if found.size <= self._room:
+                self._kept[start] = found
+                self._room -= found.size
+        return found
 
 
 def _gradients(rows, codes, block, update):
@@ -390,7 +402,7 @@ class _DenseGradients(_Gradients):
             rows = spread
         self.rows = rows.reshape(*block.shape, -1)
 
-    def add_to(self, noisy, r, points):
+    def add_to(self, r, points, noisy):
         """Add the sums of round ``r`` to ``noisy``, in place."""
         X = self.rows[r]
         n_here, batch_size, width = X.shape
@@ -415,7 +427,7 @@ class _SparseGradients(_Gradients):
         counts[self.valid.ravel()] = np.diff(rows.indptr)
         self.bounds = np.concatenate([[0], np.cumsum(counts)])
 
-    def add_to(self, noisy, r, points):
+    def add_to(self, r, points, noisy):
         """Add the sums of round ``r`` to ``noisy``, in place."""
         rows, width = self.rows, self.rows.shape[1]
         bounds = self.bounds[r * self.per_round : (r + 1) * self.per_round + 1]

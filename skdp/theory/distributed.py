@@ -1,4 +1,4 @@
-"""Decentralised online learning: noise, steps, regret, and what of the paper does not hold.
+"""Decentralised online learning: steps, regret, thresholds, and where the paper is wrong.
 
 The paper is Li, Zhou, Xiong, Wang and Wang, "Differentially private distributed online learning",
 IEEE TKDE 30(8), 2018. Here m nodes hold released iterates ``x_t^i`` in a convex set W of diameter
@@ -17,209 +17,38 @@ What is different from the text:
 
 - Lemma 1 uses that projections do not expand l1 distances, which is false for Euclidean ones. The
   bound survives by way of the l2 norm.
-- Algorithm 2 adds noise whose scale contains the step, and multiplies it by the step again, see
-  `printed_gaussian_scale`. Theorem 6 is false, and Theorem 7 is moot.
-- Theorem 5 is quoted in `printed_regret`, not proved. `own_regret` and `node_regret` are proved.
+- What is printed and false, or not verified, is in `skdp.theory.distributed_printed`: theorems 5,
+  6 and 7. `own_regret` and `node_regret` are proved.
 
 No function here reads data.
 """
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
 from skdp._validation import (
     finite,
     non_negative,
-    one_of,
+    non_negative_int,
     plain_arguments,
     positive,
+    positive_int,
     probability,
     shown,
 )
-from skdp.privacy import (
-    ADJACENCIES,
-    ApproxDP,
-    GaussianDP,
-    gaussian_delta,
-    gaussian_scale,
-    n_records_changed,
-)
 
 __all__ = [
-    "NOISES",
     "accumulated_noise",
     "disagreement",
     "excess_risk",
-    "gradient_sensitivity",
-    "mixing_constants",
     "node_regret",
-    "noise_energy",
     "own_regret",
-    "printed_gaussian_delta",
-    "printed_gaussian_scale",
-    "printed_generic_regret",
-    "printed_regret",
+    "positive_steps",
     "regret_bound",
     "step_sizes",
     "threshold_level",
-    "unit_guarantee",
-    "unnoised_state_loss",
 ]
-
-NOISES = ("k_norm", "laplace", "gaussian")
-
-_UP = 1.0 + 1e-15  # above the rounding of a product
-
-
-@plain_arguments
-def gradient_sensitivity(*, clip_norm, batch_size=1, adjacency="replace-one"):
-    """Largest l2 change of a batch's mean gradient when one record changes.
-
-    Parameters
-    ----------
-    clip_norm : float
-        Largest norm of one record's gradient.
-
-    batch_size : int, default=1
-        Public size that the sum is divided by, also if the last batch is shorter.
-
-    adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Under "add-remove" a record's place stays and its gradient becomes zero: if the others
-        moved to other batches, more than one gradient would change.
-
-    Returns
-    -------
-    float
-
-    Notes
-    -----
-    (27) of the paper is ``2 alpha_t sqrt(n) clip_norm / batch_size``: a bound in l1 norm, after
-    multiplication by the step.
-
-    Examples
-    --------
-    >>> gradient_sensitivity(clip_norm=1.0, batch_size=4)
-    0.5
-    """
-    positive(clip_norm=clip_norm)
-    _count("batch_size", batch_size)
-    one_of(ADJACENCIES, adjacency=adjacency)
-    return n_records_changed(adjacency) * clip_norm / batch_size
-
-
-@plain_arguments
-def noise_energy(n_features, *, clip_norm, guarantee, noise, batch_size=1):
-    """Expected squared norm of the noise of a gradient.
-
-    Parameters
-    ----------
-    n_features : int
-        Coordinates of the gradient, all classes and the intercept included.
-
-    clip_norm : float
-        Largest norm of one record's gradient.
-
-    guarantee : ApproxDP or GaussianDP
-        Of each record in the whole transcript; its adjacency counts. Pure noise uses its epsilon
-        only.
-
-    noise : {"k_norm", "laplace", "gaussian"}
-        "laplace" is that of the paper: independent in the coordinates, for the l1 sensitivity,
-        which is ``sqrt(n_features)`` times the other. It has about twice the energy of "k_norm".
-
-    batch_size : int, default=1
-
-    Returns
-    -------
-    float
-        ``nu^2`` in the regret bounds.
-
-    Examples
-    --------
-    >>> from skdp.privacy import ApproxDP
-    >>> for noise in NOISES:
-    ...     guarantee = ApproxDP(1.0, 1e-5 if noise == "gaussian" else 0.0)
-    ...     print(noise, round(noise_energy(54, clip_norm=1.0, guarantee=guarantee, noise=noise)))
-    k_norm 11880
-    laplace 23328
-    gaussian 3006
-    """
-    _count("n_features", n_features)
-    one_of(NOISES, noise=noise)
-    if not isinstance(guarantee, ApproxDP | GaussianDP):
-        raise ValueError(f"guarantee must be an ApproxDP or a GaussianDP; got {shown(guarantee)}.")
-    sensitivity = gradient_sensitivity(
-        clip_norm=clip_norm, batch_size=batch_size, adjacency=guarantee.adjacency
-    )
-    if noise == "gaussian":
-        return n_features * gaussian_scale(l2_sensitivity=sensitivity, guarantee=guarantee) ** 2
-    if not isinstance(guarantee, ApproxDP):
-        raise ValueError(
-            f"guarantee must be an ApproxDP for {shown(noise)} noise; got {shown(guarantee)}."
-        )
-    positive(epsilon=guarantee.epsilon)
-    scale = sensitivity / guarantee.epsilon
-    if noise == "k_norm":
-        return n_features * (n_features + 1.0) * scale**2
-    return 2.0 * n_features**2 * scale**2
-
-
-@plain_arguments
-def unit_guarantee(guarantee, counts=(), *, repeated=(), unit="user"):
-    """Guarantee for whoever contributed more than one record.
-
-    Parameters
-    ----------
-    guarantee : ApproxDP with delta 0, or GaussianDP
-        For one record in one noisy gradient.
-
-    counts : array-like of int
-        How many of the records of one unit are in each noisy gradient where it has any, in other
-        rounds or at other nodes. A record that is used in k rounds counts as ``[1] * k``; all data
-        of a node over T rounds with batches of h as ``[h] * T``.
-
-    repeated : iterable of (int, int), default=()
-        Pairs of a count, which may be 0, and of how many gradients have it, beside ``counts``.
-
-    unit : str, default="user"
-        Whom the result protects.
-
-    Returns
-    -------
-    ApproxDP or GaussianDP
-        Epsilons add over records. The mu of different gradients add in squares, those in one
-        gradient add, as its noise is one draw.
-
-    Examples
-    --------
-    >>> from skdp.privacy import ApproxDP, GaussianDP
-    >>> print(unit_guarantee(ApproxDP(0.1), [1] * 9))
-    0.9-differential privacy (pure) when replacing one user.
-    >>> print(unit_guarantee(GaussianDP(0.1), [1] * 9))
-    0.3-Gaussian differential privacy when replacing one user.
-    >>> print(unit_guarantee(GaussianDP(0.1), [9]))
-    0.9-Gaussian differential privacy when replacing one user.
-    """
-    values = np.asarray(counts)
-    pairs = [(int(count), int(times)) for count, times in repeated]
-    if values.size:
-        if values.ndim != 1 or values.dtype.kind not in "iu" or values.min() < 1:
-            raise ValueError(f"counts must hold positive integers; got {shown(counts)}.")
-        pairs += [(int(count), 1) for count in values]
-    if min((min(pair) for pair in pairs), default=-1) < 0 or not any(c * k for c, k in pairs):
-        raise ValueError(f"counts must hold positive integers; got {shown(counts)}.")
-    if isinstance(guarantee, GaussianDP):
-        mu = guarantee.mu * math.sqrt(sum(times * count**2 for count, times in pairs)) * _UP
-        return replace(guarantee, mu=mu, unit=unit)
-    if isinstance(guarantee, ApproxDP) and guarantee.delta == 0.0:
-        epsilon = guarantee.epsilon * sum(times * count for count, times in pairs) * _UP
-        return replace(guarantee, epsilon=epsilon, refined=None, unit=unit)
-    raise ValueError(
-        "guarantee must be a pure ApproxDP or, for Gaussian noise, a GaussianDP; "
-        f"got {shown(guarantee)}."
-    )
 
 
 @plain_arguments
@@ -254,8 +83,7 @@ def step_sizes(n_rounds, *, strong_convexity=0.0, diameter=None, gradient_scale=
     >>> step_sizes(3, diameter=2.0, gradient_scale=4.0).round(3)
     array([0.354, 0.25 , 0.204])
     """
-    _count("n_rounds", n_rounds, least=0)
-    _count("start", start, least=0)
+    non_negative_int(n_rounds=n_rounds, start=start)
     non_negative(strong_convexity=strong_convexity)
     times = np.arange(start + 1.0, start + n_rounds + 1.0)
     if strong_convexity > 0.0:
@@ -282,7 +110,8 @@ def own_regret(steps, *, n_nodes, diameter, gradient_norm, energy=0.0, strong_co
         Bound on the norm of the whole gradient on W, regulariser included.
 
     energy : float, default=0.0
-        See `noise_energy`.
+        Mean squared norm of the noise of a gradient, see
+        `~skdp.mechanisms.NoiseLaw.energy`.
 
     strong_convexity : float, default=0.0
         Of each loss.
@@ -306,7 +135,7 @@ def own_regret(steps, *, n_nodes, diameter, gradient_norm, energy=0.0, strong_co
     >>> round(own_regret(steps, **one, strong_convexity=1.0), 3)
     2.594
     """
-    steps = _steps(steps)
+    steps = positive_steps(steps)
     scale = _gradient_scale(n_nodes, diameter, gradient_norm, energy)
     non_negative(strong_convexity=strong_convexity)
     growth = np.diff(1.0 / steps, prepend=0.0) - strong_convexity
@@ -334,7 +163,8 @@ def disagreement(steps, *, n_nodes, gradient_norm, mixing_factor, energy=0.0):
         minus the spectral gap of the topology.
 
     energy : float, default=0.0
-        See `noise_energy`.
+        Mean squared norm of the noise of a gradient, see
+        `~skdp.mechanisms.NoiseLaw.energy`.
 
     Returns
     -------
@@ -346,7 +176,7 @@ def disagreement(steps, *, n_nodes, gradient_norm, mixing_factor, energy=0.0):
     >>> disagreement([0.1] * 4, n_nodes=4, gradient_norm=1.0, mixing_factor=0.5)
     array([0.    , 0.1   , 0.15  , 0.175])
     """
-    steps = _steps(steps)
+    steps = positive_steps(steps)
     scale = _gradient_scale(n_nodes, 1.0, gradient_norm, energy)
     _factor(mixing_factor)
     # A projection from inside W moves no further than the step it corrects.
@@ -431,7 +261,7 @@ def regret_bound(n_rounds, *, n_nodes, diameter, gradient_norm, energy=0.0, stro
     >>> round(regret_bound(100, n_nodes=4, diameter=2.0, gradient_norm=1.0), 1)
     113.1
     """
-    _count("n_rounds", n_rounds)
+    positive_int(n_rounds=n_rounds)
     scale = _gradient_scale(n_nodes, diameter, gradient_norm, energy)
     non_negative(strong_convexity=strong_convexity)
     if strong_convexity > 0.0:
@@ -487,316 +317,13 @@ def excess_risk(regret, *, n_rounds, n_nodes=1, failure=None, loss_range=None):
     0.283
     """
     finite(regret=regret)
-    _count("n_rounds", n_rounds)
-    _count("n_nodes", n_nodes)
+    positive_int(n_rounds=n_rounds, n_nodes=n_nodes)
     total = n_rounds * n_nodes
     if failure is None:
         return regret / total
     positive(failure=failure, loss_range=loss_range)
     probability(failure=failure)
     return regret / total + loss_range * math.sqrt(2.0 * math.log(1.0 / failure) / total)
-
-
-@plain_arguments
-def mixing_constants(n_nodes, least_weight, window=1):
-    """Constants of Lemma 3: products of k mixing matrices are ``theta beta^k``-near the mean.
-
-    Parameters
-    ----------
-    n_nodes : int
-
-    least_weight : float in (0, 1)
-        ``eta``: no weight other than zero is smaller.
-
-    window : int, default=1
-        ``N``: the links of any N rounds in a row connect all nodes. Links that are up at random
-        have no such number, with certainty.
-
-    Returns
-    -------
-    theta, beta : float
-        ``|Phi_ij - 1/m| <= theta beta^k`` in each entry. For m in the tens beta is so near 1 that
-        the bound says nothing for the first millions of rounds.
-
-    References
-    ----------
-    Ram, Nedic and Veeravalli, "Distributed stochastic subgradient projection algorithms for
-    convex optimization", J. Optim. Theory Appl. 147, 2010; Lemma 3 of the paper, whose
-    extracted text lacks a minus sign.
-
-    Examples
-    --------
-    >>> theta, beta = mixing_constants(4, 0.25)
-    >>> round(theta, 4), round(beta, 4)
-    (1.0079, 0.9961)
-    """
-    _count("n_nodes", n_nodes)
-    _count("window", window)
-    positive(least_weight=least_weight)
-    probability(least_weight=least_weight)
-    loss = least_weight / (4.0 * n_nodes**2)
-    return (1.0 - loss) ** -2.0, math.exp(math.log1p(-loss) / window)
-
-
-@plain_arguments
-def printed_generic_regret(steps, noise_norm, *, n_nodes, diameter, gradient_norm, theta, beta):
-    """Regret bound (20) of Lemma 6 as printed. Not verified.
-
-    The proof is in a supplement that could not be checked, and Lemma 5, which it rests on, mixes
-    squares of noise norms with first powers. For comparison only.
-
-    Parameters
-    ----------
-    steps : array-like of float
-        ``alpha_1, ..., alpha_T``.
-
-    noise_norm : float
-        Sum of ``||sigma_t^i||`` over rounds and nodes.
-
-    n_nodes : int
-
-    diameter, gradient_norm : float
-
-    theta, beta : float
-        See `mixing_constants`.
-
-    Returns
-    -------
-    float
-    """
-    steps = _steps(steps)
-    non_negative(noise_norm=noise_norm)
-    per_step, per_noise = _printed_factors(n_nodes, diameter, gradient_norm, theta, beta)
-    return per_step * float(steps.sum()) + per_noise * noise_norm + n_nodes * diameter / 2.0
-
-
-@plain_arguments
-def printed_regret(
-    n_rounds,
-    *,
-    n_nodes,
-    n_features,
-    diameter,
-    gradient_norm,
-    epsilon,
-    theta,
-    beta,
-    strong_convexity=0.0,
-):
-    """Regret bounds (21) and (22) of Theorem 5 as printed. Not verified.
-
-    See `printed_generic_regret`, where ``E||sigma_t^i|| <= 2 sqrt(2) alpha_t n L / epsilon`` was
-    put in.
-
-    Parameters
-    ----------
-    n_rounds, n_nodes, n_features : int
-
-    diameter, gradient_norm : float
-
-    epsilon : float
-        Of one round.
-
-    theta, beta : float
-        See `mixing_constants`.
-
-    strong_convexity : float, default=0.0
-        If positive, (21) for ``alpha_t = 1 / (lam t)``; otherwise (22) for
-        ``alpha_t = 1 / (2 sqrt(t))``, without the factor ``1 / lam`` in its first term, a slip of
-        the pen as there lam is 0.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> theta, beta = mixing_constants(4, 0.25)
-    >>> task = {"n_nodes": 4, "diameter": 2.0, "gradient_norm": 1.0}
-    >>> f"{printed_regret(100, n_features=10, epsilon=1.0, theta=theta, beta=beta, **task):.2g}"
-    '3.4e+06'
-    >>> f"{regret_bound(100, energy=800.0, **task):.2g}"
-    '3.2e+03'
-    """
-    _count("n_rounds", n_rounds)
-    _count("n_features", n_features)
-    positive(epsilon=epsilon)
-    non_negative(strong_convexity=strong_convexity)
-    per_step, per_noise = _printed_factors(n_nodes, diameter, gradient_norm, theta, beta)
-    if strong_convexity > 0.0:
-        sum_of_steps = (1.0 + math.log(n_rounds)) / strong_convexity
-    else:
-        sum_of_steps = math.sqrt(n_rounds) - 0.5
-    noise = 2.0 * math.sqrt(2.0) * n_nodes * n_features * gradient_norm / epsilon
-    return (per_step + per_noise * noise) * sum_of_steps + n_nodes * diameter / 2.0
-
-
-def _printed_factors(n_nodes, diameter, gradient_norm, theta, beta):
-    _count("n_nodes", n_nodes)
-    positive(diameter=diameter, gradient_norm=gradient_norm, theta=theta)
-    probability(beta=beta)
-    spread = 3.0 * beta * theta * n_nodes * gradient_norm / (1.0 - beta)
-    per_step = n_nodes * gradient_norm * (diameter + spread + 6.5 * gradient_norm)
-    return per_step, spread + 2.0 * gradient_norm + 0.5 / n_nodes
-
-
-@plain_arguments
-def printed_gaussian_scale(step, *, n_rounds, n_features, gradient_norm, epsilon, delta):
-    """Standard deviation J of the noise of Algorithm 2 as printed. Not private.
-
-    ``J^2 = 4 alpha^2 n L^2 T ln(T/delta) ln(1/delta) / epsilon^2`` is added to a gradient, whose
-    sensitivity is ``2 L`` whatever the step, n and T are: J vanishes with the step and explodes
-    with T and n. What is needed is the scale of the Gaussian mechanism for ``2 L``.
-
-    Parameters
-    ----------
-    step : float
-        ``alpha_t``.
-
-    n_rounds, n_features : int
-
-    gradient_norm, epsilon, delta : float
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> task = {"n_rounds": 100_000, "n_features": 10, "gradient_norm": 1.0, "delta": 1e-5}
-    >>> round(printed_gaussian_scale(1e-5, epsilon=1.0, **task), 3)
-    0.326
-    >>> from skdp.privacy import ApproxDP, gaussian_scale
-    >>> round(gaussian_scale(l2_sensitivity=2.0, guarantee=ApproxDP(1.0, 1e-5)), 2)
-    7.46
-    """
-    _count("n_rounds", n_rounds)
-    _count("n_features", n_features)
-    positive(step=step, gradient_norm=gradient_norm, epsilon=epsilon, delta=delta)
-    probability(delta=delta)
-    logs = math.log(n_rounds / delta) * math.log(1.0 / delta)
-    return 2.0 * step * gradient_norm * math.sqrt(n_features * n_rounds * logs) / epsilon
-
-
-@plain_arguments
-def printed_gaussian_delta(step, *, n_rounds, n_features, gradient_norm, epsilon, delta):
-    """Smallest delta that a noisy gradient of Algorithm 2 really has at ``epsilon``.
-
-    Parameters
-    ----------
-    step, n_rounds, n_features, gradient_norm, epsilon, delta
-        See `printed_gaussian_scale`.
-
-    Returns
-    -------
-    float
-        Attained by two records with opposite gradients of full norm. The paper claims ``delta``.
-
-    Examples
-    --------
-    >>> task = {"n_rounds": 100_000, "n_features": 10, "gradient_norm": 1.0, "delta": 1e-5}
-    >>> round(printed_gaussian_delta(1e-5, epsilon=1.0, **task), 3)
-    0.997
-    """
-    scale = printed_gaussian_scale(
-        step,
-        n_rounds=n_rounds,
-        n_features=n_features,
-        gradient_norm=gradient_norm,
-        epsilon=epsilon,
-        delta=delta,
-    )
-    return float(gaussian_delta(epsilon, 2.0 * gradient_norm / scale))
-
-
-@plain_arguments
-def unnoised_state_loss(steps, *, epsilon, self_weight, strong_convexity=0.0, smoothness=math.inf):
-    """What a transcript reveals if a node mixes its own iterate *without* noise.
-
-    ``b_t = a w_t + (released values of others)`` with the exact ``w_t``, and what is released is
-    ``w_{t+1}`` plus noise for the sensitivity ``2 alpha_{t+1} L``. Then a record lives on in
-    ``w`` and is paid for again in each later release.
-
-    Parameters
-    ----------
-    steps : array-like of float
-        ``alpha_1, ..., alpha_T``.
-
-    epsilon : float
-        Of one release.
-
-    self_weight : float or array-like of shape (T,), in [0, 1]
-        ``a_ii`` of each round.
-
-    strong_convexity : float, default=0.0
-        ``lam`` of each loss.
-
-    smoothness : float, default=inf
-        Largest curvature of a loss; infinite for the hinge loss.
-
-    Returns
-    -------
-    ndarray of shape (T,)
-        Bound on the total loss for the record of each round; the guarantee is the largest.
-
-    Notes
-    -----
-    A difference shrinks by ``a max(|1 - alpha lam|, |1 - alpha smoothness|)`` in a step, while the
-    noise shrinks with alpha. For ``alpha_t = 1 / (lam t)``, once that is at most
-    ``2 / (lam + smoothness)``, the sum is at most ``epsilon / (1 - a)``, and T epsilon for
-    a = 1.
-
-    A kink gives more: gradients on its two sides differ by up to ``2 L`` however near the points
-    are, so that a step *adds* up to ``2 alpha L``, orthogonally to the difference at worst. For
-    ``alpha_t = 1 / (lam t)`` and a = 1 the sum is of order ``T^(3/2) epsilon``. Absolute losses
-    attain it, the hinge loss half of the jumps. With a < 1 it still grows with T.
-
-    Examples
-    --------
-    >>> steps = step_sizes(1000, strong_convexity=0.1)
-    >>> linear = {"epsilon": 0.01, "strong_convexity": 0.1, "smoothness": 0.1}
-    >>> for a in (0.5, 0.9, 1.0):
-    ...     print(a, round(unnoised_state_loss(steps, self_weight=a, **linear).max(), 3))
-    0.5 0.02
-    0.9 0.1
-    1.0 10.0
-    """
-    steps = _steps(steps)
-    non_negative(epsilon=epsilon, strong_convexity=strong_convexity)
-    weights = np.asarray(self_weight, dtype=np.float64)
-    if weights.shape not in ((), steps.shape) or not np.all((weights >= 0) & (weights <= 1)):
-        raise ValueError(
-            f"self_weight must be in [0, 1], one number or {len(steps)}; got {shown(self_weight)}."
-        )
-    kinked = smoothness == math.inf
-    factors = np.abs(1.0 - steps * strong_convexity)
-    if not kinked:
-        positive(smoothness=smoothness)
-        if smoothness < strong_convexity:
-            raise ValueError(
-                f"smoothness must be at least strong_convexity = {shown(strong_convexity)}; "
-                f"got {shown(smoothness)}."
-            )
-        factors = np.maximum(factors, np.abs(1.0 - steps * smoothness))
-    elif np.any(steps[1:] * strong_convexity > 1.0):
-        raise ValueError(
-            "steps must be at most 1 / strong_convexity for a loss with kinks; "
-            f"got {steps[1:].max()!r}."
-        )
-    # Differences in units of what a record makes in the step itself.
-    factors[1:] *= steps[:-1] / steps[1:]
-    factors = weights * factors
-    n_rounds = len(steps)
-    if not kinked:
-        losses = np.ones(n_rounds)
-        for t in range(n_rounds - 2, -1, -1):
-            losses[t] = 1.0 + factors[t + 1] * losses[t + 1]
-        return epsilon * losses
-    squares, losses = np.zeros(n_rounds), np.zeros(n_rounds)
-    for t in range(n_rounds):
-        squares[: t + 1] = factors[t] ** 2 * squares[: t + 1] + 1.0
-        losses[: t + 1] += np.sqrt(squares[: t + 1])
-    return epsilon * losses
 
 
 @plain_arguments
@@ -815,7 +342,8 @@ def threshold_level(steps, *, n_features, energy):
     n_features : int
 
     energy : float
-        See `noise_energy`.
+        Mean squared norm of the noise of a gradient, see
+        `~skdp.mechanisms.NoiseLaw.energy`.
 
     Returns
     -------
@@ -829,7 +357,7 @@ def threshold_level(steps, *, n_features, energy):
     >>> round(threshold_level(0.1, n_features=3, energy=48.0), 12)
     0.4
     """
-    _count("n_features", n_features)
+    positive_int(n_features=n_features)
     non_negative(energy=energy)
     values = np.asarray(steps, dtype=np.float64)
     if not np.all((values > 0.0) & np.isfinite(values)):
@@ -856,7 +384,8 @@ def accumulated_noise(steps, *, n_nodes, mixing_factor, n_features, energy):
     n_features : int
 
     energy : float
-        See `noise_energy`.
+        Mean squared norm of the noise of a gradient, see
+        `~skdp.mechanisms.NoiseLaw.energy`.
 
     Returns
     -------
@@ -871,9 +400,8 @@ def accumulated_noise(steps, *, n_nodes, mixing_factor, n_features, energy):
     >>> accumulated_noise([1.0] * 3, n_nodes=4, mixing_factor=0.0, **noise).round(3)
     array([0.5  , 0.707, 0.866])
     """
-    steps = _steps(steps)
-    _count("n_nodes", n_nodes)
-    _count("n_features", n_features)
+    steps = positive_steps(steps)
+    positive_int(n_nodes=n_nodes, n_features=n_features)
     _factor(mixing_factor)
     non_negative(energy=energy)
     apart, variances = 0.0, np.cumsum(steps**2) / n_nodes
@@ -884,7 +412,7 @@ def accumulated_noise(steps, *, n_nodes, mixing_factor, n_features, energy):
 
 
 def _gradient_scale(n_nodes, diameter, gradient_norm, energy):
-    _count("n_nodes", n_nodes)
+    positive_int(n_nodes=n_nodes)
     positive(diameter=diameter, gradient_norm=gradient_norm)
     non_negative(energy=energy)
     return math.sqrt(gradient_norm**2 + energy)
@@ -896,14 +424,10 @@ def _factor(mixing_factor):
         raise ValueError(f"mixing_factor must be at most 1; got {shown(mixing_factor)}.")
 
 
-def _steps(steps):
+@plain_arguments
+def positive_steps(steps):
+    """Steps as an array, checked."""
     values = np.asarray(steps, dtype=np.float64)
     if values.ndim != 1 or not values.size or not np.all((values > 0.0) & np.isfinite(values)):
         raise ValueError(f"steps must hold positive, finite numbers; got {shown(steps)}.")
     return values
-
-
-def _count(name, value, least=1):
-    is_int = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not is_int or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}; got {shown(value)}.")

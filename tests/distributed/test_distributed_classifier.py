@@ -28,10 +28,11 @@ from support.noise import Failing
 from support.problems import clusters as problem
 from support.wires import Noted, Wire
 
-from skdp.distributed import DistributedDPClassifier, _classifier
+from skdp.distributed import DistributedDPClassifier
 from skdp.engines import LocalEngine
 from skdp.exceptions import BudgetExceededError, PrivacyWarning
 from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP, gaussian_mu
+from skdp.releases import _gossip
 from skdp.topology import make_topology
 
 Classifier = DistributedDPClassifier
@@ -669,9 +670,9 @@ def test_no_row_is_kept(options):
         (dict(sparsity=-1.0), "sparsity must be"),
         (dict(sparsity="much"), "sparsity must be 'auto' or a number; got 'much'"),
         (dict(step=0.0), "step must be"),
-        (dict(step="small"), "step must be 'auto' or a number; got 'small'"),
+        (dict(step="small"), "step must be 'auto' or a positive number; got 'small'"),
         (dict(radius=0.0), "radius must be"),
-        (dict(radius=1e9), "radius must be between 1e-06 and 1e[+]06"),
+        (dict(radius=1e9), "radius must be between 1e-6 and 1e6"),
         (dict(x_norm=-1.0), "x_norm must be"),
         (dict(x_norm=1e60), "x_norm must be between"),
         (dict(huber_width=0.0), "huber_width must be"),
@@ -721,10 +722,10 @@ def test_noise_fits_into_floats_or_is_refused_before_the_charge(options):
         assert str(error).startswith("epsilon must be larger")
         assert not model.ledger.history()
     else:
-        plan = model._stream.plan
+        noise = model._stream.plan.release.noise
         # Sixty-four deviations of a coordinate stay integers that floats hold.
-        deviation = plan.scale * (math.sqrt(plan.size + 1) if plan.noise == "k_norm" else 1.0)
-        assert 64.0 * deviation / plan.update.grid < 2.0**53
+        deviation = noise.scale * (math.sqrt(noise.size + 1) if noise.kind == "k_norm" else 1.0)
+        assert 64.0 * deviation / noise.step < 2.0**53
 
 
 @pytest.mark.parametrize(
@@ -862,7 +863,7 @@ def test_what_fails_halfway_leaves_the_old_model(monkeypatch, method, error):
     before = {key: id(value) for key, value in vars(model).items()}
     state = model._stream.state.released.copy(), model._stream.state.total.copy()
     failing = Failing(error)
-    monkeypatch.setattr(_classifier, "noise_source", lambda seed: failing)
+    monkeypatch.setattr(_gossip, "noise_source", lambda seed: failing)
     with pytest.raises(error):
         getattr(model, method)(X, y)
     assert failing.n_calls
@@ -929,7 +930,7 @@ def test_automatic_noise_is_the_quieter():
     ]:
         X, y = problem(20, n_features=n_features)
         plan = Classifier(delta=delta).fit(X, y)._stream.plan
-        assert plan.noise == law
+        assert plan.release.noise.kind == law
 
 
 def partitions(n, largest):
@@ -1004,7 +1005,7 @@ def test_conversions_need_a_fit():
 
 def scale_of(model):
     """Scale of the noise in a broadcast, in units of the step."""
-    return model._stream.plan.scale / model._stream.plan.update.batch_size
+    return model._stream.plan.release.noise.scale / model._stream.plan.update.batch_size
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from support.noise import Tape
 from support.problems import signs as line
 from support.wires import Wire
 
-from skdp.distributed import DistributedDPClassifier, _classifier
+from skdp.distributed import DistributedDPClassifier, _stream
 from skdp.privacy import GaussianDP, gaussian_delta
 
 FALSE_ALARM = 1e-7
@@ -246,9 +246,7 @@ def test_null_records_are_half_as_far(listen):
 # The variant that must be caught
 
 
-def unnoised_gossip(
-    engine, topology, X, codes, schedule, state, update, *, x_norm, constant, draw, **_
-):
+def unnoised_gossip(engine, topology, X, codes, schedule, state, update, *, draw, **_):
     """As printed in the paper's Algorithm 1: a node goes on from its own state without noise."""
     private, released = state.released.copy(), state.released.copy()
     for t, rows in enumerate(schedule):
@@ -275,7 +273,7 @@ def test_a_node_that_mixes_its_state_without_noise_is_caught(listen, law, monkey
     X, y = line(12)
     options = LINE | law
     kept = listen(X, y, **options)
-    monkeypatch.setattr(_classifier, "run_gossip", unnoised_gossip)
+    monkeypatch.setattr(_stream, "run_gossip", unnoised_gossip)
     there = neighbour(X, y, 0)
     heard = listen(X, y, **options)
     assert heard.scale == kept.scale

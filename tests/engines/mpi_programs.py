@@ -16,6 +16,7 @@ import warnings
 import numpy as np
 from scipy.sparse import csr_array
 
+from skdp._grid import grid_rows
 from skdp.engines import LocalEngine, MPIEngine
 from skdp.exceptions import DistributedError, PrivacyWarning
 from skdp.losses import HingeLoss, SoftmaxLoss
@@ -67,10 +68,10 @@ def network(engine, topology, loss, n_rounds=12, batch_size=2):
         batch_size=batch_size,
         radius=3.0,
         steps=lambda t: 1.0 / np.sqrt(t),
-        row_step=2.0**-26,
         penalty=0.01,
     )
-    step = max(2.0**-10, update.grid)
+    row_step = 2.0**-26
+    step = max(2.0**-10, update.slope_step * row_step)
 
     def draw(n):
         noise = [rng.integers(-2000, 2000, (n, size)) for rng in streams]
@@ -84,9 +85,9 @@ def network(engine, topology, loss, n_rounds=12, batch_size=2):
         batches(owners, len(engine.mine), batch_size, n_rounds),
         GossipState.zeros(len(engine.mine), size),
         update,
-        x_norm=2.0,
-        constant=True,
+        rows=lambda X: grid_rows(X, 2.0, True, row_step),
         draw=draw,
+        release=lambda add_to, noise, takes_part: add_to(noise),
     )
     collected = engine.collect(np.stack([state.released, state.average()], axis=1))
     engine.close()
@@ -443,7 +444,7 @@ def differences_are_named(comm):
     """What is not the same everywhere: its name, both values, and where."""
     import pandas as pd
 
-    import skdp.distributed._classifier as module
+    import skdp.distributed._plan as module
 
     last = comm.size - 1
     bad = comm.rank == last

@@ -5,7 +5,7 @@ Noise is injected, as multiples of the grid, so that results can be compared num
 
 import itertools
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 
@@ -67,9 +67,29 @@ def roots(first, times):
     return first / np.sqrt(times)
 
 
+@dataclass(frozen=True)
+class Update(GossipUpdate):
+    """With the grid of rows, which is the business of `rows`."""
+
+    row_step: float = ROW_STEP
+
+    @property
+    def grid(self):
+        return self.slope_step * self.row_step
+
+
 def of_update(loss, **options):
-    numbers = dict(batch_size=1, radius=5.0, steps=partial(roots, 0.7), row_step=ROW_STEP)
-    return GossipUpdate(loss, **{**numbers, **options})
+    numbers = dict(batch_size=1, radius=5.0, steps=partial(roots, 0.7))
+    return Update(loss, **{**numbers, **options})
+
+
+def on_grid(X, x_norm, step, constant=True):
+    return (grid_csr_rows if sparse.issparse(X) else grid_rows)(X, x_norm, constant, step)
+
+
+def add(add_to, noise, takes_part):
+    """A release that nobody records."""
+    add_to(noise)
 
 
 def noise_of(n_rounds, n_nodes, update, n_features, spread=3.0, seed=1):
@@ -84,11 +104,14 @@ def drawer(noise):
     return lambda n: np.array(list(itertools.islice(rounds, n)))
 
 
-def gossiped(topology, X, codes, schedule, update, noise, *, state=None, **options):
+def gossiped(
+    topology, X, codes, schedule, update, noise, *, state=None, x_norm=2.0, rows=None, **options
+):
     engine = Wire()
     state = state or GossipState.zeros(topology.n_nodes, sizes(update.loss, X.shape[1]))
     engine.open(topology, state.released.shape[1])
-    options = dict(x_norm=2.0, constant=True, draw=drawer(noise)) | options
+    rows = rows or partial(on_grid, x_norm=x_norm, step=update.row_step)
+    options = dict(rows=rows, draw=drawer(noise), release=add) | options
     state = run_gossip(engine, topology, X, codes, schedule, state, update, **options)
     return state, np.array([*engine.messages, state.released])
 
@@ -353,18 +376,13 @@ def test_rows_come_onto_the_grid_once_for_all_passes(monkeypatch, kind, batch_si
 
     taken = []
 
-    def counted(function):
-        def noted(X, *rest):
-            taken.append(X.shape[0])
-            return function(X, *rest)
+    def noted(X):
+        taken.append(X.shape[0])
+        return on_grid(X, 2.0, update.row_step)
 
-        return noted
-
-    for name in ("grid_rows", "grid_csr_rows"):
-        monkeypatch.setattr(gossip, name, counted(getattr(gossip, name)))
     monkeypatch.setattr(gossip, "_KEPT", room)
     monkeypatch.setattr(gossip, "_BLOCK", 500)  # several blocks a pass
-    kept, options = [], dict(n_passes=6)
+    kept, options = [], dict(n_passes=6, rows=noted)
     found, heard = gossiped(
         topology, kind(X), codes, schedule, update, noise, keep=kept, **options
     )
@@ -659,7 +677,7 @@ def test_an_infinite_message_does_not_show_which_features_are_zero(loss, layout)
     width = 3
     size = width * loss.n_outputs
     topology = make_topology("complete", 2)
-    update = GossipUpdate(loss, 1, 5.0, lambda times: 1.0 / times, 2.0**-16)
+    update = GossipUpdate(loss, 1, 5.0, lambda times: 1.0 / times)
     schedule = batches(np.array([0]), 2, 1)
     seen = []
     for first in (0.0, 0.5, -0.5):
@@ -673,9 +691,9 @@ def test_an_infinite_message_does_not_show_which_features_are_zero(loss, layout)
             schedule,
             GossipState.zeros(2, size),
             update,
-            x_norm=1.0,
-            constant=True,
+            rows=partial(on_grid, x_norm=1.0, step=2.0**-16),
             draw=lambda n: np.zeros((n, 2, size)),
+            release=add,
         )
         seen.append(np.isnan(state.released[0]))
     assert (seen[0] == seen[1]).all()

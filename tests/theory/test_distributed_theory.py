@@ -1,6 +1,5 @@
 """Bounds of decentralised learning against networks that are run, one node after the other."""
 
-import itertools
 import math
 
 import numpy as np
@@ -8,27 +7,17 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import linprog
 
-from skdp.mechanisms import gaussian_mechanism, k_norm_mechanism, laplace_mechanism
-from skdp.privacy import ApproxDP, GaussianDP, compose
+from skdp.mechanisms import NoiseLaw, k_norm_mechanism
+from skdp.privacy import ApproxDP
 from skdp.theory.distributed import (
-    NOISES,
     accumulated_noise,
     disagreement,
     excess_risk,
-    gradient_sensitivity,
-    mixing_constants,
     node_regret,
-    noise_energy,
     own_regret,
-    printed_gaussian_delta,
-    printed_gaussian_scale,
-    printed_generic_regret,
-    printed_regret,
     regret_bound,
     step_sizes,
     threshold_level,
-    unit_guarantee,
-    unnoised_state_loss,
 )
 from skdp.topology import make_topology
 
@@ -50,81 +39,7 @@ def run(gradient, steps, A, *, n_features, radius, noise, start=None):
     return np.array(path)
 
 
-# Noise
-
-
-@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
-@pytest.mark.parametrize("noise", NOISES)
-def test_energies_are_those_of_the_mechanisms(noise, adjacency):
-    n, clip, h = 6, 3.0, 5
-    guarantee = ApproxDP(0.7, 1e-4 if noise == "gaussian" else 0.0, adjacency=adjacency)
-    change = (2 if adjacency == "replace-one" else 1) * clip / h
-    assert_allclose(
-        gradient_sensitivity(clip_norm=clip, batch_size=h, adjacency=adjacency), change, rtol=1e-15
-    )
-    # Means of squared norms with relative standard deviations of at most 2.5 / sqrt(4000).
-    squares = []
-    for seed in range(4000):
-        if noise == "gaussian":
-            draw = gaussian_mechanism(
-                np.zeros(n), l2_sensitivity=change, guarantee=guarantee, random_state=seed
-            )
-        elif noise == "k_norm":
-            draw = k_norm_mechanism(
-                np.zeros(n), l2_sensitivity=change, guarantee=guarantee, random_state=seed
-            )
-        else:
-            draw = laplace_mechanism(
-                np.zeros(n),
-                l1_sensitivity=math.sqrt(n) * change,
-                guarantee=guarantee,
-                random_state=seed,
-            )
-        squares.append(draw @ draw)
-    energy = noise_energy(n, clip_norm=clip, guarantee=guarantee, noise=noise, batch_size=h)
-    spread = np.std(squares) / math.sqrt(4000)
-    assert abs(np.mean(squares) - energy) < 6.0 * spread
-    assert spread < 0.03 * energy
-
-
-def test_energies_have_their_known_values():
-    pure, approximate = ApproxDP(0.5), ApproxDP(1.0, 1e-5)
-    assert_allclose(noise_energy(54, clip_norm=2.0, guarantee=pure, noise="k_norm"), 190080.0)
-    assert_allclose(noise_energy(54, clip_norm=2.0, guarantee=pure, noise="laplace"), 373248.0)
-    found = noise_energy(10, clip_norm=1.0, guarantee=approximate, noise="gaussian")
-    assert_allclose(found, 40 * 3.730631635**2, rtol=1e-8)
-    found = noise_energy(10, clip_norm=1.0, guarantee=GaussianDP(0.5), noise="gaussian")
-    assert_allclose(found, 160.0, rtol=1e-9)
-
-
-def test_a_gradient_of_clipped_records_moves_by_its_sensitivity_at_most():
-    rng = np.random.default_rng(0)
-    h, clip = 4, 1.5
-    records = in_ball(3.0 * rng.standard_normal((5000, h, 3)), clip)
-    for adjacency in ("replace-one", "add-remove"):
-        other = records.copy()
-        other[:, 0] = in_ball(3.0 * rng.standard_normal((5000, 3)), clip)
-        other[0, 0] = -records[0, 0] * clip / np.linalg.norm(records[0, 0])
-        if adjacency == "add-remove":
-            other[:, 0] = 0.0
-        moved = np.linalg.norm(records.mean(axis=1) - other.mean(axis=1), axis=1).max()
-        claimed = gradient_sensitivity(clip_norm=clip, batch_size=h, adjacency=adjacency)
-        assert 0.98 * claimed < moved <= claimed * (1 + 1e-12)
-
-
-def test_units_with_many_records_compose_over_gradients():
-    pure, gaussian = ApproxDP(0.3), GaussianDP(0.2)
-    once = compose([pure] * 5)
-    assert_allclose(unit_guarantee(pure, [1] * 5).epsilon, once.epsilon_at(0.0), rtol=1e-12)
-    once = compose([gaussian] * 5)
-    for epsilon in (0.1, 1.0):
-        found = unit_guarantee(gaussian, [1] * 5).delta_at(epsilon)
-        assert_allclose(found, once.delta_at(epsilon), rtol=1e-9)
-    # Three records in one batch move it three times as far; the noise is drawn once.
-    assert_allclose(unit_guarantee(pure, [3, 1]).epsilon, 1.2)
-    assert_allclose(unit_guarantee(gaussian, [3, 1]).mu, 0.2 * math.sqrt(10))
-    found = unit_guarantee(GaussianDP(0.2, adjacency="add-remove"), [2], unit="node")
-    assert (found.unit, found.adjacency) == ("node", "add-remove")
+# Distances
 
 
 def test_projections_expand_l1_distances_but_not_beyond_the_root_of_the_dimension():
@@ -348,192 +263,12 @@ def test_mean_iterates_of_a_stream_have_the_risk_that_regret_allows():
     assert np.mean(risk > bare) > 0.2
 
 
-# The paper
-
-
-def test_lemma_3_holds_and_says_nothing_for_long():
-    for m, name in itertools.product([3, 6], ["ring", "star"]):
-        # Every link once in a window of two rounds: up in even or in odd ones.
-        edges = make_topology(name, m).edges
-        matrices = []
-        for parity in range(2):
-            A = np.eye(m)
-            for i, j in edges[parity::2]:
-                W = np.eye(m)
-                W[[i, i, j, j], [i, j, i, j]] = 0.5
-                A = A @ W
-            matrices.append(A)
-        least = min(A[A > 0].min() for A in matrices)
-        theta, beta = mixing_constants(m, least, window=2)
-        product = np.eye(m)
-        for k in range(1, 200):
-            product = matrices[k % 2] @ product
-            assert np.abs(product - 1.0 / m).max() <= theta * beta**k
-        assert np.abs(product - 1.0 / m).max() < 1e-3 < beta**200
-    theta, beta = mixing_constants(4, 0.25)
-    assert_allclose([theta, beta], [(255 / 256) ** -2.0, 255 / 256])
-    assert_allclose(mixing_constants(4, 0.25, window=3)[1] ** 3, beta, rtol=1e-15)
-
-
-def test_printed_bounds_are_consistent_with_each_other_and_vacuous():
-    theta, beta = mixing_constants(4, 0.25)
-    network = {"n_nodes": 4, "theta": theta, "beta": beta, "diameter": 2.0, "gradient_norm": 1.5}
-    for lam, n_rounds in itertools.product([0.0, 0.1], [1, 50, 2000]):
-        times = np.arange(1, n_rounds + 1)
-        steps = 1 / (lam * times) if lam else 0.5 / np.sqrt(times)
-        # Norms of Laplace noise for the sensitivity 2 alpha sqrt(n) L, by their mean squares.
-        n = 10
-        norms = 4 * math.sqrt(2.0 * n) * (2 * steps * math.sqrt(n) * 1.5 / 0.5)
-        generic = printed_generic_regret(steps, norms.sum(), **network)
-        special = printed_regret(
-            n_rounds, n_features=n, epsilon=0.5, strong_convexity=lam, **network
-        )
-        assert generic <= special * (1 + 1e-12)
-        assert special < 1.9 * generic
-    energy = noise_energy(10, clip_norm=1.5, guarantee=ApproxDP(0.5), noise="laplace")
-    ours = regret_bound(50_000, n_nodes=4, diameter=2.0, gradient_norm=1.5, energy=energy)
-    trivial = 50_000 * 4 * 1.5 * 2.0  # gradient_norm times diameter for each round and node
-    printed = printed_regret(50_000, n_features=10, epsilon=0.5, **network)
-    assert ours < trivial / 2 < printed / 100
-
-
-def test_printed_bounds_have_the_values_that_a_pencil_gives():
-    easy = {"n_nodes": 2, "diameter": 1.0, "gradient_norm": 1.0, "theta": 1.0, "beta": 0.5}
-    # 3 beta theta m L / (1 - beta) = 6.
-    steps, noise = 2 * (1 + 6 + 6.5), 6 + 2 + 0.25
-    assert_allclose(printed_generic_regret([1.0, 2.0], 5.0, **easy), 3 * steps + 5 * noise + 1)
-    special = printed_regret(1, n_features=1, epsilon=1.0, strong_convexity=1.0, **easy)
-    assert_allclose(special, steps + noise * 4 * math.sqrt(2.0) + 1)
-    special = printed_regret(4, n_features=1, epsilon=1.0, **easy)
-    assert_allclose(special, 1.5 * (steps + noise * 4 * math.sqrt(2.0)) + 1)
-
-
-def test_algorithm_2_has_its_known_scale_and_delta():
-    task = {"n_rounds": 100_000, "n_features": 10, "gradient_norm": 1.0, "delta": 1e-5}
-    assert round(printed_gaussian_scale(1e-5, epsilon=1.0, **task), 3) == 0.326
-    assert round(printed_gaussian_delta(1e-5, epsilon=1.0, **task), 3) == 0.997
-    # At the first round of the same run it is thousands of times what is needed.
-    assert printed_gaussian_scale(1.0, epsilon=1.0, **task) > 4000 * 7.46
-    assert printed_gaussian_delta(1.0, epsilon=1.0, **task) < 1e-5
-
-
-def test_an_adversary_tells_two_records_of_algorithm_2_apart():
-    # One coordinate, gradients 1 and -1 at the last of T rounds, as Line 7 releases them.
-    task = {"n_rounds": 1000, "n_features": 1, "gradient_norm": 1.0, "epsilon": 1.0}
-    task["delta"] = 1e-3
-    step = 1e-3
-    scale = printed_gaussian_scale(step, **task)
-    noise = np.random.default_rng(6).standard_normal(10**6)
-    # Of an event S, P(S) - e^eps P'(S) is at most the delta; here S is best.
-    cut = scale**2 / 2.0  # where the log likelihood ratio 2 v / scale^2 is eps
-    gap = np.mean(1.0 + scale * noise > cut) - math.e * np.mean(-1.0 + scale * noise > cut)
-    # Both means have standard deviations below 5e-4 and 1.4e-3.
-    assert abs(gap - printed_gaussian_delta(step, **task)) < 0.01
-    assert gap > 0.8
-
-
-# A node that mixes its own iterate without noise
-
-
-def pair_losses(gradients, steps, self_weight, clip, epsilon):
-    """Loss of a realised pair: the first record differs, everything else is the same."""
-    w, v = gradients.start
-    loss = 0.0
-    for t, step in enumerate(steps):
-        b, c = self_weight * w + gradients.rest, self_weight * v + gradients.rest
-        g, f = gradients(t, b, c)
-        w, v = b - step * g, c - step * f
-        loss += epsilon * np.linalg.norm(w - v) / (2 * step * clip)
-    return loss
-
-
-class Quadratics:
-    """Curvature ``curvature``, and a data gradient of norm ``clip`` that is flipped at first."""
-
-    def __init__(self, curvature, clip):
-        self.curvature, self.clip = curvature, clip
-        self.start, self.rest = (np.zeros(1), np.zeros(1)), np.full(1, 0.3)
-
-    def __call__(self, t, b, c):
-        other = -self.clip if t == 0 else self.clip
-        return self.curvature * b + self.clip, self.curvature * c + other
-
-
-class Kinks:
-    """Absolute losses whose kinks stand between the two iterates, nearly across their gap."""
-
-    def __init__(self, n_rounds, clip, penalty):
-        self.clip, self.penalty = clip, penalty
-        self.start, self.rest = (np.zeros(n_rounds), np.zeros(n_rounds)), 0.0
-
-    def __call__(self, t, b, c):
-        axis = np.zeros_like(b)
-        axis[t] = 1.0
-        if t:
-            gap = (b - c) / np.linalg.norm(b - c)
-            axis += 1e-6 * gap
-        x = self.clip * axis / np.linalg.norm(axis)
-        target = x @ (b + c) / 2
-        sign, other = (1.0, -1.0) if t == 0 else (np.sign(x @ b - target), np.sign(x @ c - target))
-        assert sign == -other
-        return sign * x + self.penalty * b, other * x + self.penalty * c
-
-
-@pytest.mark.parametrize("self_weight", [0.0, 0.4, 1.0])
-def test_an_unnoised_state_is_paid_for_again_in_each_release(self_weight):
-    n_rounds, lam, epsilon = 200, 0.5, 0.1
-    steps = step_sizes(n_rounds, strong_convexity=lam)
-    rule = {"epsilon": epsilon, "self_weight": self_weight, "strong_convexity": lam}
-    claimed = unnoised_state_loss(steps, smoothness=lam, **rule)
-    found = pair_losses(Quadratics(lam, 2.0), steps, self_weight, 2.0, epsilon)
-    assert_allclose(found, claimed[0], rtol=1e-9)
-    assert_allclose(found, claimed.max(), rtol=1e-9)
-    limit = epsilon * n_rounds if self_weight == 1.0 else epsilon / (1 - self_weight)
-    assert found <= limit * (1 + 1e-9)
-    assert found > 0.999 * limit
-    assert_allclose(claimed[-1], epsilon)
-
-
-def test_weights_of_each_round_and_curvature_enter_the_loss():
-    n_rounds = 30
-    rng = np.random.default_rng(7)
-    steps, weights = rng.uniform(0.05, 0.2, n_rounds), rng.uniform(0.2, 0.9, n_rounds)
-    claimed = unnoised_state_loss(
-        steps, epsilon=1.0, self_weight=weights, strong_convexity=0.5, smoothness=15.0
-    )
-    for record in (0, 11, 29):
-        worst = 0.0
-        for curvature in (0.5, 15.0):
-            gap, loss = 2 * steps[record], 1.0
-            for t in range(record + 1, n_rounds):
-                gap = weights[t] * abs(1 - steps[t] * curvature) * gap
-                loss += gap / (2 * steps[t])
-            worst = max(worst, loss)
-            assert loss <= claimed[record] * (1 + 1e-12)
-        assert claimed[record] <= 1.6 * worst
-
-
-@pytest.mark.parametrize("self_weight", [0.8, 1.0])
-def test_kinks_cost_more_than_epsilon_a_round(self_weight):
-    n_rounds, lam, epsilon = 300, 0.5, 0.1
-    steps = step_sizes(n_rounds, strong_convexity=lam)
-    claimed = unnoised_state_loss(
-        steps, epsilon=epsilon, self_weight=self_weight, strong_convexity=lam
-    )
-    found = pair_losses(Kinks(n_rounds, 2.0, lam), steps, self_weight, 2.0, epsilon)
-    assert 0.999 * claimed.max() < found <= claimed.max() * (1 + 1e-4)
-    if self_weight == 1.0:
-        assert found > 10 * n_rounds * epsilon
-    else:
-        assert found > 1.5 * n_rounds * epsilon > 50 * epsilon / (1 - self_weight)
-
-
 # Sparse learning
 
 
 def test_the_threshold_is_the_noise_of_a_coordinate():
     guarantee = ApproxDP(0.5)
-    energy = noise_energy(7, clip_norm=3.0, guarantee=guarantee, noise="k_norm")
+    energy = NoiseLaw.of("k_norm", guarantee).energy(7) * 6.0**2
     levels = threshold_level([0.1, 0.05], n_features=7, energy=energy)
     assert_allclose(levels, [0.1 * 2 * 3.0 * math.sqrt(8) / 0.5, 0.05 * 6.0 * math.sqrt(8) / 0.5])
     draws = np.array(
@@ -585,65 +320,16 @@ def test_noise_of_all_rounds_has_the_spread_that_is_said(name, m, p, share):
 
 def test_arguments_out_of_range_are_named():
     net = {"n_nodes": 3, "diameter": 1.0, "gradient_norm": 1.0}
-    pure = ApproxDP(1.0)
     cases = [
-        (lambda: gradient_sensitivity(clip_norm=0.0), "clip_norm must be a positive"),
-        (lambda: gradient_sensitivity(clip_norm=1.0, batch_size=0), "batch_size must be an int"),
-        (lambda: gradient_sensitivity(clip_norm=1.0, adjacency="x"), "adjacency must be one of"),
-        (
-            lambda: noise_energy(3, clip_norm=1.0, guarantee=pure, noise="normal"),
-            "noise must be one of",
-        ),
-        (
-            lambda: noise_energy(3, clip_norm=1.0, guarantee=1.0, noise="k_norm"),
-            "guarantee must be an ApproxDP or a GaussianDP; got 1.0",
-        ),
-        (
-            lambda: noise_energy(3, clip_norm=1.0, guarantee=GaussianDP(1.0), noise="k_norm"),
-            "guarantee must be an ApproxDP for 'k_norm' noise",
-        ),
-        (
-            lambda: noise_energy(3, clip_norm=1.0, guarantee=pure, noise="gaussian"),
-            "delta must be positive",
-        ),
-        (
-            lambda: noise_energy(3, clip_norm=1.0, guarantee=ApproxDP(0.0), noise="laplace"),
-            "epsilon must be a positive",
-        ),
-        (lambda: unit_guarantee(pure, []), "counts must hold positive integers"),
-        (lambda: unit_guarantee(pure, [1, 0]), "counts must hold positive integers"),
-        (lambda: unit_guarantee(ApproxDP(1.0, 1e-5), [1]), "guarantee must be a pure ApproxDP"),
         (lambda: step_sizes(3), "diameter must be a positive"),
         (lambda: step_sizes(3, strong_convexity=-1.0), "strong_convexity must be a non-neg"),
-        (lambda: step_sizes(-1, strong_convexity=1.0), "n_rounds must be an integer"),
+        (lambda: step_sizes(-1, strong_convexity=1.0), "n_rounds must be a non-negative int"),
         (lambda: own_regret([], **net), "steps must hold positive"),
         (lambda: own_regret([0.1, 0.0], **net), "steps must hold positive"),
         (lambda: node_regret([0.1], mixing_factor=1.1, **net), "mixing_factor must be at most 1"),
         (lambda: excess_risk(math.nan, n_rounds=3), "regret must be a finite"),
         (lambda: excess_risk(1.0, n_rounds=3, failure=0.1), "loss_range must be a positive"),
         (lambda: excess_risk(1.0, n_rounds=3, failure=1.0, loss_range=1.0), "failure must be at"),
-        (lambda: mixing_constants(3, 1.0), "least_weight must be at least 0 and less than 1"),
-        (
-            lambda: printed_generic_regret([0.1], 1.0, theta=1.0, beta=1.0, **net),
-            "beta must be at least 0 and less than 1",
-        ),
-        (lambda: unnoised_state_loss([0.1], epsilon=1.0, self_weight=1.1), "self_weight must be"),
-        (
-            lambda: unnoised_state_loss([0.1], epsilon=1.0, self_weight=[0.1, 0.2]),
-            "self_weight must be",
-        ),
-        (
-            lambda: unnoised_state_loss(
-                [0.1], epsilon=1.0, self_weight=0.1, strong_convexity=2.0, smoothness=1.0
-            ),
-            "smoothness must be at least strong_convexity",
-        ),
-        (
-            lambda: unnoised_state_loss(
-                [1.0, 0.6], epsilon=1.0, self_weight=0.1, strong_convexity=2.0
-            ),
-            "steps must be at most 1 / strong_convexity",
-        ),
         (lambda: threshold_level(-0.1, n_features=3, energy=1.0), "steps must hold positive"),
     ]
     for call, message in cases:

@@ -14,8 +14,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.stats import binomtest, chi2
 
-import skdp.topology as module
-from skdp.topology import TOPOLOGIES, Topology, make_topology
+from skdp.topology import TOPOLOGIES, Topology, _links, _named, _spectral, make_topology
+from skdp.topology._drawing import GRAPH, draw
 
 SIZES = [1, 2, 3, 4, 8, 64]
 
@@ -311,7 +311,7 @@ def test_graph_algorithms_get_the_indices_that_every_scipy_takes(monkeypatch):
 
         return noted
 
-    for name in ("connected_components", "minimum_spanning_tree"):
+    for module, name in [(_links, "connected_components"), (_named, "minimum_spanning_tree")]:
         monkeypatch.setattr(module, name, spy(getattr(module, name)))
     for name in TOPOLOGIES:
         make_topology(name, 20)
@@ -324,7 +324,7 @@ def test_random_pairs_are_those_of_one_long_draw():
     n_nodes, seed = 1500, 3  # more pairs than are drawn at once
     pairs = np.column_stack(np.triu_indices(n_nodes, 1))
     share = 2.0 * math.log(n_nodes) / n_nodes
-    words = module._draw(len(pairs), seed, module._GRAPH, 0)
+    words = draw(len(pairs), seed, GRAPH, 0)
     expected = pairs[words < np.uint64(int(share * 2.0**64))]
     assert_array_equal(make_topology("erdos_renyi", n_nodes, seed=seed).edges, expected)
 
@@ -415,7 +415,7 @@ def test_without_chance_the_gap_is_that_of_the_second_singular_value(name):
 @pytest.mark.parametrize(("name", "n_nodes"), THIN)
 def test_the_gap_of_many_nodes_is_that_of_dense_matrices(monkeypatch, name, n_nodes, p):
     expected = make_topology(name, n_nodes, edge_probability=p, seed=2).spectral_gap()
-    monkeypatch.setattr(module, "_DENSE_GAP", 0)
+    monkeypatch.setattr(_spectral, "_DENSE_GAP", 0)
     monkeypatch.setattr(np.linalg, "eigvalsh", None)
     found = make_topology(name, n_nodes, edge_probability=p, seed=2).spectral_gap()
     assert_allclose(found, expected, rtol=1e-7, atol=1e-12)
@@ -531,11 +531,11 @@ def test_arguments_out_of_range_are_named():
         (lambda: make_topology(sparse.eye_array(2), 3), r"got the shape \(2, 2\)"),
         (lambda: make_topology(None, 3), "topology must be a name"),
         (lambda: make_topology(object(), 3), "topology must be a name"),
-        (lambda: make_topology("ring", 0), "n_nodes must be an integer of at least 1; got 0"),
-        (lambda: make_topology("ring", 2.0), "n_nodes must be an integer"),
-        (lambda: make_topology("ring", 3, seed=-1), "seed must be an integer of at least 0"),
-        (lambda: make_topology("ring", 3, seed=None), "seed must be an integer"),
-        (lambda: make_topology("ring", 3, edge_probability=0), "edge_probability must be more"),
+        (lambda: make_topology("ring", 0), "n_nodes must be a positive int; got 0"),
+        (lambda: make_topology("ring", 2.0), "n_nodes must be a positive int"),
+        (lambda: make_topology("ring", 3, seed=-1), "seed must be a non-negative int"),
+        (lambda: make_topology("ring", 3, seed=None), "seed must be a non-negative int"),
+        (lambda: make_topology("ring", 3, edge_probability=0), "edge_probability must be a pos"),
         (lambda: make_topology("ring", 3, edge_probability=1.1), "edge_probability must be"),
         (lambda: make_topology("ring", 3, edge_probability="1"), "edge_probability must be"),
         (lambda: Topology(3, [(0, 1)]), "edges must connect all nodes"),
@@ -543,8 +543,8 @@ def test_arguments_out_of_range_are_named():
         (lambda: Topology(3, [(0, 1, 2)]), "edges must hold pairs of integers"),
         (lambda: Topology(2, [(0.0, 1.0)]), "edges must hold pairs of integers"),
         (lambda: ring.mixing(3, 2), "stop must be at least start = 3; got 2"),
-        (lambda: ring.mixing(-1, 2), "start must be an integer of at least 0"),
-        (lambda: ring.active(0, 2.5), "stop must be an integer"),
+        (lambda: ring.mixing(-1, 2), "start must be a non-negative int; got -1"),
+        (lambda: ring.active(0, 2.5), "stop must be a non-negative int"),
         (lambda: ring.rows(0, 1, [0, 4], [0]), "mine must hold different nodes from 0 to 3"),
         (lambda: ring.rows(0, 1, [0], [1, 1]), "cols must hold different nodes"),
         (lambda: ring.neighbours(4), "node must hold different nodes"),

@@ -1,0 +1,248 @@
+"""From parameters to the public numbers of a stream."""
+
+import math
+from dataclasses import dataclass, field
+from functools import partial
+from numbers import Real
+
+import numpy as np
+
+from skdp import __version__
+from skdp._random import noise_source, seed_sequence
+from skdp._validation import (
+    between,
+    boolean,
+    is_auto,
+    is_whole,
+    non_negative,
+    non_negative_int,
+    number_or_auto,
+    one_of,
+    positive,
+    positive_int,
+    shown,
+)
+from skdp.estimators import check_budget, frozen_params
+from skdp.losses import (
+    HingeLoss,
+    HuberHingeLoss,
+    LogisticLoss,
+    MulticlassHingeLoss,
+    SoftmaxLoss,
+)
+from skdp.privacy import ApproxDP
+from skdp.releases import GossipRelease
+from skdp.solvers.gossip import GossipUpdate
+from skdp.topology import Topology, make_topology
+
+__all__ = ["MOST_NUMBERS", "Plan", "check_parameters", "is_node"]
+
+LOSSES = ("hinge", "log_loss", "huber_hinge")
+NOISES = ("auto", "k_norm", "laplace", "gaussian")
+MOST_NUMBERS = 2**27  # in an array: a gigabyte
+_LARGEST = {
+    "radius": 1e6,
+    "x_norm": 1e50,
+    "huber_width": 1e6,
+    "alpha": 1e50,
+    "step": 1e50,
+    "sparsity": 1e50,
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Public numbers of a stream.
+
+    Parameters
+    ----------
+    params : dict
+        Of the estimator; they must not change.
+
+    classes : ndarray
+
+    release : GossipRelease
+
+    update : GossipUpdate
+
+    topology : Topology
+
+    sources : tuple of NoiseSource
+        One of each node, for tests; none for the operating system's.
+    """
+
+    params: dict = field(repr=False)
+    classes: np.ndarray
+    release: GossipRelease
+    update: GossipUpdate
+    topology: Topology = field(repr=False)
+    sources: tuple = field(repr=False)
+
+    @property
+    def size(self):
+        """Parameters of a node."""
+        return self.release.noise.size
+
+    @property
+    def width(self):
+        """Parameters of a class."""
+        return self.release.n_features + 1
+
+    @classmethod
+    def of(cls, estimator, classes, n_features):
+        """Plan of a new stream.
+
+        Parameters
+        ----------
+        estimator : DistributedDPClassifier
+            With parameters that have been checked.
+
+        classes : ndarray
+
+        n_features : int
+        """
+        topology = make_topology(
+            estimator.topology,
+            estimator.n_nodes,
+            edge_probability=estimator.edge_probability,
+            seed=estimator.topology_seed,
+        )
+        release = GossipRelease.plan(
+            ApproxDP(
+                float(estimator.epsilon), float(estimator.delta), adjacency=estimator.adjacency
+            ),
+            loss=_loss(estimator, len(classes)),
+            n_features=n_features,
+            x_norm=float(estimator.x_norm),
+            n_passes=int(estimator.n_passes),
+            noise=estimator.noise,
+        )
+        update = _update(estimator, release)
+        size = release.noise.size
+        if topology.n_nodes * size > MOST_NUMBERS:
+            raise ValueError(
+                f"n_nodes must be at most {MOST_NUMBERS // size:,} for {size:,} "
+                f"parameters a node; got {shown(estimator.n_nodes)}."
+            )
+        sources: tuple = ()
+        if estimator.random_state is not None:
+            seeds = seed_sequence(estimator.random_state).spawn(topology.n_nodes)
+            sources = tuple(noise_source(np.random.default_rng(seed)) for seed in seeds)
+        return cls(frozen_params(estimator), classes, release, update, topology, sources)
+
+    def token(self, estimator, n_rows, n_rounds):
+        """What all processes must have in common, by name."""
+        own = ("engine", "ledger", "random_state", "topology")
+        token = {
+            name: float(value) if isinstance(value, Real) else value
+            for name, value in self.params.items()
+            if name not in own
+        }
+        token["classes"] = self.classes.tolist()
+        token["topology"] = self.topology
+        token["n_features_in_"] = self.release.n_features
+        token["n_rounds_"] = n_rounds
+        token["version of skdp"] = __version__
+        names = getattr(estimator, "feature_names_in_", None)
+        if n_rows or names is not None:  # without rows there is nothing to be in another order
+            token["feature_names_in_"] = None if names is None else names.tolist()
+        return token
+
+    def n_rounds(self, counts):
+        """Rounds of a pass, by how many rows each node has."""
+        return -(-int(counts.max()) // self.update.batch_size)
+
+    def check_sizes(self, counts):
+        """Refuse what would not fit into memory, by public numbers."""
+        n_rounds = self.n_rounds(counts) * self.release.n_passes
+        size = n_rounds * self.topology.n_nodes * self.size
+        keep_iterates = self.params["keep_iterates"]
+        if keep_iterates and size > MOST_NUMBERS:
+            raise ValueError(
+                f"keep_iterates must be False for {n_rounds:,} rounds of "
+                f"{self.topology.n_nodes:,} nodes with {self.size:,} parameters each: at "
+                f"most {MOST_NUMBERS:,} numbers are kept; got {shown(keep_iterates)}."
+            )
+
+
+def check_parameters(estimator):
+    """Check what does not depend on rows."""
+    check_budget(estimator)
+    non_negative_int(topology_seed=estimator.topology_seed)
+    positive_int(
+        n_nodes=estimator.n_nodes, batch_size=estimator.batch_size, n_passes=estimator.n_passes
+    )
+    one_of(LOSSES, loss=estimator.loss)
+    one_of(NOISES, noise=estimator.noise)
+    positive(x_norm=estimator.x_norm, radius=estimator.radius, huber_width=estimator.huber_width)
+    non_negative(alpha=estimator.alpha)
+    number_or_auto(step=estimator.step)
+    if isinstance(estimator.sparsity, str) and not is_auto(estimator.sparsity):
+        raise ValueError(f"sparsity must be 'auto' or a number; got {shown(estimator.sparsity)}.")
+    if not is_auto(estimator.sparsity):
+        non_negative(sparsity=estimator.sparsity)
+    for name, limit in _LARGEST.items():
+        value = getattr(estimator, name)
+        if not is_auto(value) and value != 0.0:
+            between(1.0 / limit, limit, **{name: value})
+    is_uniform = isinstance(estimator.average, str) and estimator.average == "uniform"
+    if not isinstance(estimator.average, bool | np.bool_) and not is_uniform:
+        raise ValueError(
+            f"average must be True, 'uniform' or False; got {shown(estimator.average)}."
+        )
+    boolean(keep_iterates=estimator.keep_iterates)
+    if estimator.noise == "gaussian" and estimator.delta == 0.0:
+        raise ValueError("noise must not be 'gaussian' with delta=0; got 'gaussian'.")
+    if estimator.output_node is not None and not is_node(estimator.output_node, estimator.n_nodes):
+        raise ValueError(
+            f"output_node must be None or a node from 0 to {estimator.n_nodes - 1}; "
+            f"got {shown(estimator.output_node)}."
+        )
+
+
+def is_node(value, n_nodes):
+    """Whether a value is the number of a node."""
+    return is_whole(value) and 0 <= value < n_nodes
+
+
+def _loss(estimator, n_classes):
+    if estimator.loss == "log_loss":
+        return LogisticLoss() if n_classes == 2 else SoftmaxLoss(n_classes)
+    if estimator.loss == "hinge":
+        return HingeLoss() if n_classes == 2 else MulticlassHingeLoss(n_classes)
+    width = float(estimator.huber_width)
+    if n_classes == 2:
+        return HuberHingeLoss(width)
+    return SoftmaxLoss(n_classes, margin=1.0, temperature=width)
+
+
+def _update(estimator, release):
+    batch_size = int(estimator.batch_size)
+    energy = release.energy(batch_size)
+    level = math.sqrt(energy / release.noise.size)
+    return GossipUpdate(
+        release.loss,
+        batch_size,
+        float(estimator.radius),
+        _steps(estimator, release.clip_norm, energy),
+        penalty=float(estimator.alpha),
+        threshold=level if is_auto(estimator.sparsity) else float(estimator.sparsity),
+        decay={True: 3.0, False: 0.0}.get(estimator.average, 0.0),
+    )
+
+
+def _steps(estimator, clip_norm, energy):
+    if not is_auto(estimator.step):
+        return partial(_inverse_root, float(estimator.step))
+    if estimator.alpha > 0.0:
+        return partial(_inverse, 1.0 / float(estimator.alpha))
+    norm = math.sqrt(clip_norm**2 + energy / int(estimator.n_nodes))
+    return partial(_inverse_root, math.sqrt(2.0) * float(estimator.radius) / norm)
+
+
+def _inverse_root(first, times):
+    return first / np.sqrt(times)
+
+
+def _inverse(first, times):
+    return first / times

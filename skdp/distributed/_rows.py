@@ -1,0 +1,62 @@
+"""Rows of this process: checked, with the codes of their classes and the nodes that own them."""
+
+import warnings
+
+import numpy as np
+
+from skdp._inputs import checked_data, encode_labels
+from skdp._validation import shown
+from skdp.exceptions import PrivacyWarning
+
+__all__ = ["common_classes", "owners_of", "validated"]
+
+
+def validated(estimator, X, y, classes, engine, fresh):
+    """Check the rows of this process; returns them, the codes of their classes, and classes."""
+    least = 0 if engine.is_distributed else 1
+    X, y = checked_data(estimator, X, y, reset=fresh, ensure_min_samples=least)
+    if engine.is_distributed:
+        if classes is None:
+            raise ValueError("classes must be given over MPI: labels stay here; got None.")
+        if estimator.random_state is not None:
+            warnings.warn(
+                "random_state is set, so that every process can recompute the noise of all. "
+                "Leave random_state=None on real data.",
+                PrivacyWarning,
+                stacklevel=4,
+            )
+    classes, codes = encode_labels(y, classes)
+    return X, codes, classes
+
+
+def common_classes(given, known):
+    """Classes of the stream, from a call or from before."""
+    if given is None or known is None or given is known:
+        return given if known is None else known
+    if _sorted(given) != _sorted(known):
+        raise ValueError(
+            f"classes must be those of the stream, {shown(list(known))}; got {shown(given)}."
+        )
+    return known
+
+
+def _sorted(classes):
+    try:
+        return np.unique(np.asarray(classes)).tolist()
+    except (TypeError, ValueError):
+        return None
+
+
+def owners_of(node, n_rows, mine, n_before):
+    """Node of each row, one of ``mine``; in turn by position if ``node`` is None."""
+    if node is None:
+        return mine[(n_before + np.arange(n_rows)) % len(mine)]
+    owners = np.asarray(node) if n_rows else np.zeros(0, dtype=int)
+    if owners.shape != (n_rows,) or owners.dtype.kind not in "iu":
+        raise ValueError(
+            f"node must hold one int a row, {n_rows}; got an array of shape {owners.shape} and "
+            f"dtype {owners.dtype}."
+        )
+    if not np.isin(owners, mine).all():
+        raise ValueError(f"node must hold nodes of this process, {mine.tolist()}, only.")
+    return owners

@@ -1,0 +1,233 @@
+"""Noisy gradients of nodes that gossip. To check the claim: here, solvers/gossip.py, losses.py."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from scipy.sparse import issparse
+
+from skdp._grid import GridNoise, grid_rows, row_step
+from skdp._random import NoiseSource, noise_source
+from skdp._recording import released_values
+from skdp._validation import positive, positive_int, shown
+from skdp.mechanisms import NoiseLaw
+from skdp.privacy import ApproxDP, GaussianDP, gaussian_scale
+from skdp.releases._units import unit_guarantee
+from skdp.solvers.gossip import grid_csr_rows, slope_step
+
+__all__ = ["GossipRelease"]
+
+_UP = 1.0 + 1e-12  # rounding errors of public numbers
+
+
+@dataclass(frozen=True)
+class GossipRelease:
+    """Sums of gradients that nodes take in rounds, each released with noise of its own.
+
+    Privacy: the transcript of all broadcasts of all nodes, over all rounds, satisfies
+    ``guarantee``. The caller owes that a record is in one sum a pass at most, in that of a public
+    node and round, and that broadcasts are functions of earlier ones and of what is released here.
+
+    Parameters
+    ----------
+    loss : object
+        With ``residuals(scores, codes)``, ``lipschitz`` and ``n_outputs``.
+
+    x_norm : float
+        Public bound on the norm of a row; longer ones are scaled back onto the ball.
+
+    n_passes : int
+        How often a record's gradient is taken.
+
+    clip_norm : float
+        Largest norm of the gradient of one row.
+
+    row_step : float
+        Rows are rounded to multiples of this power of two.
+
+    noise : GridNoise
+        Of one sum.
+
+    guarantee : ApproxDP
+    """
+
+    loss: Any
+    x_norm: float
+    n_passes: int
+    clip_norm: float
+    row_step: float
+    noise: GridNoise
+    guarantee: ApproxDP
+
+    @classmethod
+    def plan(
+        cls,
+        target: ApproxDP,
+        *,
+        loss: Any,
+        n_features: int,
+        x_norm: float = 1.0,
+        n_passes: int = 1,
+        noise: str = "auto",
+    ) -> Self:
+        """Noise for a target that all passes share.
+
+        Parameters
+        ----------
+        target : ApproxDP
+
+        loss : object
+
+        n_features : int
+            Without the constant one.
+
+        x_norm : float, default=1.0
+
+        n_passes : int, default=1
+
+        noise : {"auto", "k_norm", "laplace", "gaussian"}, default="auto"
+            "auto" is the quieter of K-norm and Gaussian noise.
+        """
+        positive(x_norm=x_norm)
+        positive_int(n_features=n_features, n_passes=n_passes)
+        size = loss.n_outputs * (n_features + 1)
+        kind = NoiseLaw.meeting(target, size=size).kind if noise == "auto" else noise
+        together = NoiseLaw.of(kind, target)
+        law = together.repeated(n_passes)
+        # A gradient is a residual, at most lipschitz long, times a row of the unit ball with its
+        # constant feature of 1, at most sqrt(2) long; both are rounded toward zero. Replacing a
+        # record changes one term of one sum a pass; a null record has a gradient of zero. The
+        # point of the gradient is a function of earlier broadcasts: given these, a constant.
+        clip_norm = loss.lipschitz * math.sqrt(2.0)
+        change = target.n_records_changed * clip_norm
+        # K-norm and Gaussian noise are for the l2 norm of the change, Laplace noise for its l1
+        # norm. It is on the grid of what it is added to.
+        spread = math.sqrt(size) if kind == "laplace" else 1.0
+        scale = change / _unit(law.guarantee) * spread * _UP
+        rows, grid = _grids(scale, size, kind, slope_step(loss), target)
+        noise_of_one = GridNoise(kind, scale, grid, size, change * spread, law)
+        claim = _transcript(target, together.refining(target), kind, n_passes)
+        return cls(loss, x_norm, n_passes, clip_norm, rows, noise_of_one, claim)
+
+    def __call__(
+        self, rounds: Callable[..., Any], sources: Sequence[NoiseSource], nodes: np.ndarray
+    ) -> Any:
+        """Run rounds: ``rounds(rows=, draw=, release=)``, see `~skdp.solvers.gossip.run_gossip`.
+
+        Parameters
+        ----------
+        rounds : callable
+
+        sources : sequence of NoiseSource
+            One of each node of the network, for tests; none for the operating system's.
+
+        nodes : ndarray of int
+            Whose noise is drawn here.
+        """
+        draw = partial(self.draw, sources, nodes)
+        return rounds(rows=self.rows, draw=draw, release=self.release)
+
+    def rows(self, X: Any) -> Any:
+        """Rows of which gradients are made: in the unit ball, on their grid, with a 1."""
+        bounded = grid_csr_rows if issparse(X) else grid_rows
+        return bounded(X, self.x_norm, True, self.row_step)
+
+    def draw(self, sources: Sequence[NoiseSource], nodes: np.ndarray, n: int) -> np.ndarray:
+        """Noise of ``n`` rounds of nodes, of shape (n, len(nodes), size)."""
+        if not sources:
+            drawn = self.noise.draw(noise_source(None), n * len(nodes))
+            return drawn.reshape(n, len(nodes), self.noise.size)
+        return np.stack([self.noise.draw(sources[node], n) for node in nodes], axis=1)
+
+    def release(
+        self, add_to: Callable[[np.ndarray], Any], noise: np.ndarray, takes_part: np.ndarray
+    ) -> None:
+        """Turn the noise of a round's nodes into their noisy sums, in place.
+
+        ``add_to`` adds all exact sums to an array. Who does not take part has no rows, which is
+        public, and neither noise nor anything to hide.
+        """
+        if released_values.get() is None:
+            add_to(noise)  # on the grid additions are exact, in one go or node by node
+            return
+        exact = np.zeros_like(noise)
+        add_to(exact)
+        for node in np.flatnonzero(takes_part):
+            noise[node] = self.noise.release(exact[node], noise[node].copy())
+
+    @property
+    def single(self) -> ApproxDP | GaussianDP:
+        """Guarantee of one noisy sum."""
+        return self.noise.law.guarantee
+
+    @property
+    def n_features(self) -> int:
+        """Features of a row, without the constant one."""
+        return self.noise.size // self.loss.n_outputs - 1
+
+    def energy(self, batch_size: int) -> float:
+        """Mean squared norm of the noise of a sum over ``batch_size``."""
+        size, kind = self.noise.size, self.noise.kind
+        change = self.guarantee.n_records_changed * self.clip_norm / batch_size
+        if kind == "gaussian":
+            return size * gaussian_scale(l2_sensitivity=change, guarantee=self.single) ** 2
+        scale = change / _unit(self.single)
+        if kind == "k_norm":
+            return size * (size + 1.0) * scale**2
+        return 2.0 * size**2 * scale**2
+
+    def of_unit(self, n_records: int, batch_size: int, unit: str) -> ApproxDP | GaussianDP:
+        """Guarantee for whoever has several records.
+
+        Parameters
+        ----------
+        n_records : int
+            At any nodes and in any rounds, of which the worst are those that they share.
+
+        batch_size : int
+            Records in a sum, at most.
+
+        unit : str
+        """
+        full, rest = divmod(n_records, batch_size)
+        rounds = [(batch_size, full * self.n_passes), (rest, self.n_passes)]
+        return unit_guarantee(self.single, repeated=rounds, unit=unit)
+
+
+def _unit(guarantee: ApproxDP | GaussianDP) -> float:
+    """Sensitivity over scale of the noise."""
+    return guarantee.mu if isinstance(guarantee, GaussianDP) else guarantee.epsilon
+
+
+def _grids(
+    scale: float, size: int, kind: str, slopes: float, target: ApproxDP
+) -> tuple[float, float]:
+    """Steps of the grids of rows and of gradients."""
+    # K-norm noise has one more factor, a random one, whose error counts 16 times.
+    reach = scale * (16.0 * math.sqrt(size) if kind == "k_norm" else 1.0)
+    rows = row_step(min(reach, 1e300), slopes)
+    if not reach / (rows * slopes) < 2.0**47:
+        raise ValueError(
+            "epsilon must be larger: the noise would not fit into the 53 bits of a float; "
+            f"got {shown(target.epsilon)}."
+        )
+    return rows, slopes * rows
+
+
+def _transcript(
+    target: ApproxDP, refined: ApproxDP | GaussianDP | None, kind: str, n_passes: int
+) -> ApproxDP:
+    """The target, with what stands behind it."""
+    source = "each record in one noisy gradient a pass"
+    if kind == "gaussian":
+        source += ", composed by Dong, Roth and Su, JRSS-B 2022, corollary 2"
+    return replace(
+        target,
+        refined=refined,
+        mechanism="decentralised online gradient descent"
+        + (f" in {n_passes} passes" if n_passes > 1 else ""),
+        source="algorithm of Li, Zhou, Xiong, Wang and Wang, IEEE TKDE 2018; " + source,
+    )

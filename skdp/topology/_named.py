@@ -1,0 +1,235 @@
+"""Topologies by name, of a graph or of a matrix."""
+
+import math
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import minimum_spanning_tree
+
+from skdp._validation import non_negative_int, one_of, shown
+from skdp.topology._drawing import GRAPH, draw, words
+from skdp.topology._links import (
+    MOST_LINKS,
+    check_connected,
+    clean_edges,
+    link_matrix,
+    n_parts,
+    node_count,
+    share,
+)
+from skdp.topology._topology import Topology
+
+__all__ = ["TOPOLOGIES", "make_topology"]
+
+TOPOLOGIES = (
+    "ring",
+    "grid",
+    "complete",
+    "star",
+    "random_regular",
+    "erdos_renyi",
+    "sparse",
+    "medium",
+    "dense",
+)
+
+_MOST_PAIRS = 2**33  # of nodes, each of which is drawn
+_PAIRS_AT_ONCE = 2**20
+
+
+def make_topology(topology, n_nodes, *, edge_probability=1.0, seed=0):
+    """Topology from a name, a graph or a matrix.
+
+    Parameters
+    ----------
+    topology : str, networkx graph, adjacency matrix or Topology
+        - "ring";
+        - "grid": rows of ``ceil(sqrt(n_nodes))`` nodes, the last one may be shorter;
+        - "complete";
+        - "star": around node 0;
+        - "random_regular": everyone has 4 neighbours, by two random rings that share no link;
+          complete up to 5 nodes;
+        - "erdos_renyi": each pair is linked with probability ``min(1, 2 ln(n_nodes) / n_nodes)``,
+          drawn again until all are connected;
+        - "sparse", "medium", "dense": Topologies 1 to 3 of the paper, see the notes;
+        - an undirected networkx graph with ``n_nodes`` nodes. Nodes keep their numbers if
+          these are 0 to ``n_nodes - 1`` and are numbered in the order of the graph otherwise;
+        - a symmetric matrix, dense or sparse, of shape (n_nodes, n_nodes) with positive entries at
+          links.
+        - a `Topology` of ``n_nodes`` nodes comes back as it is, with its own probability and seed.
+
+        Weights and self loops are ignored.
+
+    n_nodes : int
+
+    edge_probability : float in (0, 1], default=1.0
+        Chance of each link to be up in a round.
+
+    seed : int, default=0
+        Public seed, of the links that are up and of random graphs.
+
+    Returns
+    -------
+    Topology
+
+    Raises
+    ------
+    ValueError
+        If the links do not connect all nodes, are directed or do not fit ``n_nodes``.
+
+    Notes
+    -----
+    Of its three topologies the paper only says that the nodes of the first have few neighbours, of
+    the third many, and that nodes reach others in a circle around them. Here the nodes
+    are random points of a square, and pairs are linked in the order of their distance: in "sparse"
+    as many as it takes to connect all; in "dense" three quarters of all pairs, or more if it takes
+    more; in "medium" the geometric mean of both counts. For one seed each contains the one
+    before.
+
+    References
+    ----------
+    Li, Zhou, Xiong, Wang and Wang, "Differentially private distributed online learning", IEEE
+    TKDE 30(8), 2018, Section 7.3.
+
+    Examples
+    --------
+    >>> for name in ("sparse", "medium", "dense"):
+    ...     topology = make_topology(name, 64)
+    ...     print(name, topology.degrees.mean(), round(topology.spectral_gap(), 3))
+    sparse 5.03125 0.003
+    medium 15.40625 0.088
+    dense 47.25 0.424
+    """
+    n_nodes = node_count(n_nodes)
+    non_negative_int(seed=seed)
+    seed = int(seed)
+    edge_probability = share(edge_probability=edge_probability)
+    if isinstance(topology, Topology):
+        if topology.n_nodes != n_nodes:
+            raise ValueError(
+                f"topology must have n_nodes = {n_nodes} nodes; got {topology.n_nodes}."
+            )
+        return topology
+    if isinstance(topology, str):
+        one_of(TOPOLOGIES, topology=topology)
+        edges = _named_edges(topology, n_nodes, seed)
+    elif hasattr(topology, "is_directed"):
+        edges = _graph_edges(topology, n_nodes)
+    else:
+        edges = _matrix_edges(topology, n_nodes)
+    edges = clean_edges(edges, n_nodes)
+    check_connected("topology", edges, n_nodes)
+    return Topology(n_nodes, edges, edge_probability, seed)
+
+
+def _named_edges(name, n_nodes, seed):
+    nodes = np.arange(n_nodes)
+    if name == "ring":
+        return _ring(nodes)
+    if name == "grid":
+        width = math.isqrt(n_nodes - 1) + 1
+        right = nodes[(nodes % width < width - 1) & (nodes < n_nodes - 1)]
+        down = nodes[: max(0, n_nodes - width)]
+        return np.concatenate(
+            [np.column_stack([right, right + 1]), np.column_stack([down, down + width])]
+        )
+    if name == "star":
+        return np.column_stack([np.zeros(n_nodes - 1, dtype=int), nodes[1:]])
+    if name == "random_regular" and n_nodes > 5:
+        return _two_rings(n_nodes, seed)
+    if name == "erdos_renyi" and n_nodes > 2:
+        return _random_pairs(n_nodes, seed)
+    n_pairs = n_nodes * (n_nodes - 1) // 2
+    if n_pairs > MOST_LINKS:
+        raise ValueError(
+            f"n_nodes must be smaller for {name!r}, which looks at every pair of nodes, at most "
+            f"{MOST_LINKS:,}; got {n_nodes} nodes with {n_pairs:,} pairs."
+        )
+    pairs = np.column_stack(np.triu_indices(n_nodes, 1))
+    if name in ("complete", "random_regular") or n_nodes <= 2:
+        return pairs
+    return _nearest_pairs(name, pairs, n_nodes, seed)
+
+
+def _random_pairs(n_nodes, seed):
+    n_pairs = n_nodes * (n_nodes - 1) // 2
+    if n_pairs > _MOST_PAIRS:
+        raise ValueError(
+            "n_nodes must be smaller for 'erdos_renyi', which draws every pair of nodes, at most "
+            f"{_MOST_PAIRS:,}; got {n_nodes} nodes with {n_pairs:,} pairs."
+        )
+    chance = min(1.0, 2.0 * math.log(n_nodes) / n_nodes)
+    threshold = np.uint64(min(int(chance * 2.0**64), 2**64 - 1))
+    before = np.arange(n_nodes) * (2 * n_nodes - 1 - np.arange(n_nodes)) // 2  # pairs of lower i
+    attempt = 0
+    while True:
+        bits = np.random.Philox(key=words(seed, GRAPH, attempt))
+        chosen = [
+            start
+            + np.flatnonzero(bits.random_raw(min(_PAIRS_AT_ONCE, n_pairs - start)) < threshold)
+            for start in range(0, n_pairs, _PAIRS_AT_ONCE)
+        ]
+        pair = np.concatenate(chosen)
+        i = np.searchsorted(before, pair, side="right") - 1
+        edges = np.column_stack([i, pair - before[i] + i + 1])
+        if n_parts(edges, n_nodes) == 1:
+            return edges
+        attempt += 1
+
+
+def _ring(order):
+    return np.column_stack([order, np.roll(order, -1)])
+
+
+def _two_rings(n_nodes, seed):
+    attempt = 0
+    while True:
+        drawn = draw(2 * n_nodes, seed, GRAPH, attempt).reshape(2, n_nodes)
+        rings = [_ring(order) for order in np.argsort(drawn, axis=1, kind="stable")]
+        edges = clean_edges(np.concatenate(rings), n_nodes)
+        if len(edges) == 2 * n_nodes:
+            return edges
+        attempt += 1
+
+
+def _nearest_pairs(name, pairs, n_nodes, seed):
+    # Integers, so that every machine finds the same order.
+    points = (draw(2 * n_nodes, seed, GRAPH) >> np.uint64(34)).astype(np.int64).reshape(-1, 2)
+    steps = points[pairs[:, 0]] - points[pairs[:, 1]]
+    pairs = pairs[np.argsort((steps**2).sum(axis=1), kind="stable")]
+    ranks = link_matrix(pairs, n_nodes, np.arange(1.0, len(pairs) + 1.0))
+    least = int(minimum_spanning_tree(ranks).data.max())
+    most = max(least, math.ceil(0.75 * len(pairs)))
+    counts = {"sparse": least, "medium": math.isqrt(least * most), "dense": most}
+    return pairs[: counts[name]]
+
+
+def _graph_edges(graph, n_nodes):
+    if graph.is_directed():
+        raise ValueError("topology must be an undirected graph; got a directed one.")
+    if len(graph) != n_nodes:
+        raise ValueError(f"topology must have n_nodes = {n_nodes} nodes; got {len(graph)}.")
+    if set(graph) == set(range(n_nodes)):
+        return [(int(i), int(j)) for i, j in graph.edges()]
+    number = {label: i for i, label in enumerate(graph)}
+    return [(number[i], number[j]) for i, j in graph.edges()]
+
+
+def _matrix_edges(matrix, n_nodes):
+    rule = f"a name, an undirected graph or a matrix of shape ({n_nodes}, {n_nodes})"
+    if not sparse.issparse(matrix):
+        try:
+            matrix = np.asarray(matrix, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"topology must be {rule}; got {shown(matrix)}.") from None
+    if matrix.shape != (n_nodes, n_nodes):
+        raise ValueError(f"topology must be {rule}; got the shape {matrix.shape}.")
+    links = sparse.coo_array(matrix)
+    links.sum_duplicates()
+    if not np.all(links.data >= 0.0) or not np.all(np.isfinite(links.data)):
+        raise ValueError("topology must have finite, non-negative entries; got others.")
+    difference = sparse.csr_array(links) - sparse.csr_array(links.T)
+    if difference.count_nonzero():
+        raise ValueError("topology must be symmetric; got a matrix that is not.")
+    links.eliminate_zeros()
+    return np.column_stack([links.row, links.col])

@@ -1,0 +1,225 @@
+"""Noisy sums of gradients, as who records them hears them: exact, bounded, each with its noise.
+
+A run on one data set is replayed on a neighbour: the second is given what the first has released,
+so that points agree, and what is asked may differ by the declared sensitivity, once a pass.
+"""
+
+import math
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from support.problems import clusters as problem
+
+from skdp._random import noise_source
+from skdp.distributed import DistributedDPClassifier
+from skdp.losses import HingeLoss, LogisticLoss, MulticlassHingeLoss, SoftmaxLoss
+from skdp.mechanisms import released_values
+from skdp.privacy import ApproxDP, GaussianDP, compose
+from skdp.releases import GossipRelease
+
+LAWS = {
+    "k_norm": dict(),
+    "laplace": dict(noise="laplace"),
+    "gaussian": dict(noise="gaussian", delta=1e-4),
+}
+each_law = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+each_adjacency = pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+
+
+@contextmanager
+def recorder(replay=None):
+    """List of all releases within; ``replay`` has them give out what others gave."""
+    releases = []
+
+    def listen(release):
+        releases.append(release)
+        return None if replay is None else replay[len(releases) - 1].released
+
+    token = released_values.set(listen)
+    try:
+        yield releases
+    finally:
+        released_values.reset(token)
+
+
+def classifier(**options):
+    options = {"n_nodes": 3, "batch_size": 2, "step": 1e-3, "random_state": 0} | options
+    return DistributedDPClassifier(2.0, **options)
+
+
+def planned(size=5, loss=None, epsilon=0.5, delta=0.0, adjacency="replace-one", **options):
+    target = ApproxDP(epsilon, delta, adjacency=adjacency)
+    return GossipRelease.plan(target, loss=loss or HingeLoss(), n_features=size - 1, **options)
+
+
+def length(release, change):
+    """Of a change, in the norm of the law."""
+    return np.linalg.norm(np.ravel(change), ord=release.law.order)
+
+
+@each_law
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_who_records_hears_each_sum_of_each_node_and_changes_nothing(law, kind, n_classes):
+    X, y = problem(40, n_classes)
+    node = np.repeat([0, 1], [13, 27])  # and node 2 has none
+    options = dict(n_passes=2, topology="complete") | law
+    with recorder() as releases:
+        model = classifier(**options).fit(kind(X), y, node=node)
+    silent = classifier(**options).fit(kind(X), y, node=node)
+    assert_array_equal(model.node_coef_, silent.node_coef_)
+    assert len(releases) == 2 * (7 + 14)
+    single = model._stream.plan.release.single
+    for release in releases:
+        assert release.asked.shape == release.released.shape == (model._stream.plan.size,)
+        assert release.law.guarantee == single
+        assert (release.released != release.asked).any()
+    total = compose([single] * 2)
+    claim = model.guarantee_.refined or model.guarantee_
+    if isinstance(single, GaussianDP):
+        assert_allclose(total.mu, claim.mu, rtol=1e-12)
+    else:
+        assert_allclose(total.epsilon_at(0.0), claim.epsilon, rtol=1e-9)
+
+
+@each_adjacency
+@each_law
+@pytest.mark.parametrize("loss", ["hinge", "log_loss", "huber_hinge"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_replayed_neighbours_ask_for_values_that_differ_by_the_sensitivity_once_a_pass(
+    loss, n_classes, law, adjacency
+):
+    # The intercepts of a few classes are pushed so far that a slope is attained, or is none.
+    X, y = problem(30, n_classes)
+    X = 5.0 * X / np.linalg.norm(X, axis=1, keepdims=True)  # outside the ball
+    options = dict(loss=loss, n_passes=3, adjacency=adjacency, step=1.0, radius=100.0) | law
+    with recorder() as releases:
+        model = classifier(**options).fit(X, y)
+    release = model._stream.plan.release
+    worst = 0.0
+    for i in range(0, 30, 3):
+        there, labels = X.copy(), y.copy()
+        there[i], labels[i] = (-X[i], (y[i] + 1) % n_classes) if i % 2 else (1e9 * X[i], y[i])
+        with recorder(releases) as others:
+            twin = classifier(**options).fit(there, labels, node=None)
+        assert_array_equal(twin._stream.state.released, model._stream.state.released)
+        pairs = zip(releases, others, strict=True)
+        moved = [length(here, here.asked - other.asked) for here, other in pairs]
+        assert np.count_nonzero(moved) <= 3  # one sum a pass
+        worst = max(worst, *moved)
+        assert releases[0].sensitivity == others[0].sensitivity == release.noise.sensitivity
+    bound = release.noise.sensitivity
+    # A null record is half as far as another record, and is no row that could be put there.
+    assert worst <= bound * (2.0 if adjacency == "add-remove" else 1.0) * (1.0 + 1e-12)
+    assert worst > 0.0
+
+
+@each_law
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_opposite_rows_attain_the_sensitivity(law, n_classes):
+    # Points are at 0, where hinge losses have full slopes: rows (x, 1) of norm sqrt(2).
+    size = 2 * (1 if n_classes == 2 else 3)
+    X = np.ones((8, 1))
+    options = dict(step=1e-9, classes=range(n_classes), x_norm=0.5) | law
+    labels = np.zeros(8, dtype=int), np.array([1, *np.zeros(7, dtype=int)])
+    asked = []
+    for y in labels:
+        with recorder() as releases:
+            classifier(**options).fit(X, y)
+        asked.append(releases[0].asked)
+    assert asked[0].shape == (size,)
+    found = np.linalg.norm(asked[0] - asked[1])
+    expected = releases[0].sensitivity
+    if releases[0].law.kind == "laplace":  # for the l1 norm, which is at most so much longer
+        expected /= math.sqrt(size)
+    # Of three classes it is one gradient of (-1, 1, 0) against one of (1, -1, 0).
+    assert_allclose(found, expected, rtol=1e-3)
+
+
+@each_adjacency
+@each_law
+@pytest.mark.parametrize("n_passes", [1, 4])
+def test_the_noise_is_what_the_law_of_one_sum_says(law, adjacency, n_passes):
+    release = planned(adjacency=adjacency, n_passes=n_passes, epsilon=0.5, **law)
+    noise = release.noise
+    drawn = release.draw([], np.arange(10), 4000)
+    assert drawn.shape == (4000, 10, 5)
+    assert_array_equal(drawn, np.rint(drawn / noise.step) * noise.step)
+    squares = np.square(drawn).sum(axis=2).ravel()
+    error = 6.0 * squares.std() / math.sqrt(squares.size)
+    assert abs(squares.mean() - noise.law.energy(5) * noise.sensitivity**2) < error
+    assert abs(squares.mean() / 9.0 - release.energy(3)) < error / 9.0
+    assert error < 0.1 * squares.mean()
+    change = (2.0 if adjacency == "replace-one" else 1.0) * math.sqrt(2.0)
+    assert_allclose(release.energy(1), 25.0 * release.energy(5))
+    if noise.kind == "gaussian":
+        assert_allclose(noise.scale, change / noise.law.guarantee.mu)
+    else:
+        share = math.sqrt(5.0) if noise.kind == "laplace" else 1.0
+        assert_allclose(noise.scale, change * share * n_passes / 0.5)
+    assert noise.scale >= noise.law.scale * noise.sensitivity
+
+
+def test_energies_have_their_known_values():
+    # Gradients have norms of at most sqrt(2): a scale of 4 / sqrt(2) for an epsilon of 1 / 2.
+    for kind, expected in [("k_norm", 54 * 55), ("laplace", 2 * 54**2)]:
+        assert_allclose(planned(54, epsilon=0.5, noise=kind).energy(1), expected * 32.0)
+    gaussian = planned(10, epsilon=1.0, delta=1e-5, noise="gaussian")
+    assert_allclose(gaussian.energy(1), 80 * 3.730631635**2, rtol=1e-8)
+
+
+@pytest.mark.parametrize("loss", [LogisticLoss(), MulticlassHingeLoss(4), SoftmaxLoss(3)])
+def test_seeded_nodes_have_streams_of_their_own(loss):
+    release = planned(7, loss=loss)
+
+    def drawn(seeds, nodes, n):
+        return release.draw([noise_source(seed) for seed in seeds], np.array(nodes), n)
+
+    whole = drawn(range(5), [0, 1, 2, 3, 4], 3)
+    assert whole.shape == (3, 5, 7 * loss.n_outputs)
+    assert_array_equal(drawn(range(5), [1, 4], 3), whole[:, [1, 4]])
+    for node in range(5):  # and what is drawn there is the noise of one sum
+        assert_array_equal(whole[:, node], release.noise.draw(noise_source(node), 3))
+
+
+def test_automatic_noise_is_the_quieter_of_two():
+    for size, delta, kind in [(4, 1e-5, "k_norm"), (41, 1e-5, "gaussian"), (41, 0.0, "k_norm")]:
+        release = planned(size, delta=delta)
+        assert release.noise.kind == kind
+        others = [planned(size, delta=delta, noise=k) for k in ("k_norm", "laplace")]
+        others += [planned(size, delta=delta, noise="gaussian")] if delta else []
+        assert release.energy(1) == min(other.energy(1) for other in others)
+
+
+@each_law
+def test_the_claim_is_the_target_with_what_stands_behind_it(law):
+    delta = 1e-4
+    release = planned(n_passes=4, adjacency="add-remove", **{**law, "delta": delta})
+    claim = release.guarantee
+    assert (claim.epsilon, claim.delta, claim.adjacency) == (0.5, delta, "add-remove")
+    assert "in 4 passes" in claim.mechanism
+    if release.noise.kind == "gaussian":
+        assert isinstance(claim.refined, GaussianDP)
+        assert_allclose(release.single.mu, claim.refined.mu / 2.0)
+    else:
+        assert claim.refined == ApproxDP(0.5, adjacency="add-remove")
+        assert_allclose(release.single.epsilon, 0.125)
+    assert planned(n_passes=1, noise="k_norm").guarantee.refined is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(noise="normal"), "kind must be one of"),
+        (dict(x_norm=0.0), "x_norm must be a positive"),
+        (dict(n_passes=0), "n_passes must be a positive int"),
+        (dict(epsilon=1e-13), "epsilon must be larger: the noise would not fit"),
+        (dict(noise="gaussian"), "delta must be positive for Gaussian noise"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused_by_name(options, message):
+    with pytest.raises(ValueError, match=message):
+        planned(**options)
