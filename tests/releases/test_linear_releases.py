@@ -95,7 +95,7 @@ def test_a_plan_is_a_value_and_does_not_change(kind):
     [
         (OutputPerturbation, 6, 1e-11),
         (NoisyDescent, 6, 1e-9),  # each of many steps has a share
-        (ObjectivePerturbation, 6, 1e-8),  # for the linear term
+        (ObjectivePerturbation, 6, 4e-8),  # for the linear term
         (ObjectivePerturbation, 10_000, 4e-5),  # over the error of the solver
     ],
 )
