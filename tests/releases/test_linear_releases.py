@@ -90,10 +90,19 @@ def test_a_plan_is_a_value_and_does_not_change(kind):
             setattr(plan, field.name, None)
 
 
-@EVERY
-def test_noise_that_no_float_holds_is_refused_by_the_plan(kind):
-    with pytest.raises(ValueError, match="epsilon must be larger for 6 coefficients"):
-        planned(kind, LogisticLoss(), ApproxDP(1e-11))
+@pytest.mark.parametrize(
+    ("kind", "n_features", "epsilon"),
+    [
+        (OutputPerturbation, 6, 1e-11),
+        (NoisyDescent, 6, 1e-9),  # each of many steps has a share
+        (ObjectivePerturbation, 6, 4e-8),  # for the linear term
+        (ObjectivePerturbation, 10_000, 4e-5),  # over the error of the solver
+    ],
+)
+def test_noise_that_no_float_holds_is_refused_by_the_plan(kind, n_features, epsilon):
+    with pytest.raises(ValueError, match=f"epsilon must be larger for {n_features} coefficients"):
+        planned(kind, LogisticLoss(), ApproxDP(epsilon), n_features=n_features)
+    planned(kind, LogisticLoss(), ApproxDP(100 * epsilon), n_features=n_features)
 
 
 def most_rows(plan):
