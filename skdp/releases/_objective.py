@@ -121,12 +121,12 @@ class ObjectivePerturbation:
         guarantee = replace(law.guarantee, epsilon=target.epsilon, refined=refined)
         return cls(loss, n_features, row_norm, law, masking, guarantee)
 
-    def __call__(self, rows: RowBlocks, noise: NoiseSource) -> np.ndarray:
+    def __call__(self, data: RowBlocks, noise: NoiseSource) -> np.ndarray:
         """Release the minimiser of the noisy objective.
 
         Parameters
         ----------
-        rows : RowBlocks
+        data : RowBlocks
             Clipped to ``row_norm``.
 
         noise : NoiseSource
@@ -135,7 +135,7 @@ class ObjectivePerturbation:
         -------
         ndarray of shape (n_outputs, n_features)
         """
-        rows.check_norm(self.row_norm)
+        data.check_norm(self.row_norm)
         law, shape = self.law, (self.loss.n_outputs, self.n_features)
         size = shape[0] * shape[1]
         tolerance = solver_tolerance(self.loss, self.row_norm)
@@ -146,7 +146,7 @@ class ObjectivePerturbation:
         draw = noise.normal if law.gaussian else noise.k_norm
         linear = step * draw(size, law.scale / step).reshape(shape)
         weights = minimise(
-            self.loss, rows, penalty=law.penalty, tolerance=tolerance, linear=linear
+            self.loss, data, penalty=law.penalty, tolerance=tolerance, linear=linear
         )
         # Whatever the rows, this is within (tolerance + rounding) / penalty of the exact
         # minimiser, which `law` makes private. Two points of such a ball are a diameter apart.

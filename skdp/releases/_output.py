@@ -88,12 +88,12 @@ class OutputPerturbation:
             penalty=self.penalty,
         )
 
-    def __call__(self, rows: RowBlocks, noise: NoiseSource) -> np.ndarray:
+    def __call__(self, data: RowBlocks, noise: NoiseSource) -> np.ndarray:
         """Release the minimiser.
 
         Parameters
         ----------
-        rows : RowBlocks
+        data : RowBlocks
             Clipped to ``row_norm``.
 
         noise : NoiseSource
@@ -102,9 +102,9 @@ class OutputPerturbation:
         -------
         ndarray of shape (n_outputs, n_features)
         """
-        rows.check_norm(self.row_norm)
+        data.check_norm(self.row_norm)
         tolerance = solver_tolerance(self.loss, self.row_norm)
-        weights = minimise(self.loss, rows, penalty=self.penalty, tolerance=tolerance)
+        weights = minimise(self.loss, data, penalty=self.penalty, tolerance=tolerance)
         # The gradient of a record is a residual, no longer than the Lipschitz bound, times a row.
         # So a change of neighbours moves the sum by at most one or two of their products, which
         # strong convexity turns into a distance. The solver adds its own error on either side.
