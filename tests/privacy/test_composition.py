@@ -495,3 +495,11 @@ def test_a_composition_survives_its_dictionary():
     assert restored.epsilon_at(1e-5) == composed.epsilon_at(1e-5)
     pure = compose([ApproxDP(0.1), ApproxDP(0.2)])
     assert Guarantee.from_dict(json.loads(json.dumps(pure.to_dict()))) == pure
+
+
+def test_a_composition_that_comes_several_times_counts_as_often():
+    part = compose([GaussianDP(0.3), ApproxDP(0.1), ApproxDP(0.1), ZCDP(0.01)])
+    alone = [GaussianDP(0.3)] * 3 + [ApproxDP(0.1)] * 6 + [ZCDP(0.01)] * 3
+    for delta in (1e-3, 1e-6):
+        claimed = compose([part] * 3).epsilon_at(delta)
+        assert claimed == pytest.approx(compose(alone).epsilon_at(delta), rel=1e-9)

@@ -520,3 +520,9 @@ def test_the_profile_of_logistic_objective_perturbation_is_restored_in_a_fresh_p
     command = [sys.executable, "-c", code, stored]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert float(result.stdout) > 0.0
+
+
+def test_a_profile_that_underflows_is_no_pure_guarantee():
+    guarantee = ShiftedGaussianDP(0.0, ((1.0, 0.1),))
+    assert guarantee.delta_at(100.0) == 0.0  # in floating point
+    assert guarantee.epsilon_at(0.0) == math.inf
