@@ -10,18 +10,12 @@ from scipy.sparse import issparse
 from skdp._random import noise_source
 from skdp._validation import between, number_or_auto, one_of, positive, positive_int, shown
 from skdp.estimators import charge, check_budget, unchanged_on_error
-from skdp.features import kernel_error, kernel_matrix
-from skdp.kernel._base import (
-    KAPPA,
-    BaseKernelRegressor,
-    ExactPredictor,
-    check_memory,
-    check_noise,
-    feature_attributes,
-)
-from skdp.kernel._queries import QueryAnswers, query_guarantee, query_noise
+from skdp.features import FeatureFunction, kernel_error, kernel_matrix
+from skdp.kernel._base import BaseKernelRegressor
 from skdp.mechanisms import NoiseLaw, clip_rows
 from skdp.privacy import ApproxDP
+from skdp.releases import QueryAnswers, QueryPlan
+from skdp.releases._limits import check_memory, check_noise
 from skdp.solvers import kernel_ridge
 from skdp.solvers.feature_ridge import (
     FeatureBlocks,
@@ -32,6 +26,8 @@ from skdp.solvers.feature_ridge import (
     sufficient_statistics,
 )
 from skdp.solvers.kernel_ridge import (
+    KAPPA,
+    KernelExpansion,
     rounding_bound,
     solve_dual,
     solver_tolerance,
@@ -280,8 +276,9 @@ class DPKernelRidge(BaseKernelRegressor):
             epsilon = self._epsilon(X.shape[0])
             target = ApproxDP(epsilon, float(self.delta), adjacency=self.adjacency)
             fit = self._fit_queries if self.release == "query" else self._fit_features
-            fitted = fit(X, targets, target)
-            self._store(fitted)
+            guarantee, predictor = fit(X, targets, target)
+            low, high = map(float, self.y_bounds)
+            self._store(predictor, guarantee_=guarantee, y_bounds_=(low, high))
         return self
 
     def _check_parameters(self):
@@ -377,7 +374,7 @@ class DPKernelRidge(BaseKernelRegressor):
         features = self._draw_features(n_features, n_components, feature_state)
         blocks = FeatureBlocks if self.kernel == "linear" else IntegerFeatureBlocks
         weights = solve(blocks(X, targets, features), noise_source(noise_state))
-        return {**self._fitted(guarantee), **feature_attributes(features, weights)}
+        return guarantee, FeatureFunction(features, weights)
 
     def _resolved(self, target, size):
         """Mechanism, from public numbers."""
@@ -491,9 +488,8 @@ class DPKernelRidge(BaseKernelRegressor):
     def _fit_queries(self, X, targets, target):
         n_samples, n_features = X.shape
         linear = self.kernel == "linear"
-        n_queries = int(self.n_queries)
-        law, scale = query_noise(target, n_queries)
-        level = scale * (math.sqrt(2.0) if law == "laplace" else 1.0)
+        plan = QueryPlan.plan(target, n_queries=self.n_queries)
+        level = plan.law.level(1)
         squared = self.loss == "squared" or (self.loss == "auto" and self._epsilon_is_auto())
         penalty = None if isinstance(self.alpha, str) else self._scaled(self.alpha)
         if penalty is None and self._epsilon_is_auto():
@@ -536,21 +532,20 @@ class DPKernelRidge(BaseKernelRegressor):
                 kappa=KAPPA,
                 huber_width=cap,
             )
-        guarantee = query_guarantee(target, n_queries)
         check_memory(
             32.0 * n_samples**2 + 8.0 * n_samples * n_features,
             "X must have fewer rows with release='query', which holds their kernel matrix",
             f"; got {n_samples}" if self.adjacency == "replace-one" else None,
         )
         _, noise_state = self._random_streams()
-        charge(self, guarantee)
+        charge(self, plan.guarantee)
 
         secret = os.urandom(32) if noise_state is None else noise_state.bytes(32)
         if linear:
             X = clip_rows(X, float(self.x_norm)) / float(self.x_norm)
         else:
             X = X.toarray() if issparse(X) else X.copy()  # the caller may change it
-        predictor = ExactPredictor(X, self.kernel, float(self.gamma), self.nu, self.x_norm)
+        predictor = KernelExpansion(X, self.kernel, float(self.gamma), self.nu, self.x_norm)
         predictor.coef = solve_dual(
             kernel_matrix(self.kernel, X, gamma=predictor.gamma, nu=self.nu),
             targets,
@@ -561,17 +556,11 @@ class DPKernelRidge(BaseKernelRegressor):
             huber_width=math.inf if squared else cap,
         )
         answers = QueryAnswers(
+            plan,
             predictor,
-            bound=1.0,
             # The linear kernel exceeds one by rounding, and distances grow with its cube at most.
             sensitivity=distance * (1.0 + 1e-8),
             error=value_error(tolerance=tolerance, penalty=penalty, kappa=KAPPA),
-            guarantee=target,
-            n_queries=n_queries,
             secret=secret,
         )
-        return {**self._fitted(guarantee), "_answers": answers}
-
-    def _fitted(self, guarantee):
-        low, high = map(float, self.y_bounds)
-        return dict(guarantee_=guarantee, y_bounds_=(low, high))
+        return plan.guarantee, answers

@@ -67,6 +67,11 @@ class NormalisedRows:
     row_norm = 1.0 + 1e-6
 
     @property
+    def attributes(self):
+        """What is public of an estimator on these features: nothing was drawn."""
+        return {}
+
+    @property
     def n_features_in(self):
         """Length of a row."""
         return self.n_components

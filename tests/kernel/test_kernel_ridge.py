@@ -19,9 +19,10 @@ from support.statistics import least_epsilon, name
 
 from skdp.exceptions import BudgetExceededError, PrivacyWarning, SolverError
 from skdp.features import kernel_matrix
-from skdp.kernel import DPKernelRidge, _base, _kernel_ridge
+from skdp.kernel import DPKernelRidge, _kernel_ridge
 from skdp.preprocessing import BoundedScaler
 from skdp.privacy import BudgetLedger, GaussianDP, gaussian_delta
+from skdp.releases import _limits
 from skdp.theory.kernel_ridge import epsilon_rule
 
 ESTIMATORS = [
@@ -327,7 +328,7 @@ def test_refits_in_another_way_leave_nothing_behind():
     X, y = problem(60)
     model = DPKernelRidge(release="query", n_queries=5).fit(X, y)
     model.set_params(release="features", n_components=10).fit(X, y)
-    assert not hasattr(model, "_answers") and model.coef_.shape == (10,)
+    assert model._predictor.coef is model.coef_ and model.coef_.shape == (10,)
     model.set_params(kernel="linear").fit(X, y)
     assert not hasattr(model, "frequencies_") and model.coef_.shape == (2,)
     model.set_params(release="query").fit(X, y)
@@ -529,6 +530,13 @@ def test_the_automatic_penalty_of_queries_can_be_certified(epsilon, adjacency):
     assert_allclose(model.predict(X[:20]), y[:20], atol=0.2)
 
 
+def test_a_refit_keeps_what_was_set_besides_parameters():
+    X, y = problem(60)
+    model = DPKernelRidge(n_components=10).fit(X, y)
+    model._metadata_request = "as set_score_request leaves it"
+    assert model.fit(X, y)._metadata_request == "as set_score_request leaves it"
+
+
 def test_an_interrupt_while_results_are_stored_leaves_the_old_model(monkeypatch):
     X, y = problem(60)
     model = DPKernelRidge(10.0, n_components=10).fit(X, y)
@@ -536,7 +544,7 @@ def test_an_interrupt_while_results_are_stored_leaves_the_old_model(monkeypatch)
     plain = DPKernelRidge.__setattr__
 
     def interrupt(self, name, value):
-        if name == "_features":
+        if name == "_predictor":
             raise KeyboardInterrupt
         plain(self, name, value)
 
@@ -575,7 +583,7 @@ def test_a_seed_beside_a_ledger_warns():
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_rows_that_do_not_fit_into_memory_are_refused_before_the_charge(monkeypatch, adjacency):
     X, y = problem(2000)
-    monkeypatch.setattr(_base.os, "sysconf", lambda name: 1000)
+    monkeypatch.setattr(_limits.os, "sysconf", lambda name: 1000)
     ledger = BudgetLedger(epsilon=10.0)
     model = DPKernelRidge(release="query", n_queries=5, adjacency=adjacency, ledger=ledger)
     with pytest.raises(ValueError, match="X must have fewer rows") as caught:
