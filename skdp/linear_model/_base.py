@@ -19,15 +19,9 @@ from skdp.estimators import (
 )
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, compose, n_records_changed
-from skdp.solvers.erm import (
-    RowBlocks,
-    check_n_rows,
-    descent_tolerance,
-    gradient_descent,
-    objective_perturbation,
-    output_perturbation,
-    solver_tolerance,
-)
+from skdp.solvers.certificates import check_n_rows, descent_tolerance, solver_tolerance
+from skdp.solvers.erm import gradient_descent, objective_perturbation, output_perturbation
+from skdp.solvers.rows import RowBlocks
 from skdp.theory.objective_perturbation import CALIBRATIONS, calibrate
 
 MECHANISMS = ("auto", "objective", "output", "gradient")

@@ -1,4 +1,4 @@
-"""What the solvers share: sums with a certified error, and releases of them."""
+"""What the solvers share: noisy releases of sums, and the spectrum of a released matrix."""
 
 import math
 
@@ -7,35 +7,9 @@ from scipy import linalg
 
 from skdp.exceptions import SolverError
 from skdp.mechanisms import gaussian_mechanism, k_norm_mechanism
+from skdp.solvers.certificates import ROUNDING_SHARE
 
-__all__ = [
-    "MOST_ROWS",
-    "ROUNDING_SHARE",
-    "PairwiseSum",
-    "eigenvectors",
-    "noisy_release",
-    "refuse_rows",
-    "release_second_moments",
-]
-
-# Certified error of sums in floating point, as a share of the sensitivity.
-ROUNDING_SHARE = 1e-4
-
-# Rows of one fit; the errors of longer sums are not certified.
-MOST_ROWS = 100_000_000
-
-
-def refuse_rows(n_samples, most, adjacency):
-    """Raise `ValueError` if there are more rows than can be certified.
-
-    The limit is public. The number of rows is not said where it is private.
-    """
-    if n_samples > most:
-        given = f"; got {n_samples}" if adjacency == "replace-one" else ""
-        raise ValueError(
-            f"X must have at most {most} rows with these parameters: the rounding errors of "
-            f"longer sums are not certified{given}."
-        )
+__all__ = ["eigenvectors", "noisy_release", "release_second_moments"]
 
 
 def eigenvectors(matrix):
@@ -44,25 +18,6 @@ def eigenvectors(matrix):
         return linalg.eigh(matrix, check_finite=False, overwrite_a=True)
     except linalg.LinAlgError:
         raise SolverError("The eigenvalues of a released matrix did not converge.") from None
-
-
-class PairwiseSum:
-    """Sum of many arrays in pairs, pairs of pairs and so on: the error grows with the depth."""
-
-    def __init__(self, shape):
-        self._start, self._stack = np.zeros(shape), []
-
-    def add(self, part):
-        """Add one array."""
-        depth = 0
-        while self._stack and self._stack[-1][0] == depth:
-            part = self._stack.pop()[1] + part
-            depth += 1
-        self._stack.append((depth, part))
-
-    def total(self):
-        """Sum of all arrays so far."""
-        return sum((part for _, part in reversed(self._stack)), self._start)
 
 
 def noisy_release(value, l2_sensitivity, guarantee, noise, *, error=None):

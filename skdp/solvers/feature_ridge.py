@@ -15,14 +15,10 @@ from scipy.linalg.blas import dsyrk, ssyrk
 from skdp.exceptions import SolverError
 from skdp.losses import HuberLoss
 from skdp.mechanisms import additive_mechanism, clip_rows
-from skdp.solvers._releases import (
-    MOST_ROWS,
-    eigenvectors,
-    noisy_release,
-    refuse_rows,
-    release_second_moments,
-)
-from skdp.solvers.erm import RowBlocks, largest_n_rows, minimise
+from skdp.solvers._releases import eigenvectors, noisy_release, release_second_moments
+from skdp.solvers.certificates import MOST_ROWS, largest_n_rows, refuse_rows
+from skdp.solvers.newton import minimise
+from skdp.solvers.rows import Blocks
 from skdp.theory.gradient_descent import split_budget
 from skdp.theory.random_features import plan_features, statistics_budgets, statistics_penalty
 
@@ -83,7 +79,7 @@ class NormalisedRows:
         return rows / self.x_norm
 
 
-class FeatureBlocks(RowBlocks):
+class FeatureBlocks(Blocks):
     """Features of rows with their targets, a block at a time, in double precision.
 
     The whole feature matrix is kept only while it is small; otherwise each pass makes it anew.

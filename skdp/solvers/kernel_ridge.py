@@ -21,7 +21,7 @@ from skdp._validation import non_negative, positive
 from skdp.exceptions import SolverError
 from skdp.features import kernel_matrix
 from skdp.mechanisms import clip_rows
-from skdp.solvers._releases import refuse_rows
+from skdp.solvers.certificates import refuse_rows
 
 __all__ = [
     "KAPPA",

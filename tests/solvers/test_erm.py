@@ -22,18 +22,16 @@ from skdp.exceptions import SolverError
 from skdp.linear_model import DPLogisticRegression
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP, gaussian_delta
-from skdp.solvers import erm
-from skdp.solvers.erm import (
-    RowBlocks,
+from skdp.solvers import certificates, erm
+from skdp.solvers.certificates import (
     descent_tolerance,
-    gradient_descent,
     largest_n_rows,
     linear_step,
-    minimise,
-    objective_perturbation,
-    output_perturbation,
     solver_tolerance,
 )
+from skdp.solvers.erm import gradient_descent, objective_perturbation, output_perturbation
+from skdp.solvers.newton import minimise
+from skdp.solvers.rows import RowBlocks
 from skdp.theory.objective_perturbation import ObjectiveNoise, calibrate
 
 ADJACENCIES = ["replace-one", "add-remove"]
@@ -369,7 +367,7 @@ def test_large_weights_are_certified(layout):
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 @pytest.mark.parametrize("mechanism", ["objective", "output", "gradient"])
 def test_too_many_rows_are_refused_before_the_charge(mechanism, delta, adjacency, monkeypatch):
-    monkeypatch.setattr(erm, "MOST_ROWS", 20)
+    monkeypatch.setattr(certificates, "MOST_ROWS", 20)
     ledger = BudgetLedger(epsilon=9.0, delta=1e-3)
     model = DPLogisticRegression(
         1.0, delta, mechanism=mechanism, adjacency=adjacency, ledger=ledger

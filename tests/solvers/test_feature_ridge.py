@@ -11,7 +11,7 @@ from scipy.special import huber
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from support.noise import noise_scale
-from support.releases import PLACES, let_the_solver_err, transcript
+from support.releases import let_the_solver_err, listening, transcript
 from support.statistics import composed, strength
 
 from skdp._random import noise_source
@@ -21,7 +21,7 @@ from skdp.kernel import DPKernelRidge
 from skdp.losses import HuberLoss
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP, gaussian_delta
-from skdp.solvers import erm, feature_ridge
+from skdp.solvers import certificates, feature_ridge
 from skdp.solvers.feature_ridge import (
     FeatureBlocks,
     IntegerFeatureBlocks,
@@ -342,7 +342,7 @@ def test_sums_of_integers_stay_exact_beyond_the_integers_of_a_float():
 )
 def test_too_many_rows_are_refused_before_the_charge(options, adjacency, monkeypatch):
     monkeypatch.setattr(feature_ridge, "MOST_ROWS", 20)
-    monkeypatch.setattr(erm, "MOST_ROWS", 20)
+    monkeypatch.setattr(certificates, "MOST_ROWS", 20)
     ledger = BudgetLedger(epsilon=9.0, delta=1e-3)
     model = DPKernelRidge(1.0, kernel="linear", adjacency=adjacency, ledger=ledger, **options)
     X = np.eye(21, 2)
@@ -374,15 +374,7 @@ def test_nothing_is_released_of_more_rows_than_can_be_certified(uncertain, mecha
             free = ApproxDP(1.0, adjacency=adjacency)
             return output(data, free, noise_source(0))
 
-        with pytest.MonkeyPatch.context() as patch:
-            for module, name in PLACES:
-                real = getattr(module, name)
-
-                def watched(value, *, real=real, releases=releases, **options):
-                    releases.append(np.shape(value))
-                    return real(value, **options)
-
-                patch.setattr(module, name, watched)
+        with listening(lambda record, releases=releases: releases.append(record.asked.shape)):
             if passes or (mechanism == "output" and uncertain == "second_moments"):
                 solve()
                 assert (6,) in releases

@@ -1,65 +1,127 @@
-"""What solvers release, seen from outside: exact values, scales of noise, certified errors."""
+"""What is released, seen from outside: exact values, scales of noise, certified errors."""
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from skdp.solvers import _releases, erm, feature_ridge
-from skdp.solvers.erm import minimise
-from support.noise import noise_scale
+from skdp.mechanisms import Lattice, NoiseLaw, released_values
+from skdp.solvers.newton import minimise
+from support.noise import Ruler
 
-PLACES = [
-    (_releases, "gaussian_mechanism"),
-    (_releases, "k_norm_mechanism"),
-    (erm, "additive_mechanism"),
-    (feature_ridge, "additive_mechanism"),
-]
+
+@contextmanager
+def listening(listener):
+    """Let ``listener`` hear of each release; what it returns, if not None, goes on instead."""
+    token = released_values.set(listener)
+    try:
+        yield
+    finally:
+        released_values.reset(token)
 
 
 @dataclass(frozen=True)
 class Release:
-    """One call of a mechanism: exact value, scale of the noise, arguments and result."""
+    """One release: exact value, what was declared of it, and the noise as it was drawn.
+
+    Parameters
+    ----------
+    value : ndarray
+
+    sensitivity, error : float
+        As declared.
+
+    law : NoiseLaw
+        As declared, for a sensitivity of 1.
+
+    scale : float
+        Of the noise that was drawn.
+
+    released : ndarray
+    """
 
     value: np.ndarray
+    sensitivity: float
+    error: float
+    law: NoiseLaw
     scale: float
-    options: dict
     released: np.ndarray
 
     @property
     def guarantee(self):
-        return self.options["guarantee"]
+        return self.law.guarantee
+
+    @property
+    def options(self):
+        """What a mechanism was told."""
+        return {
+            "l2_sensitivity": self.sensitivity,
+            "error": self.error,
+            "guarantee": self.guarantee,
+        }
 
 
 def transcript(solve, replay=None):
     """Releases of ``solve()`` and its result; ``replay`` repeats the outputs of another run.
 
     That is adaptive composition in the flesh: given the same outputs so far, how far apart
-    are the next exact values?
+    are the next exact values? What is released past the recorded call is an error.
     """
-    releases = []
+    releases, drawn, errors = [], [], []
+    choose, draw = Lattice.for_sensitivity, NoiseLaw.draw
 
-    def spy(mechanism):
-        def spied(value, **options):
-            scale = noise_scale(
-                lambda ruler: mechanism(value, **{**options, "random_state": ruler})
+    def chosen(sensitivity, **options):
+        lattice = choose(sensitivity, **options)
+        errors.append((lattice, options.get("error", 0.0)))
+        return lattice
+
+    def drawing(law, source, n, size, steps):
+        ruler = Ruler()
+        draw(law, ruler, n, size, steps)
+        drawn.append(ruler.scale)  # in steps of the lattice
+        return draw(law, source, n, size, steps)
+
+    def listener(record):
+        ((lattice, error),), (scale,) = errors, drawn  # one recorded call for each noise
+        errors.clear(), drawn.clear()
+        released = record.released if replay is None else replay[len(releases)].released
+        releases.append(
+            Release(
+                np.array(record.asked),
+                record.sensitivity,
+                error,
+                record.law,
+                scale * lattice.step,
+                released,
             )
-            released = mechanism(value, **options)
-            if replay is not None:
-                released = replay[len(releases)].released
-            releases.append(Release(np.array(value), scale, options, released))
-            return released
-
-        return spied
+        )
+        return released
 
     with pytest.MonkeyPatch.context() as patch:
-        for module, name in PLACES:
-            patch.setattr(module, name, spy(getattr(module, name)))
-        return releases, solve()
+        patch.setattr(Lattice, "for_sensitivity", chosen)
+        patch.setattr(NoiseLaw, "draw", drawing)
+        with listening(listener):
+            result = solve()
+    assert not drawn and not errors
+    return releases, result
 
 
 def let_the_solver_err(monkeypatch, module, sign, *, closer=1e-5):
-    """Move minimisers along the first axis as far as the certificate allows."""
+    """Move minimisers along the first axis as far as the certificate allows.
+
+    Parameters
+    ----------
+    monkeypatch : MonkeyPatch
+
+    module : module
+        Where `minimise` is called.
+
+    sign : float
+
+    closer : float, default=1e-5
+        Share of the tolerance that is left to the error of the true solver.
+    """
 
     def erring(loss, data, *, penalty, tolerance, linear=None):
         options = {"penalty": penalty, "linear": linear}

@@ -1,4 +1,4 @@
-"""Sums with a certified error, and the noise of their releases."""
+"""The number of rows and their second moments: budgets, bounds and noise."""
 
 import math
 
@@ -7,14 +7,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from support.noise import Silent, noise_scale
 from support.releases import transcript
+from support.statistics import strength
 
 from skdp._random import noise_source
-from skdp.privacy import ApproxDP, GaussianDP
-from skdp.solvers._releases import (
-    PairwiseSum,
-    noisy_release,
-    release_second_moments,
-)
+from skdp.privacy import ApproxDP, GaussianDP, compose
+from skdp.releases._moments import release_n_samples, release_second_moments, split_budget
 
 ADJACENCIES = ["replace-one", "add-remove"]
 
@@ -24,67 +21,56 @@ def random_symmetric(d, seed=0):
     return square + square.T
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 3, 7, 8, 9, 100, 1023])
-def test_a_pairwise_sum_has_every_part_once(n):
-    parts = np.random.default_rng(n).integers(-9, 9, size=(n, 2, 3)).astype(float)
-    given = parts.copy()
-    sums = PairwiseSum((2, 3))
-    for i, part in enumerate(parts):
-        sums.add(part)
-        assert_array_equal(sums.total(), given[: i + 1].sum(axis=0))  # also in between
-    assert_array_equal(sums.total(), given.sum(axis=0))
-    assert sums.total().shape == (2, 3)
-    assert_array_equal(parts, given)
-
-
-def test_the_error_of_a_pairwise_sum_grows_with_its_depth_only():
-    n = 2**14
-    # A tenth is above its float in this sum at every step: a plain sum drifts away.
-    parts = np.full((n, 1), 0.1)
-    parts[1::2] = 0.7
-    sums = PairwiseSum((1,))
-    for part in parts:
-        sums.add(part)
-    exact = math.fsum(parts[:, 0])
-    bound = 2.0**-53 * 14 * exact
-    assert abs(sums.total()[0] - exact) <= bound
-    assert abs(np.add.accumulate(parts[:, 0])[-1] - exact) > bound
-
-
 def test_a_replaced_record_counts_twice():
     assert GaussianDP(1.0, adjacency="replace-one").n_records_changed == 2
     assert ApproxDP(1.0, adjacency="add-remove").n_records_changed == 1
 
 
-@pytest.mark.parametrize("size", [1, 50])
-def test_the_noise_of_a_release_is_that_of_its_guarantee(size):
-    value, sensitivity = np.ones(size), 3.0
-    for guarantee in (GaussianDP(0.4), ApproxDP(0.4)):
-        for error, extra in ((None, 0.0), (0.0, 0.0), (0.5, 1.0)):
-
-            def release(noise, guarantee=guarantee, error=error):
-                return noisy_release(value, sensitivity, guarantee, noise, error=error)
-
-            # Values are an error away from exact on either side.
-            least = (sensitivity + extra) / 0.4
-            assert least <= noise_scale(release) < least * 1.012
+@pytest.mark.parametrize("kind", [GaussianDP, ApproxDP])
+def test_the_number_of_rows_costs_a_share_only_where_it_is_private(kind):
+    public = kind(0.7, adjacency="replace-one")
+    assert split_budget(public) == (None, public)
+    private = kind(0.7, adjacency="add-remove")
+    count, descent = split_budget(private)
+    assert 0.0 < strength(count) < 0.3 * strength(descent)
+    assert {type(count), type(descent)} == {kind}
+    assert_allclose(strength(compose([count, descent])), 0.7, rtol=1e-12)
+    assert count.adjacency == descent.adjacency == "add-remove"
 
 
-def test_a_gaussian_guarantee_gets_gaussian_noise_and_a_pure_one_the_norm_of_a_gamma():
-    size, draws = 400, 200
-    gaussian, pure = (
-        np.array(
-            [
-                np.linalg.norm(noisy_release(np.zeros(size), 1.0, guarantee, noise_source(seed)))
-                for seed in range(draws)
-            ]
+def test_a_public_number_of_rows_is_taken_as_it_is():
+    assert release_n_samples(17, guarantee=None, noise=None) == 17.0
+    assert release_n_samples(0, guarantee=None, noise=None) == 1.0
+
+
+@pytest.mark.parametrize("kind", [GaussianDP, ApproxDP])
+def test_a_private_number_of_rows_has_the_noise_of_its_guarantee(kind):
+    guarantee = kind(0.4, adjacency="add-remove")
+
+    def release(noise):
+        return release_n_samples(17, guarantee=guarantee, noise=noise)
+
+    (one,), counted = transcript(lambda: release(noise_source(0)))
+    assert one.value == 17.0 and one.guarantee == guarantee
+    assert counted == max(1.0, one.released)
+    assert 1.0 / 0.4 <= one.scale == noise_scale(release) < 1.012 / 0.4
+    counts = np.array([release(noise_source(seed)) for seed in range(300)])
+    assert (counts == 1.0).sum() < 20 and counts.min() >= 1.0
+    # Deviations are 2.5 for a Gaussian and 2.5 sqrt(2) else; of 300 draws, six standard errors.
+    assert_allclose(counts.std(), 2.5 * (1.0 if kind is GaussianDP else math.sqrt(2.0)), rtol=0.4)
+
+
+@pytest.mark.parametrize("error, extra", [(None, 0.0), (0.0, 0.0), (0.5, 1.0)])
+def test_noise_covers_moments_that_are_an_error_away_on_either_side(error, extra):
+    guarantee = GaussianDP(0.4, adjacency="add-remove")
+
+    def release(noise):
+        return release_second_moments(
+            np.ones((3, 3)), 3.0, guarantee=guarantee, noise=noise, error=error
         )
-        for guarantee in (GaussianDP(1.0), ApproxDP(1.0))
-    )
-    # Means of norms: sqrt(size) with deviation sqrt(1/2), and size with deviation sqrt(size).
-    slack = 6.0 / math.sqrt(draws)
-    assert abs(gaussian.mean() / math.sqrt(size) / 1.01 - 1.0) < 0.01 + slack * 0.04
-    assert abs(pure.mean() / size / 1.01 - 1.0) < 0.01 + slack * 0.05
+
+    least = (9.0 + extra) / 0.4
+    assert least <= noise_scale(release) < least * 1.012
 
 
 @pytest.mark.parametrize("d", [1, 2, 30])

@@ -1,0 +1,134 @@
+"""What descents ask of the rows besides gradients: how many there are, and their second moments.
+
+Of each the bound, its reason and the noise; the share of the budget that the count takes.
+"""
+
+import math
+
+import numpy as np
+from scipy import linalg
+
+from skdp._random import NoiseSource
+from skdp._validation import plain_arguments
+from skdp.exceptions import SolverError
+from skdp.mechanisms import NoiseLaw, release
+from skdp.privacy import ApproxDP, GaussianDP
+from skdp.solvers.certificates import ROUNDING_SHARE
+
+__all__ = ["eigenvectors", "release_n_samples", "release_second_moments", "split_budget"]
+
+
+@plain_arguments
+def split_budget(
+    guarantee: GaussianDP | ApproxDP,
+) -> tuple[GaussianDP | ApproxDP | None, GaussianDP | ApproxDP]:
+    """Set a share aside for counting the rows, where their number is private.
+
+    Parameters
+    ----------
+    guarantee : GaussianDP or ApproxDP
+        Whole budget; pure if `ApproxDP`.
+
+    Returns
+    -------
+    count, descent : GaussianDP or ApproxDP
+        ``count`` is None under replace-one, where the number of rows is public.
+    """
+    if guarantee.adjacency == "replace-one":
+        return None, guarantee
+    # Gaussian releases compose by the root of summed squares, pure ones by their sum.
+    if isinstance(guarantee, GaussianDP):
+        return _scaled(guarantee, 0.1), _scaled(guarantee, math.sqrt(1 - 0.1**2))
+    return _scaled(guarantee, 0.05), _scaled(guarantee, 0.95)
+
+
+def _scaled(guarantee: GaussianDP | ApproxDP, factor: float) -> GaussianDP | ApproxDP:
+    if isinstance(guarantee, GaussianDP):
+        return GaussianDP(factor * guarantee.mu, adjacency=guarantee.adjacency)
+    return ApproxDP(factor * guarantee.epsilon, adjacency=guarantee.adjacency)
+
+
+def release_n_samples(
+    n_samples: int, *, guarantee: GaussianDP | ApproxDP | None, noise: NoiseSource
+) -> float:
+    """Number of rows to go on with, at least 1.
+
+    Parameters
+    ----------
+    n_samples : int
+
+    guarantee : GaussianDP, pure ApproxDP or None
+        None takes the number as it is, where it is public.
+
+    noise : NoiseSource
+
+    Returns
+    -------
+    float
+    """
+    count = float(n_samples)
+    if guarantee is not None:
+        # A record more or less is one row more or less.
+        law = NoiseLaw.meeting(guarantee, size=1)
+        count = float(
+            release(count, law=law, sensitivity=1.0, error=ROUNDING_SHARE, random_state=noise)
+        )
+    return max(1.0, count)
+
+
+def release_second_moments(
+    moments: np.ndarray,
+    row_norm: float,
+    *,
+    guarantee: GaussianDP,
+    noise: NoiseSource,
+    error: float | None = None,
+) -> np.ndarray:
+    """Release a sum of outer products of rows.
+
+    Parameters
+    ----------
+    moments : ndarray of shape (d, d)
+        Symmetric.
+
+    row_norm : float
+        Bound on the norm of a row.
+
+    guarantee : GaussianDP
+
+    noise : NoiseSource
+
+    error : float, default=None
+        Bound on the Frobenius norm of the error of ``moments``. None is that of sums in pairs.
+
+    Returns
+    -------
+    ndarray of shape (d, d)
+        Symmetric; eigenvalues may be negative.
+    """
+    # ||x x^T||_F = ||x||^2, and two such matrices are at most sqrt(2) times that apart, as
+    # their inner product is not negative. The scaled half keeps the Frobenius norm.
+    sensitivity = math.sqrt(guarantee.n_records_changed) * row_norm**2
+    d = len(moments)
+    lower = np.tril_indices(d, -1)
+    half = np.concatenate([np.diag(moments), math.sqrt(2.0) * moments[lower]])
+    half = release(
+        half,
+        law=NoiseLaw.of("gaussian", guarantee),
+        sensitivity=sensitivity,
+        error=ROUNDING_SHARE * sensitivity if error is None else error,
+        random_state=noise,
+    )
+    released = np.zeros((d, d))
+    released[lower] = half[d:] / math.sqrt(2.0)
+    released += released.T
+    released[np.diag_indices(d)] = half[:d]
+    return released
+
+
+def eigenvectors(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and eigenvectors of a released symmetric matrix, which is overwritten."""
+    try:
+        return linalg.eigh(matrix, check_finite=False, overwrite_a=True)
+    except linalg.LinAlgError:
+        raise SolverError("The eigenvalues of a released matrix did not converge.") from None

@@ -1,0 +1,248 @@
+"""Clipped rows, visited in blocks: sums of gradients with a certified error, curvatures."""
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from skdp.exceptions import SolverError
+from skdp.mechanisms import clip_rows
+from skdp.solvers.certificates import CHUNK, UNIT_ROUNDOFF, rounding_error, score_terms
+from skdp.solvers.exact_sums import RESIDUAL_BITS, ExactScores, PairwiseSum, coarse, power_above
+
+__all__ = ["Blocks", "RowBlocks"]
+
+
+class Blocks:
+    """Rows of bounded norm in blocks that stay in cache: what is computed from them.
+
+    Attributes
+    ----------
+    blocks : iterable of (rows, labels or targets)
+
+    n_samples, n_features : int
+
+    row_norm : float
+        Bound on the norm of a row.
+
+    is_sparse : bool
+
+    length : int
+        Rows of a block.
+
+    n_terms : int
+        Longest chain of additions behind a score.
+
+    dense_limit : int
+        Unknowns up to which Newton systems are factorised.
+    """
+
+    blocks: Any
+    n_samples: int
+    n_features: int
+    row_norm: float
+    is_sparse: bool
+    length: int
+    n_terms: int
+    dense_limit: int
+
+    def gradient(self, loss, weights, *, clip_norm=math.inf, total=False, exactly=False):
+        """Sum of the records' gradients, residuals clipped to ``clip_norm``.
+
+        Parameters
+        ----------
+        loss : LogisticLoss, HuberHingeLoss or SoftmaxLoss
+
+        weights : ndarray of shape (n_outputs, n_features)
+
+        clip_norm : float, default=inf
+
+        total : bool, default=False
+            Whether to sum the losses as well.
+
+        exactly : bool, default=False
+            Whether to multiply without rounding, which takes several times as long, for sums of
+            very many rows and for large weights.
+
+        Returns
+        -------
+        gradient : ndarray of the shape of ``weights``
+
+        total : float or None
+            Sum of the losses, if asked for.
+        """
+        sums = PairwiseSum(weights.shape)
+        totals = np.zeros(len(self.blocks))
+        clips = clip_norm < loss.lipschitz
+        scores_of = ExactScores(weights, self.row_norm) if exactly else None
+        for i, (rows, codes) in enumerate(self.blocks):
+            if scores_of is None:
+                scores = self._scores(rows, weights)
+            else:
+                high, low, scores = scores_of(rows)
+            residuals = loss.residuals(scores, codes)
+            if clips:
+                norms = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))
+                residuals *= (clip_norm / np.maximum(norms, clip_norm))[:, np.newaxis]
+            if scores_of is None:
+                part = rows.T @ residuals
+            else:
+                bits = RESIDUAL_BITS - math.ceil(math.log2(self.length))
+                most = coarse(residuals, power_above(loss.lipschitz) * 2.0**-bits)
+                part = high.T @ most  # no rounding
+                part += high.T @ (residuals - most) + low.T @ residuals
+            sums.add(part.T)
+            if total:
+                totals[i] = loss.total(scores, codes)
+        return sums.total(), float(totals.sum()) if total else None
+
+    def _scores(self, rows, weights):
+        """Scores of a block; long rows in chunks, which keeps the error at that of one chunk."""
+        if self.is_sparse or self.n_features <= CHUNK:
+            return rows @ weights.T
+        chunks = range(0, self.n_features, CHUNK)
+        return sum(rows[:, i : i + CHUNK] @ weights[:, i : i + CHUNK].T for i in chunks)
+
+    def rounding_error(self, loss, weights, *, exactly=False, mean_loss=math.inf):
+        """Bound on the norm of the error of `gradient` in floating point."""
+        return rounding_error(
+            loss,
+            float(np.linalg.norm(weights)),
+            n_samples=self.n_samples,
+            n_features=self.n_features,
+            length=self.length,
+            n_terms=self.n_terms,
+            row_norm=self.row_norm,
+            exactly=exactly,
+            mean_loss=mean_loss,
+        )
+
+    def certified_gradient(self, loss, weights, largest, *, clip_norm=math.inf):
+        """`gradient` with an error of at most ``largest``.
+
+        Raises
+        ------
+        SolverError
+            If that is out of reach.
+        """
+        exactly = self.rounding_error(loss, weights) > largest
+        if exactly and self.rounding_error(loss, weights, exactly=True) > largest:
+            raise SolverError("The weights are too large for the certified error of a sum.")
+        return self.gradient(loss, weights, clip_norm=clip_norm, exactly=exactly)[0]
+
+    def hessian(self, loss, weights, n_rows, *, share=0.0, dtype=np.float64):
+        """Second derivative of the sum of losses, scaled up from about ``n_rows`` rows.
+
+        ``share`` of the largest curvature is the least that a record contributes; that
+        damps steps away from points where the loss is straight. Products are of ``dtype``.
+        """
+        every = max(1, self.n_samples // max(1, n_rows))
+        p, d = weights.shape
+        hessian = np.zeros((p * d, p * d))
+        n_used = 0
+        for rows, codes in self.blocks:
+            rows, codes = rows[::every], codes[::every]
+            n_used += len(codes)
+            curvature = loss.hessian_weights(rows @ weights.T, codes)
+            rows = (rows.toarray() if self.is_sparse else rows).astype(dtype)
+            if p == 1:
+                curvature = np.maximum(curvature, share * loss.curvature)
+                rows *= np.sqrt(curvature).astype(dtype)[:, np.newaxis]
+                hessian += rows.T @ rows
+                continue
+            for j in range(p):
+                for k in range(j + 1):
+                    pair = curvature[:, j] * ((j == k) - curvature[:, k]) / loss.temperature
+                    part = (rows * pair.astype(dtype)[:, np.newaxis]).T @ rows
+                    hessian[j * d : (j + 1) * d, k * d : (k + 1) * d] += part
+        if p > 1:
+            hessian = np.tril(hessian) + np.tril(hessian, -1).T
+        return hessian * (self.n_samples / max(1, n_used))
+
+    def curvature_product(self, loss, weights):
+        """Return the map from a direction to the second derivative along it."""
+        stored = [loss.hessian_weights(rows @ weights.T, codes) for rows, codes in self.blocks]
+
+        def product(direction):
+            result = np.zeros_like(weights)
+            for (rows, _), curvature in zip(self.blocks, stored, strict=True):
+                along = rows @ direction.T
+                if along.shape[1] == 1:
+                    change = curvature[:, np.newaxis] * along
+                else:
+                    mean = (curvature * along).sum(axis=1, keepdims=True)
+                    change = curvature * (along - mean) / loss.temperature
+                result += (rows.T @ change).T
+            return result
+
+        return product
+
+
+class RowBlocks(Blocks):
+    """Clipped rows with their labels, visited in blocks that stay in cache.
+
+    Rows longer than ``x_norm`` are scaled back onto the ball, so that everything computed
+    from them has the sensitivity that ``row_norm`` implies.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR matrix or array} of shape (n_samples, n_features)
+
+    codes : ndarray of shape (n_samples,)
+        Labels as integers.
+
+    x_norm : float
+
+    constant : float, default=0.0
+        Value of a feature appended to each row, whose coefficient is an intercept; 0 appends
+        none.
+
+    unit : float, default=1.0
+        A power of two that clipped rows are divided by.
+
+    Attributes
+    ----------
+    row_norm : float
+        Bound on the norm of a row in these units, constant feature and rounding included.
+    """
+
+    dense_limit = 1500  # unknowns up to which Newton systems are factorised
+
+    def __init__(self, X, codes, *, x_norm, constant=0.0, unit=1.0):
+        self.n_samples = X.shape[0]
+        self.n_features = X.shape[1] + (constant != 0.0)
+        self.row_norm = self.norm_bound(x_norm, constant, self.n_features) / unit
+        self.is_sparse = sparse.issparse(X)
+        self.length = 4096 if self.is_sparse else 1024
+        self.blocks: Any = []
+        constant /= unit
+        for start in range(0, self.n_samples, self.length):
+            stop = start + self.length
+            # Entries may be as large as floats can be until they are clipped.
+            rows = clip_rows(X[start:stop], x_norm)
+            if unit != 1.0:
+                rows = rows * (1.0 / unit)
+            if self.is_sparse:
+                columns = [rows, np.full((rows.shape[0], 1), constant)] if constant else [rows]
+                rows = sparse.csr_array(sparse.hstack(columns, format="csr"))
+            elif constant:
+                rows = np.column_stack([rows, np.full(len(rows), constant)])
+            self.blocks.append((rows, codes[start:stop]))
+        # Longest chain of additions behind a score.
+        self.n_terms = score_terms(self.n_features)
+        if self.is_sparse:
+            self.n_terms = max((int(np.diff(r.indptr).max()) for r, _ in self.blocks), default=0)
+
+    @staticmethod
+    def norm_bound(x_norm, constant, n_features):
+        """Bound on the norm of a row; public, as it needs no data."""
+        return math.hypot(x_norm, constant) * (1 + 4 * UNIT_ROUNDOFF * (n_features + 8))
+
+    def second_moments(self):
+        """Sum of the outer products of the rows, of shape (n_features, n_features)."""
+        moments = PairwiseSum((self.n_features, self.n_features))
+        for rows, _ in self.blocks:
+            part = rows.T @ rows
+            moments.add(part.toarray() if self.is_sparse else part)
+        return moments.total()
