@@ -18,7 +18,7 @@ from skdp._validation import (
 )
 from skdp.estimators import LinkedDocumentation
 from skdp.features import check_kernel, fourier_features
-from skdp.solvers.feature_ridge import NormalisedRows
+from skdp.solvers.feature_rows import NormalisedRows
 
 
 class BaseKernelRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):

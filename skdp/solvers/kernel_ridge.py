@@ -91,6 +91,10 @@ class KernelExpansion:
         K = kernel_matrix(self.kernel, X, self.X, gamma=self.gamma, nu=self.nu)
         return expand(K, self.coef)
 
+    def gram(self):
+        """Kernel matrix of the rows."""
+        return kernel_matrix(self.kernel, self.X, gamma=self.gamma, nu=self.nu)
+
 
 def _relative_rounding(n_samples):
     """Bound on the error of `expand` over the sum of the absolute terms."""

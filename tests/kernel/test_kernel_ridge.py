@@ -19,10 +19,10 @@ from support.statistics import least_epsilon, name
 
 from skdp.exceptions import BudgetExceededError, PrivacyWarning, SolverError
 from skdp.features import kernel_matrix
-from skdp.kernel import DPKernelRidge, _kernel_ridge
+from skdp.kernel import DPKernelRidge
 from skdp.preprocessing import BoundedScaler
 from skdp.privacy import BudgetLedger, GaussianDP, gaussian_delta
-from skdp.releases import _limits
+from skdp.releases import _exact_queries, _feature_descent, _limits
 from skdp.theory.kernel_ridge import epsilon_rule
 
 ESTIMATORS = [
@@ -354,20 +354,24 @@ def test_fits_are_charged_and_refused(options):
     assert attacked_value(model) == before
 
 
-@pytest.mark.parametrize("solver", ["gradient_descent", "solve_dual"])
-def test_a_failed_fit_leaves_the_old_model_and_the_charge(monkeypatch, solver):
+@pytest.mark.parametrize(
+    "options, module, solver",
+    [
+        (dict(delta=1e-5), _feature_descent, "certified"),
+        (dict(release="query", n_queries=9), _exact_queries, "solve_dual"),
+    ],
+    ids=["descent", "query"],
+)
+def test_a_failed_fit_leaves_the_old_model_and_the_charge(monkeypatch, options, module, solver):
     X, y = problem(60)
     ledger = BudgetLedger(epsilon=10.0, delta=1e-3)
-    options = (
-        dict(delta=1e-5) if solver == "gradient_descent" else dict(release="query", n_queries=9)
-    )
     model = DPKernelRidge(ledger=ledger, **options).fit(X, y)
     before = dict(vars(model))
 
     def fail(*args, **kwargs):
         raise SolverError("no")
 
-    monkeypatch.setattr(_kernel_ridge, solver, fail)
+    monkeypatch.setattr(module, solver, fail)
     with pytest.raises(SolverError):
         model.fit(X[:, :1], y)
     assert vars(model) == before

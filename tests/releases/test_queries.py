@@ -20,9 +20,8 @@ from support.noise import noise_scale as scale_of
 
 from skdp.exceptions import BudgetExceededError
 from skdp.privacy import ApproxDP
-from skdp.releases import QueryAnswers, QueryPlan, _queries
+from skdp.releases import QueryAnswers, QueryPlan, _queries, ridge_sensitivity
 from skdp.solvers.kernel_ridge import expand, solve_dual, value_error
-from skdp.theory.kernel_ridge import sensitivity
 
 SECRET = bytes(range(32))
 
@@ -189,7 +188,7 @@ def test_worst_neighbours_are_as_far_apart_as_declared(
             yield answers_of(
                 Expansion(rows, coef),
                 n_queries=n_queries,
-                sensitivity=sensitivity(penalty=lam * n, y_bound=1.0, n_samples=n),
+                sensitivity=ridge_sensitivity(penalty=lam * n, y_bound=1.0, n_samples=n),
                 error=value_error(**numbers),
                 guarantee=ApproxDP(1.0, delta),
             )

@@ -3,6 +3,8 @@
 `support.configurations` says which suits an estimator.
 """
 
+import math
+
 import numpy as np
 from sklearn.datasets import make_classification
 
@@ -77,3 +79,11 @@ def outliers(n, d, seed, norm=0.7, spread=0.2):
     best = rng.standard_normal(d)
     targets = rows @ best * (norm / np.linalg.norm(best)) + spread * rng.standard_t(2, n)
     return rows, np.clip(targets, -1.0, 1.0)
+
+
+def ridge(points, targets, copies, penalty):
+    """Minimise the sum of squares plus ``penalty ||w||^2``; each row comes in some copies."""
+    root = np.sqrt(copies)[:, np.newaxis]
+    rows = np.vstack([root * points, math.sqrt(penalty) * np.eye(points.shape[1])])
+    values = np.concatenate([root[:, 0] * targets, np.zeros(points.shape[1])])
+    return np.linalg.lstsq(rows, values)[0]

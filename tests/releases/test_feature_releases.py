@@ -17,22 +17,23 @@ from support.statistics import composed, strength
 from skdp._random import noise_source
 from skdp.exceptions import SolverError
 from skdp.features import fourier_features
-from skdp.kernel import DPKernelRidge
+from skdp.kernel import DPKernelRidge, _kernel_ridge
 from skdp.losses import HuberLoss
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP, gaussian_delta
-from skdp.solvers import certificates, feature_ridge
-from skdp.solvers.feature_ridge import (
-    FeatureBlocks,
-    IntegerFeatureBlocks,
-    NormalisedRows,
-    check_n_rows,
-    gradient_descent,
-    output_perturbation,
-    sufficient_statistics,
+from skdp.releases import (
+    FeatureDescent,
+    FeatureOutput,
+    FeatureStatistics,
+    _feature_output,
+    plan_features,
+    ridge_sensitivity,
 )
-from skdp.theory.kernel_ridge import sensitivity
-from skdp.theory.random_features import NOISE_VARIANCE
+from skdp.releases._feature_rules import NOISE_VARIANCE
+from skdp.releases._feature_statistics import statistics_penalty
+from skdp.solvers import certificates
+from skdp.solvers.feature_rows import FeatureBlocks, IntegerFeatureBlocks, NormalisedRows
+from skdp.solvers.newton import minimise
 
 ADJACENCIES = ["replace-one", "add-remove"]
 LAYOUTS = {"dense": np.asarray, "fortran": np.asfortranarray, "csr": sparse.csr_array}
@@ -77,9 +78,13 @@ def neighbours(
 
 def descent(data, guarantee, *, clip_norm=0.25, penalty=0.0, seed=0, noise=None):
     noise = noise_source(seed) if noise is None else noise
-    return gradient_descent(
-        data, clip_norm=clip_norm, guarantee=guarantee, noise=noise, penalty=penalty
-    )
+    return FeatureDescent(guarantee, guarantee, clip_norm, penalty)(data, noise)
+
+
+def sufficient_statistics(data, *, guarantee, noise, penalty=None):
+    if penalty is None:
+        penalty = statistics_penalty(n_components=data.n_features, guarantee=guarantee)
+    return FeatureStatistics(guarantee, guarantee, penalty)(data, noise)
 
 
 def spent(here, there, solve, guarantee):
@@ -194,8 +199,7 @@ def test_integer_features_make_nearly_the_same_fit(kernel):
         one, two = (getattr(data, name)(*arguments)[0] for data in (exact, whole))
         assert 0.0 < np.linalg.norm(one - two) / 2000 < 1e-3
     fits = [
-        feature_ridge.minimise(HuberLoss(0.25), data, penalty=20.0, tolerance=1e-5)[0]
-        for data in (exact, whole)
+        minimise(HuberLoss(0.25), data, penalty=20.0, tolerance=1e-5)[0] for data in (exact, whole)
     ]
     # Predictions of one by the features of the other.
     Z = features.transform(X)
@@ -313,12 +317,13 @@ def test_a_hundred_million_rows_can_be_certified(kind):
         # Shares of the largest sum of one record: they cost noise.
         assert errors[0] <= 1e-3 * 0.25
         assert errors[1] <= 1e-3
-    numbers = dict(n_components=100, clip_norm=0.25, penalty=1.0, l2_sensitivity=0.25)
     for adjacency in ADJACENCIES:
-        for solve in ({}, numbers):
-            check_n_rows(100_000_000, adjacency, **solve)
-            with pytest.raises(ValueError, match="X must have at most 100000000 rows"):
-                check_n_rows(100_000_001, adjacency, **solve)
+        guarantee = ApproxDP(1.0, adjacency=adjacency)
+        law = NoiseLaw.meeting(guarantee, size=100)
+        release = FeatureOutput(guarantee, law, penalty=1.0, cap=0.25, distance=0.25)
+        release.check_n_rows(100_000_000, 100)
+        with pytest.raises(ValueError, match="X must have at most 100000000 rows"):
+            release.check_n_rows(100_000_001, 100)
 
 
 def test_sums_of_integers_stay_exact_beyond_the_integers_of_a_float():
@@ -341,7 +346,7 @@ def test_sums_of_integers_stay_exact_beyond_the_integers_of_a_float():
     ids=str,
 )
 def test_too_many_rows_are_refused_before_the_charge(options, adjacency, monkeypatch):
-    monkeypatch.setattr(feature_ridge, "MOST_ROWS", 20)
+    monkeypatch.setattr(_kernel_ridge, "MOST_ROWS", 20)
     monkeypatch.setattr(certificates, "MOST_ROWS", 20)
     ledger = BudgetLedger(epsilon=9.0, delta=1e-3)
     model = DPKernelRidge(1.0, kernel="linear", adjacency=adjacency, ledger=ledger, **options)
@@ -540,21 +545,15 @@ def test_any_neighbours_are_within_the_budget(adjacency):
 
 def output(data, guarantee, noise, *, clip_norm=0.25, penalty=1e3, distance=None):
     if distance is None:
-        distance = sensitivity(
+        distance = ridge_sensitivity(
             loss="huber",
             huber_width=clip_norm,
             penalty=penalty,
             y_bound=1.0,
             adjacency=guarantee.adjacency,
         )
-    return output_perturbation(
-        data,
-        clip_norm=clip_norm,
-        penalty=penalty,
-        l2_sensitivity=distance * data.row_norm**3,
-        guarantee=guarantee,
-        noise=noise,
-    )
+    law = NoiseLaw.meeting(guarantee, size=data.n_features)
+    return FeatureOutput(guarantee, law, penalty, clip_norm, distance)(data, noise)
 
 
 @pytest.mark.parametrize("features", [LINEAR, FOURIER], ids=["linear", "fourier"])
@@ -594,7 +593,7 @@ def test_minimisers_of_squared_loss_get_as_far_apart_as_declared():
     options = {
         "clip_norm": 1.01 * math.sqrt(n / penalty) + 1.0,  # out of reach
         "penalty": penalty,
-        "distance": sensitivity(
+        "distance": ridge_sensitivity(
             loss="squared", penalty=penalty, y_bound=1.0, adjacency="replace-one", n_samples=n
         ),
     }
@@ -619,7 +618,7 @@ def test_output_noise_covers_neighbours_and_errors_that_add_up(adjacency, monkey
     releases = []
     for each, sign in zip(worst, (1.0, -1.0), strict=True):
         data = blocks(LINEAR, *each)
-        let_the_solver_err(monkeypatch, feature_ridge, sign)
+        let_the_solver_err(monkeypatch, _feature_output, sign)
         (release,), _ = transcript(lambda data=data: output(data, guarantee, noise_source(0)))
         releases.append(release)
     here, there = releases
@@ -803,7 +802,7 @@ def test_a_descent_is_the_mean_of_its_last_iterates(n_features):
     # One curvature and no second moments: the recursion by hand.
     data = blocks(NormalisedRows(n_features, 1.0), np.eye(2, n_features), [0.5, 0.5])
     releases, weights = transcript(lambda: descent(data, GaussianDP(0.01), clip_norm=100.0))
-    plan = feature_ridge.plan_features(
+    plan = plan_features(
         n_samples=2.0, n_components=n_features, clip_norm=100.0, guarantee=GaussianDP(0.01)
     )
     assert plan.gram_guarantee is None and len(releases) == plan.n_steps
