@@ -1,6 +1,6 @@
 """Private linear support vector classification."""
 
-from skdp._validation import between, positive
+from skdp._validation import between, is_auto, number_or_auto
 from skdp.linear_model._base import BaseDPLinearClassifier
 from skdp.losses import HuberHingeLoss, SoftmaxLoss
 
@@ -156,10 +156,10 @@ class DPLinearSVC(BaseDPLinearClassifier):
 
     def _loss(self, n_classes):
         width = self.huber_width
-        if isinstance(width, str) and width == "auto":
+        number_or_auto(huber_width=width)
+        if is_auto(width):
             is_output = self._resolved_mechanism() == "output"
             width = 0.05 if is_output and n_classes == 2 else 0.5
-        positive(huber_width=width)
         between(1e-3, 1e6, huber_width=width)
         if n_classes == 2:
             return HuberHingeLoss(float(width))

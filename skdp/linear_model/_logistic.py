@@ -5,7 +5,7 @@ import math
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
 
-from skdp._validation import positive, shown
+from skdp._validation import is_auto, positive, shown
 from skdp.linear_model._base import BaseDPLinearClassifier
 from skdp.losses import LogisticLoss, SoftmaxLoss
 
@@ -167,7 +167,7 @@ class DPLogisticRegression(BaseDPLinearClassifier):
 
     def _loss(self, n_classes):
         cap = self.slope_cap
-        if isinstance(cap, str) and cap != "auto":
+        if isinstance(cap, str) and not is_auto(cap):
             raise ValueError(f"slope_cap must be 'auto', None or in (0, 1]; got {shown(cap)}.")
         if cap is not None and not isinstance(cap, str):
             positive(slope_cap=cap)
@@ -182,7 +182,7 @@ class DPLogisticRegression(BaseDPLinearClassifier):
     def _clip_norm(self, loss):
         if loss.n_outputs == 1 or self.slope_cap is None:
             return loss.lipschitz
-        if self.slope_cap == "auto":
+        if is_auto(self.slope_cap):
             return math.sqrt(0.5)
         return math.sqrt(2.0) * float(self.slope_cap)
 

@@ -7,9 +7,12 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from skdp._random import NoiseSource
+from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.privacy import Guarantee
 
-__all__ = ["Release", "StreamRelease"]
+__all__ = ["LinearLoss", "Release", "StreamRelease"]
+
+LinearLoss = LogisticLoss | HuberHingeLoss | SoftmaxLoss
 
 
 class Release(Protocol):

@@ -47,6 +47,11 @@ class Blocks:
     n_terms: int
     dense_limit: int
 
+    def check_norm(self, most):
+        """Check that no row is longer than a release was planned for."""
+        if self.row_norm > most:
+            raise ValueError(f"row_norm must be at least {self.row_norm!r}; got {most!r}.")
+
     def gradient(self, loss, weights, *, clip_norm=math.inf, total=False, exactly=False):
         """Sum of the records' gradients, residuals clipped to ``clip_norm``.
 

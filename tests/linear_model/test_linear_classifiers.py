@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from joblib import Parallel, delayed
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
@@ -23,10 +24,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from support.problems import clusters
 
 from skdp.exceptions import BudgetExceededError, PrivacyWarning, SolverError
-from skdp.linear_model import DPLinearSVC, DPLogisticRegression, _base
+from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.preprocessing import RowNormClipper
 from skdp.privacy import BudgetLedger, GaussianDP
-from skdp.solvers import erm
+from skdp.releases import ObjectivePerturbation, _objective
+from skdp.solvers import certificates
 
 MECHANISMS = ["objective", "output", "gradient"]
 BOTH = [DPLogisticRegression, DPLinearSVC]
@@ -302,7 +304,7 @@ def test_a_failed_fit_leaves_the_old_model_and_the_charge(binary, monkeypatch):
     def fail(*args, **kwargs):
         raise SolverError("no certificate")
 
-    monkeypatch.setattr(erm, "minimise", fail)
+    monkeypatch.setattr(_objective, "minimise", fail)
     with pytest.raises(SolverError):
         model.fit(X, 1 - y)
     assert len(ledger.history()) == 2
@@ -401,11 +403,11 @@ def test_the_two_stages_of_objective_perturbation_share_the_budget(
 ):
     seen = []
 
-    def record(loss, data, *, law, solver_guarantee, noise):
-        seen.append((law.guarantee, solver_guarantee))
-        return np.zeros((1, data.n_features))
+    def record(release, rows, noise):
+        seen.append((release.law.guarantee, release.masking.guarantee))
+        return np.zeros((1, rows.n_features))
 
-    monkeypatch.setattr(_base, "objective_perturbation", record)
+    monkeypatch.setattr(ObjectivePerturbation, "__call__", record)
     if calibration == "published":
         calibration = "redberg2023" if delta else "jmlr2011"
     model = DPLogisticRegression(0.7, delta, mechanism="objective", calibration=calibration)
@@ -523,3 +525,81 @@ def test_losses_too_sharp_for_the_solver_are_refused_before_the_charge(binary):
     # The rule for C keeps away from there.
     for epsilon in (1.0, 1e12):
         sharp.set_params(epsilon=epsilon, C="auto", ledger=None).fit(X[:50], y[:50])
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("mechanism", ["objective", "output", "gradient"])
+def test_too_many_rows_are_refused_before_the_charge(mechanism, delta, adjacency, monkeypatch):
+    monkeypatch.setattr(certificates, "MOST_ROWS", 20)
+    ledger = BudgetLedger(epsilon=9.0, delta=1e-3)
+    model = DPLogisticRegression(
+        1.0, delta, mechanism=mechanism, adjacency=adjacency, ledger=ledger
+    )
+    X, y = np.eye(21, 2), np.arange(21) % 2
+    model.fit(X[:20], y[:20])
+    with pytest.raises(ValueError, match="X must have at most 20 rows") as caught:
+        model.fit(X, y)
+    # Under add-remove the number of rows is private.
+    assert ("21" in str(caught.value)) == (adjacency == "replace-one")
+    assert len(ledger.history()) == 1
+
+
+@pytest.mark.parametrize(
+    "mechanism, epsilon", [("objective", 1e-9), ("output", 1e-12), ("gradient", 1e-10)]
+)
+def test_noise_that_no_lattice_holds_is_refused_before_the_charge(mechanism, epsilon):
+    for adjacency in ("replace-one", "add-remove"):
+        ledger = BudgetLedger(epsilon=9.0)
+        model = DPLogisticRegression(
+            epsilon, mechanism=mechanism, adjacency=adjacency, ledger=ledger
+        )
+        with pytest.raises(ValueError, match="epsilon must be larger for 51 coefficients"):
+            model.fit(np.eye(50), np.arange(50) % 2)
+        assert not ledger.history()
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_a_linear_term_beside_which_no_gradient_counts_is_refused_by_epsilon(adjacency):
+    refused = []
+    for epsilon in 10.0 ** np.arange(-9, -5, 0.25):
+        ledger = BudgetLedger(epsilon=9.0)
+        model = DPLogisticRegression(epsilon, adjacency=adjacency, ledger=ledger)
+        try:
+            model.fit(np.eye(3), [0, 1, 0])
+        except ValueError as error:
+            assert "epsilon must be larger for 4 coefficients" in str(error)
+            assert not ledger.history()
+            refused.append(epsilon)
+    assert 1e-8 < max(refused) < 1e-6
+
+
+@pytest.mark.parametrize(
+    "mechanism, delta",
+    [
+        ("objective", 0.0),
+        ("objective", 1e-5),
+        ("output", 0.0),
+        ("output", 1e-5),
+        ("gradient", 1e-5),
+    ],
+)
+def test_noise_is_independent_of_all_other_noise(mechanism, delta):
+    # With 800 features and next to no signal the coefficients are noise. Independent ones
+    # correlate by 0.25, seven standard deviations, with a chance of 2e-12 a pair.
+    rng = np.random.default_rng(16)
+    X, y = 1e-3 * rng.normal(size=(9, 800)), np.arange(9) % 3
+    model = DPLogisticRegression(
+        0.1, delta, mechanism=mechanism, C=0.1, fit_intercept=False, random_state=None
+    )
+    fits = [model.fit(X, y).coef_ for _ in range(2)]  # repeated
+    fits += [clone(model).fit(X, y).coef_ for _ in range(2)]
+    for backend in ("loky", "threading"):
+        fitted = Parallel(n_jobs=2, backend=backend)(
+            delayed(clone(model).fit)(X, y) for _ in range(3)
+        )
+        fits += [each.coef_ for each in fitted]
+    rows = np.vstack(fits)  # every class of every fit
+    assert rows.shape == (30, 800)
+    found = np.corrcoef(rows)
+    assert np.abs(found - np.eye(30)).max() < 0.25

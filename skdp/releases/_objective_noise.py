@@ -1,4 +1,4 @@
-"""Noise of objective perturbation: published calibrations and a tight one.
+"""How much noise objective perturbation needs: published calibrations and a tight one.
 
 Minimise ``sum_i loss_i(w) + penalty/2 ||w||^2 + <b, w>`` for a random ``b``. The minimiser is
 private because it maps back to the ``b`` that produced it: the privacy loss at ``w`` is the
@@ -15,14 +15,20 @@ record's residual, so that it is largest at one of finitely many corners.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from scipy.special import log_ndtr
 
 from skdp._validation import one_of, plain_arguments, positive, shown
-from skdp.privacy import ApproxDP, JointLogisticDP, ShiftedGaussianDP
+from skdp.losses import LogisticLoss
+from skdp.privacy import ApproxDP, Guarantee, JointLogisticDP, ShiftedGaussianDP
+from skdp.releases._protocol import LinearLoss
 
 __all__ = ["CALIBRATIONS", "ObjectiveNoise", "calibrate", "gaussian_profile"]
+
+# Penalty, scale of the noise, and what is proven beyond the target.
+Rule = tuple[float, float, Guarantee | None]
 
 CALIBRATIONS = ("tight", "jmlr2011", "kst2012", "redberg2023")
 
@@ -62,7 +68,7 @@ class ObjectiveNoise:
     gaussian: bool
     guarantee: ApproxDP
 
-    def norm_bound(self, size):
+    def norm_bound(self, size: int) -> float:
         """Norm that a linear term of ``size`` numbers exceeds with a chance below 1e-20."""
         # Tails of the chi and of the Gamma distribution (Laurent and Massart, 2000, lemma 1).
         if self.gaussian:
@@ -71,7 +77,14 @@ class ObjectiveNoise:
 
 
 @plain_arguments
-def calibrate(loss, *, x_norm, penalty, guarantee, calibration="tight"):
+def calibrate(
+    loss: LinearLoss,
+    *,
+    x_norm: float,
+    penalty: float,
+    guarantee: ApproxDP,
+    calibration: str = "tight",
+) -> ObjectiveNoise:
     """Choose the noise of objective perturbation for ``guarantee``.
 
     Parameters
@@ -110,6 +123,7 @@ def calibrate(loss, *, x_norm, penalty, guarantee, calibration="tight"):
     --------
     >>> from skdp.losses import LogisticLoss
     >>> from skdp.privacy import ApproxDP
+    >>> from skdp.releases import calibrate
     >>> noise = calibrate(
     ...     LogisticLoss(), x_norm=1.0, penalty=2.0, guarantee=ApproxDP(1.0)
     ... )
@@ -150,7 +164,7 @@ def calibrate(loss, *, x_norm, penalty, guarantee, calibration="tight"):
     return ObjectiveNoise(penalty, scale * (1 + 1e-9), gaussian, met)
 
 
-def _affordable(loss, x_norm, penalty, epsilon):
+def _affordable(loss: LinearLoss, x_norm: float, penalty: float, epsilon: float) -> float:
     """Raise the penalty to spend a quarter of epsilon on curvature where it would take most."""
     if loss.log_determinant(x_norm**2 / penalty) <= 0.75 * epsilon:
         return penalty
@@ -160,7 +174,7 @@ def _affordable(loss, x_norm, penalty, epsilon):
     )
 
 
-def _solve(excess, low, high):
+def _solve(excess: Callable[[float], float], low: float, high: float) -> float:
     """Root of a decreasing function, on the side where it is not positive."""
     while excess(high) > 0.0:
         low, high = high, high * 2.0
@@ -174,7 +188,7 @@ def _solve(excess, low, high):
     return high
 
 
-def _tight_pure(loss, x_norm, penalty, guarantee):
+def _tight_pure(loss: LinearLoss, x_norm: float, penalty: float, guarantee: ApproxDP) -> Rule:
     """Loss at one point: log(1 + h'' q) + |h'| R / scale, plus L R / scale for the other record.
 
     Replacing a record compares its curvature and slope, and the slope of its substitute.
@@ -183,7 +197,7 @@ def _tight_pure(loss, x_norm, penalty, guarantee):
     ratio = x_norm**2 / penalty
     others = guarantee.n_records_changed - 1.0
 
-    def excess(scale):
+    def excess(scale: float) -> float:
         weight = x_norm / scale
         worst = loss.worst_trade(ratio, weight) + others * weight * loss.lipschitz
         return worst - guarantee.epsilon
@@ -192,7 +206,9 @@ def _tight_pure(loss, x_norm, penalty, guarantee):
 
 
 @plain_arguments
-def gaussian_profile(loss, *, x_norm, penalty, scale, adjacency):
+def gaussian_profile(
+    loss: LinearLoss, *, x_norm: float, penalty: float, scale: float, adjacency: str
+) -> ShiftedGaussianDP | JointLogisticDP:
     """Privacy of objective perturbation with Gaussian noise of a given scale.
 
     Parameters
@@ -220,15 +236,15 @@ def gaussian_profile(loss, *, x_norm, penalty, scale, adjacency):
         # Two records, each at one of its corners or at zero: both, or either.
         both = [(mu + nu, k * m) for mu, k in corners for nu, m in corners]
         corners = both + [(mu, 2.0 * k) for mu, k in corners]
-    elif hasattr(loss, "curvature_at") and loss.slope_cap > 0.5 and ratio <= _JOINT_RATIO:
+    elif isinstance(loss, LogisticLoss) and loss.slope_cap > 0.5 and ratio <= _JOINT_RATIO:
         return JointLogisticDP(ratio, x_norm / scale, loss.slope_cap, adjacency=adjacency)
     return ShiftedGaussianDP(loss.log_determinant(ratio), tuple(corners), adjacency=adjacency)
 
 
-def _tight_gaussian(loss, x_norm, penalty, guarantee):
+def _tight_gaussian(loss: LinearLoss, x_norm: float, penalty: float, guarantee: ApproxDP) -> Rule:
     penalty = _affordable(loss, x_norm, penalty, guarantee.epsilon)
 
-    def profile(scale):
+    def profile(scale: float) -> Guarantee:
         return gaussian_profile(
             loss, x_norm=x_norm, penalty=penalty, scale=scale, adjacency=guarantee.adjacency
         )
@@ -241,7 +257,7 @@ def _tight_gaussian(loss, x_norm, penalty, guarantee):
     return penalty, scale, profile(scale)
 
 
-def _jmlr2011(loss, x_norm, penalty, guarantee):
+def _jmlr2011(loss: LinearLoss, x_norm: float, penalty: float, guarantee: ApproxDP) -> Rule:
     """Algorithm 2 of the paper: its Delta becomes part of the penalty."""
     share = guarantee.epsilon - 2.0 * math.log1p(loss.curvature * x_norm**2 / penalty)
     if share <= 0.0:
@@ -250,14 +266,14 @@ def _jmlr2011(loss, x_norm, penalty, guarantee):
     return penalty, guarantee.n_records_changed * loss.lipschitz * x_norm / share, None
 
 
-def _kst2012(loss, x_norm, penalty, guarantee):
+def _kst2012(loss: LinearLoss, x_norm: float, penalty: float, guarantee: ApproxDP) -> Rule:
     records, epsilon = guarantee.n_records_changed, guarantee.epsilon
     penalty = max(penalty, records * 2.0 * loss.curvature * x_norm**2 / epsilon)
     variance = (8.0 * math.log(2.0 / guarantee.delta) / epsilon + 4.0) / epsilon
     return penalty, records * loss.lipschitz * x_norm * math.sqrt(variance), None
 
 
-def _redberg2023(loss, x_norm, penalty, guarantee):
+def _redberg2023(loss: LinearLoss, x_norm: float, penalty: float, guarantee: ApproxDP) -> Rule:
     """Loss at most ``c0 + s^2/2 + s |Z|`` with ``c0 = -log(1 - c q)``, once per record."""
     records, epsilon = guarantee.n_records_changed, guarantee.epsilon
     curvature = loss.curvature * x_norm**2
@@ -266,7 +282,7 @@ def _redberg2023(loss, x_norm, penalty, guarantee):
         shift = epsilon / 4.0
         penalty = curvature / -math.expm1(-shift / records)
 
-    def excess(scale):
+    def excess(scale: float) -> float:
         s = records * loss.lipschitz * x_norm / scale
         rest = epsilon - shift
         if rest >= s * s / 2.0:

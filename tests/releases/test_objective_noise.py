@@ -18,11 +18,7 @@ from scipy.special import ndtr, softmax
 from skdp._random import noise_source
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.privacy import ApproxDP, JointLogisticDP, gaussian_delta, gaussian_scale
-from skdp.theory.objective_perturbation import (
-    ObjectiveNoise,
-    calibrate,
-    gaussian_profile,
-)
+from skdp.releases import ObjectiveNoise, calibrate, gaussian_profile
 
 ADJACENCIES = ["replace-one", "add-remove"]
 NEAR = np.array([-1e-9, 1e-9])

@@ -9,7 +9,7 @@ from support.statistics import strength
 
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.privacy import ApproxDP, GaussianDP, compose
-from skdp.theory.gradient_descent import plan_descent, split_budget
+from skdp.releases import plan_descent
 
 ADJACENCIES = ["replace-one", "add-remove"]
 LOSSES = [LogisticLoss(), LogisticLoss(0.5), HuberHingeLoss(0.01), SoftmaxLoss(7)]
@@ -30,18 +30,6 @@ def plan(budget, *, n_samples=1000.0, n_features=10, loss=LOSSES[0], clip_norm=0
 def releases(descent):
     gram = [] if descent.gram_guarantee is None else [descent.gram_guarantee]
     return gram + [descent.step_guarantee] * descent.n_steps
-
-
-@pytest.mark.parametrize("kind", BUDGETS)
-def test_the_number_of_rows_costs_a_share_only_where_it_is_private(kind):
-    public = kind(0.7, adjacency="replace-one")
-    assert split_budget(public) == (None, public)
-    private = kind(0.7, adjacency="add-remove")
-    count, descent = split_budget(private)
-    assert 0.0 < strength(count) < 0.3 * strength(descent)
-    assert {type(count), type(descent)} == {kind}
-    assert_allclose(strength(compose([count, descent])), 0.7, rtol=1e-12)
-    assert count.adjacency == descent.adjacency == "add-remove"
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)

@@ -1,0 +1,157 @@
+"""Objective perturbation: the minimiser of an objective with a random linear term.
+
+To check it: this file, ``releases/_objective_noise.py``, which proves how much noise the linear
+term needs, and ``solvers/newton.py`` for the certificate of the minimiser.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from skdp._random import NoiseSource
+from skdp.mechanisms import NoiseLaw, release
+from skdp.privacy import ApproxDP, compose
+from skdp.releases._objective_noise import ObjectiveNoise, calibrate
+from skdp.releases._protocol import LinearLoss
+from skdp.releases._span import check_span, refuse_span
+from skdp.solvers.certificates import largest_n_rows, linear_step, solver_tolerance
+from skdp.solvers.newton import minimise
+from skdp.solvers.rows import RowBlocks
+
+__all__ = ["ObjectivePerturbation"]
+
+# Share of epsilon for masking the solver's error. At the solver's tolerance the noise it
+# buys is lost beside that of the objective.
+_SOLVER_SHARE = 0.002
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbation:
+    """Minimise the penalised losses with a random linear term, and mask the solver's error.
+
+    Privacy: the exact minimiser of ``sum_i loss(W x_i, y_i) + penalty/2 ||W||^2 + <B, W>``
+    satisfies ``law.guarantee``. What the solver returns differs from it by at most its certified
+    error, a further query of that sensitivity, released under ``masking``. The two compose.
+
+    The noise of the linear term is not added to a value that could be asked for: who records
+    releases hears of the masking alone. The density of the exact minimiser, and with it the
+    privacy loss, follows from ``loss``, ``penalty`` and ``law``, which are public.
+
+    Parameters
+    ----------
+    loss : LogisticLoss, HuberHingeLoss or SoftmaxLoss
+
+    n_features : int
+        Constant feature included.
+
+    row_norm : float
+        Bound on the norm of a row.
+
+    law : ObjectiveNoise
+        Of the linear term, with the penalty that goes with it.
+
+    masking : NoiseLaw
+        Of the noise over the solver's error, for a sensitivity of 1.
+
+    guarantee : ApproxDP
+        Of both.
+
+    References
+    ----------
+    Chaudhuri, Monteleoni and Sarwate, JMLR 2011, algorithm 2; Iyengar, Near, Song, Thakkar,
+    Thakurta and Wang, "Towards practical differentially private convex optimization", IEEE
+    S&P 2019, algorithm 1, whose output noise is 2 tolerance / penalty as two points of a ball
+    are a diameter apart.
+    """
+
+    loss: LinearLoss
+    n_features: int
+    row_norm: float
+    law: ObjectiveNoise
+    masking: NoiseLaw
+    guarantee: ApproxDP
+
+    @property
+    def penalty(self) -> float:
+        """Strength of the penalty: at least what was asked for."""
+        return self.law.penalty
+
+    @property
+    def most_rows(self) -> int:
+        """Number of rows up to which the minimiser is certified, whatever they are."""
+        return largest_n_rows(
+            self.loss,
+            n_features=self.n_features,
+            row_norm=self.row_norm,
+            tolerance=solver_tolerance(self.loss, self.row_norm),
+            penalty=self.penalty,
+            noise_norm=self.law.norm_bound(self.loss.n_outputs * self.n_features),
+        )
+
+    @classmethod
+    def plan(
+        cls,
+        target: ApproxDP,
+        *,
+        loss: LinearLoss,
+        n_features: int,
+        row_norm: float,
+        penalty: float,
+        calibration: str = "tight",
+    ) -> Self:
+        """Release that meets ``target``, from public numbers; arguments as for `calibrate`."""
+        size = loss.n_outputs * n_features
+        solver = replace(target, epsilon=_SOLVER_SHARE * target.epsilon, delta=0.0)
+        masking = NoiseLaw.meeting(solver, size=size)
+        check_span(masking, size, target.epsilon)
+        law = calibrate(
+            loss,
+            x_norm=row_norm,
+            penalty=penalty,
+            guarantee=replace(target, epsilon=target.epsilon - solver.epsilon),
+            calibration=calibration,
+        )
+        # Beyond, adding the linear term rounds a gradient by too much to certify any solution.
+        n_steps = law.norm_bound(size) / solver_tolerance(loss, row_norm) * 2.0**4
+        refuse_span(n_steps, size, target.epsilon)
+        refined = None if target.delta == 0.0 else compose([law.guarantee, solver])
+        guarantee = replace(law.guarantee, epsilon=target.epsilon, refined=refined)
+        return cls(loss, n_features, row_norm, law, masking, guarantee)
+
+    def __call__(self, rows: RowBlocks, noise: NoiseSource) -> np.ndarray:
+        """Release the minimiser of the noisy objective.
+
+        Parameters
+        ----------
+        rows : RowBlocks
+            Clipped to ``row_norm``.
+
+        noise : NoiseSource
+
+        Returns
+        -------
+        ndarray of shape (n_outputs, n_features)
+        """
+        rows.check_norm(self.row_norm)
+        law, shape = self.law, (self.loss.n_outputs, self.n_features)
+        size = shape[0] * shape[1]
+        tolerance = solver_tolerance(self.loss, self.row_norm)
+        # The linear term is rounded to a lattice. The exact one is within `rounding`, which the
+        # optimality condition cannot tell from an error of the solver.
+        step = linear_step(self.loss, self.row_norm, size, law.norm_bound(size))
+        rounding = step / 2 * math.sqrt(size)
+        draw = noise.normal if law.gaussian else noise.k_norm
+        linear = step * draw(size, law.scale / step).reshape(shape)
+        weights = minimise(
+            self.loss, rows, penalty=law.penalty, tolerance=tolerance, linear=linear
+        )
+        # Whatever the rows, this is within (tolerance + rounding) / penalty of the exact
+        # minimiser, which `law` makes private. Two points of such a ball are a diameter apart.
+        return release(
+            weights,
+            law=self.masking,
+            sensitivity=2 * (tolerance + rounding) / law.penalty,
+            random_state=noise,
+        )

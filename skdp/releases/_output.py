@@ -1,0 +1,117 @@
+"""Output perturbation of linear models: the minimiser of the penalised losses, with noise.
+
+To check it: this file, ``solvers/newton.py`` for the certificate of the minimiser, and
+``solvers/rows.py``, which clips the rows.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from skdp._random import NoiseSource
+from skdp.mechanisms import NoiseLaw, release
+from skdp.privacy import ApproxDP
+from skdp.releases._protocol import LinearLoss
+from skdp.releases._span import check_span
+from skdp.solvers.certificates import largest_n_rows, solver_tolerance
+from skdp.solvers.newton import minimise
+from skdp.solvers.rows import RowBlocks
+
+__all__ = ["OutputPerturbation"]
+
+
+@dataclass(frozen=True)
+class OutputPerturbation:
+    """Release of the minimiser of ``sum_i loss(W x_i, y_i) + penalty/2 ||W||^2``.
+
+    Parameters
+    ----------
+    loss : LogisticLoss, HuberHingeLoss or SoftmaxLoss
+
+    n_features : int
+        Constant feature included.
+
+    row_norm : float
+        Bound on the norm of a row.
+
+    penalty : float
+
+    law : NoiseLaw
+        Of the noise for a sensitivity of 1.
+
+    guarantee : ApproxDP
+
+    References
+    ----------
+    Chaudhuri, Monteleoni and Sarwate, JMLR 2011, algorithm 1 and corollary 8.
+    """
+
+    loss: LinearLoss
+    n_features: int
+    row_norm: float
+    penalty: float
+    law: NoiseLaw
+    guarantee: ApproxDP
+
+    @classmethod
+    def plan(
+        cls,
+        target: ApproxDP,
+        *,
+        loss: LinearLoss,
+        n_features: int,
+        row_norm: float,
+        penalty: float,
+    ) -> Self:
+        """Release that meets ``target``, from public numbers."""
+        size = loss.n_outputs * n_features
+        law = NoiseLaw.meeting(target, size=size)
+        check_span(law, size, target.epsilon)
+        guarantee = replace(
+            target,
+            refined=law.refining(target),
+            mechanism="output perturbation",
+            source="Chaudhuri, Monteleoni and Sarwate, JMLR 2011, theorem 6",
+        )
+        return cls(loss, n_features, row_norm, penalty, law, guarantee)
+
+    @property
+    def most_rows(self) -> int:
+        """Number of rows up to which the minimiser is certified, whatever they are."""
+        return largest_n_rows(
+            self.loss,
+            n_features=self.n_features,
+            row_norm=self.row_norm,
+            tolerance=solver_tolerance(self.loss, self.row_norm),
+            penalty=self.penalty,
+        )
+
+    def __call__(self, rows: RowBlocks, noise: NoiseSource) -> np.ndarray:
+        """Release the minimiser.
+
+        Parameters
+        ----------
+        rows : RowBlocks
+            Clipped to ``row_norm``.
+
+        noise : NoiseSource
+
+        Returns
+        -------
+        ndarray of shape (n_outputs, n_features)
+        """
+        rows.check_norm(self.row_norm)
+        tolerance = solver_tolerance(self.loss, self.row_norm)
+        weights = minimise(self.loss, rows, penalty=self.penalty, tolerance=tolerance)
+        # The gradient of a record is a residual, no longer than the Lipschitz bound, times a row.
+        # So a change of neighbours moves the sum by at most one or two of their products, which
+        # strong convexity turns into a distance. The solver adds its own error on either side.
+        records = self.guarantee.n_records_changed
+        return release(
+            weights,
+            law=self.law,
+            sensitivity=records * self.loss.lipschitz * self.row_norm / self.penalty,
+            error=tolerance / self.penalty,
+            random_state=noise,
+        )

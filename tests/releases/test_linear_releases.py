@@ -1,0 +1,92 @@
+"""What the releases of linear models have in common: plans from public numbers, and charges."""
+
+from dataclasses import FrozenInstanceError, fields
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from support.linear import random_problem
+from support.releases import transcript
+
+from skdp._random import noise_source
+from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
+from skdp.privacy import ApproxDP, compose
+from skdp.releases import NoisyDescent, ObjectivePerturbation, OutputPerturbation
+from skdp.solvers.rows import RowBlocks
+
+EVERY = pytest.mark.parametrize("kind", [ObjectivePerturbation, OutputPerturbation, NoisyDescent])
+LOSSES = [LogisticLoss(0.4), HuberHingeLoss(), SoftmaxLoss(3)]
+
+
+def rows(loss, n=200):
+    X, codes = random_problem(loss, np.random.default_rng(1), n=n)
+    return RowBlocks(X, codes, x_norm=1.0, constant=0.5)
+
+
+def planned(kind, loss, target, **changed):
+    data = rows(loss, 0)
+    public = dict(loss=loss, n_features=data.n_features, row_norm=data.row_norm, penalty=4.0)
+    if kind is NoisyDescent:
+        public["clip_norm"] = loss.lipschitz / 2
+    return kind.plan(target, **public | changed)
+
+
+@EVERY
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_what_is_charged_covers_all_releases_and_wastes_nothing(kind, loss, delta, adjacency):
+    target = ApproxDP(1.5, delta, adjacency=adjacency)
+    plan = planned(kind, loss, target)
+    releases, _ = transcript(lambda: plan(rows(loss), noise_source(0)))
+    assert releases
+    parts = [release.guarantee for release in releases]
+    if kind is ObjectivePerturbation:
+        parts.append(plan.law.guarantee)  # of the linear term
+    together, charged = compose(parts), plan.guarantee
+    assert (charged.epsilon, charged.delta, charged.adjacency) == (1.5, delta, adjacency)
+    epsilons = np.array([0.1, 0.7, 1.5, 3.0])
+    assert (together.delta_at(epsilons) <= charged.delta_at(epsilons) * (1 + 1e-9) + 1e-15).all()
+    is_output = kind is OutputPerturbation
+    if delta and not (is_output and releases[0].law.kind == "k_norm"):
+        assert 0.9 * delta < together.delta_at(1.5) <= delta * (1 + 1e-9)
+    else:  # pure noise may be the quieter one
+        assert 0.99 * 1.5 < together.epsilon_at(0.0) <= 1.5 * (1 + 1e-9)
+
+
+@EVERY
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_a_release_is_for_rows_that_are_no_longer_than_planned(kind, adjacency):
+    loss, target = LogisticLoss(), ApproxDP(1.0, 1e-5, adjacency=adjacency)
+    longest = rows(loss).row_norm
+    planned(kind, loss, target, row_norm=longest)(rows(loss), noise_source(0))
+    plan = planned(kind, loss, target, row_norm=longest * 0.99)
+    with pytest.raises(ValueError, match="row_norm must be at least"):
+        transcript(lambda: plan(rows(loss), noise_source(0)))
+
+
+@EVERY
+def test_what_goes_on_is_what_was_recorded(kind):
+    loss = LogisticLoss()
+    plan = planned(kind, loss, ApproxDP(1.0, 1e-5, adjacency="add-remove"))
+    first, weights = transcript(lambda: plan(rows(loss), noise_source(0)))
+    # Other rows, other noise: what was released decides.
+    _, replayed = transcript(lambda: plan(rows(loss, 150), noise_source(1)), replay=first)
+    assert_array_equal(replayed, weights)
+
+
+@EVERY
+def test_a_plan_is_a_value_and_does_not_change(kind):
+    target = ApproxDP(1.0)
+    plan = planned(kind, LogisticLoss(), target)
+    assert plan == planned(kind, LogisticLoss(), target)
+    assert plan != planned(kind, LogisticLoss(), target, penalty=5.0)
+    for field in fields(plan):
+        with pytest.raises(FrozenInstanceError):
+            setattr(plan, field.name, None)
+
+
+@EVERY
+def test_noise_that_no_float_holds_is_refused_by_the_plan(kind):
+    with pytest.raises(ValueError, match="epsilon must be larger for 6 coefficients"):
+        planned(kind, LogisticLoss(), ApproxDP(1e-11))

@@ -1,0 +1,162 @@
+"""Objective perturbation: its exact distribution, and the mask over the solver's error."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+from scipy.special import expit
+from support.linear import LAYOUTS, LOSSES, random_problem
+from support.noise import Ruler
+from support.releases import let_the_solver_err, transcript
+
+from skdp._random import noise_source
+from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
+from skdp.mechanisms import NoiseLaw
+from skdp.privacy import ApproxDP
+from skdp.releases import ObjectiveNoise, ObjectivePerturbation, _objective, calibrate
+from skdp.solvers.newton import minimise
+from skdp.solvers.rows import RowBlocks
+
+
+def objective_perturbation(loss, data, *, law, solver_guarantee, noise):
+    masking = NoiseLaw.meeting(solver_guarantee, size=loss.n_outputs * data.n_features)
+    release = ObjectivePerturbation(
+        loss, data.n_features, data.row_norm, law, masking, law.guarantee
+    )
+    return release(data, noise)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_the_solver_of_the_objective_is_masked_however_it_errs(delta, monkeypatch):
+    # The same data and the same linear term: only the error of the solver differs.
+    loss = LogisticLoss()
+    X, codes = random_problem(loss, np.random.default_rng(12))
+    data = RowBlocks(X, codes, x_norm=1.0)
+    law = calibrate(loss, x_norm=1.0, penalty=2.0, guarantee=ApproxDP(1.0, delta))
+    solver = ApproxDP(0.01)
+
+    def masked(sign):
+        let_the_solver_err(monkeypatch, _objective, sign, closer=1e-3)
+        options = dict(law=law, solver_guarantee=solver, noise=noise_source(0))
+        (release,), _ = transcript(lambda: objective_perturbation(loss, data, **options))
+        return release
+
+    here, there = masked(1.0), masked(-1.0)
+    assert here.scale == there.scale
+    assert 0.8 < np.linalg.norm(here.value - there.value) / here.scale / 0.01 <= 1.0
+
+
+def test_the_lattice_of_the_linear_term_is_masked_as_well(monkeypatch):
+    seen = []
+
+    def solver(loss, data, *, penalty, tolerance, linear):
+        seen.append((tolerance, linear))
+        return np.zeros_like(linear)
+
+    monkeypatch.setattr(_objective, "minimise", solver)
+    data = RowBlocks(np.eye(50), np.arange(50) % 3, x_norm=1.0)
+    law = ObjectiveNoise(2.0, 30.0, True, ApproxDP(1.0, 1e-5))
+    options = dict(law=law, solver_guarantee=ApproxDP(0.01), noise=Ruler())
+    (release,), _ = transcript(lambda: objective_perturbation(SoftmaxLoss(3), data, **options))
+    ((tolerance, linear),) = seen
+    # Rounding moves each of the 150 coordinates by at most half a step.
+    rounding = math.sqrt(150) / 2 * linear[0, 0] / Ruler.length
+    declared = release.sensitivity + 2.0 * release.error
+    assert 1.0 <= declared * law.penalty / (2.0 * (tolerance + rounding)) < 1.2
+
+
+def one_dimension(loss, records, penalty, law, w):
+    """Exact distribution function of the output of objective perturbation in one dimension.
+
+    The minimiser is below w where the linear term is above -J'(w).
+    """
+    derivative = penalty * w
+    for z in records:
+        margin = z * w
+        if isinstance(loss, LogisticLoss):
+            slope = np.minimum(expit(-margin), loss.slope_cap)
+        else:
+            slope = np.clip((1.0 + loss.width - margin) / (2.0 * loss.width), 0.0, 1.0)
+        derivative = derivative - z * slope
+    noise = stats.norm if law.gaussian else stats.laplace
+    return noise.cdf(derivative / law.scale)
+
+
+def draws_in_one_dimension(loss, records, law, size, seed):
+    x = np.array(records, dtype=float).reshape(-1, 1)
+    data = RowBlocks(np.abs(x), (x[:, 0] > 0).astype(int), x_norm=1.0)
+    noise, solver = noise_source(seed), ApproxDP(0.01)
+    return np.array(
+        [
+            objective_perturbation(loss, data, law=law, solver_guarantee=solver, noise=noise)[0, 0]
+            for _ in range(size)
+        ]
+    )
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-2])
+@pytest.mark.parametrize("loss", [LogisticLoss(0.5), HuberHingeLoss(0.5)], ids=str)
+def test_objective_perturbation_has_its_exact_distribution(loss, delta, repetitions):
+    records = (1.0, 0.7, -0.4)
+    law = calibrate(loss, x_norm=1.0, penalty=0.8, guarantee=ApproxDP(1.5, delta))
+    size = repetitions(20_000, 2000)
+    draws = draws_in_one_dimension(loss, records, law, size, seed=1)
+
+    def distribution(w):
+        return one_dimension(loss, records, law.penalty, law, w)
+
+    assert stats.kstest(draws, distribution).pvalue > 1e-7
+    # Half the noise would have been noticed.
+    halved = replace(law, scale=law.scale / 2)
+    draws = draws_in_one_dimension(loss, records, halved, size, seed=2)
+    assert stats.kstest(draws, distribution).pvalue < 1e-7
+
+
+def audited_delta(here, there, threshold, epsilon, alpha=1e-7):
+    """Lower bound on delta at epsilon from an event, by Clopper-Pearson intervals."""
+
+    def interval(draws):
+        hits, n = int((draws < threshold).sum()), len(draws)
+        low = stats.beta.ppf(alpha, hits, n - hits + 1) if hits else 0.0
+        high = stats.beta.ppf(1 - alpha, hits + 1, n - hits) if hits < n else 1.0
+        return low, high
+
+    (low, _), (_, high_there) = interval(here), interval(there)
+    upward = low - math.exp(epsilon) * high_there  # the event
+    downward = 1 - high_there - math.exp(epsilon) * (1 - low)  # its complement, reversed
+    return max(upward, downward)
+
+
+@pytest.mark.parametrize("epsilon, delta", [(1.0, 0.0), (0.5, 0.2)])
+def test_an_audit_of_objective_perturbation_passes_and_notices_half_the_noise(
+    epsilon, delta, repetitions
+):
+    # No record against one in the straight part of the hinge: two shifted noises. The event
+    # was fixed in advance, near the best.
+    loss = HuberHingeLoss(0.5)
+    guarantee = ApproxDP(epsilon, delta, adjacency="add-remove")
+    law = calibrate(loss, x_norm=1.0, penalty=1e3, guarantee=guarantee)
+    size = repetitions(20_000, 1500)
+    for scale, passes in ((law.scale, True), (law.scale / 2, False)):
+        broken = replace(law, scale=scale)
+        here = draws_in_one_dimension(loss, (), broken, size, seed=3)
+        there = draws_in_one_dimension(loss, (1.0,), broken, size, seed=4)
+        found = audited_delta(here, there, 0.0, epsilon)
+        assert (found <= delta) == passes
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_a_huge_budget_leaves_the_minimiser(loss, layout):
+    X, codes = random_problem(loss, np.random.default_rng(15), spread=0.5)
+    data = RowBlocks(LAYOUTS[layout](X), codes, x_norm=1.0)
+    exact = minimise(loss, data, penalty=2.0, tolerance=1e-7)
+    guarantee = ApproxDP(1e8)
+    law = ObjectiveNoise(2.0, 1e-8, True, guarantee)
+    released = objective_perturbation(
+        loss, data, law=law, solver_guarantee=guarantee, noise=noise_source(0)
+    )
+    assert_allclose(released, exact, atol=1e-4)

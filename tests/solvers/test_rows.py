@@ -1,0 +1,190 @@
+"""Clipped rows in blocks: what is computed from them, and how exactly."""
+
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from support.linear import LAYOUTS, LOSSES, exact_gradient, random_problem, stored_rows
+
+from skdp.exceptions import SolverError
+from skdp.losses import LogisticLoss, SoftmaxLoss
+from skdp.solvers.newton import minimise
+from skdp.solvers.rows import RowBlocks
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("constant", [0.0, 2.0])
+def test_rows_are_clipped_to_the_bound_and_keep_their_direction(layout, constant):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5000, 4)) * 10.0 ** rng.uniform(-3, 3, size=(5000, 1))
+    X[7] = 0.0
+    stored = LAYOUTS[layout](X)
+    data = RowBlocks(stored, np.zeros(5000, dtype=int), x_norm=1.5, constant=constant)
+    rows = stored_rows(data)
+    assert rows.shape == (5000, 4 + (constant > 0)) == (data.n_samples, data.n_features)
+    norms = np.linalg.norm(rows[:, :4], axis=1)
+    assert norms.max() <= 1.5 * (1 + 1e-12)
+    given = np.linalg.norm(X, axis=1)
+    assert_array_equal(rows[given <= 1.5, :4], X[given <= 1.5])
+    long = given > 1.5
+    assert_allclose(rows[long, :4], 1.5 * X[long] / given[long, np.newaxis], rtol=1e-12)
+    assert_array_equal(rows[:, 4:], constant)
+    assert_array_equal(stored.toarray() if sparse.issparse(stored) else stored, X)
+    # The bound holds for the whole row, the constant feature included, and is no larger.
+    assert np.linalg.norm(rows, axis=1).max() <= data.row_norm
+    assert_allclose(data.row_norm, math.hypot(1.5, constant), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [0, 1, 1023, 1024, 1025, 4096, 4097, 9000])
+def test_blocks_cover_every_row_once(n):
+    rng = np.random.default_rng(1)
+    X, codes = rng.normal(size=(n, 3)), rng.integers(0, 2, n)
+    weights = rng.normal(size=(1, 3))
+    for layout in (np.asarray, sparse.csr_array):
+        data = RowBlocks(layout(X), codes, x_norm=100.0)
+        assert data.n_samples == n
+        gradient, total = data.gradient(LogisticLoss(), weights, total=True)
+        assert_allclose(
+            gradient, exact_gradient(LogisticLoss(), X, codes, weights).astype(float), atol=1e-10
+        )
+        assert_allclose(total, LogisticLoss().total(X @ weights.T, codes), atol=1e-9)
+        assert_allclose(data.second_moments(), X.T @ X, atol=1e-10)
+        assert data.gradient(LogisticLoss(), weights)[1] is None
+
+
+def test_sparse_rows_stay_sparse():
+    # Dense, these rows take 16 gigabytes and a block of them 13.
+    rng = np.random.default_rng(2)
+    X = sparse.random_array((5000, 400_000), density=2e-5, format="csr", random_state=rng)
+    codes = rng.integers(0, 2, 5000)
+    tracemalloc.start()
+    data = RowBlocks(X, codes, x_norm=0.5, constant=1.0)
+    weights = minimise(LogisticLoss(), data, penalty=1.0, tolerance=1e-3)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert weights.shape == (1, 400_001)
+    assert peak < 2e8
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_curvature_is_the_derivative_of_the_gradient(loss, layout):
+    rng = np.random.default_rng(3)
+    X, codes = random_problem(loss, rng, n=3000, spread=0.3)
+    data = RowBlocks(LAYOUTS[layout](X), codes, x_norm=1.0)
+    weights = rng.normal(size=(loss.n_outputs, 5))
+    direction = rng.normal(size=weights.shape)
+    step = 1e-5
+    change = data.gradient(loss, weights + step * direction)[0]
+    change = (change - data.gradient(loss, weights - step * direction)[0]) / (2 * step)
+    product = data.curvature_product(loss, weights)(direction)
+    hessian = data.hessian(loss, weights, data.n_samples)
+    # A record that passes a kink in between counts by half.
+    atol = 1e-6 * len(codes) + (5.0 if loss.n_outputs == 1 else 0.0)
+    assert_allclose(product, change, atol=atol)
+    assert_allclose((hessian @ direction.ravel()).reshape(weights.shape), product, atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@pytest.mark.parametrize("clip_norm", [0.01, 0.3, 10.0])
+def test_residuals_are_clipped_over_all_outputs_together(loss, clip_norm):
+    rng = np.random.default_rng(4)
+    X, codes = random_problem(loss, rng, n=40)
+    weights = 5.0 * rng.normal(size=(loss.n_outputs, 5))
+    whole = RowBlocks(X, codes, x_norm=1.0).gradient(loss, weights, clip_norm=clip_norm)[0]
+    parts = []
+    for i in range(40):
+        data = RowBlocks(X[i : i + 1], codes[i : i + 1], x_norm=1.0)
+        free = data.gradient(loss, weights)[0]
+        clipped = data.gradient(loss, weights, clip_norm=clip_norm)[0]
+        # The gradient is an outer product: clipping the residual scales all of it.
+        (row,) = data.blocks[0][0]
+        length = np.linalg.norm(free)
+        factor = min(1.0, clip_norm * np.linalg.norm(row) / length) if length else 1.0
+        assert_allclose(clipped, factor * free, rtol=1e-12, atol=1e-300)
+        parts.append(clipped)
+    assert_allclose(whole, np.sum(parts, axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_the_rounding_error_of_a_gradient_is_bounded(loss, layout, repetitions):
+    rng = np.random.default_rng(8)
+    for n, d in ((1, 3), (repetitions(200_000, 20_000), 3), (300, 700)):
+        for size in (0.01, 1.0, 100.0):
+            X = rng.normal(size=(n, d))
+            X /= np.linalg.norm(X, axis=1, keepdims=True)
+            codes = rng.integers(0, max(2, loss.n_outputs), n)
+            weights = size * rng.normal(size=(loss.n_outputs, d))
+            data = RowBlocks(LAYOUTS[layout](X), codes, x_norm=1.0)
+            rows = stored_rows(data)
+            error = data.gradient(loss, weights)[0] - exact_gradient(loss, rows, codes, weights)
+            assert np.sqrt((error**2).sum()) <= data.rounding_error(loss, weights)
+
+
+@pytest.mark.parametrize("temperature", [1e-3, 1e-5, 1e-7])
+def test_a_margin_that_dwarfs_the_scores_is_part_of_the_rounding_error(temperature):
+    # Equal rows make equal errors, which add up.
+    loss = SoftmaxLoss(3, margin=1.0, temperature=temperature)
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        X = np.tile(rng.normal(size=4), (512, 1))
+        weights = temperature * rng.normal(size=(3, 4))
+        data = RowBlocks(X, np.zeros(512, dtype=int), x_norm=1.0)
+        ((rows, codes),) = data.blocks
+        error = data.gradient(loss, weights)[0] - exact_gradient(loss, rows, codes, weights)
+        assert np.sqrt((error**2).sum()) <= data.rounding_error(loss, weights)
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_products_without_rounding_leave_the_error_of_the_losses(loss, layout):
+    # Rows across the weights: scores are small differences of large products.
+    rng = np.random.default_rng(18)
+    for n, d in ((3000, 2), (3000, 60), (200, 2000)):
+        for size in (1.0, 1e4, 1e9):
+            X = rng.normal(size=(n, d))
+            weights = rng.normal(size=(loss.n_outputs, d))
+            weights *= size / np.linalg.norm(weights)
+            X -= X @ np.linalg.pinv(weights) @ weights * (1.0 - 3.0 / size)
+            X *= rng.uniform(0.2, 1.0, size=(n, 1)) / np.linalg.norm(X, axis=1, keepdims=True)
+            codes = rng.integers(0, max(2, loss.n_outputs), n)
+            data = RowBlocks(LAYOUTS[layout](X), codes, x_norm=1.0)
+            rows = stored_rows(data)
+            exact = exact_gradient(loss, rows, codes, weights)
+            gradient, total = data.gradient(loss, weights, total=True, exactly=True)
+            error = np.sqrt(((gradient - exact) ** 2).sum())
+            bound = data.rounding_error(loss, weights, exactly=True)
+            assert error <= bound
+            if size == 1e4 and d < 100:
+                assert bound < 0.2 * data.rounding_error(loss, weights)
+            assert_allclose(total, loss.total(rows @ weights.T, codes), rtol=1e-6)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_a_certified_gradient_is_exact_enough_or_refused(loss):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(500, 3))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    codes = rng.integers(0, max(2, loss.n_outputs), 500)
+    weights = rng.normal(size=(loss.n_outputs, 3))
+    X -= X @ np.linalg.pinv(weights[:1]) @ weights[:1]  # scores are differences of large products
+    weights *= 1e9
+    data = RowBlocks(X, codes, x_norm=1.0)
+    plain = data.rounding_error(loss, weights)
+    exact = data.rounding_error(loss, weights, exactly=True)
+    assert exact < plain / 100
+    expected = data.gradient(loss, weights, exactly=True)[0]
+    assert_array_equal(data.certified_gradient(loss, weights, 2 * exact), expected)
+    with pytest.raises(SolverError, match="too large for the certified error"):
+        data.certified_gradient(loss, weights, exact / 2)
+
+
+def test_rows_that_may_be_longer_than_planned_are_refused():
+    data = RowBlocks(np.ones((2, 3)), np.zeros(2, dtype=int), x_norm=1.0)
+    data.check_norm(data.row_norm)
+    with pytest.raises(ValueError, match="row_norm must be at least"):
+        data.check_norm(data.row_norm * (1 - 1e-15))
