@@ -14,10 +14,11 @@ from weakref import WeakValueDictionary
 import numpy as np
 from scipy import sparse
 
+from skdp._grid import GridNoise
 from skdp._random import NoiseSource
-from skdp._validation import non_negative, positive, positive_int
+from skdp._validation import positive, positive_int
 from skdp.exceptions import BudgetExceededError
-from skdp.mechanisms import NoiseLaw, release
+from skdp.mechanisms import Lattice, NoiseLaw
 from skdp.privacy import ApproxDP
 
 __all__ = ["QueryAnswers", "QueryPlan"]
@@ -102,6 +103,13 @@ class QueryPlan:
         )
         return cls(each, guarantee, int(n_queries), float(bound))
 
+    def grid(self, sensitivity: float, error: float) -> GridNoise:
+        """Noise of answers that neighbours move by ``sensitivity``, computed up to ``error``."""
+        # Projection expands neither a distance nor an error, and leaves `2 bound` at most.
+        sensitivity = min(sensitivity, 2.0 * self.bound)
+        lattice = Lattice.for_sensitivity(sensitivity, size=1, order=self.law.order, error=error)
+        return self.law.on(lattice, 1)
+
 
 class QueryAnswers:
     """Predictions with fresh noise for each row, of which a fixed number is answered.
@@ -154,13 +162,10 @@ class QueryAnswers:
         error: float,
         secret: bytes,
     ):
-        positive(sensitivity=sensitivity)
-        non_negative(error=error)
         if not isinstance(secret, bytes) or not 16 <= len(secret) <= 64:
             raise ValueError("secret must be 16 to 64 bytes.")
         self.plan = plan
-        self.sensitivity, self.error = float(sensitivity), float(error)
-        self._predict = predict
+        self._predict, self._grid = predict, plan.grid(sensitivity, error)
         self._secret = secret
         self._function = b""
         self._state = _state_of(os.urandom(_SHORT), {})
@@ -190,12 +195,9 @@ class QueryAnswers:
         -------
         QueryAnswers
         """
-        positive(sensitivity=sensitivity)
-        non_negative(error=error)
         new = object.__new__(type(self))
         vars(new).update(vars(self))
-        new._predict = predict
-        new.sensitivity, new.error = float(sensitivity), float(error)
+        new._predict, new._grid = predict, self.plan.grid(sensitivity, error)
         # Another function must have other noise, in copies that went on differently, too: the
         # difference of two answers would be free of it.
         new._function = self._hash(self._function + function, b"function")
@@ -246,17 +248,14 @@ class QueryAnswers:
             return np.array([state.answers[short] for short in shorts])
 
     def _released(self, row: Any, key: bytes) -> float:
-        """Answer one row, with one of the noises that the plan has."""
-        bound = self.plan.bound
-        (value,) = np.clip(self._predict(row), -bound, bound)
-        # Projection expands neither a distance nor an error, and leaves `2 bound` at most.
-        noisy = release(
-            value,
-            law=self.plan.law,
-            sensitivity=min(self.sensitivity, 2.0 * bound),
-            error=self.error,
-            random_state=self._noise(key),
-        )
+        """Answer one row: project, round to the lattice, add the noise of the row."""
+        bound, grid = self.plan.bound, self._grid
+        value = np.clip(self._predict(row), -bound, bound)
+        if not np.isfinite(value).all():
+            raise ValueError("value must be finite to be released.")
+        exact = np.rint(value / grid.step) * grid.step
+        noise = self.plan.law.draw(self._noise(key), 1, 1, grid.sensitivity / grid.step)[0]
+        (noisy,) = grid.release(exact, noise * grid.step)
         return float(noisy)
 
     def _noise(self, key: bytes) -> NoiseSource:

@@ -6,7 +6,12 @@
 import math
 
 import numpy as np
+from scipy import sparse
 from sklearn.datasets import make_classification
+
+from skdp.solvers.feature_rows import FeatureBlocks, IntegerFeatureBlocks, NormalisedRows
+
+LAYOUTS = {"dense": np.asarray, "fortran": np.asfortranarray, "csr": sparse.csr_array}
 
 
 def clusters(
@@ -87,3 +92,9 @@ def ridge(points, targets, copies, penalty):
     rows = np.vstack([root * points, math.sqrt(penalty) * np.eye(points.shape[1])])
     values = np.concatenate([root[:, 0] * targets, np.zeros(points.shape[1])])
     return np.linalg.lstsq(rows, values)[0]
+
+
+def feature_blocks(features, rows, targets, layout="dense", **options):
+    """Features of rows, in integers where they are random."""
+    kind = FeatureBlocks if isinstance(features, NormalisedRows) else IntegerFeatureBlocks
+    return kind(LAYOUTS[layout](np.asarray(rows)), np.asarray(targets), features, **options)
