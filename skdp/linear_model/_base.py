@@ -24,7 +24,6 @@ from skdp.releases import (
     ObjectivePerturbation,
     OutputPerturbation,
 )
-from skdp.solvers.certificates import refuse_rows
 from skdp.solvers.rows import RowBlocks
 
 MECHANISMS = ("auto", "objective", "output", "gradient")
@@ -82,7 +81,7 @@ class BaseDPLinearClassifier(
             X, y = checked_data(self, X, y)
             classes, codes = encode_labels(y, self.classes)
             release = self._plan(len(classes), X.shape[1])
-            refuse_rows(X.shape[0], release.most_rows, self.adjacency)
+            release.check_n_rows(X.shape[0])
             noise = noise_source(self.random_state)
             charge(self, release.guarantee)
             weights = release(self._rows(X, codes), noise)

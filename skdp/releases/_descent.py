@@ -24,7 +24,7 @@ from skdp.releases._moments import (
 )
 from skdp.releases._protocol import LinearLoss
 from skdp.releases._span import check_span
-from skdp.solvers.certificates import ROUNDING_SHARE, descent_tolerance, largest_n_rows
+from skdp.solvers.certificates import ROUNDING_SHARE, check_n_rows, descent_tolerance
 from skdp.solvers.rows import RowBlocks
 
 __all__ = ["DescentPlan", "NoisyDescent", "plan_descent"]
@@ -107,22 +107,23 @@ class NoisyDescent:
         )
         return cls(loss, n_features, row_norm, clip_norm, penalty, budget, guarantee)
 
-    @property
-    def most_rows(self) -> int:
-        """Number of rows up to which sums of gradients are certified, whatever they are."""
-        return largest_n_rows(
+    def check_n_rows(self, n_samples: int) -> None:
+        """Refuse more rows than can be certified whatever they are, before a ledger is charged."""
+        check_n_rows(
             self.loss,
+            n_samples=n_samples,
+            adjacency=self.guarantee.adjacency,
             n_features=self.n_features,
             row_norm=self.row_norm,
             tolerance=descent_tolerance(self.clip_norm, self.row_norm),
         )
 
-    def __call__(self, rows: RowBlocks, noise: NoiseSource) -> np.ndarray:
+    def __call__(self, data: RowBlocks, noise: NoiseSource) -> np.ndarray:
         """Release the last point of the descent.
 
         Parameters
         ----------
-        rows : RowBlocks
+        data : RowBlocks
             Clipped to ``row_norm``.
 
         noise : NoiseSource
@@ -131,9 +132,9 @@ class NoisyDescent:
         -------
         ndarray of shape (n_outputs, n_features)
         """
-        rows.check_norm(self.row_norm)
+        data.check_norm(self.row_norm)
         counting, descending = split_budget(self.budget)
-        n_samples = release_n_samples(rows.n_samples, guarantee=counting, noise=noise)
+        n_samples = release_n_samples(data.n_samples, guarantee=counting, noise=noise)
         plan = plan_descent(
             n_samples=n_samples,
             n_features=self.n_features,
@@ -142,7 +143,7 @@ class NoisyDescent:
             row_norm=self.row_norm,
             guarantee=descending,
         )
-        precondition = self._preconditioner(rows, plan, n_samples, noise)
+        precondition = self._preconditioner(data, plan, n_samples, noise)
         weights = np.zeros((self.loss.n_outputs, self.n_features))
         velocity = np.zeros_like(weights)
         # A record's gradient is the outer product of its residual and its row, both clipped.
@@ -153,7 +154,7 @@ class NoisyDescent:
         law = NoiseLaw.meeting(plan.step_guarantee, size=weights.size)
         for _ in range(plan.n_steps):
             ahead = weights + plan.momentum * velocity
-            gradient = rows.certified_gradient(self.loss, ahead, largest, clip_norm=self.clip_norm)
+            gradient = data.certified_gradient(self.loss, ahead, largest, clip_norm=self.clip_norm)
             released = release(
                 gradient, law=law, sensitivity=sensitivity, error=error, random_state=noise
             )
@@ -163,14 +164,14 @@ class NoisyDescent:
         return weights
 
     def _preconditioner(
-        self, rows: RowBlocks, plan: "DescentPlan", n_samples: float, noise: NoiseSource
+        self, data: RowBlocks, plan: "DescentPlan", n_samples: float, noise: NoiseSource
     ) -> Callable[[np.ndarray], np.ndarray]:
         """Divide by the curvature bound of each direction, or by its floor."""
         ridge = self.penalty / n_samples
         if plan.gram_guarantee is None:
             return lambda gradient: gradient / (plan.floor + ridge)
         released = release_second_moments(
-            rows.second_moments(), self.row_norm, guarantee=plan.gram_guarantee, noise=noise
+            data.second_moments(), self.row_norm, guarantee=plan.gram_guarantee, noise=noise
         )
         released /= n_samples
         values, vectors = eigenvectors(released)

@@ -16,7 +16,7 @@ from skdp.privacy import ApproxDP, compose
 from skdp.releases._objective_noise import ObjectiveNoise, calibrate
 from skdp.releases._protocol import LinearLoss
 from skdp.releases._span import check_span, refuse_span
-from skdp.solvers.certificates import largest_n_rows, linear_step, solver_tolerance
+from skdp.solvers.certificates import check_n_rows, linear_step, solver_tolerance
 from skdp.solvers.newton import minimise
 from skdp.solvers.rows import RowBlocks
 
@@ -78,11 +78,12 @@ class ObjectivePerturbation:
         """Strength of the penalty: at least what was asked for."""
         return self.law.penalty
 
-    @property
-    def most_rows(self) -> int:
-        """Number of rows up to which the minimiser is certified, whatever they are."""
-        return largest_n_rows(
+    def check_n_rows(self, n_samples: int) -> None:
+        """Refuse more rows than can be certified whatever they are, before a ledger is charged."""
+        check_n_rows(
             self.loss,
+            n_samples=n_samples,
+            adjacency=self.guarantee.adjacency,
             n_features=self.n_features,
             row_norm=self.row_norm,
             tolerance=solver_tolerance(self.loss, self.row_norm),
@@ -120,12 +121,12 @@ class ObjectivePerturbation:
         guarantee = replace(law.guarantee, epsilon=target.epsilon, refined=refined)
         return cls(loss, n_features, row_norm, law, masking, guarantee)
 
-    def __call__(self, rows: RowBlocks, noise: NoiseSource) -> np.ndarray:
+    def __call__(self, data: RowBlocks, noise: NoiseSource) -> np.ndarray:
         """Release the minimiser of the noisy objective.
 
         Parameters
         ----------
-        rows : RowBlocks
+        data : RowBlocks
             Clipped to ``row_norm``.
 
         noise : NoiseSource
@@ -134,7 +135,7 @@ class ObjectivePerturbation:
         -------
         ndarray of shape (n_outputs, n_features)
         """
-        rows.check_norm(self.row_norm)
+        data.check_norm(self.row_norm)
         law, shape = self.law, (self.loss.n_outputs, self.n_features)
         size = shape[0] * shape[1]
         tolerance = solver_tolerance(self.loss, self.row_norm)
@@ -145,7 +146,7 @@ class ObjectivePerturbation:
         draw = noise.normal if law.gaussian else noise.k_norm
         linear = step * draw(size, law.scale / step).reshape(shape)
         weights = minimise(
-            self.loss, rows, penalty=law.penalty, tolerance=tolerance, linear=linear
+            self.loss, data, penalty=law.penalty, tolerance=tolerance, linear=linear
         )
         # Whatever the rows, this is within (tolerance + rounding) / penalty of the exact
         # minimiser, which `law` makes private. Two points of such a ball are a diameter apart.

@@ -14,7 +14,7 @@ from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP
 from skdp.releases._protocol import LinearLoss
 from skdp.releases._span import check_span
-from skdp.solvers.certificates import largest_n_rows, solver_tolerance
+from skdp.solvers.certificates import check_n_rows, solver_tolerance
 from skdp.solvers.newton import minimise
 from skdp.solvers.rows import RowBlocks
 
@@ -76,23 +76,24 @@ class OutputPerturbation:
         )
         return cls(loss, n_features, row_norm, penalty, law, guarantee)
 
-    @property
-    def most_rows(self) -> int:
-        """Number of rows up to which the minimiser is certified, whatever they are."""
-        return largest_n_rows(
+    def check_n_rows(self, n_samples: int) -> None:
+        """Refuse more rows than can be certified whatever they are, before a ledger is charged."""
+        check_n_rows(
             self.loss,
+            n_samples=n_samples,
+            adjacency=self.guarantee.adjacency,
             n_features=self.n_features,
             row_norm=self.row_norm,
             tolerance=solver_tolerance(self.loss, self.row_norm),
             penalty=self.penalty,
         )
 
-    def __call__(self, rows: RowBlocks, noise: NoiseSource) -> np.ndarray:
+    def __call__(self, data: RowBlocks, noise: NoiseSource) -> np.ndarray:
         """Release the minimiser.
 
         Parameters
         ----------
-        rows : RowBlocks
+        data : RowBlocks
             Clipped to ``row_norm``.
 
         noise : NoiseSource
@@ -101,9 +102,9 @@ class OutputPerturbation:
         -------
         ndarray of shape (n_outputs, n_features)
         """
-        rows.check_norm(self.row_norm)
+        data.check_norm(self.row_norm)
         tolerance = solver_tolerance(self.loss, self.row_norm)
-        weights = minimise(self.loss, rows, penalty=self.penalty, tolerance=tolerance)
+        weights = minimise(self.loss, data, penalty=self.penalty, tolerance=tolerance)
         # The gradient of a record is a residual, no longer than the Lipschitz bound, times a row.
         # So a change of neighbours moves the sum by at most one or two of their products, which
         # strong convexity turns into a distance. The solver adds its own error on either side.

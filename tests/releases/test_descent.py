@@ -143,6 +143,23 @@ def test_second_moments_move_most_between_rows_that_are_orthogonal():
     assert 0.95 < shift / first.scale / first.guarantee.mu <= 1.0
 
 
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("kind", [GaussianDP, ApproxDP])
+def test_errors_of_sums_that_pass_are_part_of_the_sensitivity(kind, adjacency, monkeypatch):
+    here, _ = descent_neighbours(adjacency, "dense")
+    error = 1.0
+    while True:  # the largest that passes, to a few percent
+        error *= 0.95
+        monkeypatch.setattr(RowBlocks, "rounding_error", lambda *args, e=error, **options: e)
+        try:
+            releases, _ = transcript(LogisticLoss(), here, 0.5, kind(2.0, adjacency=adjacency))
+        except SolverError:
+            continue
+        break
+    errors = [release.error for release in releases if release.value.ndim == 2]
+    assert errors and error <= min(errors) < 3e-4
+
+
 @pytest.mark.parametrize("loss", [LogisticLoss(), SoftmaxLoss(3)], ids=str)
 def test_without_privacy_a_descent_finds_the_direction_of_scikit_learn(loss):
     rng = np.random.default_rng(14)
