@@ -22,10 +22,10 @@ import time
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from skdp.releases import query_variance
 from skdp.theory.kernel_ridge import (
     epsilon_rule,
     penalty_rule,
-    query_variance,
     rate,
     relative_risk_bound,
     risk_bound,
@@ -87,7 +87,7 @@ def measure(problem, rule, bound, draws, rng):
             noise = rng.laplace(scale=np.sqrt(variance / 2.0), size=(20, GRID))
             noisy.append(np.mean((error + noise) ** 2))
         spread = np.std(errors) / np.sqrt(draws)
-        limit = bound(**public, r=problem.r, source=problem.source)
+        limit = bound(**public, variance=variance, r=problem.r, source=problem.source)
         rows.append((np.mean(errors) + variance, spread, np.mean(noisy), limit))
     return np.array(rows).T
 

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.kernel_ridge import KernelRidge
 
 from skdp.kernel import DPKernelRidge
-from skdp.theory.kernel_ridge import sensitivity
+from skdp.releases import ridge_sensitivity
 
 rng = np.random.default_rng(0)
 n_samples, epsilon, delta, gamma, alpha = 700, 1.0, 1e-6, 20.0, 2.0
@@ -36,7 +36,7 @@ exact = [
     )
     for targets in datasets
 ]
-scale = min(sensitivity(penalty=alpha, y_bound=1.0, n_samples=n_samples), 2.0) / epsilon
+scale = min(ridge_sensitivity(penalty=alpha, y_bound=1.0, n_samples=n_samples), 2.0) / epsilon
 
 
 def one_noise(which, seed):

@@ -7,6 +7,7 @@ a vector of fixed length, which can be released as a whole.
 import math
 from dataclasses import dataclass
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
@@ -17,6 +18,7 @@ from skdp._validation import one_of, positive, shown
 
 __all__ = [
     "KERNELS",
+    "FeatureFunction",
     "FourierFeatures",
     "check_kernel",
     "fourier_features",
@@ -136,6 +138,11 @@ class FourierFeatures:
     row_norm = 1.0 + 1e-6
 
     @property
+    def attributes(self):
+        """What is public of an estimator on these features."""
+        return {"frequencies_": self.frequencies}
+
+    @property
     def n_components(self):
         """Length of a row of features."""
         return 2 * len(self.frequencies)
@@ -196,6 +203,43 @@ class FourierFeatures:
         np.sin(phases, out=features[:, D:])
         features *= np.float32(1.0 / math.sqrt(D))
         return features
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureFunction:
+    """Linear function of features.
+
+    Parameters
+    ----------
+    features : FourierFeatures or NormalisedRows
+
+    coef : ndarray of shape (n_components,)
+    """
+
+    features: Any
+    coef: np.ndarray
+
+    @property
+    def attributes(self):
+        """What is public of an estimator that predicts with it."""
+        return {"coef_": self.coef, **self.features.attributes}
+
+    def answer(self, X):
+        """Values at rows, a block of them at a time.
+
+        Parameters
+        ----------
+        X : {ndarray, CSR matrix or array} of shape (n_rows, n_features_in)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        values = np.empty(X.shape[0])
+        for start in range(0, X.shape[0], 4096):
+            block = slice(start, start + 4096)
+            values[block] = self.features.transform(X[block]).astype(np.float64) @ self.coef
+        return values
 
 
 def fourier_features(

@@ -318,10 +318,10 @@ def test_nothing_public_has_an_axis_as_long_as_the_data(name):
     shown = {key: getattr(estimator, key) for key in fitted_attributes(estimator) - LONG.keys()}
     assert list(parts_as_long_as(97, shown)) == []
     # Exact answers need the rows: they are kept under private names, and nowhere else.
-    private = {"_answers", "_features", "_stream"}
+    private = {"_predictor", "_stream"}
     assert {key for key in vars(estimator) if key.startswith("_")} <= private
     kept = {path.split(".")[1] for path in parts_as_long_as(97, vars(estimator))} - LONG.keys()
-    keepers = {"_answers", "_stream"} if getattr(estimator, "release", "") == "query" else set()
+    keepers = {"_predictor", "_stream"} if getattr(estimator, "release", "") == "query" else set()
     if "iterates_" in fitted_attributes(estimator):
         keepers |= {"_stream"}
     assert kept <= keepers

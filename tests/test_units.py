@@ -181,8 +181,9 @@ def test_exact_expansions_have_no_units(kind):
     plain = fit(0)
     for k in POWERS:
         model = fit(k)
-        assert_array_equal(model._answers._predict(X * 2.0**k), plain._answers._predict(X))
-        assert model._answers._scale == plain._answers._scale
+        assert_array_equal(model._predictor._predict(X * 2.0**k), plain._predictor._predict(X))
+        assert model._predictor.plan == plain._predictor.plan
+        assert model._predictor._grid == plain._predictor._grid
         assert model.guarantee_ == plain.guarantee_
 
 

@@ -1,8 +1,5 @@
 """What the private kernel estimators share."""
 
-import math
-import os
-
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
@@ -20,13 +17,8 @@ from skdp._validation import (
     positive,
 )
 from skdp.estimators import LinkedDocumentation
-from skdp.features import FourierFeatures, check_kernel, fourier_features, kernel_matrix
-from skdp.mechanisms import clip_rows
-from skdp.solvers.feature_ridge import NormalisedRows
-from skdp.solvers.kernel_ridge import expand
-
-# Bound on the norm of a row of the linear kernel, rounding included.
-KAPPA = 1.0 + 1e-9
+from skdp.features import check_kernel, fourier_features
+from skdp.solvers.feature_rows import NormalisedRows
 
 
 class BaseKernelRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
@@ -60,10 +52,7 @@ class BaseKernelRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         X = checked_rows(self, X)
         with np.errstate(all="ignore"):  # a warning would tell huge rows from others
-            if hasattr(self, "_answers"):
-                values = self._answers.answer(X)
-            else:
-                values = feature_values(self._features, self.coef_, X)
+            values = self._predictor.answer(X)
         return TargetRange.of(self.y_bounds_).original(values)
 
     def _check_kernel_parameters(self):
@@ -113,79 +102,17 @@ class BaseKernelRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
             random_state=feature_state,
         )
 
-    def _store(self, fitted):
-        """Replace what an older fit, maybe of another kind, has left."""
-        for name in STORED:
-            if hasattr(self, name):
-                delattr(self, name)
-        for name, value in fitted.items():
+    def _store(self, predictor, **fitted):
+        """Replace all that an older fit, maybe of another kind, has learned.
+
+        ``predictor`` is what `predict` asks: ``answer(X)`` are its values at rows, for targets in
+        [-1, 1], and ``attributes`` what is public of it.
+        """
+        for name in [name for name in vars(self) if name.endswith("_") and name not in VALIDATED]:
+            delattr(self, name)
+        for name, value in {**fitted, **predictor.attributes, "_predictor": predictor}.items():
             setattr(self, name, value)
 
 
-# Everything that fits store, besides what validation does.
-STORED = (
-    "coef_",
-    "frequencies_",
-    "guarantee_",
-    "n_samples_seen_",
-    "y_bounds_",
-    "_answers",
-    "_features",
-    "_stream",
-)
-
-
-def feature_attributes(features, coef):
-    """Attributes of a function on features."""
-    fitted = dict(coef_=coef, _features=features)
-    if isinstance(features, FourierFeatures):
-        fitted.update(frequencies_=features.frequencies)
-    return fitted
-
-
-def feature_values(features, coef, X):
-    """Values of a function on features, a block of rows at a time."""
-    values = np.empty(X.shape[0])
-    for start in range(0, X.shape[0], 4096):
-        block = slice(start, start + 4096)
-        values[block] = features.transform(X[block]).astype(np.float64) @ coef
-    return values
-
-
-class ExactPredictor:
-    """Kernel expansion over the training rows. It is private: to be kept by the curator."""
-
-    def __init__(self, X, kernel, gamma, nu, x_norm):
-        self.X, self.kernel, self.gamma, self.nu, self.x_norm = X, kernel, gamma, nu, x_norm
-        self.coef = np.zeros(X.shape[0])
-
-    def __call__(self, X):
-        if self.kernel == "linear":
-            X = clip_rows(X, float(self.x_norm)) / float(self.x_norm)
-        K = kernel_matrix(self.kernel, X, self.X, gamma=self.gamma, nu=self.nu)
-        return expand(K, self.coef)
-
-
-def check_noise(level, size):
-    """Refuse noise that no integer of the lattice could hold; ``level`` is for sensitivity 1."""
-    if 1000.0 * level * math.sqrt(size) > 2.0**50:
-        raise ValueError(
-            "epsilon must be larger: the noise would not fit into the 53 bits of a float. With "
-            "release='query', fewer n_queries need less noise."
-        )
-
-
-def check_memory(needed, rule, given=""):
-    """Refuse what this machine could not hold; ``given=None`` if numbers are private."""
-    try:
-        available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        available = 2**34
-    if needed <= available:
-        return
-    if given is None:
-        raise ValueError(f"{rule}: the fit would take more memory than this machine has.")
-    raise ValueError(
-        f"{rule}: the fit would take {needed / 2**30:.0f} GiB of the "
-        f"{available / 2**30:.0f} GiB of this machine{given}."
-    )
+# What validation stores, before anything is learned.
+VALIDATED = ("n_features_in_", "feature_names_in_")

@@ -1,49 +1,37 @@
 """Private kernel ridge regression."""
 
-import math
 import os
-from dataclasses import replace
 
-from scipy.optimize import brentq
 from scipy.sparse import issparse
 
 from skdp._random import noise_source
-from skdp._validation import between, number_or_auto, one_of, positive, positive_int, shown
-from skdp.estimators import charge, check_budget, unchanged_on_error
-from skdp.features import kernel_error, kernel_matrix
-from skdp.kernel._base import (
-    KAPPA,
-    BaseKernelRegressor,
-    ExactPredictor,
-    check_memory,
-    check_noise,
-    feature_attributes,
+from skdp._targets import TargetRange
+from skdp._validation import (
+    between,
+    is_auto,
+    number_or_auto,
+    one_of,
+    positive,
+    positive_int,
+    shown,
 )
-from skdp.kernel._queries import QueryAnswers, query_guarantee, query_noise
+from skdp.estimators import charge, check_budget, unchanged_on_error
+from skdp.features import FeatureFunction
+from skdp.kernel._base import BaseKernelRegressor
 from skdp.mechanisms import NoiseLaw, clip_rows
 from skdp.privacy import ApproxDP
-from skdp.solvers import kernel_ridge
-from skdp.solvers.feature_ridge import (
-    FeatureBlocks,
-    IntegerFeatureBlocks,
-    check_n_rows,
-    gradient_descent,
-    output_perturbation,
-    sufficient_statistics,
-)
-from skdp.solvers.kernel_ridge import (
-    rounding_bound,
-    solve_dual,
-    solver_tolerance,
-    value_error,
-)
-from skdp.theory.kernel_ridge import epsilon_rule, penalty_rule, sensitivity
-from skdp.theory.random_features import (
-    NOISE_VARIANCE,
+from skdp.releases import (
+    ExactQueries,
+    FeatureDescent,
+    FeatureOutput,
+    FeatureStatistics,
     expected_error,
-    statistics_penalty,
-    tempered,
 )
+from skdp.releases._limits import check_memory, check_noise
+from skdp.solvers.certificates import MOST_ROWS, refuse_rows
+from skdp.solvers.feature_rows import FeatureBlocks, IntegerFeatureBlocks
+from skdp.solvers.kernel_ridge import KernelExpansion
+from skdp.theory.kernel_ridge import epsilon_rule, penalty_rule
 
 __all__ = ["DPKernelRidge"]
 
@@ -53,6 +41,13 @@ LOSSES = ("auto", "squared", "huber")
 
 # Where targets span [-1, 1].
 _CAP = 0.25
+
+# What "auto" chooses among, for each loss.
+_CANDIDATES = {
+    "auto": ("gradient", "sufficient_statistics", "output"),
+    "squared": ("sufficient_statistics", "output"),
+    "huber": ("gradient", "output"),
+}
 
 # The choice of a mechanism must not depend on a number of rows that may be private.
 _TYPICAL_ROWS = 10_000
@@ -277,23 +272,25 @@ class DPKernelRidge(BaseKernelRegressor):
         with unchanged_on_error(self):
             self._check_parameters()
             X, targets = self._validated(X, y)
-            epsilon = self._epsilon(X.shape[0])
-            target = ApproxDP(epsilon, float(self.delta), adjacency=self.adjacency)
-            fit = self._fit_queries if self.release == "query" else self._fit_features
-            fitted = fit(X, targets, target)
-            self._store(fitted)
+            release = self._plan(*X.shape)
+            charge(self, release.guarantee)
+            predictor = self._released(release, X, targets)
+            bounds = TargetRange.of(self.y_bounds)
+            self._store(
+                predictor, guarantee_=release.guarantee, y_bounds_=(bounds.low, bounds.high)
+            )
         return self
 
     def _check_parameters(self):
         one_of(RELEASES, release=self.release)
         one_of(MECHANISMS, mechanism=self.mechanism)
         one_of(LOSSES, loss=self.loss)
-        check_budget(self, epsilon=1.0 if self._epsilon_is_auto() else None)
+        check_budget(self, epsilon=1.0 if is_auto(self.epsilon) else None)
         self._check_kernel_parameters()
         positive(source_smoothness=self.source_smoothness)
         self._check_penalty()
         self._cap(_CAP)
-        if self._epsilon_is_auto() and self.adjacency == "add-remove":
+        if is_auto(self.epsilon) and self.adjacency == "add-remove":
             raise ValueError(
                 "epsilon must be a number under adjacency='add-remove': the rule reads the "
                 "number of rows, which is private there; got 'auto'."
@@ -323,13 +320,10 @@ class DPKernelRidge(BaseKernelRegressor):
                 "got 'squared'."
             )
 
-    def _epsilon_is_auto(self):
-        return isinstance(self.epsilon, str) and self.epsilon == "auto"
-
     def _check_penalty(self):
-        if isinstance(self.alpha, str) and self.alpha == "auto":
-            return
         number_or_auto(alpha=self.alpha)
+        if is_auto(self.alpha):
+            return
         unit = self._scaled(1.0)
         between(1e-6 / unit, 1e12 / unit, alpha=self.alpha)
 
@@ -350,228 +344,93 @@ class DPKernelRidge(BaseKernelRegressor):
         """Penalty in units where features have norm one."""
         return float(alpha) / (self.x_norm**2 if self.kernel == "linear" else 1.0)
 
-    def _epsilon(self, n_samples):
-        if self._epsilon_is_auto():
-            return epsilon_rule(n_samples, float(self.source_smoothness))
-        return float(self.epsilon)
+    def _plan(self, n_samples, n_features):
+        """Turn public numbers into a release."""
+        epsilon = self.epsilon
+        if is_auto(epsilon):
+            epsilon = epsilon_rule(n_samples, float(self.source_smoothness))
+        target = ApproxDP(float(epsilon), float(self.delta), adjacency=self.adjacency)
+        plan = self._plan_queries if self.release == "query" else self._plan_features
+        penalty = None if is_auto(self.alpha) else self._scaled(self.alpha)
+        return plan(target, n_samples, n_features, penalty)
 
-    def _fit_features(self, X, targets, target):
-        n_samples, n_features = X.shape
-        n_components = self._n_components(n_features, 1000 if target.delta > 0.0 else 200)
+    def _plan_features(self, target, n_samples, n_features, penalty):
+        size = self._size(n_features)
         if self.kernel == "linear":
             rule = "X must have fewer columns, of which the linear kernel takes the square"
         else:
             rule = "n_components must be smaller"
-        check_memory(
-            48.0 * n_components**2 + 16.0 * n_components * n_features,
-            rule,
-            f"; got {n_components}",
+        check_memory(48.0 * size**2 + 16.0 * size * n_features, rule, f"; got {size}")
+        level = NoiseLaw.meeting(target, size=size).level(size)
+        check_noise(level, size)
+        refuse_rows(n_samples, MOST_ROWS, self.adjacency)
+        match self._resolved(target, size, level):
+            case "gradient":
+                options = dict(clip_norm=self._cap(_CAP), penalty=penalty or 0.0)
+                return FeatureDescent.plan(target, **options)
+            case "sufficient_statistics":
+                return FeatureStatistics.plan(target, n_components=size, penalty=penalty)
+        release = FeatureOutput.plan(
+            target,
+            n_samples=n_samples,
+            n_components=size,
+            squared=self.loss == "squared",
+            cap=self._cap(_CAP),
+            penalty=penalty,
         )
-        check_noise(NoiseLaw.meeting(target, size=n_components).level(n_components), n_components)
-        mechanism = self._resolved(target, n_components)
-        check_n_rows(n_samples, self.adjacency)
-        guarantee, solve = self._plan(mechanism, n_components, n_samples, target)
-        feature_state, noise_state = self._random_streams()
-        charge(self, guarantee)
+        release.check_n_rows(n_samples, size)
+        return release
 
-        features = self._draw_features(n_features, n_components, feature_state)
-        blocks = FeatureBlocks if self.kernel == "linear" else IntegerFeatureBlocks
-        weights = solve(blocks(X, targets, features), noise_source(noise_state))
-        return {**self._fitted(guarantee), **feature_attributes(features, weights)}
-
-    def _resolved(self, target, size):
+    def _resolved(self, target, size, level):
         """Mechanism, from public numbers."""
         if self.mechanism != "auto":
             return self.mechanism
-        if self.loss == "squared":
-            candidates = ["sufficient_statistics", "output"]
-        elif self.loss == "huber":
-            candidates = ["gradient", "output"]
-        else:
-            candidates = ["gradient", "sufficient_statistics", "output"]
         numbers = dict(
             n_samples=_TYPICAL_ROWS,
             n_components=size,
             clip_norm=2.0 if self.loss == "squared" else self._cap(_CAP),
-            level=NoiseLaw.meeting(target, size=size).level(size),
+            level=level,
             guarantee=target,
         )
-        return min(candidates, key=lambda name: expected_error(name, **numbers))
+        return min(_CANDIDATES[self.loss], key=lambda name: expected_error(name, **numbers))
 
-    def _plan(self, mechanism, n_components, n_samples, target):
-        """Turn public numbers into a guarantee and a function of the data that meets it."""
-        automatic = isinstance(self.alpha, str)
-        penalty = None if automatic else self._scaled(self.alpha)
-        if mechanism == "output":
-            return self._plan_output(n_components, n_samples, target, penalty)
-        budget = target.gaussian_target()
-        if mechanism == "gradient":
-            guarantee = replace(
-                target,
-                refined=budget,
-                mechanism="noisy gradient descent on random features",
-                source="Bassily, Smith and Thakurta, FOCS 2014, composed by Dong, Roth and Su, "
-                "JRSS-B 2022, corollary 2",
-            )
-            options = dict(clip_norm=self._cap(_CAP), guarantee=budget, penalty=penalty or 0.0)
-            return guarantee, lambda data, noise: gradient_descent(data, noise=noise, **options)
-        guarantee = replace(
-            target,
-            refined=budget,
-            mechanism="noisy sufficient statistics of random features",
-            source="Balle and Wang, ICML 2018, theorem 8, composed by Dong, Roth and Su, "
-            "JRSS-B 2022, corollary 2",
-        )
-        if penalty is None:
-            penalty = statistics_penalty(n_components=n_components, guarantee=budget)
-
-        def solve(data, noise):
-            return sufficient_statistics(data, guarantee=budget, noise=noise, penalty=penalty)
-
-        return guarantee, solve
-
-    def _plan_output(self, n_components, n_samples, target, penalty):
-        squared = self.loss == "squared"
-        level = NoiseLaw.meeting(target, size=n_components).level(n_components)
-        penalty, distance, cap = self._distance(squared, n_samples, level, penalty)
-        numbers = dict(clip_norm=cap, penalty=penalty, l2_sensitivity=distance)
-        check_n_rows(n_samples, self.adjacency, n_components, **numbers)
-        guarantee = replace(
-            target,
-            refined=NoiseLaw.meeting(target, size=n_components).refining(target),
-            mechanism="output perturbation on random features",
-            source="Nie and Wang, J. Appl. Math. Phys. 5, 2017, lemma 2, sharpened"
-            if squared
-            else "Chaudhuri, Monteleoni and Sarwate, JMLR 2011, theorem 6",
-        )
-
-        def solve(data, noise):
-            # Features exceed norm one by rounding, and distances grow with its cube at most.
-            return output_perturbation(
-                data,
-                clip_norm=cap,
-                penalty=penalty,
-                l2_sensitivity=distance * data.row_norm**3,
-                guarantee=guarantee,
-                noise=noise,
-            )
-
-        return guarantee, solve
-
-    def _distance(self, squared, n_samples, level, penalty):
-        """Penalty, distance of the minimisers of neighbours, and cap of the residuals.
-
-        With squared loss the cap is out of reach: no minimiser is longer than `reach`.
-        """
-        options = dict(y_bound=1.0, adjacency=self.adjacency)
-        if squared:
-            options.update(loss="squared", n_samples=n_samples)
-        else:
-            options.update(loss="huber", huber_width=self._cap(_CAP))
-        if penalty is None:
-
-            def excess(log_penalty):
-                distance = sensitivity(penalty=math.exp(log_penalty), **options)
-                return distance * level - math.sqrt(NOISE_VARIANCE)
-
-            low, high = math.log(1e-6), math.log(1e12)
-            if excess(low) <= 0.0:
-                penalty = math.exp(low)
-            elif excess(high) >= 0.0:
-                penalty = math.exp(high)
-            else:
-                penalty = tempered(math.exp(brentq(excess, low, high)))
-        reach = 1.01 * math.sqrt(n_samples / penalty) + 1.0
-        return (
-            penalty,
-            sensitivity(penalty=penalty, **options),
-            reach if squared else self._cap(_CAP),
-        )
-
-    def _fit_queries(self, X, targets, target):
-        n_samples, n_features = X.shape
-        linear = self.kernel == "linear"
-        n_queries = int(self.n_queries)
-        law, scale = query_noise(target, n_queries)
-        level = scale * (math.sqrt(2.0) if law == "laplace" else 1.0)
-        squared = self.loss == "squared" or (self.loss == "auto" and self._epsilon_is_auto())
-        penalty = None if isinstance(self.alpha, str) else self._scaled(self.alpha)
-        if penalty is None and self._epsilon_is_auto():
+    def _plan_queries(self, target, n_samples, n_features, penalty):
+        if penalty is None and is_auto(self.epsilon):
             penalty = penalty_rule(n_samples, target.epsilon, float(self.source_smoothness))
-        check_noise(level, 1)
-        automatic = isinstance(self.alpha, str)
-        penalty, distance, cap = self._distance(squared, n_samples, level, penalty)
-        error = kernel_error(n_features, KAPPA)
-
-        def shortfall(penalty, distance):
-            """Tolerance that floating point certifies over the one that is needed."""
-            tolerance = solver_tolerance(sensitivity=min(distance, 2.0), penalty=penalty)
-            reachable = rounding_bound(
-                # Private numbers of rows must not decide.
-                n_samples=n_samples if self.adjacency == "replace-one" else 20_000,
-                penalty=penalty,
-                y_bound=1.0,
-                kernel_error=error,
-                kappa=KAPPA,
-                huber_width=math.inf if squared else cap,
-            )
-            return reachable / tolerance
-
-        while automatic and shortfall(penalty, distance) > 1.0 and penalty < 1e12:
-            penalty, distance, cap = self._distance(squared, n_samples, level, 2.0 * penalty)
-        if self.adjacency == "replace-one" and shortfall(penalty, distance) > 1.0:
-            raise ValueError(
-                f"alpha must be larger for {n_samples} rows, as floating point could not "
-                f"certify the solution; got {shown(self.alpha)}."
-            )
-        tolerance = solver_tolerance(sensitivity=min(distance, 2.0), penalty=penalty)
-        if self.adjacency == "add-remove":
-            kernel_ridge.check_n_rows(
-                n_samples,
-                self.adjacency,
-                tolerance=tolerance,
-                penalty=penalty,
-                y_bound=1.0,
-                kernel_error=error,
-                kappa=KAPPA,
-                huber_width=cap,
-            )
-        guarantee = query_guarantee(target, n_queries)
+        release = ExactQueries.plan(
+            target,
+            n_samples=n_samples,
+            n_features=n_features,
+            n_queries=int(self.n_queries),
+            squared=self.loss == "squared" or (self.loss == "auto" and is_auto(self.epsilon)),
+            cap=self._cap(_CAP),
+            penalty=penalty,
+            automatic=is_auto(self.alpha),
+        )
+        release.check_n_rows(n_samples, given=shown(self.alpha))
         check_memory(
             32.0 * n_samples**2 + 8.0 * n_samples * n_features,
             "X must have fewer rows with release='query', which holds their kernel matrix",
             f"; got {n_samples}" if self.adjacency == "replace-one" else None,
         )
-        _, noise_state = self._random_streams()
-        charge(self, guarantee)
+        return release
 
+    def _size(self, n_features):
+        return self._n_components(n_features, 1000 if self.delta > 0.0 else 200)
+
+    def _released(self, release, X, targets):
+        """What predicts: a function on features, or answers that hold the rows."""
+        feature_state, noise_state = self._random_streams()
+        linear = self.kernel == "linear"
+        if self.release == "features":
+            features = self._draw_features(X.shape[1], self._size(X.shape[1]), feature_state)
+            blocks = FeatureBlocks if linear else IntegerFeatureBlocks
+            weights = release(blocks(X, targets, features), noise_source(noise_state))
+            return FeatureFunction(features, weights)
         secret = os.urandom(32) if noise_state is None else noise_state.bytes(32)
         if linear:
             X = clip_rows(X, float(self.x_norm)) / float(self.x_norm)
         else:
             X = X.toarray() if issparse(X) else X.copy()  # the caller may change it
-        predictor = ExactPredictor(X, self.kernel, float(self.gamma), self.nu, self.x_norm)
-        predictor.coef = solve_dual(
-            kernel_matrix(self.kernel, X, gamma=predictor.gamma, nu=self.nu),
-            targets,
-            penalty=penalty,
-            tolerance=tolerance,
-            kernel_error=error,
-            kappa=KAPPA,
-            huber_width=math.inf if squared else cap,
-        )
-        answers = QueryAnswers(
-            predictor,
-            bound=1.0,
-            # The linear kernel exceeds one by rounding, and distances grow with its cube at most.
-            sensitivity=distance * (1.0 + 1e-8),
-            error=value_error(tolerance=tolerance, penalty=penalty, kappa=KAPPA),
-            guarantee=target,
-            n_queries=n_queries,
-            secret=secret,
-        )
-        return {**self._fitted(guarantee), "_answers": answers}
-
-    def _fitted(self, guarantee):
-        low, high = map(float, self.y_bounds)
-        return dict(guarantee_=guarantee, y_bounds_=(low, high))
+        expansion = KernelExpansion(X, self.kernel, float(self.gamma), self.nu, self.x_norm)
+        return release((expansion, targets), secret)

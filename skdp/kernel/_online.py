@@ -28,19 +28,13 @@ from skdp.estimators import (
     version_text,
 )
 from skdp.exceptions import StaleStreamError
-from skdp.features import kernel_error, kernel_matrix
-from skdp.kernel._base import (
-    KAPPA,
-    BaseKernelRegressor,
-    ExactPredictor,
-    check_memory,
-    check_noise,
-    feature_attributes,
-    feature_values,
-)
-from skdp.kernel._queries import QueryAnswers, query_guarantee, query_noise
+from skdp.features import FeatureFunction, kernel_error, kernel_matrix
+from skdp.kernel._base import BaseKernelRegressor
 from skdp.mechanisms import Lattice, clip_rows
 from skdp.privacy import ApproxDP
+from skdp.releases import QueryAnswers, QueryPlan
+from skdp.releases._limits import check_memory, check_noise
+from skdp.solvers.kernel_ridge import KAPPA, KernelExpansion
 from skdp.solvers.online import (
     NoisyTree,
     Recursion,
@@ -383,14 +377,14 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             With ``release="query"``, where nothing is released but answers.
         """
         check_is_fitted(self)
-        if hasattr(self, "_answers"):
+        if not isinstance(self._predictor, FeatureFunction):
             raise ValueError(
                 "release must not be 'query': its answers are released, the function is not."
             )
         names = getattr(self, "feature_names_in_", None)
         return ReleasedKernelRegressor(
             coef=self.coef_.copy(),
-            features=self._features,
+            features=self._predictor.features,
             y_bounds=self.y_bounds_,
             guarantee=self.guarantee_,
             feature_names=None if names is None else tuple(names),
@@ -411,11 +405,16 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             version = new_version(stream.version)
             advance = getattr(self, f"_advance_{self.release}")
             pay = partial(self._pay, stream, line, version)
-            stream, fitted = advance(X, targets, stream, pay)
+            stream, guarantee, predictor = advance(X, targets, stream, pay)
             stream = replace(stream, version=version)
             low, high = map(float, self.y_bounds)
-            fitted.update(_stream=stream, n_samples_seen_=stream.time, y_bounds_=(low, high))
-            self._store(fitted)
+            self._store(
+                predictor,
+                _stream=stream,
+                guarantee_=guarantee,
+                n_samples_seen_=stream.time,
+                y_bounds_=(low, high),
+            )
             # From here on no other copy may go on, whether this one lives or not.
             StreamLine.of(stream.token, version)
         return self
@@ -600,7 +599,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         draw = stream.noise.normal if gaussian else stream.noise.k_norm
         coef = lattice.release(weights, draw(size, scale / lattice.step))
         stream = replace(stream, time=time, gathered=gathered, account=account)
-        return stream, {"guarantee_": guarantee, **feature_attributes(stream.features, coef)}
+        return stream, guarantee, FeatureFunction(stream.features, coef)
 
     def _advance_sgd(self, X, targets, stream, pay):
         """Feed noise back at every step; what it costs was paid at the first."""
@@ -628,7 +627,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             )
         coef = average.copy()
         stream = replace(stream, time=time, gathered=(gathered, average))
-        return stream, {"guarantee_": guarantee, **feature_attributes(stream.features, coef)}
+        return stream, guarantee, FeatureFunction(stream.features, coef)
 
     def _advance_tree(self, X, targets, stream, pay):
         """Take gradients at noisy prefix sums; all levels of the tree were paid at the first."""
@@ -667,14 +666,14 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         norm = float(np.linalg.norm(coef))
         coef = coef * min(1.0, recursion.radius / norm) if norm > 0.0 else coef
         stream = replace(stream, time=time, tree=tree)
-        return stream, {"guarantee_": guarantee, **feature_attributes(stream.features, coef)}
+        return stream, guarantee, FeatureFunction(stream.features, coef)
 
     def _advance_query(self, X, targets, stream, pay):
         """Run the recursion with the exact kernel; answers have noise of their own."""
-        time, target, n_queries = stream.time + X.shape[0], self._target(), int(self.n_queries)
+        time = stream.time + X.shape[0]
         distance = sensitivity(time, **self._distances(stream))
-        guarantee = query_guarantee(target, n_queries)
-        check_noise(query_noise(target, n_queries)[1], 1)
+        plan = QueryPlan.plan(self._target(), n_queries=self.n_queries)
+        check_noise(plan.law.scale, 1)
         error = self._rounding_error(stream, time, time)
         # Coefficients sum to (norm + 1) time^(1 - theta) at most, before and after.
         norm = self._norm(stream, time)
@@ -685,14 +684,14 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             * time ** (2.0 - 2.0 * stream.recursion.theta)
         )
         check_memory(8.0 * time * (X.shape[1] + 1), "X must have fewer rows with release='query'")
-        pay(lambda account: (guarantee, account))
+        pay(lambda account: (plan.guarantee, account))
 
         linear = self.kernel == "linear"
         rows = clip_rows(X, float(self.x_norm)) / float(self.x_norm) if linear else X
         rows = rows.toarray() if issparse(rows) else np.array(rows)
         if stream.rows is not None:
             rows = np.concatenate([stream.rows, rows])
-        predictor = ExactPredictor(rows, self.kernel, float(self.gamma), self.nu, self.x_norm)
+        predictor = KernelExpansion(rows, self.kernel, float(self.gamma), self.nu, self.x_norm)
         gathered = run_kernel(
             lambda A, B: kernel_matrix(self.kernel, A, B, gamma=predictor.gamma, nu=self.nu),
             rows,
@@ -704,21 +703,14 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         predictor.coef = gathered / (time - 1.0 + stream.recursion.t0)
         options = dict(sensitivity=stream.kappa * distance, error=error)
         if stream.answers is None:
-            answers = QueryAnswers(
-                predictor,
-                bound=1.0,
-                guarantee=target,
-                n_queries=n_queries,
-                secret=stream.secret,
-                **options,
-            )
+            answers = QueryAnswers(plan, predictor, secret=stream.secret, **options)
         else:
             # New for every copy that goes on; with a seed, reproducible.
             seeded = self.random_state is not None
             function = time.to_bytes(16, "little") if seeded else os.urandom(16)
             answers = stream.answers.continued(predictor, function=function, **options)
         stream = replace(stream, time=time, gathered=gathered, rows=rows, answers=answers)
-        return stream, {"guarantee_": guarantee, "_answers": answers}
+        return stream, plan.guarantee, answers
 
 
 def _feature_blocks(X, targets, stream):
@@ -836,7 +828,7 @@ class ReleasedKernelRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator
         """
         X = checked_rows(self, X)
         with np.errstate(all="ignore"):  # a warning would tell huge rows from others
-            values = feature_values(self.features, self.coef, X)
+            values = FeatureFunction(self.features, self.coef).answer(X)
         return TargetRange.of(self.y_bounds).original(values)
 
     @property

@@ -1,6 +1,12 @@
 """One object a privacy claim: bound, reason, noise and guarantee in one place."""
 
 from skdp.releases._descent import DescentPlan, NoisyDescent, plan_descent
+from skdp.releases._exact_queries import ExactQueries
+from skdp.releases._feature_choice import expected_error
+from skdp.releases._feature_descent import FeatureDescent, plan_features
+from skdp.releases._feature_output import FeatureOutput
+from skdp.releases._feature_rules import FeaturePlan
+from skdp.releases._feature_statistics import FeatureStatistics
 from skdp.releases._gossip import GossipRelease
 from skdp.releases._objective import ObjectivePerturbation
 from skdp.releases._objective_noise import (
@@ -11,20 +17,38 @@ from skdp.releases._objective_noise import (
 )
 from skdp.releases._output import OutputPerturbation
 from skdp.releases._protocol import Release, StreamRelease
+from skdp.releases._queries import QueryAnswers, QueryPlan
+from skdp.releases._ridge_problem import RidgeProblem, ridge_norm_bound, ridge_sensitivity
+from skdp.releases._ridge_risk import EpsilonSuggestion, query_variance, suggest_epsilon
 from skdp.releases._units import unit_guarantee
 
 __all__ = [
     "CALIBRATIONS",
     "DescentPlan",
+    "EpsilonSuggestion",
+    "ExactQueries",
+    "FeatureDescent",
+    "FeatureOutput",
+    "FeaturePlan",
+    "FeatureStatistics",
     "GossipRelease",
     "NoisyDescent",
     "ObjectiveNoise",
     "ObjectivePerturbation",
     "OutputPerturbation",
+    "QueryAnswers",
+    "QueryPlan",
     "Release",
+    "RidgeProblem",
     "StreamRelease",
     "calibrate",
+    "expected_error",
     "gaussian_profile",
     "plan_descent",
+    "plan_features",
+    "query_variance",
+    "ridge_norm_bound",
+    "ridge_sensitivity",
+    "suggest_epsilon",
     "unit_guarantee",
 ]

@@ -19,9 +19,13 @@ from scipy import linalg
 
 from skdp._validation import non_negative, positive
 from skdp.exceptions import SolverError
+from skdp.features import kernel_matrix
+from skdp.mechanisms import clip_rows
 from skdp.solvers.certificates import refuse_rows
 
 __all__ = [
+    "KAPPA",
+    "KernelExpansion",
     "check_n_rows",
     "expand",
     "rounding_bound",
@@ -29,6 +33,9 @@ __all__ = [
     "solver_tolerance",
     "value_error",
 ]
+
+# Bound on the norm of a row of the linear kernel, rounding included.
+KAPPA = 1.0 + 1e-9
 
 _UNIT = 2.0**-53
 _MAX_STEPS = 1000
@@ -56,6 +63,37 @@ def expand(K, coef):
     for start in range(0, len(coef), length):
         values += K[:, start : start + length] @ coef[start : start + length]
     return values
+
+
+class KernelExpansion:
+    """Function ``sum_j coef_j K(x_j, .)`` over the training rows.
+
+    It is private: to be kept by the curator.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR matrix or array} of shape (n_samples, n_features)
+
+    kernel, gamma, nu
+        As for `kernel_matrix`.
+
+    x_norm : float
+        Public bound on the norm of a row of the linear kernel, which is its unit.
+    """
+
+    def __init__(self, X, kernel, gamma, nu, x_norm):
+        self.X, self.kernel, self.gamma, self.nu, self.x_norm = X, kernel, gamma, nu, x_norm
+        self.coef = np.zeros(X.shape[0])
+
+    def __call__(self, X):
+        if self.kernel == "linear":
+            X = clip_rows(X, float(self.x_norm)) / float(self.x_norm)
+        K = kernel_matrix(self.kernel, X, self.X, gamma=self.gamma, nu=self.nu)
+        return expand(K, self.coef)
+
+    def gram(self):
+        """Kernel matrix of the rows."""
+        return kernel_matrix(self.kernel, self.X, gamma=self.gamma, nu=self.nu)
 
 
 def _relative_rounding(n_samples):

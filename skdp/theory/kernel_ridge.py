@@ -1,4 +1,4 @@
-"""Kernel ridge regression with private predictions: sensitivity, risk and the choice of epsilon.
+"""Kernel ridge regression with private predictions: the paper's bounds, rates and rules.
 
 The paper is Nie and Wang, "Error analysis and variable selection for differential private learning
 algorithm", J. Appl. Math. Phys. 5, 2017. It projects kernel ridge regression onto ``[-M, M]`` and
@@ -10,165 +10,31 @@ Notation: m rows, targets in ``[-M, M]``, ``K(x, x) <= kappa^2``. ``penalty`` is
 ``alpha``: the sum of squares plus ``penalty ||f||^2``. The paper's ``lam`` is ``penalty / m``. A
 source condition ``f_rho = L_K^r h`` has smoothness ``r`` and ``source = ||h||`` in L2.
 
-No function here reads data. What decides a budget or a penalty must be public.
+No function here reads data, and no guarantee rests on one: what does is in `skdp.releases`.
 """
 
 import math
-from dataclasses import dataclass
-
-from scipy.optimize import brute, minimize
 
 from skdp._validation import non_negative, one_of, plain_arguments, positive, shown
-from skdp.privacy import n_records_changed
 
 __all__ = [
-    "EpsilonSuggestion",
     "approximation_bound",
     "epsilon_rule",
-    "norm_bound",
     "paper_sensitivity",
     "penalty_rule",
-    "query_variance",
     "rate",
     "relative_risk_bound",
     "risk_bound",
-    "sensitivity",
     "stability_bound",
-    "suggest_epsilon",
 ]
-
-
-@plain_arguments
-def norm_bound(*, n_samples, penalty, y_bound, kappa=1.0):
-    """Largest RKHS norm of a kernel ridge regression.
-
-    Parameters
-    ----------
-    n_samples : float
-        Number of rows, public.
-
-    penalty : float
-        scikit-learn's ``alpha``.
-
-    y_bound : float
-        Bound on the absolute target.
-
-    kappa : float, default=1.0
-        Bound on ``sqrt(K(x, x))``.
-
-    Returns
-    -------
-    float
-
-    Notes
-    -----
-    The solution applies ``s / (s^2 + lam)`` to singular values ``s <= kappa`` and to targets of
-    root mean square at most M: ``M / (2 sqrt(lam))``, or ``kappa M / (kappa^2 + lam)`` where lam
-    exceeds ``kappa^2``. Both are attained. The paper's ``R = M / sqrt(lam)``, in the proof of its
-    Theorem 3, is twice as large.
-
-    Examples
-    --------
-    >>> round(norm_bound(n_samples=1000, penalty=10.0, y_bound=1.0), 12)
-    5.0
-    """
-    positive(n_samples=n_samples, penalty=penalty, y_bound=y_bound, kappa=kappa)
-    lam = penalty / n_samples
-    s = min(kappa, math.sqrt(lam))
-    return y_bound * s / (s * s + lam)
-
-
-@plain_arguments
-def sensitivity(
-    *,
-    penalty,
-    y_bound,
-    kappa=1.0,
-    adjacency="replace-one",
-    loss="squared",
-    n_samples=None,
-    huber_width=None,
-):
-    """Largest RKHS distance between the regressions of two neighbouring data sets.
-
-    One prediction moves by at most ``kappa`` times as much, and by at most ``2 y_bound`` after
-    projection onto ``[-y_bound, y_bound]``.
-
-    Parameters
-    ----------
-    penalty : float
-        ``alpha`` of scikit-learn, on half the squares: the objective is
-        ``sum_i loss(f(x_i) - y_i) + penalty/2 ||f||^2`` where the loss is ``r^2 / 2`` or Huber's.
-
-    y_bound : float
-        Bound on the absolute target.
-
-    kappa : float, default=1.0
-        Bound on ``sqrt(K(x, x))``.
-
-    adjacency : {"replace-one", "add-remove"}, default="replace-one"
-
-    loss : {"squared", "huber"}, default="squared"
-        "squared" has infinite sensitivity under "add-remove".
-
-    n_samples : float, default=None
-        Number of rows, public. Needed by "squared".
-
-    huber_width : float, default=None
-        Residual beyond which Huber's loss is linear, which is its largest slope. None
-        takes ``y_bound``.
-
-    Returns
-    -------
-    float
-
-    Notes
-    -----
-    Squared loss: with ``T`` and ``T'`` the empirical covariances, ``(T + lam)(f - f')`` is
-    ``(y K_x - y' K_x') / m - (T - T') f'``, where ``m (T - T')`` is a difference of two positive
-    operators of norm at most ``kappa^2``, and so is its norm. With R from `norm_bound`, the bound
-    is ``kappa (2 M + kappa R) / penalty``. Pairs exist that approach it as lam falls, so that its
-    order ``lam^(-3/2) / m`` cannot be improved. For tiny penalties ``2 R`` is less. It sharpens
-    Lemma 2 of the paper (see `paper_sensitivity`) and needs neither of its conditions.
-
-    Huber's loss: one record moves the gradient by at most ``kappa huber_width``, two records by
-    twice that, and the objective is strongly convex, for any number of rows.
-
-    Examples
-    --------
-    >>> round(sensitivity(penalty=10.0, y_bound=1.0, n_samples=1000), 12)
-    0.7
-    >>> sensitivity(penalty=10.0, y_bound=1.0, loss="huber", adjacency="add-remove")
-    0.1
-    """
-    positive(penalty=penalty, y_bound=y_bound, kappa=kappa)
-    one_of(["replace-one", "add-remove"], adjacency=adjacency)
-    one_of(["squared", "huber"], loss=loss)
-    if loss == "huber":
-        slope = y_bound if huber_width is None else huber_width
-        positive(huber_width=slope)
-        records = n_records_changed(adjacency)
-        return records * kappa * slope / penalty
-    if adjacency == "add-remove":
-        raise ValueError(
-            "The squared loss has infinite sensitivity under adjacency='add-remove': residuals "
-            "grow with the number of rows, which is private. Use loss='huber' or "
-            "adjacency='replace-one'."
-        )
-    if n_samples is None:
-        raise ValueError(
-            "n_samples must be given with loss='squared', whose sensitivity grows with it; or use "
-            "loss='huber'."
-        )
-    norm = norm_bound(n_samples=n_samples, penalty=penalty, y_bound=y_bound, kappa=kappa)
-    return min(kappa * (2.0 * y_bound + kappa * norm) / penalty, 2.0 * norm)
 
 
 @plain_arguments
 def paper_sensitivity(*, n_samples, penalty, y_bound, kappa=1.0, norm="rkhs"):
     """Sensitivity as published (Lemma 2 of the paper), for comparison.
 
-    Valid and loose: `sensitivity` divided by this tends to 1/8 for ``kappa=1`` as lam falls.
+    Valid and loose: :func:`~skdp.releases.ridge_sensitivity` divided by this tends to 1/8 for
+    ``kappa=1`` as lam falls.
 
     Parameters
     ----------
@@ -201,50 +67,12 @@ def paper_sensitivity(*, n_samples, penalty, y_bound, kappa=1.0, norm="rkhs"):
     if penalty > n_samples:
         raise ValueError(
             f"penalty must be at most n_samples in the paper's lemma; got {shown(penalty)} and "
-            f"{shown(n_samples)}. Use sensitivity(), which has no such condition."
+            f"{shown(n_samples)}. Use ridge_sensitivity() of skdp.releases, which has no such "
+            "condition."
         )
     radius = y_bound * math.sqrt(n_samples / penalty)
     distance = 2.0 * radius * kappa * (kappa + 1.0) / penalty
     return distance if norm == "rkhs" else kappa * distance
-
-
-@plain_arguments
-def query_variance(*, n_samples, penalty, epsilon, y_bound, kappa=1.0):
-    """Variance of the Laplace noise that makes one projected prediction private.
-
-    Proposition 1 of the paper with the sensitivity of `sensitivity`, and for one prediction:
-    its density on functions does not exist, and one noise for several predictions reveals
-    their differences.
-
-    Parameters
-    ----------
-    n_samples : float
-        Number of rows, public.
-
-    penalty : float
-        scikit-learn's ``alpha``.
-
-    epsilon : float
-        Budget of the prediction.
-
-    y_bound : float
-        Bound on the absolute target and prediction.
-
-    kappa : float, default=1.0
-        Bound on ``sqrt(K(x, x))``.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> round(query_variance(n_samples=1000, penalty=10.0, epsilon=1.0, y_bound=1.0), 12)
-    0.98
-    """
-    positive(epsilon=epsilon)
-    distance = sensitivity(penalty=penalty, y_bound=y_bound, kappa=kappa, n_samples=n_samples)
-    return 2.0 * (min(kappa * distance, 2.0 * y_bound) / epsilon) ** 2
 
 
 @plain_arguments
@@ -340,12 +168,12 @@ def approximation_bound(lam, *, r=0.5, source=1.0, kappa=1.0):
 
 @plain_arguments
 def relative_risk_bound(
-    *, n_samples, epsilon, penalty=None, y_bound=1.0, kappa=1.0, r=0.5, source=1.0
+    *, n_samples, epsilon, variance, penalty=None, y_bound=1.0, kappa=1.0, r=0.5, source=1.0
 ):
     """Bound the expected risk of a private prediction less ``e^eps`` times the best risk.
 
     Theorem 2 of the paper (fixed epsilon), corrected: ``E[E(f_A)] - e^eps E(f_rho)`` is at most
-    ``e^eps (v + D(lam))``, with v from `query_variance` and D from `approximation_bound`.
+    ``e^eps (v + D(lam))``, with the variance v of the noise and D from `approximation_bound`.
 
     Parameters
     ----------
@@ -354,6 +182,9 @@ def relative_risk_bound(
 
     epsilon : float
         Budget of the prediction.
+
+    variance : float
+        Of the noise, see :func:`~skdp.releases.query_variance`.
 
     penalty : float, default=None
         scikit-learn's ``alpha``; None takes `penalty_rule` with ``epsilon=1``, as Theorem 2 does.
@@ -380,21 +211,22 @@ def relative_risk_bound(
 
     Examples
     --------
-    >>> round(relative_risk_bound(n_samples=10_000, epsilon=0.5), 4)
+    >>> round(relative_risk_bound(n_samples=10_000, epsilon=0.5, variance=0.0392), 4)
     0.081
     """
     if penalty is None:
         penalty = penalty_rule(n_samples, 1.0, r)
-    variance = query_variance(
-        n_samples=n_samples, penalty=penalty, epsilon=epsilon, y_bound=y_bound, kappa=kappa
-    )
+    positive(n_samples=n_samples, epsilon=epsilon, penalty=penalty, y_bound=y_bound)
+    non_negative(variance=variance)
     # f = 0 shows that the approximation error is no more than the second moment of a target.
     bias = approximation_bound(penalty / n_samples, r=r, source=source, kappa=kappa)
     return _growth(epsilon) * (variance + min(bias, y_bound**2))
 
 
 @plain_arguments
-def risk_bound(*, n_samples, epsilon, penalty=None, y_bound=1.0, kappa=1.0, r=0.5, source=1.0):
+def risk_bound(
+    *, n_samples, epsilon, variance, penalty=None, y_bound=1.0, kappa=1.0, r=0.5, source=1.0
+):
     """Bound the expected excess risk of a private prediction.
 
     Theorem 3 of the paper, corrected: ``E[E(f_A)] - E(f_rho)`` is at most
@@ -407,6 +239,9 @@ def risk_bound(*, n_samples, epsilon, penalty=None, y_bound=1.0, kappa=1.0, r=0.
 
     epsilon : float
         Budget of the prediction.
+
+    variance : float
+        Of the noise, see :func:`~skdp.releases.query_variance`.
 
     penalty : float, default=None
         scikit-learn's ``alpha``; None takes `penalty_rule`.
@@ -436,7 +271,7 @@ def risk_bound(*, n_samples, epsilon, penalty=None, y_bound=1.0, kappa=1.0, r=0.
 
     Examples
     --------
-    >>> round(risk_bound(n_samples=10_000, epsilon=0.05), 4)
+    >>> round(risk_bound(n_samples=10_000, epsilon=0.05, variance=0.0762), 4)
     0.1764
     """
     if penalty is None:
@@ -445,6 +280,7 @@ def risk_bound(*, n_samples, epsilon, penalty=None, y_bound=1.0, kappa=1.0, r=0.
         n_samples=n_samples,
         epsilon=epsilon,
         penalty=penalty,
+        variance=variance,
         y_bound=y_bound,
         kappa=kappa,
         r=r,
@@ -541,96 +377,6 @@ def epsilon_rule(n_samples, r=0.5, *, misprinted=False):
     """
     positive(n_samples=n_samples, r=r)
     return n_samples ** (-rate(r) * (0.5 if misprinted else 1.0))
-
-
-@dataclass(frozen=True)
-class EpsilonSuggestion:
-    """Budget and penalty that make the bound of Theorem 3 smallest.
-
-    Parameters
-    ----------
-    epsilon : float
-        Where `risk_bound` is smallest.
-
-    penalty : float
-        scikit-learn's ``alpha`` that goes with it.
-
-    bound : float
-        Value of `risk_bound` there.
-
-    rule : float
-        `epsilon_rule`, the closed form with the same rate.
-    """
-
-    epsilon: float
-    penalty: float
-    bound: float
-    rule: float
-
-
-@plain_arguments
-def suggest_epsilon(n_samples, *, y_bound=1.0, kappa=1.0, r=0.5, source=1.0):
-    """Minimise `risk_bound` over epsilon and the penalty.
-
-    Parameters
-    ----------
-    n_samples : float
-        Number of rows, public.
-
-    y_bound : float, default=1.0
-        Bound on the absolute target.
-
-    kappa : float, default=1.0
-        Bound on ``sqrt(K(x, x))``.
-
-    r, source : float, default=0.5, 1.0
-        Source condition, as in `approximation_bound`. Declared, never estimated from the data.
-
-    Returns
-    -------
-    EpsilonSuggestion
-
-    Notes
-    -----
-    The search keeps ``lam <= kappa^2``. Beyond, the bound tends to that of predicting zero, which
-    needs no budget. A bound of ``y_bound^2`` or more promises no better than that: there are too
-    few rows for the declared ``source`` and ``r``.
-
-    With the default numbers, epsilon is within a fifth of `epsilon_rule` from 1000 rows on.
-    The closed form needs neither ``source`` nor ``kappa``, which are rarely known.
-
-    Examples
-    --------
-    >>> suggestion = suggest_epsilon(1000)
-    >>> round(suggestion.epsilon, 3), round(suggestion.penalty), round(suggestion.bound, 3)
-    (0.095, 195, 0.342)
-    """
-    positive(n_samples=n_samples, y_bound=y_bound, kappa=kappa, r=r)
-    non_negative(source=source)
-
-    def bound(logs):
-        return risk_bound(
-            n_samples=n_samples,
-            epsilon=math.exp(logs[0]),
-            penalty=n_samples * kappa**2 * math.exp(logs[1]),
-            y_bound=y_bound,
-            kappa=kappa,
-            r=r,
-            source=source,
-        )
-
-    size = math.log(n_samples + 1.0)
-    box = [(-size, 2.0), (-2.0 * size, 0.0)]
-    start = brute(bound, box, Ns=30, finish=None)  # caps make two valleys possible
-    best = minimize(
-        bound, start, method="Nelder-Mead", bounds=box, options={"xatol": 1e-6, "fatol": math.inf}
-    )
-    return EpsilonSuggestion(
-        epsilon=math.exp(best.x[0]),
-        penalty=n_samples * kappa**2 * math.exp(best.x[1]),
-        bound=float(best.fun),
-        rule=epsilon_rule(n_samples, r),
-    )
 
 
 def _growth(epsilon):

@@ -19,9 +19,10 @@ from support.statistics import least_epsilon, name
 
 from skdp.exceptions import BudgetExceededError, PrivacyWarning, SolverError
 from skdp.features import kernel_matrix
-from skdp.kernel import DPKernelRidge, _base, _kernel_ridge
+from skdp.kernel import DPKernelRidge
 from skdp.preprocessing import BoundedScaler
 from skdp.privacy import BudgetLedger, GaussianDP, gaussian_delta
+from skdp.releases import _exact_queries, _feature_descent, _limits
 from skdp.theory.kernel_ridge import epsilon_rule
 
 ESTIMATORS = [
@@ -327,7 +328,7 @@ def test_refits_in_another_way_leave_nothing_behind():
     X, y = problem(60)
     model = DPKernelRidge(release="query", n_queries=5).fit(X, y)
     model.set_params(release="features", n_components=10).fit(X, y)
-    assert not hasattr(model, "_answers") and model.coef_.shape == (10,)
+    assert model._predictor.coef is model.coef_ and model.coef_.shape == (10,)
     model.set_params(kernel="linear").fit(X, y)
     assert not hasattr(model, "frequencies_") and model.coef_.shape == (2,)
     model.set_params(release="query").fit(X, y)
@@ -353,20 +354,24 @@ def test_fits_are_charged_and_refused(options):
     assert attacked_value(model) == before
 
 
-@pytest.mark.parametrize("solver", ["gradient_descent", "solve_dual"])
-def test_a_failed_fit_leaves_the_old_model_and_the_charge(monkeypatch, solver):
+@pytest.mark.parametrize(
+    "options, module, solver",
+    [
+        (dict(delta=1e-5), _feature_descent, "certified"),
+        (dict(release="query", n_queries=9), _exact_queries, "solve_dual"),
+    ],
+    ids=["descent", "query"],
+)
+def test_a_failed_fit_leaves_the_old_model_and_the_charge(monkeypatch, options, module, solver):
     X, y = problem(60)
     ledger = BudgetLedger(epsilon=10.0, delta=1e-3)
-    options = (
-        dict(delta=1e-5) if solver == "gradient_descent" else dict(release="query", n_queries=9)
-    )
     model = DPKernelRidge(ledger=ledger, **options).fit(X, y)
     before = dict(vars(model))
 
     def fail(*args, **kwargs):
         raise SolverError("no")
 
-    monkeypatch.setattr(_kernel_ridge, solver, fail)
+    monkeypatch.setattr(module, solver, fail)
     with pytest.raises(SolverError):
         model.fit(X[:, :1], y)
     assert vars(model) == before
@@ -529,6 +534,13 @@ def test_the_automatic_penalty_of_queries_can_be_certified(epsilon, adjacency):
     assert_allclose(model.predict(X[:20]), y[:20], atol=0.2)
 
 
+def test_a_refit_keeps_what_was_set_besides_parameters():
+    X, y = problem(60)
+    model = DPKernelRidge(n_components=10).fit(X, y)
+    model._metadata_request = "as set_score_request leaves it"
+    assert model.fit(X, y)._metadata_request == "as set_score_request leaves it"
+
+
 def test_an_interrupt_while_results_are_stored_leaves_the_old_model(monkeypatch):
     X, y = problem(60)
     model = DPKernelRidge(10.0, n_components=10).fit(X, y)
@@ -536,7 +548,7 @@ def test_an_interrupt_while_results_are_stored_leaves_the_old_model(monkeypatch)
     plain = DPKernelRidge.__setattr__
 
     def interrupt(self, name, value):
-        if name == "_features":
+        if name == "_predictor":
             raise KeyboardInterrupt
         plain(self, name, value)
 
@@ -575,7 +587,7 @@ def test_a_seed_beside_a_ledger_warns():
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_rows_that_do_not_fit_into_memory_are_refused_before_the_charge(monkeypatch, adjacency):
     X, y = problem(2000)
-    monkeypatch.setattr(_base.os, "sysconf", lambda name: 1000)
+    monkeypatch.setattr(_limits.os, "sysconf", lambda name: 1000)
     ledger = BudgetLedger(epsilon=10.0)
     model = DPKernelRidge(release="query", n_queries=5, adjacency=adjacency, ledger=ledger)
     with pytest.raises(ValueError, match="X must have fewer rows") as caught:

@@ -44,10 +44,11 @@ from skdp.exceptions import (
     StaleStreamError,
 )
 from skdp.features import kernel_matrix
-from skdp.kernel import DPOnlineKernelRegressor, ReleasedKernelRegressor, _base, _online
+from skdp.kernel import DPOnlineKernelRegressor, ReleasedKernelRegressor, _online
 from skdp.mechanisms import Lattice
 from skdp.preprocessing import BoundedScaler
 from skdp.privacy import BudgetLedger, GaussianDP, compose, gaussian_delta, gaussian_mu
+from skdp.releases import _limits
 from skdp.theory.online import created_distances
 
 ESTIMATORS = [
@@ -115,7 +116,7 @@ def answer(model):
     """What comes out of a model: its function, or its value at a point before it is clipped."""
     if hasattr(model, "coef_"):
         return model.coef_.copy()
-    return model._answers.answer(np.zeros((1, model.n_features_in_)))
+    return model._predictor.answer(np.zeros((1, model.n_features_in_)))
 
 
 def snapshot(model):
@@ -207,7 +208,7 @@ def test_the_function_before_its_noise_is_the_plain_recursion_on_the_features(
     steps = dict(theta=0.6, t0=4.0)
     model = regressor(n_components=30, random_state=0, **options, **steps)
     in_chunks(model, X, y, 150)
-    Z = model._features.transform(X).astype(float)
+    Z = model._predictor.features.transform(X).astype(float)
     expected = plain_recursion(Z @ Z.T, y, **numbers, **steps) @ Z
     assert_allclose(releases.exact[-1], expected, atol=1e-12)
     assert_allclose(model.coef_, expected, atol=releases.lattices[-1].step)
@@ -1001,7 +1002,7 @@ def test_answers_have_noise_of_their_own_in_each_part_of_the_stream():
     X, y = np.zeros((1, 2)), [1.0]
     model = regressor(0.5, release="query", kernel="linear", n_queries=4000, random_state=0)
     points = np.random.default_rng(0).normal(size=(1000, 2))
-    parts = [model.partial_fit(X, y)._answers.answer(points) for _ in range(3)]
+    parts = [model.partial_fit(X, y)._predictor.answer(points) for _ in range(3)]
     correlation = np.corrcoef(parts) - np.eye(3)
     assert np.abs(correlation).max() < 6 / math.sqrt(1000)
     assert min(np.std(part) for part in parts) > 0.0
@@ -1249,7 +1250,7 @@ def test_copies_in_other_processes_that_go_on_have_other_noise():
     for twin, rows in zip(copies, (X[:2], null, X[:2]), strict=True):
         twin._stream.line.version = twin._stream.version  # as if nobody else had gone on
         twin.partial_fit(rows, [1.0, 1.0])
-    answers = [twin._answers.answer(points) for twin in copies]
+    answers = [twin._predictor.answer(points) for twin in copies]
     correlation = np.corrcoef(answers) - np.eye(3)
     assert np.abs(correlation).max() < 6 / math.sqrt(300)
 
@@ -1416,7 +1417,7 @@ def test_a_stream_goes_on_after_a_release_that_failed(options, when, monkeypatch
             charge_stream(self, *args, **kwargs)
         raise KeyboardInterrupt
 
-    def fail(*args):
+    def fail(*args, **kwargs):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -1514,7 +1515,7 @@ def test_refits_in_another_way_leave_nothing_behind():
     X, y = problem(60)
     model = regressor(release="query", n_queries=5).fit(X, y)
     model.set_params(release="final", n_components=10).fit(X, y)
-    assert not hasattr(model, "_answers") and model.coef_.shape == (10,)
+    assert model._predictor.coef is model.coef_ and model.coef_.shape == (10,)
     assert model._stream.rows is None and model._stream.answers is None
     model.set_params(kernel="linear", release="tree", horizon=60).fit(X, y)
     assert not hasattr(model, "frequencies_") and model.coef_.shape == (2,)
@@ -1672,7 +1673,7 @@ def test_equal_parameters_are_no_change():
 
 def test_rows_that_do_not_fit_into_memory_are_refused_before_the_charge(monkeypatch):
     X, y = problem(2000)
-    monkeypatch.setattr(_base.os, "sysconf", lambda name: 100)
+    monkeypatch.setattr(_limits.os, "sysconf", lambda name: 100)
     ledger = BudgetLedger(epsilon=10.0)
     model = regressor(release="query", n_queries=5, ledger=ledger)
     model.fit(X[:100], y[:100])

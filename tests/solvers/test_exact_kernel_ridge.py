@@ -11,6 +11,7 @@ from scipy.spatial.distance import cdist
 from sklearn.kernel_ridge import KernelRidge
 
 from skdp.exceptions import SolverError
+from skdp.releases import ridge_sensitivity
 from skdp.solvers.kernel_ridge import (
     expand,
     rounding_bound,
@@ -18,7 +19,6 @@ from skdp.solvers.kernel_ridge import (
     solver_tolerance,
     value_error,
 )
-from skdp.theory.kernel_ridge import sensitivity
 
 UNIT = 2.0**-53
 
@@ -361,7 +361,7 @@ def test_worst_robust_neighbours_are_as_far_apart_as_declared(adjacency, huber_w
     here = solve_dual(K, np.array([1.0]), **settings, huber_width=huber_width)
     there = solve_dual(K, np.array([-1.0]), **settings, huber_width=huber_width)
     distance = abs(float(here[0] - there[0])) if adjacency == "replace-one" else abs(here[0])
-    declared = sensitivity(
+    declared = ridge_sensitivity(
         penalty=5.0, y_bound=1.0, adjacency=adjacency, loss="huber", huber_width=huber_width
     )
     assert_allclose(distance, declared, rtol=1e-6)
@@ -378,5 +378,5 @@ def test_worst_neighbours_are_as_far_apart_as_declared():
         coef = solve_dual(K, y, penalty=lam * n, tolerance=1e-4, kernel_error=4 * UNIT)
         functions.append(rows.T @ coef)
     distance = np.linalg.norm(functions[0] - functions[1])
-    declared = sensitivity(penalty=lam * n, y_bound=1.0, n_samples=n)
+    declared = ridge_sensitivity(penalty=lam * n, y_bound=1.0, n_samples=n)
     assert 0.87 * declared < distance <= declared

@@ -3,8 +3,15 @@
 `support.configurations` says which suits an estimator.
 """
 
+import math
+
 import numpy as np
+from scipy import sparse
 from sklearn.datasets import make_classification
+
+from skdp.solvers.feature_rows import FeatureBlocks, IntegerFeatureBlocks, NormalisedRows
+
+LAYOUTS = {"dense": np.asarray, "fortran": np.asfortranarray, "csr": sparse.csr_array}
 
 
 def clusters(
@@ -77,3 +84,17 @@ def outliers(n, d, seed, norm=0.7, spread=0.2):
     best = rng.standard_normal(d)
     targets = rows @ best * (norm / np.linalg.norm(best)) + spread * rng.standard_t(2, n)
     return rows, np.clip(targets, -1.0, 1.0)
+
+
+def ridge(points, targets, copies, penalty):
+    """Minimise the sum of squares plus ``penalty ||w||^2``; each row comes in some copies."""
+    root = np.sqrt(copies)[:, np.newaxis]
+    rows = np.vstack([root * points, math.sqrt(penalty) * np.eye(points.shape[1])])
+    values = np.concatenate([root[:, 0] * targets, np.zeros(points.shape[1])])
+    return np.linalg.lstsq(rows, values)[0]
+
+
+def feature_blocks(features, rows, targets, layout="dense", **options):
+    """Features of rows, in integers where they are random."""
+    kind = FeatureBlocks if isinstance(features, NormalisedRows) else IntegerFeatureBlocks
+    return kind(LAYOUTS[layout](np.asarray(rows)), np.asarray(targets), features, **options)

@@ -19,11 +19,9 @@ from support.noise import Greedy
 from support.noise import noise_scale as scale_of
 
 from skdp.exceptions import BudgetExceededError
-from skdp.kernel import _queries
-from skdp.kernel._queries import QueryAnswers, query_guarantee, query_noise
 from skdp.privacy import ApproxDP
+from skdp.releases import QueryAnswers, QueryPlan, _queries, ridge_sensitivity
 from skdp.solvers.kernel_ridge import expand, solve_dual, value_error
-from skdp.theory.kernel_ridge import sensitivity
 
 SECRET = bytes(range(32))
 
@@ -52,10 +50,10 @@ class Expansion:
 
 
 def answers_of(predict=None, n_queries=10, secret=SECRET, delta=0.0, **settings):
-    defaults = {"bound": 1.0, "sensitivity": 0.5, "error": 0.0, "guarantee": ApproxDP(1.0, delta)}
-    return QueryAnswers(
-        predict or Linear(), n_queries=n_queries, secret=secret, **{**defaults, **settings}
-    )
+    target = settings.pop("guarantee", ApproxDP(1.0, delta))
+    plan = QueryPlan.plan(target, n_queries=n_queries, bound=settings.pop("bound", 1.0))
+    defaults = {"sensitivity": 0.5, "error": 0.0, "secret": secret}
+    return QueryAnswers(plan, predict or Linear(), **{**defaults, **settings})
 
 
 def rows_of(n, start=0, width=3):
@@ -103,26 +101,26 @@ def test_a_single_query_of_the_pure_kind_has_the_law_of_the_paper():
     [(0.1, 30.749566), (1.0, 3.730631635), (2.0, 1.993812446)],
 )
 def test_the_quieter_noise_is_taken(epsilon, deviation, n_queries):
-    law, scale = query_noise(ApproxDP(epsilon, 1e-5), n_queries)
-    assert query_noise(ApproxDP(epsilon), n_queries)[0] == "laplace"
+    law = QueryPlan.plan(ApproxDP(epsilon, 1e-5), n_queries=n_queries).law
+    assert QueryPlan.plan(ApproxDP(epsilon), n_queries=n_queries).law.kind == "laplace"
     if n_queries < 5:
-        assert law == "laplace"
-        assert_allclose(scale, n_queries / epsilon)
+        assert law.kind == "laplace"
+        assert_allclose(law.scale, n_queries / epsilon)
     else:
-        assert law == "gaussian"
-        assert_allclose(scale, math.sqrt(n_queries) * deviation)
+        assert law.kind == "gaussian"
+        assert_allclose(law.scale, math.sqrt(n_queries) * deviation)
 
 
 def test_the_guarantee_says_what_all_answers_satisfy():
     for delta, n_queries, word in ((0.0, 7, "Laplace"), (1e-5, 1, "Laplace"), (1e-5, 7, "Gauss")):
         asked = ApproxDP(0.5, delta, adjacency="add-remove", unit="patient")
-        promised = query_guarantee(asked, n_queries)
+        promised = QueryPlan.plan(asked, n_queries=n_queries).guarantee
         assert (promised.epsilon, promised.delta) == (0.5, delta)
         assert (promised.adjacency, promised.unit) == ("add-remove", "patient")
         assert promised.delta_at(0.5) <= delta
         assert word in promised.mechanism and str(n_queries) in promised.mechanism
         assert (promised.epsilon_at(0.0) == 0.5) == (word == "Laplace")
-        assert answers_of(guarantee=asked, n_queries=n_queries).guarantee == promised
+        assert answers_of(guarantee=asked, n_queries=n_queries).plan.guarantee == promised
 
 
 def test_values_are_projected_before_the_noise_and_not_after():
@@ -190,7 +188,7 @@ def test_worst_neighbours_are_as_far_apart_as_declared(
             yield answers_of(
                 Expansion(rows, coef),
                 n_queries=n_queries,
-                sensitivity=sensitivity(penalty=lam * n, y_bound=1.0, n_samples=n),
+                sensitivity=ridge_sensitivity(penalty=lam * n, y_bound=1.0, n_samples=n),
                 error=value_error(**numbers),
                 guarantee=ApproxDP(1.0, delta),
             )
@@ -234,15 +232,8 @@ def test_the_difference_of_two_answers_is_not_the_difference_of_two_predictions(
             return super()._noise(b"the same for every row")
 
     def attack(kind, secret):
-        made = kind(
-            Linear(1.0),
-            bound=1.0,
-            sensitivity=0.5,
-            error=0.0,
-            guarantee=ApproxDP(1.0),
-            n_queries=2,
-            secret=secret,
-        )
+        plan = QueryPlan.plan(ApproxDP(1.0), n_queries=2)
+        made = kind(plan, Linear(1.0), sensitivity=0.5, error=0.0, secret=secret)
         (here, there) = made.answer(X)
         return abs(here - there - truth) < 0.02
 
@@ -579,7 +570,7 @@ def test_the_text_shows_counts_and_no_data():
     ("settings", "message"),
     [
         ({"n_queries": 0}, "n_queries must be a positive"),
-        ({"n_queries": 2.5}, "n_queries must be an integer"),
+        ({"n_queries": 2.5}, "n_queries must be a positive int"),
         ({"n_queries": True}, "n_queries must be a positive"),
         ({"bound": math.inf}, "bound must be a positive"),
         ({"sensitivity": 0.0}, "sensitivity must be a positive"),

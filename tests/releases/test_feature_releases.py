@@ -1,41 +1,40 @@
 """Regression on features: what is released, with how much noise, and what it tends to."""
 
 import math
-import tracemalloc
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import optimize, sparse
+from scipy import optimize
 from scipy.special import huber
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from support.noise import noise_scale
+from support.problems import LAYOUTS
+from support.problems import feature_blocks as blocks
 from support.releases import let_the_solver_err, listening, transcript
 from support.statistics import composed, strength
 
 from skdp._random import noise_source
 from skdp.exceptions import SolverError
 from skdp.features import fourier_features
-from skdp.kernel import DPKernelRidge
-from skdp.losses import HuberLoss
+from skdp.kernel import DPKernelRidge, _kernel_ridge
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP, gaussian_delta
-from skdp.solvers import certificates, feature_ridge
-from skdp.solvers.feature_ridge import (
-    FeatureBlocks,
-    IntegerFeatureBlocks,
-    NormalisedRows,
-    check_n_rows,
-    gradient_descent,
-    output_perturbation,
-    sufficient_statistics,
+from skdp.releases import (
+    FeatureDescent,
+    FeatureOutput,
+    FeatureStatistics,
+    _feature_output,
+    plan_features,
+    ridge_sensitivity,
 )
-from skdp.theory.kernel_ridge import sensitivity
-from skdp.theory.random_features import NOISE_VARIANCE
+from skdp.releases._feature_rules import NOISE_VARIANCE
+from skdp.releases._feature_statistics import statistics_penalty
+from skdp.solvers import certificates
+from skdp.solvers.feature_rows import FeatureBlocks, IntegerFeatureBlocks, NormalisedRows
 
 ADJACENCIES = ["replace-one", "add-remove"]
-LAYOUTS = {"dense": np.asarray, "fortran": np.asfortranarray, "csr": sparse.csr_array}
 
 # More inputs than frequencies: phases can be chosen.
 FOURIER = fourier_features("rbf", 40, n_components=12, gamma=0.5, random_state=0)
@@ -51,11 +50,6 @@ def row_of(features, kind):
     turn = {"here": 0.0, "opposite": math.pi, "across": math.pi / 2}[kind]
     here = np.linspace(-1.0, 1.0, 40)
     return here + np.linalg.pinv(features.frequencies) @ np.full(6, turn)
-
-
-def blocks(features, rows, targets, layout="dense", **options):
-    kind = FeatureBlocks if isinstance(features, NormalisedRows) else IntegerFeatureBlocks
-    return kind(LAYOUTS[layout](np.asarray(rows)), np.asarray(targets), features, **options)
 
 
 def neighbours(
@@ -77,9 +71,13 @@ def neighbours(
 
 def descent(data, guarantee, *, clip_norm=0.25, penalty=0.0, seed=0, noise=None):
     noise = noise_source(seed) if noise is None else noise
-    return gradient_descent(
-        data, clip_norm=clip_norm, guarantee=guarantee, noise=noise, penalty=penalty
-    )
+    return FeatureDescent(guarantee, guarantee, clip_norm, penalty)(data, noise)
+
+
+def sufficient_statistics(data, *, guarantee, noise, penalty=None):
+    if penalty is None:
+        penalty = statistics_penalty(n_components=data.n_features, guarantee=guarantee)
+    return FeatureStatistics(guarantee, guarantee, penalty)(data, noise)
 
 
 def spent(here, there, solve, guarantee):
@@ -110,36 +108,6 @@ KINDS = [FeatureBlocks, IntegerFeatureBlocks]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("n", [0, 1, 1023, 1024, 1025, 3000])
-@pytest.mark.parametrize("kind", KINDS)
-def test_sums_over_features_visit_every_row_once(kind, n, layout):
-    rng = np.random.default_rng(0)
-    X, targets = rng.normal(size=(n, 3)), rng.uniform(-1.0, 1.0, n)
-    features = fourier_features("matern", 3, n_components=10, gamma=0.7, random_state=1)
-    weights = rng.normal(size=10)
-    data = kind(LAYOUTS[layout](X), targets, features)
-    assert (data.n_samples, data.n_features) == (n, 10)
-    Z = np.vstack([rows for rows, _ in data.blocks] or [np.empty((0, 10))])
-    y = np.hstack([part for _, part in data.blocks] or [[]])
-    assert_array_equal(y, targets)
-    # A digit is 1/127 of a cosine.
-    atol = 1e-7 if kind is FeatureBlocks else 0.51 / 127.0 / math.sqrt(5.0)
-    assert_allclose(Z, features.transform(X), atol=atol)
-    assert n == 0 or np.linalg.norm(Z, axis=1).max() <= data.row_norm
-    residuals = Z @ weights - targets
-    gradient, total = data.gradient(HuberLoss(0.4), weights[np.newaxis], total=True)
-    assert_allclose(gradient[0], Z.T @ np.clip(residuals, -0.4, 0.4), atol=1e-11 * (n + 1))
-    assert_allclose(total, huber(0.4, residuals).sum(), atol=1e-11 * (n + 1))
-    moments, error = data.second_moments()
-    assert_array_equal(moments, moments.T)
-    assert np.linalg.norm(moments - Z.T @ Z) <= error + 1e-11 * n
-    capped, error = data.capped_sum(weights, 0.4)
-    # Residuals are rounded to 1/127**2 of the cap at most.
-    rounding = 0.0 if kind is FeatureBlocks else 0.51 * 0.4 / 127.0**2 * n
-    assert np.linalg.norm(capped - gradient[0]) <= error + rounding + 1e-11 * n
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_features_are_the_same_whether_they_are_kept_or_made_anew(kind, layout):
     rng = np.random.default_rng(1)
@@ -158,134 +126,6 @@ def test_features_are_the_same_whether_they_are_kept_or_made_anew(kind, layout):
     halfway = kind(LAYOUTS[layout](X), targets, features)
     next(iter(halfway.blocks))
     assert_array_equal(halfway.second_moments()[0], anew.second_moments()[0])
-
-
-@pytest.mark.parametrize("kind, cells", [(FeatureBlocks, 4), (IntegerFeatureBlocks, 1)])
-def test_the_feature_matrix_is_never_whole_unless_it_is_small(kind, cells):
-    n, p = 40_000, 250
-    X = np.random.default_rng(2).normal(size=(n, 3))
-    features = fourier_features("rbf", 3, n_components=p, gamma=1.0, random_state=0)
-    peaks = {}
-    for cache_size in (0, 2**30):
-        data = kind(X, X[:, 0], features, cache_size=cache_size)
-        tracemalloc.start()
-        data.capped_sum(np.zeros(p), 1.0)
-        data.second_moments()
-        peaks[cache_size] = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-    # A few squares of p and a few blocks of 2 megabytes.
-    assert peaks[0] < 9e6 < cells * n * p < peaks[2**30] < cells * n * p + 9e6
-    # The smallest that is kept, and the smallest that is not.
-    for rows, few in ((10, True), (11, False)):
-        data = kind(X[:rows], X[:rows, 0], features, cache_size=10 * p * 8)
-        list(data.blocks)
-        again = [rows for rows, _ in data._made()], [rows for rows, _ in data._made()]
-        assert kind is IntegerFeatureBlocks or (again[0][0] is again[1][0]) == few
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
-def test_integer_features_make_nearly_the_same_fit(kernel):
-    rng = np.random.default_rng(3)
-    X, targets = rng.normal(size=(2000, 8)), rng.uniform(-1.0, 1.0, 2000)
-    features = fourier_features(kernel, 8, n_components=60, gamma=0.3, random_state=3)
-    exact, whole = (kind(X, targets, features) for kind in KINDS)
-    weights = rng.normal(size=60)
-    for name, arguments in (("capped_sum", (weights, 0.25)), ("second_moments", ())):
-        one, two = (getattr(data, name)(*arguments)[0] for data in (exact, whole))
-        assert 0.0 < np.linalg.norm(one - two) / 2000 < 1e-3
-    fits = [
-        feature_ridge.minimise(HuberLoss(0.25), data, penalty=20.0, tolerance=1e-5)[0]
-        for data in (exact, whole)
-    ]
-    # Predictions of one by the features of the other.
-    Z = features.transform(X)
-    assert np.std(Z @ fits[0] - Z @ fits[1]) < 0.02 * np.std(Z @ fits[0])
-
-
-# What neighbours rest on: sums of integer features are those of the rows, in any order; other
-# sums have a certified error.
-
-
-@pytest.mark.parametrize("p", [2, 12, 1000, 2000])
-def test_removing_a_row_removes_its_share_of_a_sum_and_nothing_else(p):
-    # Many rows alike, so that all would round the other way at once if places mattered.
-    rng = np.random.default_rng(4)
-    features = fourier_features("rbf", 5, n_components=p, gamma=0.5, random_state=4)
-    X = np.repeat(rng.normal(size=(9, 5)), 130, axis=0)
-    targets = rng.uniform(-0.1, 0.1, len(X))
-    targets[:700] = targets[0]
-    whole = blocks(features, X, targets)
-    places = rng.permutation(len(X))
-    mixed = blocks(features, X[places], targets[places])
-    less = blocks(features, X[1:], targets[1:])
-    (row,), _ = next(iter(blocks(features, X[:1], targets[:1]).blocks))
-    scales = np.append(10.0 ** rng.uniform(-3, 1, size=12), 0.0)
-    for scale in scales:
-        weights = scale * rng.normal(size=p)
-        cap = float(10.0 ** rng.uniform(-1, 0.5))
-        sums = [data.capped_sum(weights, cap)[0] for data in (whole, mixed, less)]
-        one = blocks(features, X[:1], targets[:1]).capped_sum(weights, cap)[0]
-        assert_array_equal(sums[0], sums[1])
-        # Converting a sum from integers is one rounding.
-        ulps = 4.0 * np.spacing(np.abs(sums[0]).max())
-        assert_allclose(sums[0] - sums[2], one, rtol=0.0, atol=ulps)
-        # The share is the row times its capped residual, which digits of weights keep.
-        residual = np.clip(row @ weights - targets[0], -cap, cap)
-        atol = 1e-4 * cap + 1e-6 * scale * math.sqrt(p)
-        assert_allclose(one, residual * row, rtol=0.0, atol=atol)
-        assert np.linalg.norm(one) <= cap * whole.row_norm
-    moments = [data.second_moments()[0] for data in (whole, mixed, less)]
-    assert_array_equal(moments[0], moments[1])
-    assert_allclose(moments[0] - moments[2], np.outer(row, row), rtol=0.0, atol=1e-10)
-
-
-@pytest.mark.parametrize("p", [12, 1000, 2000])
-def test_no_place_makes_a_residual_round_the_other_way(p):
-    # A target at which the rounded residual of a row jumps: the row has the same score wherever
-    # it stands, or many of its copies would jump when they move.
-    rng = np.random.default_rng(6)
-    features = fourier_features("rbf", 3, n_components=p, gamma=0.5, random_state=6)
-    x, weights = rng.normal(size=(1, 3)), rng.normal(size=p)
-
-    def share(target, n=1):
-        data = blocks(features, x.repeat(n, axis=0), np.full(n, target))
-        return data.capped_sum(weights, 16.0)[0]
-
-    for low, high in rng.uniform(0.1, 0.3, size=(3, 2)) + [[0.0, 0.3]]:
-        first = share(low)
-        while np.nextafter(low, high) < high:
-            middle = low / 2 + high / 2
-            low, high = (middle, high) if (share(middle) == first).all() else (low, middle)
-        for target in (low, high):
-            for n in (7, 500, 1027):
-                one = share(target)
-                assert_allclose(share(target, n), n * one, rtol=1e-14, atol=0.0)
-        assert (share(low) != share(high)).any()
-
-
-def test_targets_beyond_their_bounds_are_cut():
-    targets = np.array([-7.0, -1.0, 0.3, 1.0, 1.0 + 1e-9])
-    for features, X in ((LINEAR, np.ones((5, 6))), (FOURIER, np.ones((5, 40)))):
-        ((_, found),) = blocks(features, X, targets).blocks
-        assert_array_equal(found, [-1.0, -1.0, 0.3, 1.0, 1.0])
-
-
-@pytest.mark.parametrize("n, d", [(1, 2), (2100, 30), (300, 700)])
-def test_the_error_of_other_sums_is_certified_in_extended_precision(n, d):
-    rng = np.random.default_rng(5)
-    X = 10.0 * rng.normal(size=(n, d))
-    targets = rng.uniform(-1.0, 1.0, n)
-    data = blocks(NormalisedRows(d, 3.0), X, targets)
-    Z = np.vstack([rows for rows, _ in data.blocks]).astype(np.longdouble)
-    assert np.sqrt((Z**2).sum(axis=1)).max() <= data.row_norm
-    for size, cap in ((0.0, 1.0), (3.0, 0.7), (300.0, 100.0)):
-        weights = size * rng.normal(size=d)
-        exact = Z.T @ np.clip(Z @ weights - targets, -cap, cap)
-        found, error = data.capped_sum(weights, cap)
-        assert np.linalg.norm((found - exact).astype(float)) <= error
-        assert error == data.rounding_error(HuberLoss(cap), weights[np.newaxis])
-    found, error = data.second_moments()
-    assert np.linalg.norm((found - Z.T @ Z).astype(float)) <= error < 1e-9
 
 
 class ManyBlocks:
@@ -313,25 +153,13 @@ def test_a_hundred_million_rows_can_be_certified(kind):
         # Shares of the largest sum of one record: they cost noise.
         assert errors[0] <= 1e-3 * 0.25
         assert errors[1] <= 1e-3
-    numbers = dict(n_components=100, clip_norm=0.25, penalty=1.0, l2_sensitivity=0.25)
     for adjacency in ADJACENCIES:
-        for solve in ({}, numbers):
-            check_n_rows(100_000_000, adjacency, **solve)
-            with pytest.raises(ValueError, match="X must have at most 100000000 rows"):
-                check_n_rows(100_000_001, adjacency, **solve)
-
-
-def test_sums_of_integers_stay_exact_beyond_the_integers_of_a_float():
-    # More rows than 2**26 of full residuals, by passing the same block many times: a float
-    # loses what a record adds then.
-    data = blocks(SOME, np.zeros((1024, 2)), np.ones(1024))
-    made = list(data._made())
-    few = data.capped_sum(np.zeros(16), 0.5)[0]
-    data._made = lambda: iter(made * 70_000 + [(rows[:1], y[:1]) for rows, y in made])
-    many = data.capped_sum(np.zeros(16), 0.5)[0]
-    one = few / 1024
-    exact = [math.fsum([70_000 * 1024 * share, share]) for share in one]
-    assert_allclose(many, exact, rtol=2.0**-52)
+        guarantee = ApproxDP(1.0, adjacency=adjacency)
+        law = NoiseLaw.meeting(guarantee, size=100)
+        release = FeatureOutput(guarantee, law, penalty=1.0, cap=0.25, distance=0.25)
+        release.check_n_rows(100_000_000, 100)
+        with pytest.raises(ValueError, match="X must have at most 100000000 rows"):
+            release.check_n_rows(100_000_001, 100)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -341,7 +169,7 @@ def test_sums_of_integers_stay_exact_beyond_the_integers_of_a_float():
     ids=str,
 )
 def test_too_many_rows_are_refused_before_the_charge(options, adjacency, monkeypatch):
-    monkeypatch.setattr(feature_ridge, "MOST_ROWS", 20)
+    monkeypatch.setattr(_kernel_ridge, "MOST_ROWS", 20)
     monkeypatch.setattr(certificates, "MOST_ROWS", 20)
     ledger = BudgetLedger(epsilon=9.0, delta=1e-3)
     model = DPKernelRidge(1.0, kernel="linear", adjacency=adjacency, ledger=ledger, **options)
@@ -540,21 +368,15 @@ def test_any_neighbours_are_within_the_budget(adjacency):
 
 def output(data, guarantee, noise, *, clip_norm=0.25, penalty=1e3, distance=None):
     if distance is None:
-        distance = sensitivity(
+        distance = ridge_sensitivity(
             loss="huber",
             huber_width=clip_norm,
             penalty=penalty,
             y_bound=1.0,
             adjacency=guarantee.adjacency,
         )
-    return output_perturbation(
-        data,
-        clip_norm=clip_norm,
-        penalty=penalty,
-        l2_sensitivity=distance * data.row_norm**3,
-        guarantee=guarantee,
-        noise=noise,
-    )
+    law = NoiseLaw.meeting(guarantee, size=data.n_features)
+    return FeatureOutput(guarantee, law, penalty, clip_norm, distance)(data, noise)
 
 
 @pytest.mark.parametrize("features", [LINEAR, FOURIER], ids=["linear", "fourier"])
@@ -594,7 +416,7 @@ def test_minimisers_of_squared_loss_get_as_far_apart_as_declared():
     options = {
         "clip_norm": 1.01 * math.sqrt(n / penalty) + 1.0,  # out of reach
         "penalty": penalty,
-        "distance": sensitivity(
+        "distance": ridge_sensitivity(
             loss="squared", penalty=penalty, y_bound=1.0, adjacency="replace-one", n_samples=n
         ),
     }
@@ -619,7 +441,7 @@ def test_output_noise_covers_neighbours_and_errors_that_add_up(adjacency, monkey
     releases = []
     for each, sign in zip(worst, (1.0, -1.0), strict=True):
         data = blocks(LINEAR, *each)
-        let_the_solver_err(monkeypatch, feature_ridge, sign)
+        let_the_solver_err(monkeypatch, _feature_output, sign)
         (release,), _ = transcript(lambda data=data: output(data, guarantee, noise_source(0)))
         releases.append(release)
     here, there = releases
@@ -803,7 +625,7 @@ def test_a_descent_is_the_mean_of_its_last_iterates(n_features):
     # One curvature and no second moments: the recursion by hand.
     data = blocks(NormalisedRows(n_features, 1.0), np.eye(2, n_features), [0.5, 0.5])
     releases, weights = transcript(lambda: descent(data, GaussianDP(0.01), clip_norm=100.0))
-    plan = feature_ridge.plan_features(
+    plan = plan_features(
         n_samples=2.0, n_components=n_features, clip_norm=100.0, guarantee=GaussianDP(0.01)
     )
     assert plan.gram_guarantee is None and len(releases) == plan.n_steps

@@ -1,102 +1,120 @@
-"""Noisy answers to a limited number of prediction queries."""
+"""Noisy answers to a limited number of prediction queries.
+
+To check the claim: this file, and the bound of whoever has the values answered.
+"""
 
 import hashlib
-import math
 import os
 import threading
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Self
 from weakref import WeakValueDictionary
 
 import numpy as np
 from scipy import sparse
 
+from skdp._grid import GridNoise
 from skdp._random import NoiseSource
-from skdp._validation import positive
+from skdp._validation import positive, positive_int
 from skdp.exceptions import BudgetExceededError
-from skdp.mechanisms import Lattice
-from skdp.privacy import ApproxDP, GaussianDP
+from skdp.mechanisms import Lattice, NoiseLaw
+from skdp.privacy import ApproxDP
 
-__all__ = ["QueryAnswers", "query_guarantee", "query_noise"]
+__all__ = ["QueryAnswers", "QueryPlan"]
 
-_ROUNDING = 1e-12
 _SHORT = 16  # bytes that tell a row from others
+_SOURCES = {
+    "laplace": "Dwork, McSherry, Nissim and Smith, TCC 2006, theorem 1",
+    "gaussian": "Dong, Roth and Su, JRSS-B 2022, corollary 2",
+}
 
 
-def query_noise(guarantee, n_queries):
-    """Noise of each of ``n_queries`` answers of sensitivity 1.
+@dataclass(frozen=True)
+class QueryPlan:
+    """What is public of a limited number of answers: their noise and their guarantee.
 
     Parameters
     ----------
+    law : NoiseLaw
+        Of each answer, with what one answer alone satisfies.
+
     guarantee : ApproxDP
-        Guarantee of all answers together.
+        What all answers together satisfy, for a ledger and for the user.
 
     n_queries : int
 
-    Returns
-    -------
-    law : {"laplace", "gaussian"}
-        Laplace, whose pure budgets add up; or Gaussian, whose squared ratios do, if delta is
-        positive and the standard deviation less.
-
-    scale : float
-        Of Laplace's density ``exp(-|b| / scale) / (2 scale)``, or the standard deviation.
+    bound : float
+        Values are projected onto ``[-bound, bound]`` before the noise.
 
     References
     ----------
     Dwork, McSherry, Nissim and Smith, "Calibrating noise to sensitivity in private data
     analysis", TCC 2006, theorem 1; Dong, Roth and Su, "Gaussian differential privacy", JRSS-B
     2022, corollary 2.
-
-    Examples
-    --------
-    >>> from skdp.kernel._queries import query_noise
-    >>> from skdp.privacy import ApproxDP
-    >>> query_noise(ApproxDP(1.0), 10)[0], query_noise(ApproxDP(1.0, 1e-5), 10)[0]
-    ('laplace', 'gaussian')
     """
-    if not isinstance(guarantee, ApproxDP):
-        raise ValueError(f"guarantee must be an ApproxDP; got {guarantee!r}.")
-    positive(epsilon=guarantee.epsilon, n_queries=n_queries)
-    laplace = n_queries / guarantee.epsilon * (1 + _ROUNDING)
-    if guarantee.delta > 0.0:
-        gaussian = math.sqrt(n_queries) / guarantee.gaussian_target().mu * (1 + _ROUNDING)
-        if gaussian < math.sqrt(2.0) * laplace:
-            return "gaussian", gaussian
-    return "laplace", laplace
 
+    law: NoiseLaw
+    guarantee: ApproxDP
+    n_queries: int
+    bound: float = 1.0
 
-def query_guarantee(guarantee, n_queries):
-    """What all answers together satisfy, for a ledger and for the user.
+    @classmethod
+    def plan(cls, target: ApproxDP, *, n_queries: int, bound: float = 1.0) -> Self:
+        """Take the quieter noise with which all answers together meet a target.
 
-    Parameters
-    ----------
-    guarantee : ApproxDP
-        As asked for.
+        Parameters
+        ----------
+        target : ApproxDP
 
-    n_queries : int
+        n_queries : int
+            Number of different rows that are answered.
 
-    Returns
-    -------
-    ApproxDP
-        With the mechanism and, behind it, the law of the noise.
-    """
-    law, _ = query_noise(guarantee, n_queries)
-    units = {"adjacency": guarantee.adjacency, "unit": guarantee.unit}
-    refined: ApproxDP | GaussianDP
-    if law == "gaussian":
-        refined = guarantee.gaussian_target()
-        source = "Dong, Roth and Su, JRSS-B 2022, corollary 2"
-    else:
-        refined = ApproxDP(guarantee.epsilon, **units)
-        source = "Dwork, McSherry, Nissim and Smith, TCC 2006, theorem 1"
-    mechanism = f"{law.title()} noise on each of {n_queries} predictions"
-    return replace(guarantee, refined=refined, mechanism=mechanism, source=source)
+        bound : float, default=1.0
+
+        Returns
+        -------
+        QueryPlan
+            With Laplace noise, whose pure budgets add up; or with Gaussian noise, whose squared
+            ratios do, if delta is positive and the standard deviation less.
+
+        Examples
+        --------
+        >>> from skdp.privacy import ApproxDP
+        >>> from skdp.releases import QueryPlan
+        >>> QueryPlan.plan(ApproxDP(1.0), n_queries=10).law.kind
+        'laplace'
+        >>> QueryPlan.plan(ApproxDP(1.0, 1e-5), n_queries=10).law.kind
+        'gaussian'
+        """
+        positive(bound=bound)
+        positive_int(n_queries=n_queries)
+        together = NoiseLaw.of("laplace", target)
+        each = together.repeated(n_queries)
+        if target.delta > 0.0:
+            gaussian = NoiseLaw.of("gaussian", target)
+            if gaussian.repeated(n_queries).level(1) < each.level(1):
+                together, each = gaussian, gaussian.repeated(n_queries)
+        guarantee = replace(
+            target,
+            refined=together.guarantee,
+            mechanism=f"{each.kind.title()} noise on each of {n_queries} predictions",
+            source=_SOURCES[each.kind],
+        )
+        return cls(each, guarantee, int(n_queries), float(bound))
+
+    def grid(self, sensitivity: float, error: float) -> GridNoise:
+        """Noise of answers that neighbours move by ``sensitivity``, computed up to ``error``."""
+        # Projection expands neither a distance nor an error, and leaves `2 bound` at most.
+        sensitivity = min(sensitivity, 2.0 * self.bound)
+        lattice = Lattice.for_sensitivity(sensitivity, size=1, order=self.law.order, error=error)
+        return self.law.on(lattice, 1)
 
 
 class QueryAnswers:
     """Predictions with fresh noise for each row, of which a fixed number is answered.
 
-    Privacy: all answers together satisfy ``guarantee`` towards whoever sees nothing else,
+    Privacy: all answers together satisfy ``plan.guarantee`` towards whoever sees nothing else,
     provided that two neighbouring data sets move an exact, projected prediction by at most
     ``sensitivity``. Each new row is charged, however it was chosen. A row that comes again is
     answered as before, bit by bit, and costs nothing. Which rows are refused depends on the
@@ -112,25 +130,18 @@ class QueryAnswers:
 
     Parameters
     ----------
+    plan : QueryPlan
+
     predict : callable
         ``predict(X)`` returns the values at the rows of ``X``. It is called with one row at a
         time, so that no value depends on what else is asked for. It must be picklable.
 
-    bound : float
-        Values are projected onto ``[-bound, bound]`` before the noise.
-
     sensitivity : float
         Largest change of a value between neighbours; after projection it is at most
-        ``2 bound`` anyway.
+        ``2 plan.bound`` anyway.
 
     error : float
         Certified distance of a value from the exact one.
-
-    guarantee : ApproxDP
-        Of all answers together.
-
-    n_queries : int
-        Number of different rows that are answered.
 
     secret : bytes
         16 to 64 bytes; the key from which the noise follows, drawn for each fit. Who knows it
@@ -142,26 +153,31 @@ class QueryAnswers:
     To who does not have the key, its bits are as good as those of the operating system.
     """
 
-    def __init__(self, predict, *, bound, sensitivity, error, guarantee, n_queries, secret):
-        positive(bound=bound, n_queries=n_queries)
-        if n_queries != int(n_queries):
-            raise ValueError(f"n_queries must be an integer; got {n_queries!r}.")
+    def __init__(
+        self,
+        plan: QueryPlan,
+        predict: Callable[[Any], np.ndarray],
+        *,
+        sensitivity: float,
+        error: float,
+        secret: bytes,
+    ):
         if not isinstance(secret, bytes) or not 16 <= len(secret) <= 64:
             raise ValueError("secret must be 16 to 64 bytes.")
-        self.n_queries = int(n_queries)
-        self.guarantee = query_guarantee(guarantee, self.n_queries)
-        self._predict = predict
-        self._bound = float(bound)
-        # Projection does not expand distances: neither the sensitivity nor the error grows.
-        sensitivity = min(sensitivity, 2.0 * self._bound)
-        self._lattice = Lattice.for_sensitivity(sensitivity, size=1, order=1, error=error)
-        self._law, scale = query_noise(guarantee, self.n_queries)
-        self._scale = scale * self._lattice.sensitivity
+        self.plan = plan
+        self._predict, self._grid = predict, plan.grid(sensitivity, error)
         self._secret = secret
         self._function = b""
         self._state = _state_of(os.urandom(_SHORT), {})
 
-    def continued(self, predict, *, function, sensitivity, error):
+    def continued(
+        self,
+        predict: Callable[[Any], np.ndarray],
+        *,
+        function: bytes,
+        sensitivity: float,
+        error: float,
+    ) -> "QueryAnswers":
         """Answers by another function of a stream that went on, from the same count of queries.
 
         Privacy: every answer, by whichever function, has noise for one of ``n_queries``; rows are
@@ -181,21 +197,23 @@ class QueryAnswers:
         """
         new = object.__new__(type(self))
         vars(new).update(vars(self))
-        new._predict = predict
-        sensitivity = min(sensitivity, 2.0 * self._bound)
-        new._lattice = Lattice.for_sensitivity(sensitivity, size=1, order=1, error=error)
-        new._scale = self._scale / self._lattice.sensitivity * new._lattice.sensitivity
+        new._predict, new._grid = predict, self.plan.grid(sensitivity, error)
         # Another function must have other noise, in copies that went on differently, too: the
         # difference of two answers would be free of it.
         new._function = self._hash(self._function + function, b"function")
         return new
 
     @property
-    def remaining(self):
-        """Number of rows that can still be answered besides those answered before."""
-        return max(0, self.n_queries - len(self._state.answers))
+    def attributes(self) -> dict[str, Any]:
+        """What is public of a fitted estimator: nothing but its answers."""
+        return {}
 
-    def answer(self, X):
+    @property
+    def remaining(self) -> int:
+        """Number of rows that can still be answered besides those answered before."""
+        return max(0, self.plan.n_queries - len(self._state.answers))
+
+    def answer(self, X: Any) -> np.ndarray:
         """Answer each row.
 
         Parameters
@@ -220,48 +238,56 @@ class QueryAnswers:
             if len(new) > self.remaining:
                 raise BudgetExceededError(
                     f"The rows hold {len(new)} that were not asked for before, and "
-                    f"{self.remaining} of n_queries={self.n_queries} are left; none was answered. "
-                    "Rows answered before stay free. For more, fit again with a larger n_queries, "
-                    "or release the function, whose predictions are unlimited."
+                    f"{self.remaining} of n_queries={self.plan.n_queries} are left; "
+                    "none was answered. Rows answered before stay free. For more, fit again with "
+                    "a larger n_queries, or release the function, whose predictions are unlimited."
                 )
             for i, (key, short) in enumerate(zip(keys, shorts, strict=True)):
                 if state.answers.get(short) is None:
-                    (value,) = np.clip(self._predict(X[i : i + 1]), -self._bound, self._bound)
-                    state.add(short, float(self._lattice.release(value, self._noise(key))))
+                    state.add(short, self._released(X[i : i + 1], key))
             return np.array([state.answers[short] for short in shorts])
 
-    def _noise(self, key):
-        """Noise of a row in lattice steps, independent between rows."""
+    def _released(self, row: Any, key: bytes) -> float:
+        """Answer one row: project, round to the lattice, add the noise of the row."""
+        bound, grid = self.plan.bound, self._grid
+        value = np.clip(self._predict(row), -bound, bound)
+        if not np.isfinite(value).all():
+            raise ValueError("value must be finite to be released.")
+        exact = np.rint(value / grid.step) * grid.step
+        noise = self.plan.law.draw(self._noise(key), 1, 1, grid.sensitivity / grid.step)[0]
+        (noisy,) = grid.release(exact, noise * grid.step)
+        return float(noisy)
+
+    def _noise(self, key: bytes) -> NoiseSource:
+        """Noise of a row, independent of that of other rows."""
         counter = 0
 
-        def words(n):
+        def words(n: int) -> np.ndarray:
             nonlocal counter
             blocks = range(counter, counter + -(-n // 8))
             counter = blocks.stop
             stream = b"".join(self._hash(key + i.to_bytes(8, "little"), b"noise") for i in blocks)
             return np.frombuffer(stream, dtype="<u8").astype(np.uint64)[:n]
 
-        source = NoiseSource(words)
-        draw = source.laplace if self._law == "laplace" else source.normal
-        return draw(1, self._scale / self._lattice.step)[0]
+        return NoiseSource(words)
 
-    def _hash(self, message, purpose):
+    def _hash(self, message: bytes, purpose: bytes) -> bytes:
         return hashlib.blake2b(message, key=self._secret, person=purpose).digest()
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         with self._state.lock:
             return {
                 **vars(self),
                 "_state": (self._state.pinned().token, dict(self._state.answers)),
             }
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._state = _state_of(*state["_state"]).pinned()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         n_answered = len(self._state.answers)
-        return f"QueryAnswers(answered={n_answered}, n_queries={self.n_queries})"
+        return f"QueryAnswers(answered={n_answered}, n_queries={self.plan.n_queries})"
 
 
 class _State:
@@ -271,7 +297,7 @@ class _State:
     answer that is asked for again is computed again, with the noise that it had.
     """
 
-    def __init__(self, token):
+    def __init__(self, token: bytes):
         self.token, self.lock = token, threading.RLock()
         self.hashes = _pinned.get(token, bytearray())
         parts = range(0, len(self.hashes), _SHORT)
@@ -279,14 +305,14 @@ class _State:
             bytes(self.hashes[i : i + _SHORT]): None for i in parts
         }
 
-    def add(self, short, value):
+    def add(self, short: bytes, value: float | None) -> None:
         """Keep an answer, or count a row that was answered elsewhere, if ``value`` is None."""
         if short not in self.answers:
             self.hashes += short
         if self.answers.get(short) is None:
             self.answers[short] = value
 
-    def pinned(self):
+    def pinned(self) -> "_State":
         """Make the hashes outlive all copies."""
         _pinned[self.token] = self.hashes
         return self
@@ -297,7 +323,7 @@ _pinned: dict[bytes, bytearray] = {}  # hashes of rows, one after the other
 _states_lock = threading.Lock()
 
 
-def _state_of(token, answers):
+def _state_of(token: bytes, answers: dict[bytes, float | None]) -> _State:
     """State of this process for ``token``, with ``answers`` from another process added."""
     with _states_lock:
         state = _states.get(token)
@@ -309,7 +335,7 @@ def _state_of(token, answers):
     return state
 
 
-def _canonical_rows(X):
+def _canonical_rows(X: Any) -> Iterator[bytes]:
     """Bytes of each row that are the same for all its representations.
 
     Positions and values of what is not zero; -0 is zero, and so is a stored zero of a sparse row.
@@ -318,7 +344,7 @@ def _canonical_rows(X):
         X = sparse.csr_array(X, dtype=np.float64, copy=True)
         X.sum_duplicates()
         X.eliminate_zeros()
-        pairs = (
+        pairs: Iterable = (
             (X.indices[start:stop], X.data[start:stop])
             for start, stop in zip(X.indptr[:-1], X.indptr[1:], strict=True)
         )

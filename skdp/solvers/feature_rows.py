@@ -1,4 +1,4 @@
-"""Private regression on features of bounded norm, made block by block.
+"""Features of bounded norm, made block by block, and sums over them with a certified error.
 
 Objective: ``sum_i loss(<w, phi(x_i)> - y_i) + penalty/2 ||w||^2`` with targets in [-1, 1]. The
 loss is half the square up to a cap of the residual, so that a record's gradient is bounded
@@ -14,24 +14,17 @@ from scipy.linalg.blas import dsyrk, ssyrk
 
 from skdp.exceptions import SolverError
 from skdp.losses import HuberLoss
-from skdp.mechanisms import additive_mechanism, clip_rows
-from skdp.solvers._releases import (
-    eigenvectors,
-    noisy_release,
-    release_second_moments,
-    split_budget,
-)
-from skdp.solvers.certificates import MOST_ROWS, largest_n_rows, refuse_rows
-from skdp.solvers.newton import minimise
+from skdp.mechanisms import clip_rows
+from skdp.solvers.certificates import score_terms
 from skdp.solvers.rows import Blocks
-from skdp.theory.random_features import plan_features, statistics_budgets, statistics_penalty
 
 __all__ = [
+    "ERROR_SHARE",
+    "MOST_ROW_NORM",
     "FeatureBlocks",
     "IntegerFeatureBlocks",
-    "gradient_descent",
-    "output_perturbation",
-    "sufficient_statistics",
+    "NormalisedRows",
+    "certified",
 ]
 
 _UNIT = 2.0**-53
@@ -39,10 +32,10 @@ _LARGEST = 127.0  # its square times the length of a block is below 2**24
 _RESIDUAL_BITS = 20  # with 7 of a feature, sums of 2**36 rows fit into an int64
 
 # Certified error of sums over features, as a share of the bound on one record.
-_ERROR_SHARE = 1e-3
+ERROR_SHARE = 1e-3
 
 # Rows of features are no longer than this, rounding to integers included.
-_ROW_NORM = 1.006
+MOST_ROW_NORM = 1.006
 
 # Blocks whose second moments are summed plainly, before those sums are.
 _GROUP = 256
@@ -65,6 +58,11 @@ class NormalisedRows:
     x_norm: float
 
     row_norm = 1.0 + 1e-6
+
+    @property
+    def attributes(self):
+        """What is public of an estimator on these features: nothing was drawn."""
+        return {}
 
     @property
     def n_features_in(self):
@@ -105,7 +103,7 @@ class FeatureBlocks(Blocks):
         self.row_norm = features.row_norm
         self.is_sparse = False
         self.length = 1024
-        self.n_terms = min(self.n_features, 256) + self.n_features // 256
+        self.n_terms = score_terms(self.n_features)
         self.X, self.features = X, features
         self.targets = np.clip(targets, -1.0, 1.0)  # what sensitivities rest on
         size = self.n_samples * self.n_features * self._itemsize
@@ -150,7 +148,7 @@ class FeatureBlocks(Blocks):
         """
         loss = HuberLoss(cap)
         weights = weights[np.newaxis]
-        exactly = self.rounding_error(loss, weights) > _ERROR_SHARE * cap * self.row_norm
+        exactly = self.rounding_error(loss, weights) > ERROR_SHARE * cap * self.row_norm
         gradient, _ = self.gradient(loss, weights, exactly=exactly)
         return gradient[0], self.rounding_error(loss, weights, exactly=exactly)
 
@@ -244,216 +242,7 @@ def _symmetric(upper):
     return np.triu(upper) + np.triu(upper, 1).T
 
 
-def gradient_descent(data, *, clip_norm, guarantee, noise, penalty=0.0):
-    """Full-batch descent along noisy sums of gradients with capped residuals.
-
-    Privacy: satisfies ``guarantee`` for any rows and targets. The data are used in at most
-    ``n_steps + 2`` Gaussian releases: the number of rows where it is private, the second
-    moments of the features, and one sum of gradients a step, each at a released point. They
-    compose by the root of summed squares. Everything else is a function of public and of
-    released numbers.
-
-    Parameters
-    ----------
-    data : FeatureBlocks
-
-    clip_norm : float
-        Cap of the residuals.
-
-    guarantee : GaussianDP
-
-    noise : NoiseSource
-
-    penalty : float, default=0.0
-        Strength of ``penalty/2 ||w||^2``, public.
-
-    Returns
-    -------
-    ndarray of shape (n_components,)
-        Mean of the last iterates.
-
-    References
-    ----------
-    Bassily, Smith and Thakurta, "Private empirical risk minimization", FOCS 2014; Dong, Roth
-    and Su, "Gaussian differential privacy", JRSS-B 2022, corollary 2.
-    """
-    count_guarantee, descent_guarantee = split_budget(guarantee)
-    n_samples = float(data.n_samples)
-    if count_guarantee is not None:
-        n_samples = float(noisy_release(n_samples, 1.0, count_guarantee, noise))
-    n_samples = max(1.0, n_samples)
-    plan = plan_features(
-        n_samples=n_samples,
-        n_components=data.n_features,
-        clip_norm=clip_norm,
-        guarantee=descent_guarantee,
-    )
-    values, vectors = np.zeros(data.n_features), None
-    if plan.gram_guarantee is not None:
-        released = _noisy_moments(data, plan.gram_guarantee, noise)
-        values, vectors = eigenvectors(released)
-        values /= n_samples
-    momentum, floor = plan.schedule(values)
-    curvatures = np.maximum(values + plan.margin, floor) + penalty / n_samples
-
-    def precondition(gradient):
-        if vectors is None:
-            return gradient / curvatures
-        return vectors @ ((vectors.T @ gradient) / curvatures)
-
-    # A record's gradient is its features, of bounded norm, times its capped residual.
-    # Replacing it moves the sum by two such norms.
-    largest = clip_norm * data.row_norm
-    l2_sensitivity = guarantee.n_records_changed * largest
-    weights, velocity = np.zeros(data.n_features), np.zeros(data.n_features)
-    mean = np.zeros(data.n_features)
-    for step in range(plan.n_steps):
-        ahead = weights + momentum * velocity
-        gradient = _certified(data.capped_sum(ahead, clip_norm), _ERROR_SHARE * largest)
-        released = noisy_release(
-            gradient,
-            l2_sensitivity,
-            plan.step_guarantee,
-            noise,
-            error=_ERROR_SHARE * largest,
-        )
-        velocity = momentum * velocity - precondition((released + penalty * ahead) / n_samples)
-        weights = weights + velocity
-        if step >= plan.n_steps - plan.n_averaged:
-            mean += weights / plan.n_averaged
-    return mean
-
-
-def sufficient_statistics(data, *, guarantee, noise, penalty=None):
-    """Ridge regression from noisy second moments and noisy products with the targets.
-
-    Privacy: two Gaussian releases that compose to ``guarantee``, for any rows and targets.
-    Neither depends on the number of rows, and solving the system is post-processing.
-
-    Parameters
-    ----------
-    data : FeatureBlocks
-
-    guarantee : GaussianDP
-
-    noise : NoiseSource
-
-    penalty : float, default=None
-        None takes the norm of the noise in the second moments. Negative eigenvalues of the
-        noisy matrix are set to zero first.
-
-    Returns
-    -------
-    ndarray of shape (n_components,)
-
-    References
-    ----------
-    Vu and Slavkovic, "Differential privacy for clinical trial data", ICDM workshops 2009; Wang,
-    "Revisiting differentially private linear regression", UAI 2018.
-    """
-    gram_guarantee, target_guarantee = statistics_budgets(guarantee)
-    if penalty is None:
-        penalty = statistics_penalty(n_components=data.n_features, guarantee=guarantee)
-    moments = _noisy_moments(data, gram_guarantee, noise)
-    # A record adds its features times its target, which is at most one.
-    l2_sensitivity = guarantee.n_records_changed * data.row_norm
-    nothing = np.zeros(data.n_features)
-    moments_of_targets = -_certified(data.capped_sum(nothing, 1.0), _ERROR_SHARE * data.row_norm)
-    products = noisy_release(
-        moments_of_targets,
-        l2_sensitivity,
-        target_guarantee,
-        noise,
-        error=_ERROR_SHARE * data.row_norm,
-    )
-    values, vectors = eigenvectors(moments)
-    return vectors @ ((vectors.T @ products) / (np.maximum(values, 0.0) + penalty))
-
-
-def output_perturbation(data, *, clip_norm, penalty, l2_sensitivity, guarantee, noise):
-    """Release the minimiser with noise.
-
-    Privacy: satisfies ``guarantee`` if ``l2_sensitivity`` bounds the distance of the exact
-    minimisers of neighbours: ``records * clip_norm * row_norm / penalty`` by strong convexity,
-    or less by an argument of the caller. The solver adds its own certified error.
-
-    Parameters
-    ----------
-    data : FeatureBlocks
-
-    clip_norm : float
-        Cap of the residuals.
-
-    penalty : float
-
-    l2_sensitivity : float
-
-    guarantee : ApproxDP
-
-    noise : NoiseSource
-
-    Returns
-    -------
-    ndarray of shape (n_components,)
-
-    References
-    ----------
-    Chaudhuri, Monteleoni and Sarwate, JMLR 2011, algorithm 1.
-    """
-    tolerance = _tolerance(penalty, l2_sensitivity)
-    weights = minimise(HuberLoss(clip_norm), data, penalty=penalty, tolerance=tolerance)
-    return additive_mechanism(
-        weights[0],
-        l2_sensitivity=l2_sensitivity,
-        error=tolerance / penalty,
-        guarantee=guarantee,
-        random_state=noise,
-    )
-
-
-def _tolerance(penalty, l2_sensitivity):
-    """Bound on the gradient norm of a solve: its error costs 1e-5 of the sensitivity."""
-    return 0.5e-5 * penalty * l2_sensitivity
-
-
-def check_n_rows(n_samples, adjacency, n_components=None, **solve):
-    """Refuse more rows than can be certified, before a ledger is charged.
-
-    Parameters
-    ----------
-    n_samples : int
-
-    adjacency : {"replace-one", "add-remove"}
-        Under "add-remove" the message does not say how many there are.
-
-    n_components : int, default=None
-
-    **solve
-        ``clip_norm``, ``penalty`` and ``l2_sensitivity`` for `output_perturbation`. Releases of
-        sums alone need none: their limit is the same for all.
-    """
-    most = MOST_ROWS
-    if solve:
-        penalty = solve["penalty"]
-        most = largest_n_rows(
-            HuberLoss(solve["clip_norm"]),
-            n_features=n_components,
-            row_norm=_ROW_NORM,
-            tolerance=_tolerance(penalty, solve["l2_sensitivity"]),
-            penalty=penalty,
-        )
-    refuse_rows(n_samples, most, adjacency)
-
-
-def _noisy_moments(data, guarantee, noise):
-    error = _ERROR_SHARE * math.sqrt(guarantee.n_records_changed) * data.row_norm**2
-    moments = _certified(data.second_moments(), error)
-    return release_second_moments(
-        moments, data.row_norm, guarantee=guarantee, noise=noise, error=error
-    )
-
-
-def _certified(computed, largest):
+def certified(computed, largest):
     """Return a computed sum if its error is certified to be at most ``largest``."""
     total, error = computed
     if error > largest:

@@ -10,16 +10,10 @@ from numpy.testing import assert_allclose
 from skdp._random import noise_source
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, GaussianDP, compose, gaussian_mu
+from skdp.releases import expected_error, plan_features
+from skdp.releases._feature_rules import NOISE_VARIANCE, output_penalty, tempered
+from skdp.releases._feature_statistics import statistics_budgets, statistics_penalty
 from skdp.releases._moments import release_second_moments
-from skdp.theory.random_features import (
-    NOISE_VARIANCE,
-    expected_error,
-    output_penalty,
-    plan_features,
-    statistics_budgets,
-    statistics_penalty,
-    tempered,
-)
 
 ADJACENCIES = ["replace-one", "add-remove"]
 

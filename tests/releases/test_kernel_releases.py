@@ -1,0 +1,100 @@
+"""What the releases of functions and answers have in common: charges, records, plans."""
+
+from dataclasses import FrozenInstanceError, fields
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from support.releases import listening
+
+from skdp.kernel import DPKernelRidge
+from skdp.privacy import ApproxDP, compose
+from skdp.releases import (
+    ExactQueries,
+    FeatureDescent,
+    FeatureOutput,
+    FeatureStatistics,
+    QueryAnswers,
+    QueryPlan,
+)
+
+KINDS = {
+    "descent": dict(mechanism="gradient", delta=1e-5),
+    "statistics": dict(mechanism="sufficient_statistics", delta=1e-5),
+    "output": dict(mechanism="output", delta=1e-5),
+    "pure output": dict(mechanism="output"),
+    "queries": dict(release="query", n_queries=40, delta=1e-5),
+    "pure queries": dict(release="query", n_queries=40),
+}
+EVERY = pytest.mark.parametrize("kind", KINDS)
+
+
+def rows(n=200, seed=0):
+    X = np.random.default_rng(seed).uniform(-1.0, 1.0, (n, 2))
+    return X, np.sin(3.0 * X[:, 0])
+
+
+def outcome(kind, X, y, **options):
+    """What a fit gives away, all of its answers included."""
+    model = DPKernelRidge(1.5, n_components=20, **KINDS[kind], **options).fit(X, y)
+    return model, model.predict(rows(40)[0])
+
+
+@EVERY
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_what_is_charged_covers_all_releases_and_wastes_nothing(kind, kernel, adjacency):
+    records = []
+    with listening(records.append):
+        model, _ = outcome(kind, *rows(), kernel=kernel, adjacency=adjacency)
+    together, charged = compose([record.law.guarantee for record in records]), model.guarantee_
+    delta = KINDS[kind].get("delta", 0.0)
+    assert (charged.epsilon, charged.delta, charged.adjacency) == (1.5, delta, adjacency)
+    epsilons = np.array([0.1, 0.7, 1.5, 3.0])
+    assert (together.delta_at(epsilons) <= charged.delta_at(epsilons) * (1 + 1e-9) + 1e-15).all()
+    if delta and not {record.law.kind for record in records} & {"k_norm", "laplace"}:
+        assert 0.9 * delta < together.delta_at(1.5) <= delta * (1 + 1e-9)
+    else:  # pure noise may be the quieter one
+        assert_allclose(together.epsilon_at(0.0), 1.5, rtol=1e-9)
+
+
+@EVERY
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_what_goes_on_is_what_was_recorded(kind, adjacency):
+    first = []
+    with listening(first.append):
+        _, told = outcome(kind, *rows(), adjacency=adjacency, random_state=0)
+    replay = iter([record.released for record in first])
+    n = 200 if adjacency == "replace-one" else 190
+    # Other rows: what was released decides.
+    with listening(lambda record: next(replay)):
+        _, replayed = outcome(kind, *rows(n, seed=1), adjacency=adjacency, random_state=0)
+    assert_array_equal(replayed, told)
+    assert next(replay, None) is None
+
+
+def test_a_plan_is_a_value_and_does_not_change():
+    target = ApproxDP(1.0, 1e-5)
+    sizes = dict(n_samples=100, squared=False, cap=0.25)
+    plans = [
+        lambda cap: FeatureDescent.plan(target, clip_norm=cap),
+        lambda cap: FeatureStatistics.plan(target, n_components=10, penalty=cap),
+        lambda cap: FeatureOutput.plan(target, **sizes | dict(n_components=10, cap=cap)),
+        lambda cap: ExactQueries.plan(target, **sizes | dict(n_features=2, n_queries=3, cap=cap)),
+        lambda cap: QueryPlan.plan(target, n_queries=3, bound=cap),
+    ]
+    for make in plans:
+        plan = make(0.25)
+        assert plan == make(0.25) != make(0.5)
+        for field in fields(plan):
+            with pytest.raises(FrozenInstanceError):
+                setattr(plan, field.name, None)
+
+
+def test_a_value_that_is_not_finite_is_not_answered():
+    plan = QueryPlan.plan(ApproxDP(1.0), n_queries=3)
+    options = dict(sensitivity=0.5, error=0.0, secret=bytes(16))
+    answers = QueryAnswers(plan, lambda X: np.array([np.nan]), **options)
+    with pytest.raises(ValueError, match="value must be finite"):
+        answers.answer(np.ones((1, 2)))
+    assert answers.remaining == 3
