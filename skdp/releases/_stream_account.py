@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -69,11 +70,11 @@ class ReleaseAccount:
     _reach: np.ndarray = field(default_factory=lambda: np.empty(0), init=False, repr=False)
     _spent: np.ndarray = field(default_factory=lambda: np.empty(0), init=False, repr=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         one_of(["gaussian", "k-norm"], noise=self.noise)
         stream_sensitivity(1, **self._stream())
 
-    def _stream(self):
+    def _stream(self) -> dict[str, Any]:
         return {
             "theta": self.theta,
             "t0": self.t0,
@@ -86,7 +87,7 @@ class ReleaseAccount:
             "bound": self.bound,
         }
 
-    def after(self, time, scale, *, slack=0.0):
+    def after(self, time: int, scale: float, *, slack: float = 0.0) -> "ReleaseAccount":
         """Account for one more release.
 
         Parameters
@@ -133,7 +134,7 @@ class ReleaseAccount:
         return account
 
     @property
-    def guarantee(self):
+    def guarantee(self) -> ApproxDP | GaussianDP:
         """Guarantee of all releases together.
 
         `GaussianDP`, or a pure `ApproxDP` for K-norm noise. A ledger replaces that of an earlier

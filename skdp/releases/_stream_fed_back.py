@@ -114,7 +114,7 @@ class FedBackRelease(FeatureStream):
 
 
 @plain_arguments
-def sgd_noise(times, *, theta, t0, scale):
+def sgd_noise(times: Any, *, theta: float, t0: float, scale: float) -> np.ndarray:
     """Standard deviation of a coordinate of ``w_t`` when every gradient is noisy.
 
     Parameters

@@ -26,6 +26,8 @@ difference created at ``s`` has therefore shrunk to a share ``(s + t0) / (t - 1 
 No function here reads data. Bounds are rounded up.
 """
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import brentq
 
@@ -50,7 +52,7 @@ _HEAD = 128  # terms that are added up one by one
 
 
 @plain_arguments
-def automatic_t0(theta, kappa=1.0):
+def automatic_t0(theta: float, kappa: float = 1.0) -> float:
     """Smallest ``t0`` with which no step spreads a difference.
 
     Parameters
@@ -83,14 +85,22 @@ def automatic_t0(theta, kappa=1.0):
     return t0
 
 
-def _first_step(t0, theta, kappa):
+def _first_step(t0: float, theta: float, kappa: float) -> float:
     return 1.0 / t0 + kappa**2 * t0**-theta
 
 
 @plain_arguments
 def norm_bounds(
-    times, *, theta, t0, y_bound, kappa=1.0, residual="plain", radius=None, width=None
-):
+    times: Any,
+    *,
+    theta: float,
+    t0: float,
+    y_bound: float,
+    kappa: float = 1.0,
+    residual: str = "plain",
+    radius: float | None = None,
+    width: float | None = None,
+) -> np.ndarray:
     """Bound the RKHS norm of ``f_t``.
 
     Parameters
@@ -141,30 +151,30 @@ def norm_bounds(
     _check(theta, t0, kappa, y_bound, residual, radius, width)
     times = counts(times=times)
     energy, slope = y_bound**2, y_bound
-    if residual == "huber" and width < y_bound:
+    if residual == "huber" and width is not None and width < y_bound:
         energy, slope = width * (2.0 * y_bound - width), width
     roots = power_sums(times, t0, 1.0 - theta)
     squares = energy * np.maximum(power_sums(times, t0, 2.0 - theta) - roots, 0.0)
     bounds = np.minimum(np.sqrt(squares), kappa * slope * roots) / (times - 1.0 + t0)
-    if residual == "ball":
+    if residual == "ball" and radius is not None:
         bounds = np.minimum(bounds, radius)
     return bounds * (1.0 + _ROUNDING)
 
 
 @plain_arguments
 def created_distances(
-    positions,
+    positions: Any,
     *,
-    theta,
-    t0,
-    y_bound,
-    kappa=1.0,
-    residual="plain",
-    radius=None,
-    width=None,
-    adjacency="replace-one",
-    bound="tight",
-):
+    theta: float,
+    t0: float,
+    y_bound: float,
+    kappa: float = 1.0,
+    residual: str = "plain",
+    radius: float | None = None,
+    width: float | None = None,
+    adjacency: str = "replace-one",
+    bound: str = "tight",
+) -> np.ndarray:
     """Distance ``||f_{s+1} - f'_{s+1}||`` that one record creates when it enters.
 
     Parameters
@@ -181,8 +191,8 @@ def created_distances(
 
     bound : {"tight", "paper"}, default="tight"
         "paper" is ``2 kappa (kappa^2 + 1) M (s + t0)^(1 - 2 theta)``, of which
-        `stream_sensitivity`
-        makes (17) of the paper divided by kappa; half of it under "add-remove".
+        `stream_sensitivity` makes (17) of the paper divided by kappa; half of it under
+        "add-remove".
 
     Returns
     -------
@@ -251,16 +261,16 @@ def created_distances(
         residuals = 2.0 * np.sqrt(1.0 - sine**2) * (values * sine + y_bound)
     else:
         residuals = values + y_bound
-    if residual == "huber":
+    if residual == "huber" and width is not None:
         residuals = np.minimum(residuals, records * width)
     distances = steps * kappa * residuals
-    if residual == "ball":
+    if residual == "ball" and radius is not None:
         distances = np.minimum(distances, 2.0 * radius)
     return distances * (1.0 + _ROUNDING)
 
 
 @plain_arguments
-def stream_sensitivities(times, **stream):
+def stream_sensitivities(times: Any, **stream: Any) -> np.ndarray:
     """Largest RKHS distance of ``f_t`` between neighbours, over all positions of the record.
 
     Parameters
@@ -298,7 +308,7 @@ def stream_sensitivities(times, **stream):
 
 
 @plain_arguments
-def stream_sensitivity(n_steps, **stream):
+def stream_sensitivity(n_steps: int, **stream: Any) -> float:
     """Largest RKHS distance between the functions after ``n_steps`` records.
 
     Parameters
@@ -326,7 +336,7 @@ def stream_sensitivity(n_steps, **stream):
 
 
 @plain_arguments
-def step_sensitivity(*, width, kappa=1.0, adjacency="replace-one"):
+def step_sensitivity(*, width: float, kappa: float = 1.0, adjacency: str = "replace-one") -> float:
     """Largest change of one clipped gradient ``psi(w(x) - y) K_x``.
 
     With noise added to every gradient before it is used,
@@ -359,7 +369,7 @@ def step_sensitivity(*, width, kappa=1.0, adjacency="replace-one"):
     return n_records_changed(adjacency) * kappa * width
 
 
-def power_sums(times, t0, power):
+def power_sums(times: np.ndarray, t0: float, power: float) -> np.ndarray:
     """Sum of ``(j + t0)^power`` over ``0 <= j < t``, to about 1e-13 for powers in (0, 2).
 
     The first terms are added, the others follow from the Euler-Maclaurin formula, whose
@@ -370,7 +380,7 @@ def power_sums(times, t0, power):
     gap = np.maximum(times - _HEAD, 0.0)
     end = start + gap
 
-    def change(q):
+    def change(q: float) -> np.ndarray:
         # Not as a difference: a large t0 would cancel its digits.
         return start**q * np.expm1(q * np.log1p(gap / start))
 
@@ -381,7 +391,15 @@ def power_sums(times, t0, power):
     return head[np.minimum(times, _HEAD).astype(int)] + np.where(gap > 0.0, tail, 0.0)
 
 
-def _check(theta, t0, kappa, y_bound, residual, radius, width):
+def _check(
+    theta: float,
+    t0: float,
+    kappa: float,
+    y_bound: float,
+    residual: str,
+    radius: float | None,
+    width: float | None,
+) -> None:
     fraction(theta=theta)
     positive(t0=t0, kappa=kappa, y_bound=y_bound)
     one_of(RESIDUALS, residual=residual)
