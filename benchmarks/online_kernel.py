@@ -37,8 +37,8 @@ from skdp.datasets import fetch_nycflights13
 from skdp.features import fourier_features
 from skdp.kernel import DPOnlineKernelRegressor
 from skdp.privacy import gaussian_epsilon, gaussian_mu
+from skdp.releases import automatic_t0
 from skdp.solvers.online import Recursion, run_features
-from skdp.theory.online import automatic_t0
 
 try:
     from river import feature_extraction, linear_model, optim, tree

@@ -27,8 +27,8 @@ from skdp.datasets import fetch_bike_sharing
 from skdp.features import fourier_features
 from skdp.kernel import DPOnlineKernelRegressor
 from skdp.preprocessing import make_public_preprocessor
+from skdp.releases import automatic_t0, stream_sensitivities
 from skdp.solvers.online import Recursion, run_features
-from skdp.theory.online import automatic_t0, sensitivities
 
 
 def simulated_demand(seed=0):
@@ -154,7 +154,7 @@ for label, options, style in [
     ("tight, plain", {}, "k--"),
     ("tight, huber", {"residual": "huber", "width": 0.5}, "k-"),
 ]:
-    axes[1, 1].loglog(times, sensitivities(times, **stream, **options), style, label=label)
+    axes[1, 1].loglog(times, stream_sensitivities(times, **stream, **options), style, label=label)
 axes[1, 1].set(title="what one record can do, theta=0.75", xlabel="hours seen")
 axes[1, 1].set(ylabel="distance of functions")
 axes[1, 1].legend(frameon=False)

@@ -13,7 +13,9 @@ __all__ = [
     "between",
     "boolean",
     "check_y_bounds",
+    "counts",
     "finite",
+    "fraction",
     "int_or_auto",
     "int_or_none",
     "is_auto",
@@ -117,6 +119,12 @@ def probability(**named: Any) -> None:
     _check("at least 0 and less than 1", lambda v: 0.0 <= v < 1.0, named)
 
 
+def fraction(**named: Any) -> None:
+    """Check that each value lies between 0 and 1, which are excluded."""
+    positive(**named)
+    _check("less than 1", lambda v: v < 1.0, named)
+
+
 def between(low: float, high: float, **named: Any) -> None:
     """Check that each value is a number from ``low`` to ``high``."""
     _check(f"between {_short(low)} and {_short(high)}", lambda v: low <= v <= high, named)
@@ -184,6 +192,17 @@ def is_auto(value: object) -> bool:
 def is_whole(value: object) -> bool:
     """Whether a value is an int, and no truth value."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def counts(*, least: int = 0, **named: Any) -> np.ndarray:
+    """Check an array of public counts; it comes back as floats, which hold them exactly."""
+    ((name, values),) = named.items()
+    found = np.asarray(values)
+    if found.dtype.kind in "iuf":
+        whole = (found >= least) & (found < 2**53) & (found == np.rint(found))
+        if np.all(whole):
+            return found.astype(float)
+    raise ValueError(f"{name} must hold integers of at least {least}; got {shown(values)}.")
 
 
 def one_of(options: Iterable[str], **named: Any) -> None:

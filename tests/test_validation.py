@@ -11,7 +11,9 @@ import pytest
 from skdp import _validation
 from skdp._validation import (
     between,
+    counts,
     finite,
+    fraction,
     non_negative,
     non_negative_int,
     one_of,
@@ -186,6 +188,26 @@ def test_a_range_is_named_with_its_ends():
     for bad in (2e6, 0.0, "1", True, math.nan):
         with pytest.raises(ValueError, match="radius must be between 1e-50 and 1e6; got "):
             between(1e-50, 1e6, radius=bad)
+
+
+def test_a_fraction_is_neither_0_nor_1():
+    fraction(theta=0.5)
+    fraction(theta=1 - 2**-53)
+    for bad in (0.0, -1.0, math.nan, "1"):
+        with pytest.raises(ValueError, match="theta must be a positive, finite number; got "):
+            fraction(theta=bad)
+    for bad in (1.0, 1, 2.0):
+        with pytest.raises(ValueError, match="theta must be less than 1; got "):
+            fraction(theta=bad)
+
+
+def test_arrays_of_counts_come_back_as_floats():
+    found = counts(times=[0, 3, 2**53 - 1])
+    assert found.dtype == np.float64 and found.tolist() == [0.0, 3.0, 2.0**53 - 1.0]
+    assert counts(times=7.0, least=7) == 7.0
+    for bad in ([3, 0], 0.5, [2**53], "1", [True, False], [math.nan], None):
+        with pytest.raises(ValueError, match="times must hold integers of at least 1; got "):
+            counts(times=bad, least=1)
 
 
 def test_other_values_stay_as_they_are():

@@ -9,7 +9,9 @@ from skdp.estimators._budget import (
 )
 from skdp.estimators._mixins import LinearPredictions, LinkedDocumentation
 from skdp.estimators._streams import (
+    Stream,
     StreamLine,
+    charge_release,
     check_unchanged,
     frozen_params,
     new_version,
@@ -19,8 +21,10 @@ from skdp.estimators._streams import (
 __all__ = [
     "LinearPredictions",
     "LinkedDocumentation",
+    "Stream",
     "StreamLine",
     "charge",
+    "charge_release",
     "charge_stream",
     "check_budget",
     "check_unchanged",

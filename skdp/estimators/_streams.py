@@ -1,15 +1,26 @@
-"""Which copy of a stream may go on, and with which parameters."""
+"""Which copy of a stream may go on, with which parameters, and what its ledger has of it."""
 
 import os
 import threading
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from skdp._validation import plain, shown
+from skdp.estimators._budget import charge_stream
 from skdp.exceptions import StaleStreamError
+from skdp.releases import StreamRelease
 
-__all__ = ["StreamLine", "check_unchanged", "frozen_params", "new_version", "version_text"]
+__all__ = [
+    "Stream",
+    "StreamLine",
+    "charge_release",
+    "check_unchanged",
+    "frozen_params",
+    "new_version",
+    "version_text",
+]
 
 
 class StreamLine:
@@ -64,6 +75,115 @@ class StreamLine:
                 "This copy of the stream is stale: another one has gone on. Two streams from "
                 "one would cost more than is accounted for; call fit to start afresh."
             )
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What an estimator keeps of a stream between calls; it is replaced whole, never changed.
+
+    Parameters
+    ----------
+    params : dict
+        Of the estimator, with which the stream began.
+
+    token : bytes
+        Tells the stream from others.
+
+    release : StreamRelease
+        Where it stands.
+
+    version : (int, bytes)
+        How often it has gone on, and what tells this time from others.
+    """
+
+    params: dict[str, Any] = field(repr=False)
+    token: bytes = field(repr=False)
+    release: StreamRelease
+    version: tuple[int, bytes] = (0, b"")
+
+    @classmethod
+    def begin(cls, estimator, release):
+        """Begin a stream with the parameters of now."""
+        return cls(frozen_params(estimator), os.urandom(16), release)
+
+    @property
+    def line(self):
+        """What this process remembers of the stream and its copies."""
+        return StreamLine.of(self.token, self.version)
+
+    def latest(self, estimator, line):
+        """Return this, if it may go on, with the parameters of now."""
+        check_unchanged(estimator, self.params)
+        line.check(self.version)
+        return self
+
+    def __getstate__(self):
+        line = self.line
+        return {**vars(self), "charged": line.charged if line.version == self.version else None}
+
+    def __setstate__(self, state):
+        vars(self).update(state)
+        self.line.remember(self.version, vars(self).pop("charged"))
+
+
+def charge_release(estimator, stream, line, version, cost, account=None):
+    """Let the ledger's one entry of a stream cover the coming release.
+
+    Parameters
+    ----------
+    estimator : estimator
+
+    stream : Stream
+        As it stands before the release.
+
+    line : StreamLine
+
+    version : (int, bytes)
+        Of the stream after the release.
+
+    cost : callable
+        ``cost(account)`` returns the guarantee of all releases, the coming one included, and
+        the new account.
+
+    account : object, default=None
+        Of the releases so far, where there is one.
+
+    Returns
+    -------
+    guarantee : ApproxDP
+
+    account : object
+    """
+    if estimator.ledger is None:
+        return cost(account)
+    # What was charged for a release that failed stays charged: later ones go on from there.
+    failed = line.charged
+    possible = {stream.version: account, **(failed or {})}
+    for before, spent in reversed(possible.items()):
+        guarantee, new = cost(spent)
+        # Noted beforehand: an interrupt may come between the charge and the next line.
+        line.charged = {**possible, version: new}
+        try:
+            charge_stream(
+                estimator,
+                guarantee,
+                stream=stream.token.hex(),
+                version=version_text(version),
+                continues=version_text(before),
+            )
+        except StaleStreamError:  # the ledger has another version
+            line.charged = failed
+        except ValueError:  # refused
+            line.charged = failed
+            raise
+        else:
+            line.charged = {version: new}
+            return guarantee, new
+    raise StaleStreamError(
+        "This copy of the stream is stale: the ledger has another version, since another copy "
+        "has gone on, or failed after it was charged. Nothing was charged; call fit to start "
+        "afresh."
+    )
 
 
 def new_version(version):

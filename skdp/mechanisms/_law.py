@@ -154,6 +154,31 @@ class NoiseLaw:
         scale = self.scale * lattice.sensitivity * _UP
         return GridNoise(self.kind, scale, lattice.step, size, lattice.sensitivity, self)
 
+    def release(
+        self, exact: np.ndarray, source: NoiseSource, *, step: float, sensitivity: float
+    ) -> np.ndarray:
+        """Release one vector that is on a grid, whose sensitivity no other shares.
+
+        Parameters
+        ----------
+        exact : ndarray of shape (size,)
+            Multiples of the step. It must not be released in any other way.
+
+        source : NoiseSource
+
+        step : float
+            Of the grid, a power of two.
+
+        sensitivity : float
+
+        Returns
+        -------
+        ndarray of shape (size,)
+        """
+        noisy = self.draw(source, 1, len(exact), sensitivity / step)[0] * step
+        noisy += exact
+        return recorded(exact, noisy, sensitivity=sensitivity, law=self)
+
     def draw(self, source: NoiseSource, n: int, size: int, steps: float) -> np.ndarray:
         """Noise of ``n`` releases of ``size`` numbers each, in steps of a lattice.
 

@@ -20,6 +20,19 @@ from skdp.releases._protocol import Release, StreamRelease
 from skdp.releases._queries import QueryAnswers, QueryPlan
 from skdp.releases._ridge_problem import RidgeProblem, ridge_norm_bound, ridge_sensitivity
 from skdp.releases._ridge_risk import EpsilonSuggestion, query_variance, suggest_epsilon
+from skdp.releases._stream_account import ReleaseAccount
+from skdp.releases._stream_fed_back import FedBackRelease, sgd_noise
+from skdp.releases._stream_final import FinalRelease
+from skdp.releases._stream_query import QueryRelease
+from skdp.releases._stream_sensitivity import (
+    automatic_t0,
+    created_distances,
+    norm_bounds,
+    step_sensitivity,
+    stream_sensitivities,
+    stream_sensitivity,
+)
+from skdp.releases._stream_tree import TreeRelease
 from skdp.releases._units import unit_guarantee
 
 __all__ = [
@@ -31,6 +44,8 @@ __all__ = [
     "FeatureOutput",
     "FeaturePlan",
     "FeatureStatistics",
+    "FedBackRelease",
+    "FinalRelease",
     "GossipRelease",
     "NoisyDescent",
     "ObjectiveNoise",
@@ -38,17 +53,27 @@ __all__ = [
     "OutputPerturbation",
     "QueryAnswers",
     "QueryPlan",
+    "QueryRelease",
     "Release",
+    "ReleaseAccount",
     "RidgeProblem",
     "StreamRelease",
+    "TreeRelease",
+    "automatic_t0",
     "calibrate",
+    "created_distances",
     "expected_error",
     "gaussian_profile",
+    "norm_bounds",
     "plan_descent",
     "plan_features",
     "query_variance",
     "ridge_norm_bound",
     "ridge_sensitivity",
+    "sgd_noise",
+    "step_sensitivity",
+    "stream_sensitivities",
+    "stream_sensitivity",
     "suggest_epsilon",
     "unit_guarantee",
 ]

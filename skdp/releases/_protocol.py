@@ -50,14 +50,15 @@ class StreamRelease(ABC):
         targets : ndarray of shape (n_rows,)
 
         charge : callable
-            ``charge(cost)`` has the ledger cover the coming release before the data are used;
-            ``cost(account)`` turns what was charged so far into the guarantee of all releases,
-            the coming one included, and the new account.
+            ``charge(cost)`` has the ledger cover the coming release before the data are used, and
+            returns the guarantee and the account of all releases, the coming one included;
+            ``cost(account)`` makes both of the account so far, which a stream that keeps one
+            passes along: ``charge(cost, account)``.
 
         Returns
         -------
         next : StreamRelease
 
         fitted : dict
-            Attributes that a fitted estimator has now.
+            What a fitted estimator has now: ``predictor``, which answers, and ``guarantee_``.
         """

@@ -18,8 +18,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from skdp.mechanisms import Lattice
-
 __all__ = [
     "NoisyTree",
     "Recursion",
@@ -243,51 +241,56 @@ def rounding_error(time, n_components, norm, recursion):
     return 2.0**-53 * (norm + 1.0) * (scores + (8.0 + projections) * time)
 
 
-def run_noisy(rows, targets, gathered, average, time, recursion, *, lattice, draw):
+def run_noisy(rows, targets, gathered, average, time, recursion, *, grid, noise):
     """Continue the recursion along noisy gradients that are fed back.
 
-    Privacy: a record enters one gradient, of norm at most ``recursion.cap`` times that of a
-    row, taken at a point that earlier releases determine. The gradient is released on
-    ``lattice`` with the integers of ``draw``; everything else is post-processing, for ever.
+    A row enters one gradient, of norm at most ``recursion.cap`` times its own, taken at a point
+    that earlier noisy gradients determine. The gradient is rounded to the grid and released with
+    noise; nothing else is done with it.
 
     Parameters
     ----------
     rows, targets, gathered, time, recursion
-        As for `run_features`; the cap must be finite. ``gathered`` is released.
+        As for `run_features`; the cap must be finite. ``gathered`` is made of noisy gradients.
 
-    lattice : Lattice
+    average : ndarray of shape (n_components,)
+        Mean of the weights so far, in which late ones weigh more.
+
+    grid : GridNoise
         Of one gradient.
 
-    draw : callable
-        ``draw(n)`` returns noise for ``n`` gradients, in steps of the lattice, of shape
-        (n, n_components).
+    noise : NoiseSource
 
     Returns
     -------
-    gathered : ndarray of shape (n_components,)
+    gathered, average : ndarray of shape (n_components,)
     """
-    step, cap, radius = lattice.step, recursion.cap, recursion.radius
+    step, cap, radius, release = grid.step, recursion.cap, recursion.radius, grid.release
     n_points = float(time)
     gathered, average = gathered.copy(), average.copy()
+    change = np.empty_like(gathered)
     for start in range(0, len(rows), _BLOCK):
         Z = np.asarray(rows[start : start + _BLOCK], dtype=np.float64)
-        weights = (step * recursion.weights(time + start, len(Z))).tolist()
+        weights = recursion.weights(time + start, len(Z)).tolist()
         y = targets[start : start + _BLOCK].tolist()
         before = time + start - 1.0 + recursion.t0
-        for z, target, weight, noise in zip(Z, y, weights, draw(len(Z)), strict=True):
+        drawn = grid.draw(noise, len(Z))
+        for z, target, weight, own_noise in zip(Z, y, weights, drawn, strict=True):
             residual = float(z @ gathered) / before - target if before > 0.0 else -target
             gradient = z * (min(max(residual, -cap), cap) / step)
             np.rint(gradient, out=gradient)
-            gradient += noise
-            gradient *= weight
-            gathered -= gradient
+            gradient *= step
+            gathered -= np.multiply(release(gradient, own_noise), weight, out=change)
             before += 1.0
             if radius < math.inf:
                 norm = math.sqrt(float(gathered @ gathered))
                 if norm > radius * before:
                     gathered *= radius * before / norm
             n_points += 1.0
-            average += (gathered / before - average) * min(1.0, 4.0 / (n_points + 3.0))
+            np.divide(gathered, before, out=change)
+            change -= average
+            change *= min(1.0, 4.0 / (n_points + 3.0))
+            average += change
     return gathered, average
 
 
@@ -298,7 +301,8 @@ class NoisyTree:
     Parameters
     ----------
     exact : dict of int to ndarray
-        Sums that are not complete at the next level, by level, in lattice steps. Private.
+        Sums that are not complete at the next level, by level, multiples of the lattice's step.
+        Private.
 
     noisy : dict of int to ndarray
         The same with noise, released.
@@ -308,17 +312,13 @@ class NoisyTree:
     noisy: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
 
 
-def run_tree(rows, targets, tree, time, recursion, *, sensitivity, horizon, noise_scale, draw):
+def run_tree(rows, targets, tree, time, recursion, *, step, released):
     """Continue the recursion with gradients taken at noisy prefix sums.
 
     What is gathered at a time is the sum over the dyadic intervals that make up the time so far.
-    The sum over each is released once, when it is complete.
-
-    Privacy: a record enters one interval a level, with its gradient at a point that earlier
-    releases determine. Its part of a sum, rounded to the lattice, changes by at most
-    ``sensitivity`` times its weight, which is that of the last step of the interval at most, plus
-    rounding. With noise of ``noise_scale`` times that bound in each of
-    ``horizon.bit_length()`` levels, the levels compose.
+    The sum over each is released once, when it is complete. A row enters one interval a level,
+    with its gradient at a point that earlier noisy sums determine, times the weight of its step,
+    rounded to the lattice.
 
     Parameters
     ----------
@@ -328,17 +328,12 @@ def run_tree(rows, targets, tree, time, recursion, *, sensitivity, horizon, nois
     tree : NoisyTree
         After ``time`` steps. It is left alone.
 
-    sensitivity : float
-        Largest change of one gradient between neighbours, in l2 norm.
+    step : float
+        Of the lattice, a power of two.
 
-    horizon : int
-        Number of steps that may be taken in all.
-
-    noise_scale : float
-        Scale of the noise for a sensitivity of 1, one level's share of the budget.
-
-    draw : callable
-        ``draw(scale)`` returns noise of shape (n_components,) in lattice steps.
+    released : callable
+        ``released(total, weight)`` returns a sum with noise; no step in it weighs more than
+        ``weight``, which is that of the last one.
 
     Returns
     -------
@@ -354,12 +349,8 @@ def run_tree(rows, targets, tree, time, recursion, *, sensitivity, horizon, nois
     without sampling or shuffling", ICML 2021.
     """
     exact, noisy = dict(tree.exact), dict(tree.noisy)
-    n_components, cap, radius = rows.shape[1], recursion.cap, recursion.radius
-    # One lattice for all sums, as fine as the first step needs.
-    first = sensitivity * float(recursion.weights(0, 1)[0])
-    lattice = Lattice.for_sensitivity(first, size=n_components, error=1e-9 * first)
-    step, rounding = lattice.step, lattice.sensitivity - first
-    gathered = sum(noisy.values(), np.zeros(n_components)) * step
+    cap, radius = recursion.cap, recursion.radius
+    gathered = sum(noisy.values(), np.zeros(rows.shape[1]))
     for start in range(0, len(rows), _BLOCK):
         Z = np.asarray(rows[start : start + _BLOCK], dtype=np.float64)
         weights = recursion.weights(time + start, len(Z)).tolist()
@@ -372,14 +363,15 @@ def run_tree(rows, targets, tree, time, recursion, *, sensitivity, horizon, nois
                 norm = math.sqrt(float(gathered @ gathered))
                 score *= min(1.0, radius * before / norm) if norm > 0.0 else 1.0
             residual = min(max(score - y[i], -cap), cap)
-            total = np.rint(z * (residual * weights[i] / step))
+            total = z * (residual * weights[i] / step)
+            np.rint(total, out=total)
+            total *= step
             level = 0
             while level in exact:
                 total += exact.pop(level)
-                gathered -= step * noisy.pop(level)
+                gathered -= noisy.pop(level)
                 level += 1
             exact[level] = total
-            scale = noise_scale * (sensitivity * weights[i] * (1 + 1e-12) + rounding) / step
-            noisy[level] = total + draw(scale)
-            gathered += step * noisy[level]
+            noisy[level] = released(total, weights[i])
+            gathered += noisy[level]
     return NoisyTree(exact, noisy), -gathered

@@ -1,100 +1,29 @@
-"""Regularised online regression in an RKHS: norms, sensitivities and the price of releases.
+"""Regularised online regression in a kernel space: its rate, and other ways to release a sequence.
 
 The paper is "A study on differential private online learning", J. Comput. Commun. 5, 2017,
 doi:10.4236/jcc.2017.52004. From
 ``f_0 = 0`` it sets ``f_{t+1} = f_t - eta_t [psi(f_t(x_t) - y_t) K_{x_t} + lam_t f_t]`` with the
 step ``eta_t = (t + t0)^-theta`` and ``eta_t lam_t = 1 / (t + t0)``, so that ``f_t`` depends on
-the records 0 to ``t - 1``. Targets lie in ``[-M, M]``, ``K(x, x) <= kappa^2``. ``psi`` says what
-becomes of a residual:
-
-- "plain": nothing, the recursion of the paper;
-- "ball": nothing, but ``f_{t+1}`` is projected onto the ball of the given radius;
-- "huber": it is clipped to ``[-width, width]``.
-
-Time stamps are public, and records enter in the order of time. Under ``adjacency="replace-one"``
-neighbours differ in one record. Under ``adjacency="add-remove"`` they differ in that one of them
-has a null record at that time, whose step only shrinks: ``f_{t+1} = (1 - eta_t lam_t) f_t``. A
-record that vanished without leaving its time behind would move all later ones to other step
-sizes.
-
-Why later records do not spread a difference: with ``psi(r) = a r``, ``0 <= a <= 1`` (of a
-difference of two residuals likewise), a step acts on ``f_t - f'_t`` as
-``(1 - eta lam) I - eta a K_x K_x^*``. If ``eta_0 (lam_0 + kappa^2) <= 1``, that operator is
-positive with norm at most ``1 - 1/(t + t0)``, and a projection does not increase distances. A
-difference created at ``s`` has therefore shrunk to a share ``(s + t0) / (t - 1 + t0)`` at ``t``.
+the records 0 to ``t - 1``. How far one of them moves it, which guarantees rest on, stands in
+:mod:`skdp.releases`.
 
 No function here reads data. Bounds are rounded up.
 """
 
-import math
-from dataclasses import dataclass, field, replace
-
 import numpy as np
-from scipy.optimize import brentq
 
-from skdp._validation import non_negative, one_of, plain_arguments, positive, shown
-from skdp.privacy import ADJACENCIES, ApproxDP, GaussianDP, n_records_changed
+from skdp._validation import counts, fraction, plain_arguments, positive, shown
 
 __all__ = [
-    "RESIDUALS",
-    "ReleaseAccount",
-    "automatic_t0",
     "best_theta",
-    "created_distances",
     "matrix_noise",
     "matrix_sensitivity",
-    "norm_bounds",
     "prefix_root",
     "rate",
-    "sensitivities",
-    "sensitivity",
-    "sgd_noise",
-    "step_sensitivity",
     "step_sizes",
 ]
 
-RESIDUALS = ("plain", "ball", "huber")
-
-_ROUNDING = 1e-12  # relative, and far above the error of a sum of powers
-_HEAD = 128  # terms that are added up one by one
-
-
-@plain_arguments
-def automatic_t0(theta, kappa=1.0):
-    """Smallest ``t0`` with which no step spreads a difference.
-
-    Parameters
-    ----------
-    theta : float in (0, 1)
-        Exponent of the step sizes; convergence asks for more than 1/2.
-
-    kappa : float, default=1.0
-        Bound on ``sqrt(K(x, x))``.
-
-    Returns
-    -------
-    float
-        Where ``eta_0 (lam_0 + kappa^2) = 1/t0 + kappa^2 t0^-theta`` falls to 1. The paper
-        asks for ``t0^theta >= kappa^2 + 1``, which is sufficient.
-
-    Examples
-    --------
-    >>> round(automatic_t0(0.75), 4), round(2.0 ** (1 / 0.75), 4)
-    (2.2207, 2.5198)
-    """
-    _check_theta(theta)
-    positive(kappa=kappa)
-    high = 2.0 * (kappa**2 + 1.0) ** (1.0 / theta)
-    low = max(1.0, kappa ** (2.0 / theta))
-    t0 = brentq(lambda t: _first_step(t, theta, kappa) - 1.0, low, high, xtol=1e-15, rtol=1e-15)
-    t0 = max(t0, 1.0 + 1e-12)  # 1 is where a tiny kappa leads in floating point
-    while _first_step(t0, theta, kappa) > 1.0:
-        t0 *= 1.0 + 4e-16
-    return t0
-
-
-def _first_step(t0, theta, kappa):
-    return 1.0 / t0 + kappa**2 * t0**-theta
+_ROUNDING = 1e-12
 
 
 @plain_arguments
@@ -119,454 +48,11 @@ def step_sizes(n_steps, theta, t0, start=0):
     >>> step_sizes(2, theta=0.5, t0=4.0, start=5).round(4)
     array([0.3333, 0.3162])
     """
-    _check_theta(theta)
+    fraction(theta=theta)
     positive(t0=t0)
-    _counts("n_steps", n_steps)
-    _counts("start", start)
+    counts(n_steps=n_steps)
+    counts(start=start)
     return (np.arange(start, start + n_steps) + t0) ** -theta
-
-
-@plain_arguments
-def norm_bounds(
-    times, *, theta, t0, y_bound, kappa=1.0, residual="plain", radius=None, width=None
-):
-    """Bound the RKHS norm of ``f_t``.
-
-    Parameters
-    ----------
-    times : int or array-like of int
-        Each ``t``, the number of records so far.
-
-    theta, t0 : float
-        Step sizes; ``t0`` is at least `automatic_t0`.
-
-    y_bound : float
-        Bound on the absolute target.
-
-    kappa : float, default=1.0
-        Bound on ``sqrt(K(x, x))``.
-
-    residual : {"plain", "ball", "huber"}, default="plain"
-        What becomes of a residual, see the module.
-
-    radius : float, default=None
-        Of the ball, for "ball".
-
-    width : float, default=None
-        Largest residual, for "huber".
-
-    Returns
-    -------
-    ndarray of the shape of ``times``
-        Of order ``M t^((1 - theta)/2)``, non-decreasing, O(1) for each time.
-
-    Notes
-    -----
-    Write ``X = t + t0``, ``u = f_t(x_t)`` and ``psi = a (u - y)``. Expanding the square,
-    ``||f_{t+1}||^2 <= (1 - 1/X)^2 ||f_t||^2 - 2 eta (1 - 1/X) psi u + eta^2 kappa^2 psi^2``.
-    Since ``eta kappa^2 <= 1 - 1/X``, the last two terms are at most
-    ``eta (1 - 1/X) a ((u - y)^2 - 2 (u - y) u) <= eta (1 - 1/X) M^2``: the energy recursion.
-    Where residuals are clipped to ``c < M``, they are even at most ``eta (1 - 1/X) c (2 M - c)``.
-    The triangle inequality gives ``||f_{t+1}|| <= (1 - 1/X) ||f_t|| + eta kappa min(M, c)``, the
-    linear recursion. Multiplied by ``X^2`` and ``X``, both turn into sums of powers.
-
-    Lemma 2 of the paper, ``kappa M t^(1 - theta)``, is valid and has twice the exponent.
-
-    Examples
-    --------
-    >>> norm_bounds([0, 1, 100, 10_000], theta=0.75, t0=3.0, y_bound=1.0).round(3)
-    array([0.   , 0.439, 1.184, 2.108])
-    """
-    _check(theta, t0, kappa, y_bound, residual, radius, width)
-    times = _counts("times", times)
-    energy, slope = y_bound**2, y_bound
-    if residual == "huber" and width < y_bound:
-        energy, slope = width * (2.0 * y_bound - width), width
-    roots = _power_sums(times, t0, 1.0 - theta)
-    squares = energy * np.maximum(_power_sums(times, t0, 2.0 - theta) - roots, 0.0)
-    bounds = np.minimum(np.sqrt(squares), kappa * slope * roots) / (times - 1.0 + t0)
-    if residual == "ball":
-        bounds = np.minimum(bounds, radius)
-    return bounds * (1.0 + _ROUNDING)
-
-
-@plain_arguments
-def created_distances(
-    positions,
-    *,
-    theta,
-    t0,
-    y_bound,
-    kappa=1.0,
-    residual="plain",
-    radius=None,
-    width=None,
-    adjacency="replace-one",
-    bound="tight",
-):
-    """Distance ``||f_{s+1} - f'_{s+1}||`` that one record creates when it enters.
-
-    Parameters
-    ----------
-    positions : int or array-like of int
-        Each ``s``, the place of the record in the stream, from 0.
-
-    theta, t0, y_bound, kappa, residual, radius, width
-        See `norm_bounds`.
-
-    adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Whether the record is replaced by another or by a null record that keeps its time
-        and contributes nothing, see the module.
-
-    bound : {"tight", "paper"}, default="tight"
-        "paper" is ``2 kappa (kappa^2 + 1) M (s + t0)^(1 - 2 theta)``, of which `sensitivity`
-        makes (17) of the paper divided by kappa; half of it under "add-remove".
-
-    Returns
-    -------
-    ndarray of the shape of ``positions``
-        Times ``s + t0`` it does not decrease with ``s``.
-
-    Notes
-    -----
-    Before the record enters both have the same ``f = f_s``, of norm at most B (`norm_bounds`).
-    With unit vectors ``k, k'`` at an angle ``phi`` in place of the two representers, the
-    difference over ``eta`` is ``kappa^2 (k' k'^* - k k^*) f + kappa (y k - y' k')``. The
-    difference of two projections is ``sin(phi)`` times a reflection of their plane, and the
-    second term is at most ``2 kappa M cos(phi/2)`` for ``phi <= pi/2`` (a larger angle becomes
-    smaller when ``k`` changes its sign). Both are attained together, hence what replacing costs
-    is exactly
-
-    ``eta kappa max_phi [kappa B sin(phi) + 2 M cos(phi/2)]``,
-
-    maximal where ``sin(phi/2) = 2 kappa B / (M + sqrt(M^2 + 8 kappa^2 B^2))``. It lies up to 13%
-    below ``eta kappa (kappa B + 2 M)``, the sum of both maxima. Shorter representers gain
-    nothing, as length can be replaced by a direction of its own; nor do clipped residuals
-    ``a (u - y)``, which are those of the representer ``sqrt(a) K_x`` and the target
-    ``sqrt(a) y``. Clipped residuals also move by no more than ``2 eta kappa width``, which is
-    attained while ``width <= M``. A null record costs ``eta kappa`` times one residual:
-    ``kappa B + M``, or ``width`` if that is less. Two functions in the ball are at most
-    ``2 radius`` apart.
-
-    The paper's Theorem 1 prints the density of the noise without its minus sign, and (12) without
-    a factor kappa: the proof gives (17),
-    ``2 kappa^2 (kappa^2 + 1) M / (t - 1 + t0)^(2 theta - 1)`` for the supremum norm, with
-    ``kappa = sup sqrt(K(x, x))`` rather than ``sup K``. Definition 2 compares sequences of
-    different lengths; the records 0 to ``t - 1`` are meant. It considers the last record only,
-    see `sensitivities` for the others. ``B_t`` after (17) is ``C_t``.
-
-    Examples
-    --------
-    >>> stream = {"theta": 0.75, "t0": 3.0, "y_bound": 1.0}
-    >>> float(created_distances(99, **stream).round(4))
-    0.086
-    >>> float(created_distances(99, residual="huber", width=1.0, **stream).round(4))
-    0.0623
-    """
-    one_of(ADJACENCIES, adjacency=adjacency)
-    one_of(["tight", "paper"], bound=bound)
-    _check(theta, t0, kappa, y_bound, residual, radius, width)
-    positions = _counts("positions", positions)
-    steps = (positions + t0) ** -theta
-    records = n_records_changed(adjacency)
-    if bound == "paper":
-        residuals = records * (kappa**2 + 1.0) * y_bound * (positions + t0) ** (1.0 - theta)
-        return steps * kappa * residuals * (1.0 + _ROUNDING)
-
-    norms = norm_bounds(
-        positions,
-        theta=theta,
-        t0=t0,
-        y_bound=y_bound,
-        kappa=kappa,
-        residual=residual,
-        radius=radius,
-        width=width,
-    )
-    values = kappa * norms
-    if adjacency == "replace-one":
-        sine = 2.0 * values / (y_bound + np.sqrt(y_bound**2 + 8.0 * values**2))
-        residuals = 2.0 * np.sqrt(1.0 - sine**2) * (values * sine + y_bound)
-    else:
-        residuals = values + y_bound
-    if residual == "huber":
-        residuals = np.minimum(residuals, records * width)
-    distances = steps * kappa * residuals
-    if residual == "ball":
-        distances = np.minimum(distances, 2.0 * radius)
-    return distances * (1.0 + _ROUNDING)
-
-
-@plain_arguments
-def sensitivities(times, **stream):
-    """Largest RKHS distance of ``f_t`` between neighbours, over all positions of the record.
-
-    Parameters
-    ----------
-    times : int or array-like of int
-        Each ``t``, at least 1.
-
-    **stream
-        Keywords of `created_distances`.
-
-    Returns
-    -------
-    ndarray of the shape of ``times``
-        A prediction moves by at most ``kappa`` times as much.
-
-    Notes
-    -----
-    A distance ``D_s`` created at ``s`` is ``D_s (s + t0) / (t - 1 + t0)`` at ``t``. The numerator
-    does not decrease with ``s``, so that **the last record is the worst one** and the maximum
-    over the whole stream is ``D_{t-1}``:
-
-    ``D_s (s + t0)`` is ``(s + t0)^(1 - theta)``, which increases, times a non-decreasing function
-    of the norm bound ``B_s``, or ``2 radius (s + t0)`` if that is less. And ``B_s`` does not
-    decrease: the linear recursion averages it with ``kappa M X^(1 - theta)``, the energy recursion
-    averages its square with ``M^2 X^(1 - theta) (X - 1) / (2 X - 1)``. Both targets increase with
-    ``X = s + t0``, and a value that starts below an increasing target never decreases.
-
-    Examples
-    --------
-    >>> stream = {"theta": 0.75, "t0": 3.0, "y_bound": 1.0}
-    >>> sensitivities([100, 10_000], residual="ball", radius=1.0, **stream).round(4)
-    array([0.0809, 0.0026])
-    """
-    return created_distances(_counts("times", times, least=1) - 1.0, **stream)
-
-
-@plain_arguments
-def sensitivity(n_steps, **stream):
-    """Largest RKHS distance between the functions after ``n_steps`` records.
-
-    Parameters
-    ----------
-    n_steps : int
-        At least 1.
-
-    **stream
-        Keywords of `created_distances`.
-
-    Returns
-    -------
-    float
-        The worst record is the last one, see `sensitivities`.
-
-    Examples
-    --------
-    >>> stream = {"theta": 0.75, "t0": 3.0, "y_bound": 1.0}
-    >>> round(sensitivity(10_000, **stream), 5)
-    0.00362
-    >>> round(sensitivity(10_000, bound="paper", **stream), 5)
-    0.04
-    """
-    return float(sensitivities(n_steps, **stream))
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ReleaseAccount:
-    """What all releases of the recursion so far cost together; public numbers only.
-
-    Parameters
-    ----------
-    theta, t0, y_bound, kappa, residual, radius, width, adjacency, bound
-        See `created_distances`.
-
-    noise : {"gaussian", "k-norm"}, default="gaussian"
-        Gaussian noise of standard deviation ``scale`` in each coordinate, or noise of density
-        proportional to ``exp(-norm / scale)``, which is pure. Laplace noise of scale b on one
-        prediction is a K-norm release of scale ``b / kappa``.
-
-    Notes
-    -----
-    With releases at times ``T_j``, the record at ``s`` changes those with ``T_j > s``, each by at
-    most ``D_s (s + t0) / (T_j - 1 + t0)`` in the RKHS norm. It is protected with
-    ``mu(s)^2 = sum_{T_j > s} (that / scale_j)^2``, or
-    ``epsilon(s) = sum_{T_j > s} that / scale_j``, and the guarantee is the largest over ``s``.
-    Later records may depend on earlier releases; times and scales are fixed without looking at
-    them.
-
-    The records between two releases share the sum of scales and differ in ``D_s (s + t0)`` only.
-    The largest of these stands for all, and is that of the last among them (`sensitivities`): the
-    release at T sees it as ``sensitivity(T) (T - 1 + t0)``. What another record has with less of
-    it and no higher sum so far, it has for ever, and is dropped. Memory and the time of one
-    update are therefore at most proportional to the number of releases.
-
-    Examples
-    --------
-    >>> start = ReleaseAccount(theta=0.75, t0=3.0, y_bound=1.0, residual="huber", width=1.0)
-    >>> once = start.after(100, scale=0.1)
-    >>> twice = once.after(200, scale=0.1)
-    >>> print(once.guarantee)
-    0.623132-Gaussian differential privacy when replacing one record, by output perturbation.
-    >>> round(twice.guarantee.mu, 4)
-    0.6981
-    """
-
-    theta: float
-    t0: float
-    y_bound: float
-    kappa: float = 1.0
-    residual: str = "plain"
-    radius: float | None = None
-    width: float | None = None
-    adjacency: str = "replace-one"
-    bound: str = "tight"
-    noise: str = "gaussian"
-    time: int = field(default=0, init=False)
-    n_releases: int = field(default=0, init=False)
-    # One entry a group of records: its D_s (s + t0), and its mu^2 or epsilon so far.
-    _reach: np.ndarray = field(default_factory=lambda: np.empty(0), init=False, repr=False)
-    _spent: np.ndarray = field(default_factory=lambda: np.empty(0), init=False, repr=False)
-
-    def __post_init__(self):
-        one_of(["gaussian", "k-norm"], noise=self.noise)
-        sensitivity(1, **self._stream())
-
-    def _stream(self):
-        return {
-            "theta": self.theta,
-            "t0": self.t0,
-            "y_bound": self.y_bound,
-            "kappa": self.kappa,
-            "residual": self.residual,
-            "radius": self.radius,
-            "width": self.width,
-            "adjacency": self.adjacency,
-            "bound": self.bound,
-        }
-
-    def after(self, time, scale, *, slack=0.0):
-        """Account for one more release.
-
-        Parameters
-        ----------
-        time : int
-            Number of records that the released function depends on, public and never
-            less than at the last release.
-
-        scale : float
-            Of the noise.
-
-        slack : float, default=0.0
-            What two neighbours may differ by in addition, wherever the record is: certified
-            errors of both and their rounding to a lattice.
-
-        Returns
-        -------
-        ReleaseAccount
-        """
-        _counts("time", time, least=1)
-        positive(scale=scale)
-        non_negative(slack=slack)
-        if time < self.time:
-            raise ValueError(
-                f"time must not be less than at the last release, {self.time}; got {shown(time)}."
-            )
-        span = time - 1 + self.t0
-        reach, spent = self._reach, self._spent
-        if time > self.time:
-            reach = np.append(reach, sensitivity(time, **self._stream()) * span)
-            spent = np.append(spent, 0.0)
-        cost = (reach / span + slack) / scale
-        spent = spent + (cost**2 if self.noise == "gaussian" else cost)
-        # Reach increases: whatever stands before the highest sum will never be higher.
-        highest = len(spent) - 1 - int(np.argmax(spent[::-1]))
-        account = replace(self)
-        for name, value in [
-            ("time", int(time)),
-            ("n_releases", self.n_releases + 1),
-            ("_reach", reach[highest:]),
-            ("_spent", spent[highest:]),
-        ]:
-            object.__setattr__(account, name, value)
-        return account
-
-    @property
-    def guarantee(self):
-        """Guarantee of all releases together.
-
-        `GaussianDP`, or a pure `ApproxDP` for K-norm noise. A ledger replaces that of an earlier
-        account by it. What it has grown by is no guarantee: another record may be the worst one
-        now, and increases of a pure guarantee, composed otherwise than by their sum, come to less
-        than what one record has paid.
-        """
-        # Reach increases and sums decrease along the groups that are kept.
-        total = float(self._spent[0]) if self.n_releases else 0.0
-        total *= 1.0 + 1e-15 * (8 + self.n_releases)
-        gaussian = self.noise == "gaussian"
-        kind, size = (GaussianDP, math.sqrt(total)) if gaussian else (ApproxDP, total)
-        return kind(size, adjacency=self.adjacency, mechanism="output perturbation")
-
-
-@plain_arguments
-def step_sensitivity(*, width, kappa=1.0, adjacency="replace-one"):
-    """Largest change of one clipped gradient ``psi(w(x) - y) K_x``.
-
-    With noise added to every gradient before it is used,
-    ``w_{t+1} = (1 - 1/X) w_t - eta_t (g_t + n_t)``, all iterates are functions of the noisy
-    gradients. A record enters one of them, which sees earlier records only through what is
-    released. The whole transcript, however long, has therefore the guarantee of one step.
-
-    Parameters
-    ----------
-    width : float
-        Largest residual.
-
-    kappa : float, default=1.0
-        Bound on ``sqrt(K(x, x))``.
-
-    adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        See `created_distances`.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> step_sensitivity(width=0.5)
-    1.0
-    """
-    positive(width=width, kappa=kappa)
-    one_of(ADJACENCIES, adjacency=adjacency)
-    return n_records_changed(adjacency) * kappa * width
-
-
-@plain_arguments
-def sgd_noise(times, *, theta, t0, scale):
-    """Standard deviation of a coordinate of ``w_t`` when every gradient is noisy.
-
-    Parameters
-    ----------
-    times : int or array-like of int
-        Each ``t``.
-
-    theta, t0 : float
-        Step sizes.
-
-    scale : float
-        Standard deviation of a coordinate of the noise of one gradient.
-
-    Returns
-    -------
-    ndarray of the shape of ``times``
-        Of order ``t^(1/2 - theta)``, as if the noise did not change later gradients. It does, and
-        they contract: in total, less of it stays.
-
-    Notes
-    -----
-    ``V_{t+1} = (1 - 1/X)^2 V_t + eta_t^2 scale^2``, which times ``X^2`` is a sum of powers.
-
-    Examples
-    --------
-    >>> sgd_noise([100, 10_000], theta=0.75, t0=3.0, scale=2.0).round(3)
-    array([0.515, 0.163])
-    """
-    _check_theta(theta)
-    positive(t0=t0, scale=scale)
-    times = _counts("times", times, least=1)
-    return scale * np.sqrt(_power_sums(times, t0, 2.0 - 2.0 * theta)) / (times - 1.0 + t0)
 
 
 @plain_arguments
@@ -592,13 +78,13 @@ def prefix_root(n):
     >>> prefix_root(4)
     array([1.    , 0.5   , 0.375 , 0.3125])
     """
-    _counts("n", n, least=1)
+    counts(least=1, n=n)
     even = 2.0 * np.arange(1, n)
     return np.cumprod(np.concatenate([[1.0], (even - 1.0) / even]))
 
 
 @plain_arguments
-def matrix_sensitivity(horizon, *, theta, t0, width, kappa=1.0, adjacency="replace-one"):
+def matrix_sensitivity(horizon, *, theta, t0, step_sensitivity):
     """Sensitivity of the matrix mechanism for ``w_1`` to ``w_horizon``.
 
     With clipped gradients ``g_s``, the recursion is a weighted sum,
@@ -615,14 +101,8 @@ def matrix_sensitivity(horizon, *, theta, t0, width, kappa=1.0, adjacency="repla
     theta, t0 : float
         Step sizes.
 
-    width : float
-        Largest residual.
-
-    kappa : float, default=1.0
-        Bound on ``sqrt(K(x, x))``.
-
-    adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        See `created_distances`.
+    step_sensitivity : float
+        Largest change of one clipped gradient, see :func:`~skdp.releases.step_sensitivity`.
 
     Returns
     -------
@@ -636,17 +116,16 @@ def matrix_sensitivity(horizon, *, theta, t0, width, kappa=1.0, adjacency="repla
 
     Examples
     --------
-    >>> round(matrix_sensitivity(10_000, theta=0.75, t0=3.0, width=1.0), 3)
+    >>> round(matrix_sensitivity(10_000, theta=0.75, t0=3.0, step_sensitivity=2.0), 3)
     35.385
     """
-    _check_theta(theta)
-    positive(t0=t0)
+    fraction(theta=theta)
+    positive(t0=t0, step_sensitivity=step_sensitivity)
     norms = _column_norms(horizon)[::-1]  # the column of the last record has one entry
     weights = (np.arange(horizon) + t0) ** (1.0 - theta)
-    change = step_sensitivity(width=width, kappa=kappa, adjacency=adjacency)
     # Relative errors of the products and sums behind a column.
     rounding = 1.0 + _ROUNDING + 1e-15 * horizon
-    return float(change * np.max(weights * norms) * rounding)
+    return float(step_sensitivity * np.max(weights * norms) * rounding)
 
 
 @plain_arguments
@@ -674,7 +153,7 @@ def matrix_noise(times, *, t0, scale):
     0.0071
     """
     positive(t0=t0, scale=scale)
-    times = _counts("times", times, least=1)
+    times = counts(least=1, times=times)
     norms = _column_norms(int(times.max()))
     return scale * norms[times.astype(int) - 1] / (times - 1.0 + t0)
 
@@ -726,7 +205,7 @@ def rate(theta, r):
     >>> round(rate(0.75, 1.5), 4), round(rate(0.9, 1.5), 4)
     (0.25, 0.1)
     """
-    _check_theta(theta)
+    fraction(theta=theta)
     _check_smoothness(r)
     if theta <= 0.5:
         raise ValueError(f"theta must be more than 1/2; got {shown(theta)}.")
@@ -756,60 +235,7 @@ def best_theta(r):
     return 2.0 * r / (2.0 * r + 1.0)
 
 
-def _power_sums(times, t0, power):
-    """Sum of ``(j + t0)^power`` over ``0 <= j < t``, to about 1e-13 for powers in (0, 2).
-
-    The first terms are added, the others follow from the Euler-Maclaurin formula, whose
-    next term is below 1e-17 of the sum.
-    """
-    head = np.concatenate([[0.0], np.cumsum((np.arange(_HEAD) + t0) ** power)])
-    start = _HEAD + t0
-    gap = np.maximum(times - _HEAD, 0.0)
-    end = start + gap
-
-    def change(q):
-        # Not as a difference: a large t0 would cancel its digits.
-        return start**q * np.expm1(q * np.log1p(gap / start))
-
-    tail = change(power + 1.0) / (power + 1.0) - (end**power - start**power) / 2.0
-    tail += power / 12.0 * (end ** (power - 1.0) - start ** (power - 1.0))
-    third = power * (power - 1.0) * (power - 2.0) / 720.0
-    tail -= third * (end ** (power - 3.0) - start ** (power - 3.0))
-    return head[np.minimum(times, _HEAD).astype(int)] + np.where(gap > 0.0, tail, 0.0)
-
-
-def _counts(name, values, least=0):
-    """Check public counts; they come back as floats, which hold them exactly."""
-    counts = np.asarray(values)
-    if counts.dtype.kind in "iuf":
-        whole = (counts >= least) & (counts < 2**53) & (counts == np.rint(counts))
-        if np.all(whole):
-            return counts.astype(float)
-    raise ValueError(f"{name} must hold integers of at least {least}; got {shown(values)}.")
-
-
-def _check_theta(theta):
-    positive(theta=theta)
-    if theta >= 1.0:
-        raise ValueError(f"theta must be less than 1; got {shown(theta)}.")
-
-
 def _check_smoothness(r):
     positive(r=r)
     if not 0.5 < r <= 1.5:
         raise ValueError(f"r must be more than 1/2 and at most 3/2; got {shown(r)}.")
-
-
-def _check(theta, t0, kappa, y_bound, residual, radius, width):
-    _check_theta(theta)
-    positive(t0=t0, kappa=kappa, y_bound=y_bound)
-    one_of(RESIDUALS, residual=residual)
-    if residual == "ball":
-        positive(radius=radius)
-    if residual == "huber":
-        positive(width=width)
-    if t0 <= 1.0 or _first_step(t0, theta, kappa) > 1.0:
-        raise ValueError(
-            f"t0 must be at least automatic_t0(theta, kappa) = {automatic_t0(theta, kappa)!r}, "
-            f"or steps could spread differences; got {shown(t0)}."
-        )

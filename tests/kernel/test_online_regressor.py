@@ -44,12 +44,22 @@ from skdp.exceptions import (
     StaleStreamError,
 )
 from skdp.features import kernel_matrix
-from skdp.kernel import DPOnlineKernelRegressor, ReleasedKernelRegressor, _online
-from skdp.mechanisms import Lattice
+from skdp.kernel import DPOnlineKernelRegressor, ReleasedKernelRegressor
+from skdp.mechanisms import Lattice, NoiseLaw, released_values
 from skdp.preprocessing import BoundedScaler
 from skdp.privacy import BudgetLedger, GaussianDP, compose, gaussian_delta, gaussian_mu
-from skdp.releases import _limits
-from skdp.theory.online import created_distances
+from skdp.releases import (
+    FedBackRelease,
+    FinalRelease,
+    QueryRelease,
+    TreeRelease,
+    _limits,
+    _stream_fed_back,
+    _stream_final,
+    _stream_query,
+    _stream_tree,
+    created_distances,
+)
 
 ESTIMATORS = [
     DPOnlineKernelRegressor(),
@@ -103,9 +113,11 @@ def in_chunks(model, X, y, size):
 
 def state(model):
     """All numbers that a stream goes on from, as one vector."""
-    stream = model._stream
-    if stream.tree is None:
-        return np.ravel(stream.gathered)
+    stream = model._stream.release
+    if isinstance(stream, FedBackRelease):
+        return np.concatenate([stream.gathered, stream.average])
+    if not isinstance(stream, TreeRelease):
+        return stream.gathered
     tree = stream.tree
     assert sorted(tree.exact) == sorted(tree.noisy)
     levels = [parts[level] for parts in (tree.exact, tree.noisy) for level in sorted(parts)]
@@ -130,7 +142,7 @@ def noise(monkeypatch):
 
 @dataclass
 class Releases:
-    """Notes what lattices are made for, and what is released on them before the noise."""
+    """Notes what is declared of releases, their lattices, and their values before the noise."""
 
     claimed: list = field(default_factory=list)
     lattices: list = field(default_factory=list)
@@ -139,21 +151,17 @@ class Releases:
 
 @pytest.fixture
 def releases(monkeypatch):
-    spy = Releases()
-    make, release = Lattice.for_sensitivity.__func__, Lattice.release
-
-    def for_sensitivity(cls, sensitivity, **options):
-        spy.claimed.append(sensitivity)
-        spy.lattices.append(make(cls, sensitivity, **options))
-        return spy.lattices[-1]
+    spy, release = Releases(), Lattice.release
 
     def noted(self, value, noise):
+        spy.lattices.append(self)
         spy.exact.append(np.array(value, dtype=float))
         return release(self, value, noise)
 
-    monkeypatch.setattr(Lattice, "for_sensitivity", classmethod(for_sensitivity))
     monkeypatch.setattr(Lattice, "release", noted)
-    return spy
+    token = released_values.set(lambda record: spy.claimed.append(record.sensitivity))
+    yield spy
+    released_values.reset(token)
 
 
 @parametrize_with_checks(ESTIMATORS)
@@ -227,7 +235,7 @@ def test_without_noise_the_tree_and_the_fed_back_gradients_are_the_plain_recursi
         numbers = dict(theta=0.6, t0=4.0, cap=residual.get("residual_cap", math.inf))
         if release["release"] == "sgd":
             numbers["radius"] = residual.get("radius", math.inf)
-            last = model._stream.gathered[0] / (len(y) - 1.0 + 4.0)
+            last = model._stream.release.gathered / (len(y) - 1.0 + 4.0)
         else:
             # Points are projected, sums are not: here no point leaves the ball.
             last = model.coef_
@@ -329,7 +337,7 @@ def brute_force(model, times, scales, slacks, pure):
 
     Scales and slacks are in units of the function.
     """
-    recursion, kappa = model._stream.recursion, model._stream.kappa
+    recursion, kappa = model._stream.release.recursion, model._stream.release.kappa
     positions = np.arange(times[-1])
     if model.residual == "huber" and recursion.cap <= 1.0 and model.sensitivity == "tight":
         # Of a clipped gradient, without the help of the theory.
@@ -783,9 +791,9 @@ def transcript_cost(options, worlds, noise):
         assert len(draws) == 3  # one each
         assert {draw[1] for draw in draws} == {3}
         (scale,) = {draw[2] for draw in draws}
-        streams = [model._stream for model in models]
+        streams = [model._stream.release for model in models]
         if options["release"] == "sgd":
-            given = [stream.gathered[0] for stream in streams]
+            given = [stream.gathered for stream in streams]
         else:
             new = min(streams[0].tree.noisy)
             given = [stream.tree.noisy[new] for stream in streams]
@@ -794,10 +802,10 @@ def transcript_cost(options, worlds, noise):
         costs.append(np.linalg.norm((given[0] - given[1]) / unit) / scale)
         for model, stream in zip(models[1:], streams[1:], strict=True):
             if options["release"] == "sgd":
-                same = dict(gathered=streams[0].gathered)
+                same = dict(gathered=streams[0].gathered, average=streams[0].average)
             else:
                 same = dict(tree=replace(stream.tree, noisy=streams[0].tree.noisy))
-            model._stream = replace(stream, **same)
+            model._stream = replace(model._stream, release=replace(stream, **same))
     return np.array(costs)
 
 
@@ -832,12 +840,13 @@ def test_the_whole_transcript_costs_the_record_what_was_asked_for(
 
 
 def test_the_transcript_shows_levels_that_nobody_paid_for(noise, monkeypatch):
-    run_tree = _online.run_tree
+    repeated = NoiseLaw.repeated
 
-    def broken(*args, noise_scale, **keywords):
-        return run_tree(*args, noise_scale=noise_scale / 4, **keywords)
+    def broken(law, n_releases):
+        each = repeated(law, n_releases)
+        return replace(each, scale=each.scale / 4)
 
-    monkeypatch.setattr(_online, "run_tree", broken)
+    monkeypatch.setattr(NoiseLaw, "repeated", broken)
     options = dict(release="tree", horizon=9, kernel="linear", theta=0.99, t0=50.0)
     worlds = neighbours(np.random.default_rng(3), 9, 0, "replace-one", is_typical=True)
     assert transcript_cost(options, worlds, noise).sum() > 3.5
@@ -850,8 +859,9 @@ def test_a_stream_of_noisy_gradients_keeps_released_numbers_only(law, noise):
     models = [regressor(release="sgd", kernel="linear", **law) for _ in range(2)]
     for model, tail in zip(models, (0.7, 0.9), strict=True):
         model.fit(X, np.append(y[:-1], tail))  # both residuals are above the cap
-    assert models[0]._stream.gathered[0].tobytes() == models[1]._stream.gathered[0].tobytes()
-    arrays = [array for path, array in arrays_in(models[0]._stream) if "features" not in path]
+    here, there = (model._stream.release for model in models)
+    assert here.gathered.tobytes() == there.gathered.tobytes()
+    arrays = [array for path, array in arrays_in(here) if "features" not in path]
     assert all(array.shape == (2,) for array in arrays) and len(arrays) == 2
 
 
@@ -890,8 +900,8 @@ def attacked_value(options, epsilon, seed, world, n_calls=1):
             row = 0.0
         model.partial_fit(np.array([[row]]), [target])
         if options["release"] == "tree":
-            level = min(model._stream.tree.noisy)
-            value += float(model._stream.tree.noisy[level][0]) if t in (0, 1, 3) else 0.0
+            noisy = model._stream.release.tree.noisy
+            value += float(noisy[min(noisy)][0]) if t in (0, 1, 3) else 0.0
         elif options["release"] == "query":
             n_answers = options["n_queries"] // n_calls
             value += model.predict(1.0 - 1e-9 * np.arange(n_answers)[:, np.newaxis]).sum()
@@ -978,10 +988,11 @@ def test_noise_of_one_call_says_nothing_about_that_of_another(release, law, rand
         if release["release"] == "final":
             parts.append(model.coef_)
         elif release["release"] == "sgd":
-            gathered = model._stream.gathered[0]
-            parts.append(gathered - (before.gathered[0] if before else 0.0))
+            gathered = model._stream.release.gathered
+            parts.append(gathered - (before.release.gathered if before else 0.0))
         else:
-            parts.append(model._stream.tree.noisy[min(model._stream.tree.noisy)])
+            noisy = model._stream.release.tree.noisy
+            parts.append(noisy[min(noisy)])
     correlation = np.corrcoef(parts) - np.eye(5)
     assert np.abs(correlation).max() < 6 / math.sqrt(size)
     assert min(np.std(part) for part in parts) > 0.0
@@ -1028,12 +1039,12 @@ def test_the_constant_of_the_paper_asks_for_more_noise(
 
 def private_numbers(model):
     """What a stream keeps and has not released."""
-    stream = model._stream
-    if stream.rows is not None:
+    stream = model._stream.release
+    if isinstance(stream, QueryRelease):
         return np.concatenate([stream.rows.ravel(), stream.gathered])
-    if stream.tree is not None:
+    if isinstance(stream, TreeRelease):
         return np.concatenate(list(stream.tree.exact.values()))
-    return stream.gathered if isinstance(stream.gathered, np.ndarray) else np.empty(0)
+    return stream.gathered if isinstance(stream, FinalRelease) else np.empty(0)
 
 
 @pytest.mark.parametrize("options", WEIGHTS, ids=name)
@@ -1058,7 +1069,7 @@ def test_a_released_predictor_holds_released_numbers_only(options):
     assert all(value in live for value in kept)  # so that this would be seen
     assert not any(value in given for value in kept)
     assert bool(kept) == (options["release"] != "sgd")
-    assert b"_Stream" in live and b"_Stream" not in given
+    assert b"_stream" in live and b"_stream" not in given
     assert_array_equal(pickle.loads(given).predict(points), released.predict(points))
 
 
@@ -1068,17 +1079,18 @@ def test_nothing_private_can_be_reached_from_a_released_predictor(options):
     frame = pd.DataFrame(X, columns=["first", "second"])
     ledger = BudgetLedger(epsilon=9.0, delta=1e-3)
     model = regressor(ledger=ledger, **options).fit(frame, y)
-    stream = model._stream
-    private = [model, stream, ledger, frame, y, stream.token, stream.noise, stream.params]
-    private += [
-        part for part in (stream.gathered, stream.tree, stream.account) if part is not None
-    ]
+    stream, parts = model._stream, vars(model._stream.release)
+    private = [model, stream, ledger, frame, y, stream.token, stream.release, stream.params]
+    names = {"noise", "gathered", "average", "tree", "account"} & parts.keys()
+    assert len(names) == (2 if options["release"] == "tree" else 3)
+    private += [parts[name] for name in names]
     released = model.released()
     for one in (released, clone(released), pickle.loads(pickle.dumps(released))):
         reached = everything_reached_from(one)
         assert not {id(part) for part in reached} & {id(part) for part in private} - {id(None)}
         kinds = {type(part).__name__ for part in reached}
-        assert not kinds & {"_Stream", "NoiseSource", "Generator", "BudgetLedger", "StreamLine"}
+        assert not kinds & {"Stream", "StreamLine", type(stream.release).__name__}
+        assert not kinds & {"NoiseSource", "Generator", "BudgetLedger"}
         assert "ndarray" in kinds  # so that something would be seen
 
 
@@ -1171,14 +1183,17 @@ def test_no_view_of_a_live_stream_shows_what_is_private(options):
     for view in views:
         assert not any(number in view for number in numbers)
         assert "exact={" not in view and "gathered=" not in view and "rows=" not in view
-        assert model._stream.secret.hex() not in view and str(model._stream.secret) not in view
+        if options["release"] == "query":
+            secret = model._stream.release.secret
+            assert secret.hex() not in view and str(secret) not in view
 
 
 @pytest.mark.parametrize("options", WEIGHTS, ids=name)
-def test_a_tree_of_sums_shows_none_of_them(options):
+def test_a_stream_shows_no_array_of_its_own(options):
     X, y = problem(31)
-    tree = regressor(**options).fit(X, y)._stream.tree
-    assert tree is None or "array" not in repr(tree)
+    stream = regressor(**options).fit(X, y)._stream
+    assert "array" not in repr(stream)
+    assert options["release"] != "tree" or "array" not in repr(stream.release.tree)
 
 
 # Queries
@@ -1308,7 +1323,8 @@ def test_what_a_ledger_takes_of_a_pure_stream_is_within_its_budget(noise, releas
         draw[2] * lattice.step
         for draw, lattice in zip(noise.draws, releases.lattices, strict=False)
     ]
-    t0, width = model._stream.recursion.t0, 2.0 * 0.5 * model._stream.kappa
+    stream = model._stream.release
+    t0, width = stream.recursion.t0, 2.0 * 0.5 * stream.kappa
     worst = 0.0
     for s in range(499, times[-1], 500):  # of the records between two releases the last pays most
         losses = [
@@ -1382,13 +1398,18 @@ def test_a_failing_solver_leaves_the_old_stream_and_the_charge(options, monkeypa
     ledger = BudgetLedger(epsilon=10.0, delta=1e-3)
     model = regressor(ledger=ledger, **options).fit(X[:30], y[:30])
     before, private = snapshot(model), state(model).copy()
-    solvers = {"final": "features", "sgd": "noisy", "tree": "tree", "query": "kernel"}
+    solvers = {
+        "final": (_stream_final, "run_features"),
+        "sgd": (_stream_fed_back, "run_noisy"),
+        "tree": (_stream_tree, "run_tree"),
+        "query": (_stream_query, "run_kernel"),
+    }
 
     def fail(*args, **kwargs):
         raise SolverError("no")
 
     with monkeypatch.context() as patch:
-        patch.setattr(_online, f"run_{solvers[options['release']]}", fail)
+        patch.setattr(*solvers[options["release"]], fail)
         for call in (model.fit, model.partial_fit):
             with pytest.raises(SolverError):
                 call(X[30:], y[30:])
@@ -1516,12 +1537,12 @@ def test_refits_in_another_way_leave_nothing_behind():
     model = regressor(release="query", n_queries=5).fit(X, y)
     model.set_params(release="final", n_components=10).fit(X, y)
     assert model._predictor.coef is model.coef_ and model.coef_.shape == (10,)
-    assert model._stream.rows is None and model._stream.answers is None
+    assert type(model._stream.release) is FinalRelease
     model.set_params(kernel="linear", release="tree", horizon=60).fit(X, y)
     assert not hasattr(model, "frequencies_") and model.coef_.shape == (2,)
     model.set_params(release="query").fit(X, y)
     assert not hasattr(model, "coef_") and model.predict(X[:5]).shape == (5,)
-    assert model._stream.tree is None
+    assert type(model._stream.release) is QueryRelease
 
 
 def test_a_stream_can_be_a_step_of_a_pipeline():

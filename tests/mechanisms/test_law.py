@@ -118,6 +118,27 @@ def test_every_mechanism_passes_through_the_recorded_call(mechanism, norm):
     assert len(seen) == 1  # nobody listens any more
 
 
+@each_law
+def test_a_vector_on_a_grid_is_released_there_with_the_noise_that_it_asks_for(law):
+    exact, step, sensitivity, seen = 0.25 * np.arange(-2, 3), 0.125, 30.0, []
+    token = released_values.set(seen.append)
+    try:
+        noisy = law.release(exact, noise_source(0), step=step, sensitivity=sensitivity)
+    finally:
+        released_values.reset(token)
+    drawn = law.draw(noise_source(0), 1, 5, sensitivity / step)[0]
+    np.testing.assert_array_equal(noisy, exact + step * drawn)
+    (record,) = seen
+    assert record.asked is exact and record.released is noisy
+    assert record.law is law and record.sensitivity == sensitivity
+    token = released_values.set(lambda record: np.zeros(5))
+    try:
+        replayed = law.release(exact, noise_source(0), step=step, sensitivity=sensitivity)
+    finally:
+        released_values.reset(token)
+    np.testing.assert_array_equal(replayed, 0.0)
+
+
 def test_recording_changes_nothing():
     def released():
         return release([1.0, 2.0], law=LAWS[1], sensitivity=1.0, random_state=3)

@@ -1,0 +1,133 @@
+"""What the releases of an online recursion share: where it stands, and its public numbers."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from skdp._random import NoiseSource
+from skdp.mechanisms import NoiseLaw
+from skdp.privacy import ApproxDP
+from skdp.releases._protocol import StreamRelease
+from skdp.releases._stream_sensitivity import norm_bounds, stream_sensitivity
+from skdp.solvers.online import Recursion, rounding_error
+
+__all__ = ["BLOCK", "Charge", "FeatureStream", "FunctionBounds", "OnlineRelease", "vector_law"]
+
+# `charge(cost)`, or `charge(cost, account)` where the stream has one.
+Charge = Callable[..., tuple[ApproxDP, Any]]
+
+BLOCK = 1024  # rows whose features are made at a time
+
+
+def vector_law(target: ApproxDP) -> NoiseLaw:
+    """Law of the noise with which one vector meets a target: K-norm, Gaussian if that may be."""
+    if target.delta == 0.0:
+        return NoiseLaw.of("k_norm", target)
+    gaussian = target.gaussian_target()
+    return NoiseLaw("gaussian", 1.0 / gaussian.mu, gaussian)
+
+
+@dataclass(frozen=True)
+class FunctionBounds:
+    """How long a function of the recursion can be, and how far neighbours can be apart.
+
+    Parameters
+    ----------
+    recursion : Recursion
+
+    kappa : float
+        Bound on the norm of a row of features.
+
+    residual : {"plain", "ball", "huber"}
+
+    adjacency : {"replace-one", "add-remove"}
+
+    bound : {"tight", "paper"}
+    """
+
+    recursion: Recursion
+    kappa: float
+    residual: str
+    adjacency: str
+    bound: str
+
+    @property
+    def distances(self) -> dict[str, Any]:
+        """Keywords of :func:`~skdp.releases.created_distances`, for targets in [-1, 1]."""
+        return {**self._lengths, "adjacency": self.adjacency, "bound": self.bound}
+
+    @property
+    def _lengths(self) -> dict[str, Any]:
+        recursion = self.recursion
+        return {
+            "theta": recursion.theta,
+            "t0": recursion.t0,
+            "y_bound": 1.0,
+            "kappa": self.kappa,
+            "residual": self.residual,
+            "radius": recursion.radius if self.residual == "ball" else None,
+            "width": recursion.cap if self.residual == "huber" else None,
+        }
+
+    def sensitivity(self, time: int) -> float:
+        """Largest distance of the functions after ``time`` steps between neighbours."""
+        return stream_sensitivity(time, **self.distances)
+
+    def norm(self, time: int) -> float:
+        """Bound on the norm of the function."""
+        return float(norm_bounds(time, **self._lengths))
+
+    def rounding_error(self, time: int, size: int) -> float:
+        """Bound on the distance of the computed from the exact function."""
+        return rounding_error(time, size, self.norm(time), self.recursion)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnlineRelease(StreamRelease):
+    """Where a recursion stands.
+
+    Parameters
+    ----------
+    target : ApproxDP
+        As asked for.
+
+    recursion : Recursion
+
+    kappa : float
+        Bound on the norm of a row of features.
+
+    time : int, default=0
+        Rows so far.
+    """
+
+    target: ApproxDP
+    recursion: Recursion
+    kappa: float
+    time: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureStream(OnlineRelease):
+    """The same on public features, with noise on vectors of their length.
+
+    Parameters
+    ----------
+    features : FourierFeatures or NormalisedRows
+
+    law : NoiseLaw
+        Of each vector that is released.
+
+    noise : NoiseSource
+    """
+
+    features: Any = field(repr=False)
+    law: NoiseLaw
+    noise: NoiseSource = field(repr=False)
+
+    def blocks(self, X: Any, targets: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
+        """Features and targets of a block of rows, with the steps before it."""
+        for start in range(0, X.shape[0], BLOCK):
+            block = slice(start, start + BLOCK)
+            yield self.features.transform(X[block]), targets[block], self.time + start

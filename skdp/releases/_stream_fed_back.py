@@ -1,0 +1,149 @@
+"""A stream of noisy gradients that are fed back: the transcript, for ever, for one budget.
+
+To check the claim: this file, `run_noisy` in `skdp.solvers.online` for what is done with a noisy
+gradient, and `step_sensitivity` in `_stream_sensitivity`.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+
+from skdp._random import NoiseSource
+from skdp._validation import counts, fraction, plain_arguments, positive
+from skdp.features import FeatureFunction
+from skdp.mechanisms import Lattice
+from skdp.privacy import ApproxDP
+from skdp.releases._limits import check_noise
+from skdp.releases._stream import Charge, FeatureStream, vector_law
+from skdp.releases._stream_sensitivity import power_sums, step_sensitivity
+from skdp.solvers.online import Recursion, run_noisy
+
+__all__ = ["FedBackRelease", "sgd_noise"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FedBackRelease(FeatureStream):
+    """Release every gradient with noise, and go on from what was released.
+
+    Privacy: the whole transcript, however long, satisfies ``guarantee``, which is paid at the
+    first row. Nothing that is kept is private.
+
+    Parameters
+    ----------
+    target, recursion, kappa, features, law, noise, time
+        See `FeatureStream`.
+
+    guarantee : ApproxDP
+
+    gathered : ndarray of shape (n_components,)
+        ``(time - 1 + t0)`` times the weights. Released.
+
+    average : ndarray of shape (n_components,)
+        Mean of the weights in which late ones weigh more. Released.
+    """
+
+    guarantee: ApproxDP
+    gathered: np.ndarray = field(repr=False)
+    average: np.ndarray = field(repr=False)
+
+    @classmethod
+    def plan(
+        cls,
+        target: ApproxDP,
+        *,
+        recursion: Recursion,
+        kappa: float,
+        features: Any,
+        noise: NoiseSource,
+    ) -> Self:
+        """Begin a stream.
+
+        Parameters
+        ----------
+        target : ApproxDP
+            Of the whole transcript.
+
+        recursion, kappa, features, noise
+            See `FeatureStream`; the cap must be finite.
+        """
+        law = vector_law(target)
+        guarantee = replace(
+            target,
+            refined=law.refining(target),
+            mechanism="noisy online gradient descent",
+            source="Bassily, Smith and Thakurta, FOCS 2014",
+        )
+        return cls(
+            target=target,
+            recursion=recursion,
+            kappa=kappa,
+            features=features,
+            law=law,
+            noise=noise,
+            guarantee=guarantee,
+            gathered=np.zeros(features.n_components),
+            average=np.zeros(features.n_components),
+        )
+
+    def advance(
+        self, X: Any, targets: np.ndarray, charge: Charge
+    ) -> tuple["FedBackRelease", dict[str, Any]]:
+        """Feed noise back at every step; what it costs was paid at the first."""
+        size, recursion = self.features.n_components, self.recursion
+        # A record enters one gradient, of norm at most the cap times that of its features. It is
+        # taken at a point that earlier releases determine, so that later ones cost it nothing.
+        change = step_sensitivity(
+            width=recursion.cap, kappa=self.kappa, adjacency=self.target.adjacency
+        )
+        lattice = Lattice.for_sensitivity(change, size=size, error=1e-12 * change)
+        check_noise(self.law.scale, size)
+        grid = self.law.on(lattice, size)
+        charge(lambda account: (self.guarantee, account))
+
+        gathered, average = self.gathered, self.average
+        for rows, part, start in self.blocks(X, targets):
+            gathered, average = run_noisy(
+                rows, part, gathered, average, start, recursion, grid=grid, noise=self.noise
+            )
+        then = replace(self, time=self.time + X.shape[0], gathered=gathered, average=average)
+        return then, {
+            "guarantee_": self.guarantee,
+            "predictor": FeatureFunction(self.features, average.copy()),
+        }
+
+
+@plain_arguments
+def sgd_noise(times: Any, *, theta: float, t0: float, scale: float) -> np.ndarray:
+    """Standard deviation of a coordinate of ``w_t`` when every gradient is noisy.
+
+    Parameters
+    ----------
+    times : int or array-like of int
+        Each ``t``.
+
+    theta, t0 : float
+        Step sizes.
+
+    scale : float
+        Standard deviation of a coordinate of the noise of one gradient.
+
+    Returns
+    -------
+    ndarray of the shape of ``times``
+        Of order ``t^(1/2 - theta)``, as if the noise did not change later gradients. It does, and
+        they contract: in total, less of it stays.
+
+    Notes
+    -----
+    ``V_{t+1} = (1 - 1/X)^2 V_t + eta_t^2 scale^2``, which times ``X^2`` is a sum of powers.
+
+    Examples
+    --------
+    >>> sgd_noise([100, 10_000], theta=0.75, t0=3.0, scale=2.0).round(3)
+    array([0.515, 0.163])
+    """
+    fraction(theta=theta)
+    positive(t0=t0, scale=scale)
+    times = counts(least=1, times=times)
+    return scale * np.sqrt(power_sums(times, t0, 2.0 - 2.0 * theta)) / (times - 1.0 + t0)

@@ -1,0 +1,160 @@
+"""An exact kernel expansion of a stream, of which nothing is released but noisy answers.
+
+To check the claim: this file for how far a record can move a value, `_stream_sensitivity`, and
+`_queries` for what is answered and with which noise.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from scipy.sparse import issparse
+
+from skdp.features import kernel_error, kernel_matrix
+from skdp.mechanisms import clip_rows
+from skdp.privacy import ApproxDP
+from skdp.releases._limits import check_memory, check_noise
+from skdp.releases._queries import QueryAnswers, QueryPlan
+from skdp.releases._stream import Charge, FunctionBounds, OnlineRelease
+from skdp.solvers.kernel_ridge import KAPPA, KernelExpansion
+from skdp.solvers.online import Recursion, run_kernel
+
+__all__ = ["QueryRelease"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryRelease(OnlineRelease):
+    """Answer a number of queries in the life of a stream, each with noise of its own.
+
+    Privacy: all answers satisfy ``queries.guarantee``, which is paid at the first row.
+
+    Parameters
+    ----------
+    target, recursion, kappa, time
+        See `OnlineRelease`.
+
+    bounds : FunctionBounds
+
+    queries : QueryPlan
+
+    kernel, gamma, nu, x_norm
+        As for :class:`~skdp.kernel.DPOnlineKernelRegressor`.
+
+    secret : bytes
+        Key of the noise. Private.
+
+    seeded : bool
+        Whether functions of one stream are told apart by their time, which is reproducible, and
+        not by random bytes.
+
+    rows : ndarray of shape (time, n_features)
+        All rows so far. Private.
+
+    gathered : ndarray of shape (time,)
+        ``(time - 1 + t0)`` times their coefficients. Private.
+
+    answers : QueryAnswers or None
+        By the function now; None before the first row.
+    """
+
+    bounds: FunctionBounds
+    queries: QueryPlan
+    kernel: str
+    gamma: float
+    nu: float
+    x_norm: float
+    secret: bytes = field(repr=False)
+    seeded: bool
+    rows: np.ndarray = field(repr=False)
+    gathered: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False)
+    answers: QueryAnswers | None = field(default=None, repr=False)
+
+    @classmethod
+    def plan(
+        cls,
+        target: ApproxDP,
+        *,
+        recursion: Recursion,
+        kappa: float,
+        residual: str,
+        bound: str,
+        n_queries: int,
+        n_features: int,
+        **kept: Any,
+    ) -> Self:
+        """Begin a stream.
+
+        Parameters
+        ----------
+        target : ApproxDP
+            Of all answers.
+
+        recursion, kappa
+            See `OnlineRelease`.
+
+        residual, bound
+            See `FunctionBounds`.
+
+        n_queries, n_features : int
+
+        **kept
+            ``kernel``, ``gamma``, ``nu``, ``x_norm``, ``secret`` and ``seeded``.
+        """
+        return cls(
+            target=target,
+            recursion=recursion,
+            kappa=kappa,
+            bounds=FunctionBounds(recursion, kappa, residual, target.adjacency, bound),
+            queries=QueryPlan.plan(target, n_queries=n_queries),
+            rows=np.zeros((0, n_features)),
+            **kept,
+        )
+
+    def advance(
+        self, X: Any, targets: np.ndarray, charge: Charge
+    ) -> tuple["QueryRelease", dict[str, Any]]:
+        """Run the recursion with the exact kernel; answers have noise of their own."""
+        time, bounds = self.time + X.shape[0], self.bounds
+        # A value is a product with a row of norm kappa. Between neighbours, both computed with an
+        # error, it moves by that times the distance of the functions.
+        sensitivity = self.kappa * bounds.sensitivity(time)
+        check_noise(self.queries.law.scale, 1)
+        error = bounds.rounding_error(time, time)
+        # Coefficients sum to (norm + 1) time^(1 - theta) at most, before and after.
+        error += (
+            kernel_error(X.shape[1], KAPPA)
+            * 4.0
+            * (bounds.norm(time) + 1.0)
+            * time ** (2.0 - 2.0 * self.recursion.theta)
+        )
+        check_memory(8.0 * time * (X.shape[1] + 1), "X must have fewer rows with release='query'")
+        charge(lambda account: (self.queries.guarantee, account))
+
+        rows = np.concatenate([self.rows, self._scaled(X)])
+        gathered = run_kernel(
+            self._kernel, rows, targets, self.gathered, self.time, self.recursion
+        )
+        function = KernelExpansion(rows, self.kernel, self.gamma, self.nu, self.x_norm)
+        function.coef = gathered / (time - 1.0 + self.recursion.t0)
+        answers = self._answers(function, time, sensitivity=sensitivity, error=error)
+        then = replace(self, time=time, gathered=gathered, rows=rows, answers=answers)
+        return then, {"guarantee_": self.queries.guarantee, "predictor": answers}
+
+    def _answers(
+        self, function: Callable[[Any], np.ndarray], time: int, **bound: float
+    ) -> QueryAnswers:
+        if self.answers is None:
+            return QueryAnswers(self.queries, function, secret=self.secret, **bound)
+        # New for every copy that goes on; with a seed, reproducible.
+        key = time.to_bytes(16, "little") if self.seeded else os.urandom(16)
+        return self.answers.continued(function, function=key, **bound)
+
+    def _scaled(self, X: Any) -> np.ndarray:
+        """Rows, those of the linear kernel in units of their bound."""
+        rows = clip_rows(X, self.x_norm) / self.x_norm if self.kernel == "linear" else X
+        return rows.toarray() if issparse(rows) else rows
+
+    def _kernel(self, A: Any, B: Any) -> np.ndarray:
+        return kernel_matrix(self.kernel, A, B, gamma=self.gamma, nu=self.nu)

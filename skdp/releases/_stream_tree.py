@@ -1,0 +1,133 @@
+"""A stream of noisy prefix sums of gradients up to a public horizon, for one budget.
+
+To check the claim: this file, `run_tree` in `skdp.solvers.online` for which sums are released,
+and `step_sensitivity` in `_stream_sensitivity`.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+
+from skdp._random import NoiseSource
+from skdp.features import FeatureFunction
+from skdp.mechanisms import Lattice
+from skdp.privacy import ApproxDP
+from skdp.releases._limits import check_noise
+from skdp.releases._stream import Charge, FeatureStream, vector_law
+from skdp.releases._stream_sensitivity import step_sensitivity
+from skdp.solvers.online import NoisyTree, Recursion, run_tree
+
+__all__ = ["TreeRelease"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeRelease(FeatureStream):
+    """Release sums of gradients over dyadic intervals of time, each once, when it is complete.
+
+    Privacy: all sums up to the horizon satisfy ``guarantee``, which is paid at the first row.
+
+    Parameters
+    ----------
+    target, recursion, kappa, features, noise, time
+        See `FeatureStream`.
+
+    law : NoiseLaw
+        Of one sum, with what the sums of one level satisfy.
+
+    guarantee : ApproxDP
+
+    horizon : int
+        Number of rows that may pass in all.
+
+    tree : NoisyTree
+        Its exact sums are private.
+    """
+
+    guarantee: ApproxDP
+    horizon: int
+    tree: NoisyTree = field(default_factory=NoisyTree, repr=False)
+
+    @classmethod
+    def plan(
+        cls,
+        target: ApproxDP,
+        *,
+        recursion: Recursion,
+        kappa: float,
+        features: Any,
+        noise: NoiseSource,
+        horizon: int,
+    ) -> Self:
+        """Begin a stream.
+
+        Parameters
+        ----------
+        target : ApproxDP
+            Of all sums.
+
+        recursion, kappa, features, noise
+            See `FeatureStream`; the cap must be finite.
+
+        horizon : int
+        """
+        together = vector_law(target)
+        guarantee = replace(
+            target,
+            refined=together.refining(target),
+            mechanism="binary tree of noisy gradient sums",
+            source="Bassily, Smith and Thakurta, FOCS 2014",
+        )
+        return cls(
+            target=target,
+            recursion=recursion,
+            kappa=kappa,
+            features=features,
+            # A record is in one interval of each level: the levels compose.
+            law=together.repeated(horizon.bit_length()),
+            noise=noise,
+            guarantee=guarantee,
+            horizon=horizon,
+        )
+
+    def advance(
+        self, X: Any, targets: np.ndarray, charge: Charge
+    ) -> tuple["TreeRelease", dict[str, Any]]:
+        """Take gradients at noisy prefix sums; all levels of the tree were paid at the first."""
+        time, size = self.time + X.shape[0], self.features.n_components
+        law, recursion = self.law, self.recursion
+        if time > self.horizon:
+            raise ValueError(
+                f"horizon must be at least the number of rows, which these would make {time}; "
+                f"got {self.horizon}."
+            )
+        # Later sums are on the lattice of the first step.
+        growth = ((self.horizon + recursion.t0) / recursion.t0) ** (1.0 - recursion.theta)
+        check_noise(law.scale * growth, size)
+        # A gradient is taken at a point that earlier releases determine.
+        change = step_sensitivity(
+            width=recursion.cap, kappa=self.kappa, adjacency=self.target.adjacency
+        )
+        first = change * float(recursion.weights(0, 1)[0])
+        lattice = Lattice.for_sensitivity(first, size=size, error=1e-9 * first)
+        rounding = lattice.sensitivity - first
+        charge(lambda account: (self.guarantee, account))
+
+        def released(total: np.ndarray, weight: float) -> np.ndarray:
+            # Of the record, the sum holds the gradient times its weight, which is at most that
+            # of the last step of the interval, rounded to the lattice.
+            sensitivity = change * weight * (1 + 1e-12) + rounding
+            return law.release(total, self.noise, step=lattice.step, sensitivity=sensitivity)
+
+        tree, gathered = self.tree, np.zeros(size)
+        for rows, part, start in self.blocks(X, targets):
+            tree, gathered = run_tree(
+                rows, part, tree, start, recursion, step=lattice.step, released=released
+            )
+        coef = gathered / (time - 1.0 + recursion.t0)
+        norm = float(np.linalg.norm(coef))
+        coef = coef * min(1.0, recursion.radius / norm) if norm > 0.0 else coef
+        return replace(self, time=time, tree=tree), {
+            "guarantee_": self.guarantee,
+            "predictor": FeatureFunction(self.features, coef),
+        }

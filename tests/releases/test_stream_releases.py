@@ -1,0 +1,173 @@
+"""Releases of a stream: what is recorded of them, and what their transcript is made of."""
+
+from dataclasses import FrozenInstanceError, fields
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from support.problems import surface as problem
+from support.statistics import name
+
+from skdp._random import noise_source
+from skdp.kernel import DPOnlineKernelRegressor
+from skdp.mechanisms import released_values
+from skdp.privacy import ApproxDP, GaussianDP, compose
+from skdp.releases import FedBackRelease, FinalRelease, TreeRelease, step_sensitivity
+from skdp.solvers.feature_ridge import NormalisedRows
+from skdp.solvers.online import Recursion
+
+LAWS = [dict(delta=0.0), dict(delta=1e-5)]
+LIVE = [dict(release="final"), dict(release="sgd"), dict(release="tree", horizon=40)]
+RELEASES = [*LIVE, dict(release="query", n_queries=12)]
+
+
+@pytest.fixture
+def listen():
+    """Give every release to a listener, until the test ends."""
+    tokens = []
+
+    def begin(listener):
+        tokens.append(released_values.set(listener))
+
+    yield begin
+    for token in reversed(tokens):
+        released_values.reset(token)
+
+
+def fitted(options, seed=0):
+    """A stream of 24 rows in two calls, and what it says about twelve."""
+    X, y = problem(36)
+    model = DPOnlineKernelRegressor(2.0, n_components=8, random_state=seed, **options)
+    model.partial_fit(X[:10], y[:10]).partial_fit(X[10:24], y[10:24])
+    return model, model.predict(X[24:])
+
+
+@pytest.mark.parametrize("law", LAWS, ids=["pure", "gaussian"])
+@pytest.mark.parametrize("options", RELEASES, ids=name)
+def test_every_release_is_recorded_with_what_it_satisfies(options, law, listen):
+    records = []
+    listen(records.append)
+    model, _ = fitted({**options, **law})
+    counts = {"final": 2, "sgd": 24, "tree": 24, "query": 12}
+    assert len(records) == counts[options["release"]]
+    gaussian = law["delta"] > 0.0
+    # A record is in one final function of each call, in one gradient, in a sum of each of the six
+    # levels up to a horizon of 40, in every answer.
+    together = {"final": 1, "sgd": 1, "tree": 6, "query": 12}[options["release"]]
+    for record in records:
+        noise = record.released - record.asked
+        assert np.count_nonzero(noise) > 0.9 * noise.size
+        assert 0.02 < np.abs(noise).mean() / record.sensitivity / record.law.level(noise.size) < 5
+        guarantee = record.law.guarantee
+        assert isinstance(guarantee, GaussianDP if gaussian else ApproxDP)
+        assert guarantee.adjacency == model.adjacency
+        total = compose([guarantee] * together)
+        assert_allclose(total.epsilon_at(law["delta"]), 2.0, rtol=1e-6)
+    if options["release"] == "sgd":
+        change = step_sensitivity(width=0.2)
+        assert all(change < record.sensitivity < 1.05 * change for record in records)
+    if options["release"] == "tree":
+        t0 = model._stream.release.recursion.t0
+        first = step_sensitivity(width=0.4) * t0**0.25
+        weights = ((np.arange(24) + t0) / t0) ** 0.25
+        found = np.array([record.sensitivity for record in records]) / first
+        assert (weights < found).all() and (found < weights + 0.05).all()
+
+
+@pytest.mark.parametrize("law", LAWS, ids=["pure", "gaussian"])
+@pytest.mark.parametrize("options", RELEASES, ids=name)
+def test_a_replayed_transcript_decides_all_that_comes_out(options, law, listen):
+    transcript = []
+    listen(lambda record: transcript.append(record.released.copy()))
+    model, told = fitted({**options, **law})
+    released = iter(transcript[:])
+    listen(lambda record: next(released))
+    twin = DPOnlineKernelRegressor(2.0, n_components=8, random_state=0, **options, **law)
+    X, y = problem(36)
+    # Other targets: exact values differ, and so do later points, unless they are replayed.
+    twin.partial_fit(X[:10], -y[:10]).partial_fit(X[10:24], -y[10:24])
+    assert_array_equal(twin.predict(X[24:]), told)
+    assert next(released, None) is None
+    if options["release"] != "query":
+        assert_array_equal(twin.coef_, model.coef_)
+
+
+@pytest.mark.parametrize("options", RELEASES, ids=name)
+def test_what_was_recorded_does_not_change_afterwards(options, listen):
+    records, copies = [], []
+
+    def note(record):
+        records.append(record)
+        copies.append((record.asked.copy(), record.released.copy()))
+
+    listen(note)
+    fitted(options)
+    for record, (asked, released) in zip(records, copies, strict=True):
+        assert_array_equal(record.asked, asked)
+        assert_array_equal(record.released, released)
+
+
+@pytest.mark.parametrize("options", LIVE[1:], ids=name)
+def test_what_is_asked_lies_on_the_grid_and_within_its_bound(options, listen):
+    """So that nothing is rounded after the noise, and no gradient exceeds half its change."""
+    records = []
+    listen(records.append)
+    fitted(options)
+    for record in records:
+        step = 2.0**-30
+        assert_array_equal(np.rint(record.asked / step), record.asked / step)
+        assert_array_equal(np.rint(record.released / step), record.released / step)
+    if options["release"] == "sgd":
+        lengths = [np.linalg.norm(record.asked) for record in records]
+        bound = records[0].sensitivity / 2.0
+        assert 0.9 * bound < max(lengths) <= bound
+
+
+def plans():
+    """A release of each kind on vectors, at the beginning of a stream of two features."""
+    shared = dict(
+        recursion=Recursion(0.75, 4.0, cap=0.5),
+        kappa=1.0,
+        features=NormalisedRows(2, 1.0),
+    )
+    function = dict(residual="huber", bound="tight")
+    target = ApproxDP(1.0)
+    return [
+        FinalRelease.plan(target, noise=noise_source(0), **shared, **function),
+        FedBackRelease.plan(target, noise=noise_source(0), **shared),
+        TreeRelease.plan(target, noise=noise_source(0), horizon=9, **shared),
+    ]
+
+
+@pytest.mark.parametrize("stream", plans(), ids=lambda stream: type(stream).__name__)
+def test_going_on_makes_another_stream_and_asks_for_its_charge_first(stream, listen):
+    X, y = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
+    before = {part.name: getattr(stream, part.name) for part in fields(stream)}
+    values = {key: value.copy() for key, value in before.items() if isinstance(value, np.ndarray)}
+    events = []
+
+    def charge(cost, account=None):
+        events.append("charge")
+        return cost(account)
+
+    listen(lambda record: events.append("release"))
+    then, stored = stream.advance(X, y, charge)
+    assert events == ["charge", *["release"] * (len(events) - 1)] and len(events) > 1
+    assert (stream.time, then.time) == (0, 2) and type(then) is type(stream)
+    assert stored.keys() == {"guarantee_", "predictor"} and stored["guarantee_"].epsilon == 1.0
+    assert all(getattr(stream, key) is value for key, value in before.items())
+    assert all((before[key] == value).all() for key, value in values.items())
+    with pytest.raises(FrozenInstanceError):
+        stream.time = 3
+
+    class Unread:
+        """Rows whose number is all that may be read before the charge."""
+
+        shape = X.shape
+
+    def refuse(cost, account=None):
+        cost(account)
+        raise RuntimeError("refused")
+
+    with pytest.raises(RuntimeError, match="refused"):
+        stream.advance(Unread(), None, refuse)
