@@ -138,6 +138,33 @@ class GridNoise:
         noise += exact
         return recorded(exact, noise, sensitivity=self.sensitivity, law=self.law)
 
+    def release_each(self, exact, noise):
+        """`release` of several, one a row; without anybody who records them, in one sum."""
+        if released_values.get() is None:
+            noise += exact
+        else:
+            for i, one in enumerate(exact):
+                noise[i] = self.release(one, noise[i])
+        return noise
+
+    def releasing(self, noise):
+        """`release` of one number by each of several users.
+
+        Parameters
+        ----------
+        noise : ndarray of shape (n, 1)
+
+        Returns
+        -------
+        list of callable
+            Functions of an exact float, of which each may be called once.
+        """
+        if released_values.get() is None:
+            return [one.__add__ for one in noise[:, 0].tolist()]
+        return [
+            lambda exact, one=one: float(self.release(np.array([exact]), one)[0]) for one in noise
+        ]
+
     def adding(self, axpy):
         """`release` of multiples of rows, for a loop that has no time for more than a product.
 

@@ -160,14 +160,14 @@ class _Asking(Channel):
         distances = self.projection.explorations(0, time)
         return self.energy / distances**2, 2.0 * self.lipschitz * distances
 
-    def _run(self, rows, targets, state, keep, senders, learn):
+    def _run(self, rows, targets, state, keep, sender, learn):
         return run_bandit(
             rows,
             targets,
             state,
             self.projection,
             self.device.slope,
-            senders=senders,
+            sender=sender,
             learn=learn,
             directions=self.asked_for,
             keep=keep,
@@ -201,10 +201,8 @@ class Values(_Asking):
         )
 
     def run(self, rows, targets, state, source, keep):
-        def senders(distances):
-            return self.device.senders(len(distances), random_state=source)
-
-        return self._run(rows, targets, state, keep, senders, learn_from_value)
+        sender = partial(self.device.sender, random_state=source)
+        return self._run(rows, targets, state, keep, sender, learn_from_value)
 
     def largest(self, time, n_messages):
         return np.full(n_messages, self.device.half_range + self._reach())
@@ -239,10 +237,8 @@ class OnePoints(_Asking):
         )
 
     def run(self, rows, targets, state, source, keep):
-        def senders(distances):
-            return self.device.senders(self.size, distances, random_state=source)
-
-        return self._run(rows, targets, state, keep, senders, learn_from_vector)
+        send = partial(self.device.send, random_state=source)
+        return self._run(rows, targets, state, keep, lambda n: send, learn_from_vector)
 
     def largest(self, time, n_messages):
         distances = self.projection.explorations(time, n_messages)

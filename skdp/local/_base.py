@@ -1,10 +1,10 @@
 """What all devices share: linear regression on one record, and noise on a grid."""
 
-from functools import partial
+from abc import ABC, abstractmethod
 
 import numpy as np
 
-from skdp._grid import NOISES, GridNoise, grid_rows, record_row_step, residual_slope, row_bound
+from skdp._grid import NOISES, grid_rows, record_row_step, residual_slope, row_bound
 from skdp._targets import TargetRange
 from skdp._validation import between, boolean, check_y_bounds, one_of, plain, positive
 
@@ -26,7 +26,7 @@ def numbers(values):
     raise ValueError("x and y must hold numbers.")
 
 
-class Privatizer:
+class Privatizer(ABC):
     """Linear regression on a device: public parameters, and no state."""
 
     def __init__(
@@ -64,10 +64,16 @@ class Privatizer:
         """Rows on the grid, in units of ``x_norm``: of norm ``row_norm`` at most."""
         return grid_rows(X, self.x_norm, self.fit_intercept, self.row_step)
 
-    def _noise(self, *, scale, step, size, sensitivity):
-        """Noise of messages that are at most ``sensitivity`` apart for any two records."""
-        law = partial(_law, self.noise, scale, sensitivity)
-        return GridNoise(self.noise, scale, step, size, sensitivity, law)
+    @property
+    @abstractmethod
+    def apart(self):
+        """Largest distance of what any two records send before noise, in units of the scale's."""
+
+    def law(self):
+        """Law of a message for who records releases. A device itself needs numpy only."""
+        from skdp.releases import local_law
+
+        return local_law(self.noise, self.scale, self.apart)
 
     def _record(self, weights, x, y):
         """Rows on the grid and residuals; no error or warning may tell records apart."""
@@ -95,10 +101,3 @@ class Privatizer:
     def __repr__(self):
         named = ", ".join(f"{k}={v!r}" for k, v in vars(self).items() if k not in ("slope",))
         return f"{type(self).__name__}({named})"
-
-
-def _law(noise, scale, sensitivity):
-    """Law of a message, for who records releases; a device itself needs numpy only."""
-    from skdp.releases import local_law
-
-    return local_law(noise, scale, sensitivity)

@@ -5,6 +5,7 @@ Beside these two files, ``_grid.py`` shows that rows and slopes on the grid keep
 
 import numpy as np
 
+from skdp._grid import GridNoise
 from skdp._random import noise_source
 from skdp.local._base import Privatizer
 
@@ -71,14 +72,18 @@ class GradientPrivatizer(Privatizer):
         """Messages are multiples of this power of two."""
         return self.slope.step * self.row_step
 
+    @property
+    def apart(self):
+        """Largest distance of two gradients."""
+        # A gradient is a slope times a row: of norm lipschitz at most, whatever the record and
+        # the weights, and that of another record may point the other way.
+        return 2.0 * self.lipschitz
+
     def grid_noise(self, size):
         """Noise of messages of ``size`` numbers."""
-        # A gradient is a slope times a row, of norm lipschitz at most whatever the record and
-        # the weights, so that those of two records are at most twice that apart. Both factors
-        # are on grids of their own: their product is exact, and a multiple of the step.
-        return self._noise(
-            scale=self.scale, step=self.step, size=size, sensitivity=2.0 * self.lipschitz
-        )
+        # Slopes and rows are on grids of their own: their product is exact, and a multiple
+        # of the step, as the noise is.
+        return GridNoise(self.noise, self.scale, self.step, size, self.apart, self.law)
 
     def release(self, weights, x, y, *, random_state=None):
         """Noisy gradient of the loss of a record.
@@ -103,6 +108,6 @@ class GradientPrivatizer(Privatizer):
         rows, residuals = self._record(weights, x, y)
         noise = self.grid_noise(rows.shape[1])
         z = noise.draw(noise_source(random_state), len(rows))
-        for i, residual in enumerate(residuals.tolist()):
-            z[i] = noise.release(self.slope(residual) * rows[i], z[i])
+        slopes = np.array([[self.slope(residual)] for residual in residuals.tolist()])
+        z = noise.release_each(slopes * rows, z)
         return z[0] if np.ndim(x) == 1 else z

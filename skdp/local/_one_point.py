@@ -1,10 +1,8 @@
 """A device that sends one-point gradients. Its promise is in ``releases/_value_messages.py``."""
 
-from functools import partial
-
 import numpy as np
 
-from skdp._grid import VALUE_BITS, grid_below
+from skdp._grid import VALUE_BITS, GridNoise, grid_below
 from skdp._random import noise_source, seed_sequence
 from skdp.local._base import Privatizer, moderate
 
@@ -53,41 +51,36 @@ class OnePointPrivatizer(Privatizer):
         """Bound on a centred value."""
         return self.value_range / 2.0
 
-    def senders(self, size, explorations, *, random_state=None):
-        """As many devices at once as there are explorations, for who plays them all.
+    @property
+    def apart(self):
+        """Largest distance of two vectors of one direction, in units of the amplitude."""
+        # No record decides the direction. Along it, a vector is at most its amplitude long.
+        return 2.0
+
+    def send(self, value, direction, exploration, *, random_state=None):
+        """Noisy estimate of a gradient from a value in a direction.
 
         Parameters
         ----------
-        size : int
-            Coordinates of a message.
+        value : float
 
-        explorations : iterable of float
+        direction : ndarray of shape (size,)
+            Unit vector.
+
+        exploration : float
 
         random_state : None, int, RandomState, Generator or NoiseSource, default=None
 
         Returns
         -------
-        list of callable
-            Functions of a value and its direction, of which each may be called once.
+        ndarray of shape (size,)
         """
-        source, senders = noise_source(random_state), []
-        for exploration in explorations:
-            # The vector is no longer than its amplitude, and given the direction, which no
-            # record decides, two of them are at most twice that apart. It is a multiple of
-            # the step, as the noise is.
-            amplitude = size * self.half_range / exploration
-            noise = self._noise(
-                scale=self.scale * amplitude,
-                step=grid_below(amplitude, VALUE_BITS),
-                size=size,
-                sensitivity=2.0 * amplitude,
-            )
-            senders.append(partial(self._send, noise, noise.draw(source, 1)[0], exploration))
-        return senders
-
-    def _send(self, noise, drawn, exploration, value, direction):
-        z = one_point_gradient(value, direction, exploration, self.half_range, noise.step)
-        return noise.release(z, drawn)
+        size, half_range = len(direction), self.half_range
+        amplitude = size * half_range / exploration
+        scale, step = self.scale * amplitude, grid_below(amplitude, VALUE_BITS)
+        noise = GridNoise(self.noise, scale, step, size, self.apart * amplitude, self.law)
+        z = one_point_gradient(value, direction, exploration, half_range, step)
+        return noise.release(z, noise.draw(noise_source(random_state), 1)[0])
 
     def release(self, weights, x, y, exploration, *, random_state=None):
         """Noisy estimate of a gradient from one value of the loss.
@@ -121,8 +114,8 @@ class OnePointPrivatizer(Privatizer):
         direction = generator.standard_normal(len(weights))
         direction /= np.linalg.norm(direction)
         residual = self._one_residual(weights + exploration * direction, x, y)
-        (send,) = self.senders(len(weights), [exploration], random_state=random_state)
-        return send(self.slope.value(residual), direction)
+        value = self.slope.value(residual)
+        return self.send(value, direction, exploration, random_state=random_state)
 
 
 def one_point_gradient(value, direction, exploration, half_range, step):

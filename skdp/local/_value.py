@@ -1,11 +1,8 @@
 """A device that sends values of a loss. Its promise is in ``releases/_value_messages.py``."""
 
 import math
-from functools import partial
 
-import numpy as np
-
-from skdp._grid import VALUE_BITS, grid_below
+from skdp._grid import VALUE_BITS, GridNoise, grid_below
 from skdp._random import noise_source
 from skdp.local._base import Privatizer, moderate, numbers
 
@@ -60,7 +57,13 @@ class ValuePrivatizer(Privatizer):
         """Messages are multiples of this power of two."""
         return grid_below(self.half_range, VALUE_BITS)
 
-    def senders(self, n, *, random_state=None):
+    @property
+    def apart(self):
+        """Largest distance of two values."""
+        # A centred value is at most half the range in size, on either side.
+        return 2.0 * self.half_range
+
+    def sender(self, n, *, random_state=None):
         """As many devices at once, for who plays them all.
 
         Parameters
@@ -71,20 +74,17 @@ class ValuePrivatizer(Privatizer):
 
         Returns
         -------
-        list of callable
-            Functions of a value, of which each may be called once.
+        callable
+            Turns a value into a noisy one, minus the middle of the range; n times.
         """
-        # A centred value is at most half the range in size, and any two are at most the range
-        # apart. It is a multiple of the step, as the noise is.
-        noise = self._noise(
-            scale=self.scale, step=self.step, size=1, sensitivity=2.0 * self.half_range
-        )
-        drawn = noise.draw(noise_source(random_state), n)
-        return [partial(self._send, noise, one) for one in drawn]
+        half_range, step = self.half_range, self.step
+        noise = GridNoise(self.noise, self.scale, step, 1, self.apart, self.law)
+        releases = iter(noise.releasing(noise.draw(noise_source(random_state), n)))
 
-    def _send(self, noise, drawn, value):
-        centred = centred_value(value, self.half_range, noise.step)
-        return float(noise.release(np.array([centred]), drawn)[0])
+        def send(value):
+            return next(releases)(centred_value(value, half_range, step))
+
+        return send
 
     def release_value(self, value, *, random_state=None):
         """Noisy value, minus the middle of the range.
@@ -104,8 +104,7 @@ class ValuePrivatizer(Privatizer):
         value = float(numbers(value))
         if math.isnan(value):
             raise ValueError("value must be a number; got NaN.")
-        (send,) = self.senders(1, random_state=random_state)
-        return send(value)
+        return self.sender(1, random_state=random_state)(value)
 
     def release(self, point, x, y, *, random_state=None):
         """Noisy loss of a record of linear regression at a point.

@@ -196,7 +196,7 @@ def run_noised(gradients, state, projection, *, keep=None):
     return OGDState(theta, total, state.time + len(gradients))
 
 
-def run_bandit(rows, targets, state, projection, slope, *, senders, learn, directions, keep=None):
+def run_bandit(rows, targets, state, projection, slope, *, sender, learn, directions, keep=None):
     """Play, ask for the value of the loss at a point nearby, and learn from the noisy answer.
 
     Privacy: a record enters its own answer only, its loss at a point that earlier releases
@@ -207,12 +207,12 @@ def run_bandit(rows, targets, state, projection, slope, *, senders, learn, direc
     rows, targets, state, projection, slope
         As for `run_full`.
 
-    senders : callable
-        ``senders(distances)`` returns a device for each answer at these distances from the
-        weights: a function of the value.
+    sender : callable
+        ``sender(n)`` returns what turns the next n values into messages: a function of the value,
+        or of the value, the direction and the distance of the point from the weights.
 
     learn : callable
-        `learn_from_value` or `learn_from_vector`, which have the device answer.
+        `learn_from_value` or `learn_from_vector`, which have a device answer.
 
     directions : callable
         ``directions(n)`` returns unit vectors of shape (n, size).
@@ -230,9 +230,9 @@ def run_bandit(rows, targets, state, projection, slope, *, senders, learn, direc
         X, y = rows[block], targets[block].tolist()
         steps = projection.steps(state.time + start, len(y)).tolist()
         distances = projection.explorations(state.time + start, len(y)).tolist()
-        devices = senders(distances)
-        every = zip(X, y, steps, distances, directions(len(y)), devices, strict=True)
-        for i, (x, target, step, distance, direction, send) in enumerate(every):
+        send = sender(len(y))
+        every = zip(X, y, steps, distances, directions(len(y)), strict=True)
+        for i, (x, target, step, distance, direction) in enumerate(every):
             factor = _factor(theta, step, projection.radius)
             daxpy(theta, total, a=factor)
             point = factor * theta + distance * direction
@@ -244,12 +244,12 @@ def run_bandit(rows, targets, state, projection, slope, *, senders, learn, direc
 
 def learn_from_value(send, value, direction, distance, theta):
     """Have a device send a noisy centred value, and learn from it in place."""
-    learn_value(send(value), direction, distance, theta)
+    daxpy(direction, theta, a=-len(theta) / distance * send(value))
 
 
 def learn_from_vector(send, value, direction, distance, theta):
     """Have a device send a noisy one-point gradient, and learn from it in place."""
-    theta -= send(value, direction)
+    theta -= send(value, direction, distance)
 
 
 def learn_value(answer, direction, distance, theta):

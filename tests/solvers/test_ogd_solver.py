@@ -90,18 +90,15 @@ def answers_with(noise, half_range, *, vector):
     def centred(value):
         return min(value, 2 * half_range) - half_range
 
-    def value_sent(noise, distance, value):
-        return centred(value) + noise[0]
+    def sender(n):
+        noises = iter(draw(n))
+        if vector:
+            return lambda value, direction, distance: (
+                SIZE / distance * centred(value) * direction + next(noises)
+            )
+        return lambda value: centred(value) + next(noises)[0]
 
-    def vector_sent(noise, distance, value, direction):
-        return SIZE / distance * centred(value) * direction + noise
-
-    def senders(distances):
-        send = vector_sent if vector else value_sent
-        noises = draw(len(distances))
-        return [partial(send, *each) for each in zip(noises, distances, strict=True)]
-
-    return dict(senders=senders, learn=learn_from_vector if vector else learn_from_value)
+    return dict(sender=sender, learn=learn_from_vector if vector else learn_from_value)
 
 
 def projected(point, radius):
@@ -347,18 +344,23 @@ def test_descent_on_values_is_algorithm_2(loss, vector, projection):
 def test_devices_are_told_their_distances():
     rows, y, _ = stream(1500)
     slope = residual_slope("absolute", "auto", TargetRange(-1, 1))
-    seen = []
+    asked, seen = [], []
 
-    def senders(distances):
-        seen.extend(distances)
-        return [lambda value: 0.0] * len(distances)
+    def sender(n):
+        asked.append(n)
+        return send
+
+    def send(value, direction, distance):
+        seen.append(distance)
+        return np.zeros(SIZE)
 
     projection = PROJECTIONS["anytime"]
     state = replace(OGDState.zeros(SIZE), time=3)
     run_bandit(
-        rows, y, state, projection, slope, senders=senders, learn=learn_from_value,
+        rows, y, state, projection, slope, sender=sender, learn=learn_from_vector,
         directions=lambda n: np.eye(SIZE)[np.zeros(n, int)],
     )  # fmt: skip
+    assert sum(asked) == 1500
     assert_allclose(seen, [0.4 * t**-0.25 for t in range(4, 1504)], rtol=1e-15)
 
 
