@@ -50,7 +50,7 @@ from skdp.losses import (
 )
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, GaussianDP
-from skdp.solvers.comparator import best_classifier_in_ball
+from skdp.solvers.classifier_comparator import best_classifier_in_ball
 from skdp.solvers.gossip import (
     GossipState,
     GossipUpdate,
