@@ -49,7 +49,7 @@ from skdp.distributed import DistributedDPClassifier
 from skdp.losses import HingeLoss
 from skdp.preprocessing import make_public_preprocessor
 from skdp.privacy import ApproxDP, gaussian_scale
-from skdp.solvers.comparator import best_classifier_in_ball
+from skdp.solvers.classifier_comparator import best_classifier_in_ball
 from skdp.theory.distributed_printed import printed_gaussian_delta, printed_gaussian_scale
 
 ROOT = Path(__file__).parent

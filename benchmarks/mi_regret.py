@@ -35,20 +35,14 @@ from pathlib import Path
 
 import numpy as np
 
-from skdp._grid import ResidualSlope
+from skdp._grid import GridNoise, ResidualSlope
+from skdp._random import NoiseSource
 from skdp.losses import AbsoluteLoss
+from skdp.releases import bandit_noise, gaussian_leakage
 from skdp.solvers.comparator import best_in_ball
 from skdp.solvers.ogd import LazyProjection, OGDState, run_full
-from skdp.theory.ogd import (
-    bandit_amplitude,
-    bandit_noise,
-    bandit_range,
-    bandit_regret,
-    bandit_step,
-    full_regret,
-    full_step,
-    gaussian_leakage,
-)
+from skdp.theory.bandit import bandit_amplitude, bandit_range, bandit_regret, bandit_step
+from skdp.theory.ogd import full_regret, full_step
 
 NATS = 0.5 * math.log(2.0)
 STREAMS = ("regression", "coins", "ones", "chaser")
@@ -112,6 +106,18 @@ def play(rows, targets, horizons, steps, sigmas, runs, seed):
     return losses, sums
 
 
+class Given(NoiseSource):
+    """Stands in for a source: gives out normal numbers, in any portions."""
+
+    def __init__(self, numbers):
+        self.numbers = numbers
+
+    def normal(self, size, scale):
+        """As they are, for a scale of 1."""
+        given, self.numbers = np.split(self.numbers, [size])
+        return given
+
+
 def agrees_with_package(horizon=2000):
     """Largest difference of the weights of `play` and of skdp.solvers.ogd, by the same noise."""
     rows, targets = stream("regression", horizon)
@@ -122,14 +128,14 @@ def agrees_with_package(horizon=2000):
     noise = np.concatenate(
         [rng.standard_normal((min(DRAWS, horizon - t), 1, 1)) for t in range(0, horizon, DRAWS)]
     )
-    drawn = iter(np.split(noise[:, :, 0], range(1024, horizon, 1024)))
     run_full(
         rows,
         targets,
         OGDState.zeros(1),
         LazyProjection(1.0, step),
         ResidualSlope(1.0),
-        draw=lambda n: next(drawn).copy(),
+        noise=GridNoise("gaussian", 1.0, 1.0, 1, sensitivity=2.0, law=None),
+        source=Given(noise[:, 0, 0]),
         keep=keep,
     )
     losses, _ = play(rows, targets, [horizon], [step], [1.0], 1, 3)

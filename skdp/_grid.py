@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._recording import recorded
+from skdp._recording import recorded, released_values
 from skdp._validation import is_auto, number_or_auto, one_of
 
 __all__ = [
@@ -21,12 +21,11 @@ __all__ = [
     "VALUE_BITS",
     "GridNoise",
     "ResidualSlope",
-    "centred_value",
     "grid_below",
     "grid_rows",
-    "one_point_gradient",
     "record_row_step",
     "residual_slope",
+    "row_bound",
     "row_step",
 ]
 
@@ -139,6 +138,51 @@ class GridNoise:
         noise += exact
         return recorded(exact, noise, sensitivity=self.sensitivity, law=self.law)
 
+    def release_each(self, exact, noise):
+        """`release` of several, one a row; without anybody who records them, in one sum."""
+        if released_values.get() is None:
+            noise += exact
+        else:
+            for i, one in enumerate(exact):
+                noise[i] = self.release(one, noise[i])
+        return noise
+
+    def releasing(self, noise):
+        """`release` of one number by each of several users.
+
+        Parameters
+        ----------
+        noise : ndarray of shape (n, 1)
+
+        Returns
+        -------
+        list of callable
+            Functions of an exact float, of which each may be called once.
+        """
+        if released_values.get() is None:
+            return [one.__add__ for one in noise[:, 0].tolist()]
+        return [
+            lambda exact, one=one: float(self.release(np.array([exact]), one)[0]) for one in noise
+        ]
+
+    def adding(self, axpy):
+        """`release` of multiples of rows, for a loop that has no time for more than a product.
+
+        Parameters
+        ----------
+        axpy : callable
+            ``axpy(row, noise, size, factor)`` adds ``factor * row`` to ``noise`` in place, without
+            rounding on the grid, and returns it.
+
+        Returns
+        -------
+        callable
+            Like ``axpy``: that itself unless somebody records releases.
+        """
+        if released_values.get() is None:
+            return axpy
+        return lambda row, noise, size, factor: self.release(factor * row, noise)
+
 
 def residual_slope(loss, width, targets):
     """Slope of a loss by its name.
@@ -212,6 +256,11 @@ def record_row_step(slope, noise, scale):
     return row_step(scale * (1.0 if noise == "gaussian" else 64.0), slope.step)
 
 
+def row_bound(constant):
+    """Bound on the norms of `grid_rows`: the constant feature is 1, and other rows at most 1."""
+    return math.sqrt(2.0) if constant else 1.0
+
+
 def grid_rows(X, x_norm, constant, step):
     """Rows in units of ``x_norm``, clipped onto the unit ball and rounded toward zero.
 
@@ -262,54 +311,3 @@ def grid_rows(X, x_norm, constant, step):
         if constant:
             out[:, n_features] = 1.0
     return rows
-
-
-def centred_value(value, half_range, step):
-    """Value in ``[0, 2 half_range]`` minus the middle, on the grid of ``step``.
-
-    A constant does not matter to a one-point gradient, whose direction has mean zero. Centred,
-    values have half the amplitude.
-
-    Parameters
-    ----------
-    value : float
-        Clipped to its range.
-
-    half_range : float
-
-    step : float
-
-    Returns
-    -------
-    float
-        A multiple of ``step``, at most ``half_range`` in absolute value.
-    """
-    centred = max(-half_range, min(half_range, value - half_range))
-    return int(centred / step) * step
-
-
-def one_point_gradient(value, direction, exploration, half_range, step):
-    """Estimate of a gradient from one value at a distance, on the grid of ``step``.
-
-    Parameters
-    ----------
-    value : float
-        Of the loss, ``exploration`` away in ``direction``.
-
-    direction : ndarray of shape (size,)
-        Unit vector.
-
-    exploration : float
-
-    half_range, step
-        As for `centred_value`; the step is that of the coordinates.
-
-    Returns
-    -------
-    ndarray of shape (size,)
-        ``(size / exploration) (value - half_range) direction``, rounded toward zero, of norm at
-        most ``size half_range / exploration``.
-    """
-    centred = max(-half_range, min(half_range, value - half_range))
-    factor = len(direction) * centred / exploration * _INSIDE / step
-    return np.trunc(factor * direction) * step

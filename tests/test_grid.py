@@ -13,10 +13,7 @@ from support.noise import Fixed
 from skdp._grid import (
     LOSSES,
     GridNoise,
-    centred_value,
-    grid_below,
     grid_rows,
-    one_point_gradient,
     residual_slope,
     row_step,
 )
@@ -217,7 +214,7 @@ def test_noise_decides_how_fine_the_grid_of_rows_is():
         assert given.draw(noise_source(0), 1)
 
 
-# Targets and values
+# Targets
 
 
 @pytest.mark.parametrize(
@@ -232,41 +229,6 @@ def test_targets_are_clipped_and_measured_from_the_middle(y_bounds):
     assert np.abs(scaled).max() <= 1.0
     wild = np.array([-np.finfo(float).max, np.finfo(float).max])
     assert_array_equal(np.abs(TargetRange.of(y_bounds).scaled(wild)), 1.0)
-
-
-@pytest.mark.parametrize("half_range", [1.0, 0.37, 1e6, 3e-9])
-def test_centred_values_are_bounded_to_the_last_bit(half_range):
-    step = grid_below(half_range, 24)
-    values = half_range * np.concatenate([np.linspace(-1, 4, 1001), [1e300, np.inf, -np.inf]])
-    centred = np.array([centred_value(v, half_range, step) for v in values.tolist()])
-    assert is_multiple(centred, step)
-    assert (np.diff(centred[:1001]) >= 0).all() and np.abs(centred).max() <= half_range
-    expected = np.clip(values - half_range, -half_range, half_range)
-    assert (np.abs(centred) <= np.abs(expected)).all()
-    assert_allclose(centred, expected, atol=step)
-    # The middle of the range costs nothing, so that both ends are as far as each other.
-    assert centred[200] == -centred[600] and abs(centred[200]) > half_range * (1 - 1e-6)
-    assert centred[400] == 0.0
-
-
-@pytest.mark.parametrize("size, exploration", [(1, 0.01), (3, 0.7), (200, 1e-5)])
-def test_one_point_gradients_are_short_to_the_last_bit(size, exploration):
-    rng = np.random.default_rng(0)
-    half_range = 1.3
-    bound = Fraction(size) * Fraction(half_range) / Fraction(exploration)
-    step = grid_below(float(bound), 24)
-    longest = 0.0
-    for value in [0.0, 0.2, 1.3, 2.6, 99.0, -5.0, *rng.uniform(0, 2.6, 30)]:
-        direction = rng.normal(size=size)
-        direction /= np.linalg.norm(direction)
-        found = one_point_gradient(value, direction, exploration, half_range, step)
-        assert norm_squared(found) <= bound * bound
-        assert is_multiple(found, step)
-        clipped = min(max(value, 0.0), 2 * half_range)
-        expected = size / exploration * (clipped - half_range) * direction
-        assert_allclose(found, expected, atol=step * (1 + 1e-6))
-        longest = max(longest, np.linalg.norm(found))
-    assert longest > float(bound) * (1 - 1e-5)
 
 
 # Noise

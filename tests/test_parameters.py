@@ -13,7 +13,7 @@ import pytest
 from support.configurations import CONFIGURATIONS, model, problem
 
 import skdp.privacy._calibration
-from skdp import mechanisms, theory
+from skdp import mechanisms, releases, theory
 from skdp.mechanisms import Lattice
 from skdp.privacy import BudgetLedger, gaussian_mu
 
@@ -186,10 +186,12 @@ def test_what_public_numbers_decide_is_decided_before_the_charge(name, parameter
 
 MODULES = (
     mechanisms,
+    releases,
     skdp.privacy._calibration,
     *(
         importlib.import_module(f"skdp.theory.{m.name}")
         for m in pkgutil.iter_modules(theory.__path__)
+        if not m.name.startswith("_")
     ),
     skdp.privacy._gaussian_scale,
 )

@@ -6,7 +6,7 @@ from skdp._inputs import checked_data, encode_labels
 from skdp._validation import shown
 from skdp.distributed._plan import is_node
 from skdp.distributed._rows import owners_of
-from skdp.solvers.comparator import best_classifier_in_ball
+from skdp.solvers.classifier_comparator import best_classifier_in_ball
 from skdp.solvers.gossip import batches
 
 __all__ = ["regret"]

@@ -1,32 +1,20 @@
 """Online linear regression in which users add the noise themselves."""
 
-import math
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any
-
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._grid import (
-    NOISES,
-    VALUE_BITS,
-    GridNoise,
-    ResidualSlope,
-    grid_below,
-    grid_rows,
-    record_row_step,
-    residual_slope,
-)
-from skdp._inputs import checked_array, checked_data, checked_rows
-from skdp._random import NoiseSource, check_random_state, noise_source, seed_sequence
+from skdp._grid import NOISES, residual_slope
+from skdp._inputs import checked_data, checked_rows
+from skdp._random import check_random_state
 from skdp._targets import TargetRange
 from skdp._validation import (
     between,
     boolean,
     check_y_bounds,
-    finite,
+    int_or_none,
+    is_auto,
+    number_or_auto,
     one_of,
     positive,
     positive_int,
@@ -36,78 +24,22 @@ from skdp.estimators import (
     LinkedDocumentation,
     charge,
     check_unchanged,
-    frozen_params,
     ledger_of,
     unchanged_on_error,
 )
-from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer
+from skdp.linear_model._mi_learner import Learner, Stream
 from skdp.losses import AbsoluteLoss, EpsilonInsensitiveLoss, HuberLoss
-from skdp.privacy import ApproxDP, GaussianDP, MutualInformationPrivacy
 from skdp.solvers.comparator import best_in_ball
-from skdp.solvers.ogd import (
-    LazyProjection,
-    OGDState,
-    learn_value,
-    played,
-    run_bandit,
-    run_full,
-    run_noised,
-)
-from skdp.theory.ogd import (
-    anytime_bandit_explorations,
-    anytime_bandit_steps,
-    anytime_full_steps,
-    bandit_amplitude,
-    bandit_exploration,
-    bandit_noise,
-    bandit_range,
-    bandit_step,
-    full_step,
-    gaussian_sigma,
-    k_norm_scale,
-    nats_of,
-    noise_energy,
-    regret_of_steps,
-)
+from skdp.theory.ogd import regret_of_steps
 
 __all__ = ["MIPrivateSGDRegressor"]
 
 FEEDBACKS = ("full", "bandit")
 PERTURBATIONS = ("scalar", "vector")
 UNITS = ("nats", "bits")
-_BLOCK = 1 << 22  # numbers in memory beside the input
-_UP = 1.0 + 1e-12  # rounding errors of public numbers
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """Public numbers of a stream."""
-
-    slope: ResidualSlope
-    size: int
-    scale: float
-    guarantee: MutualInformationPrivacy
-    projection: LazyProjection
-    energy: float
-    lipschitz: float
-    value_range: float = 0.0
-
-
-@dataclass(frozen=True)
-class _Stream:
-    """What is kept between calls, all of it released or public."""
-
-    params: dict = field(repr=False)
-    plan: _Plan
-    state: OGDState = field(repr=False)
-    noise: NoiseSource = field(repr=False)
-    directions: np.random.Generator = field(repr=False)
-    iterates: tuple = field(default=(), repr=False)
-    asked: Any = field(default=None, repr=False)
-    charged: bool = False
-
-
-class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
+class MIPrivateSGDRegressor(Learner, LinkedDocumentation, RegressorMixin, BaseEstimator):
     """Online linear regression from gradients to which users have added noise.
 
     Two parties: a user's device takes the learner's weights and its own record, and sends a noisy
@@ -207,7 +139,7 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
     regret_bound_ : float
         Bound on the expected regret so far for records that do not react to the weights, in units
         of half the range of the target: the paper's theorem 2 or 4 as corrected in
-        :mod:`skdp.theory.ogd`, at the steps taken. Public.
+        :mod:`skdp.theory.bandit`, at the steps taken. Public.
 
     n_samples_seen_ : int
         Contributions so far. Public.
@@ -356,113 +288,7 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
         ValueError
             As `fit`, and if a parameter has changed since the stream began.
         """
-        return self._advance(X, y, fresh=not hasattr(self, "_stream"))
-
-    def partial_fit_noised(self, Z):
-        """Go on with the stream as the learner alone, from what devices have sent.
-
-        Parameters
-        ----------
-        Z : array-like of shape (n_messages, n_features + fit_intercept)
-            Noisy gradients, each taken at the ``weights_`` of its time; at zeros before the first.
-
-        Returns
-        -------
-        self : object
-
-        Raises
-        ------
-        ValueError
-            If messages are values, with ``feedback="bandit"`` and ``perturbation="scalar"``: use
-            `ask` and `tell`.
-        """
-        with unchanged_on_error(self):
-            self._check_parameters()
-            if self.feedback == "bandit" and self.perturbation == "scalar":
-                raise ValueError(
-                    "perturbation must be 'vector' for messages to be vectors with "
-                    "feedback='bandit'; values are given to tell; got 'scalar'."
-                )
-            Z = checked_array(Z, accept_sparse=False)
-            stream = self._learner(Z.shape[1] - bool(self.fit_intercept))
-            n_messages, size = Z.shape
-            if size != stream.plan.size:
-                raise ValueError(
-                    f"Z must have {stream.plan.size} columns, one a weight; got {size}."
-                )
-            keep = np.empty(Z.shape) if self.keep_iterates else None
-            limit = self._largest_message(stream, n_messages)[:, np.newaxis]
-            Z = np.ascontiguousarray(np.clip(Z, -limit, limit))
-            state = run_noised(Z, stream.state, stream.plan.projection, keep=keep)
-            self._store(self._continued(stream, state, keep))
-        return self
-
-    def ask(self, n_features=None):
-        """Point at which the next user is to take the loss, with ``feedback="bandit"``.
-
-        Parameters
-        ----------
-        n_features : int, default=None
-            To begin a stream.
-
-        Returns
-        -------
-        ndarray of shape (n_features + fit_intercept,)
-            The same one until `tell` is called.
-        """
-        with unchanged_on_error(self):
-            self._check_parameters()
-            if self.feedback != "bandit" or self.perturbation != "scalar":
-                raise ValueError(
-                    "feedback must be 'bandit', with perturbation='scalar', to ask for values; "
-                    f"got {shown(self.feedback)} and {shown(self.perturbation)}."
-                )
-            if n_features is None and not hasattr(self, "_stream"):
-                raise ValueError("n_features must be given to begin a stream; got None.")
-            if hasattr(self, "_stream") and n_features not in (None, self.n_features_in_):
-                raise ValueError(
-                    f"n_features must be None or {self.n_features_in_} in this stream; "
-                    f"got {shown(n_features)}."
-                )
-            stream = self._learner(n_features)
-            plan = stream.plan
-            if stream.asked is None:
-                direction = _unit_vectors(stream.directions, 1, plan.size)[0]
-                distance = float(plan.projection.explorations(stream.state.time, 1)[0])
-                stream = replace(stream, asked=(direction, distance))
-            direction, distance = stream.asked
-            self._store(self._fitted(stream))
-        return played(stream.state, plan.projection) + distance * direction
-
-    def tell(self, value):
-        """Learn from the noisy value at the point that `ask` has returned.
-
-        Parameters
-        ----------
-        value : float
-            From :class:`~skdp.local.ValuePrivatizer`: noisy, and minus the middle of the range.
-
-        Returns
-        -------
-        self : object
-        """
-        check_is_fitted(self)
-        finite(value=value)
-        stream = self._stream
-        if stream.asked is None:
-            raise ValueError("ask must be called before tell.")
-        with unchanged_on_error(self):
-            check_unchanged(self, stream.params)
-            direction, distance = stream.asked
-            limit = float(self._largest_message(stream, 1)[0])
-            value = max(-limit, min(limit, float(value)))
-            state, projection = stream.state, stream.plan.projection
-            weights, theta = played(state, projection), state.theta.copy()
-            learn_value(value, direction, distance, theta)
-            state = OGDState(theta, state.total + weights, state.time + 1)
-            keep = (weights + distance * direction)[np.newaxis] if self.keep_iterates else None
-            self._store(self._continued(replace(stream, asked=None), state, keep))
-        return self
+        return self._advance(X, y, fresh=not self._has_begun())
 
     def privatizer(self, n_features):
         """Return the device's part, for these parameters.
@@ -477,19 +303,7 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
             It can be pickled and needs numpy only.
         """
         self._check_parameters()
-        plan = self._plan(n_features)
-        options = dict(
-            noise=self.noise,
-            loss=self.loss,
-            width=self.width,
-            x_norm=self.x_norm,
-            y_bounds=self.y_bounds,
-            fit_intercept=self.fit_intercept,
-        )
-        if self.feedback == "full":
-            return GradientPrivatizer(plan.scale, **options)
-        kind = ValuePrivatizer if self.perturbation == "scalar" else OnePointPrivatizer
-        return kind(plan.scale, value_range=plan.value_range, **options)
+        return Stream.begin(self, n_features).channel.device
 
     def predict(self, X):
         """Predict the target of each row, within ``y_bounds``; costs no privacy.
@@ -511,25 +325,22 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
     @property
     def iterates_(self):
         """Weights played, or points asked for: one row a contribution."""
-        if not self.__dict__.get("_stream") or not self.keep_iterates:
+        if not self._has_begun() or not self.keep_iterates:
             raise AttributeError("iterates_ are kept only by a fit with keep_iterates=True.")
-        size = self._stream.plan.size
+        size = self._stream.channel.size
         return np.concatenate([np.empty((0, size)), *self._stream.iterates])
 
     @property
     def regret_bound_(self):
         """Bound on the expected regret so far."""
-        if "_stream" not in self.__dict__:
+        if not self._has_begun():
             raise AttributeError("regret_bound_ is known after fit only.")
-        plan, time = self._stream.plan, self._stream.state.time
+        channel, time = self._stream.channel, self._stream.state.time
         if time == 0:
             return 0.0
-        energies, slack = plan.energy, 0.0
-        if plan.value_range:
-            distances = plan.projection.explorations(0, time)
-            energies, slack = plan.energy / distances**2, 2.0 * plan.lipschitz * distances
-        steps = plan.projection.steps(0, time)
-        return regret_of_steps(steps, energies, radius=plan.projection.radius, slack=slack)
+        energies, slack = channel.regret_terms(time)
+        steps, radius = channel.projection.steps(0, time), channel.projection.radius
+        return regret_of_steps(steps, energies, radius=radius, slack=slack)
 
     def regret(self, X, y, *, tolerance=1e-4):
         """Losses of the weights played, minus those of the best fixed weights in the ball.
@@ -567,7 +378,7 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
                 f"X must hold the {self.n_samples_seen_} records of the stream; "
                 f"got {len(targets)} rows."
             )
-        rows = self._rows(X, self._stream.plan)
+        rows = self._stream.channel.device.rows(X)
         loss, scores = self._loss(), np.einsum("ij,ij->i", rows, self.iterates_)
         best = best_in_ball(
             rows, targets, loss, radius=float(self.radius), tolerance=float(tolerance)
@@ -585,16 +396,11 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
         between(1e-50, 1e50, x_norm=self.x_norm)
         check_y_bounds(self.y_bounds)
         residual_slope(self.loss, self.width, TargetRange.of(self.y_bounds))
-        if isinstance(self.step, str) and self.step != "auto":
-            raise ValueError(f"step must be 'auto' or a positive number; got {shown(self.step)}.")
-        if not isinstance(self.step, str):
-            positive(step=self.step)
+        number_or_auto(step=self.step)
+        if not is_auto(self.step):
             between(1e-50, 1e50, step=self.step)
-        for name, optional in (("horizon", True), ("contributions_per_user", False)):
-            value = getattr(self, name)
-            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if not (whole and 1 <= value < 2**53) and not (optional and value is None):
-                raise ValueError(f"{name} must be an int from 1 to 2**53; got {shown(value)}.")
+        int_or_none(horizon=self.horizon)
+        positive_int(contributions_per_user=self.contributions_per_user)
         boolean(
             average=self.average,
             fit_intercept=self.fit_intercept,
@@ -613,138 +419,6 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
         X, y = checked_data(self, X, y, reset=reset, numeric=True)
         return X, TargetRange.of(self.y_bounds).scaled(y)
 
-    def _plan(self, n_features):
-        """Turn public numbers into the noise, what it promises, and the learner's steps."""
-        positive_int(n_features=n_features)
-        size = int(n_features) + bool(self.fit_intercept)
-        slope = residual_slope(self.loss, self.width, TargetRange.of(self.y_bounds))
-        row_norm = math.sqrt(2.0) if self.fit_intercept else 1.0
-        lipschitz, radius = slope.cap * row_norm, float(self.radius)
-        nats = nats_of(self.mi_budget, self.unit)
-        horizon = None if self.horizon is None else int(self.horizon)
-        calibrated = gaussian_sigma if self.noise == "gaussian" else k_norm_scale
-
-        if self.feedback == "full":
-            scale = calibrated(dimension=size, lipschitz=lipschitz, nats=nats) * _UP
-            energy = noise_energy(dimension=size, scale=scale, noise=self.noise)
-            bounds = dict(radius=radius, lipschitz=lipschitz, noise_energy=energy)
-            step = partial(anytime_full_steps, **bounds)
-            if horizon is not None:
-                step = full_step(horizon, **bounds)
-            projection = LazyProjection(radius, self._step(step))
-            local = self._local(2.0 * lipschitz / scale)
-            return _Plan(
-                slope,
-                size,
-                scale,
-                self._guarantee(local),
-                projection,
-                lipschitz**2 + energy,
-                lipschitz,
-            )
-
-        relative = bandit_noise(
-            dimension=size, nats=nats, perturbation=self.perturbation, noise=self.noise
-        )
-        value_range, exploration = bandit_range(
-            slope.value,
-            dimension=size,
-            relative_noise=relative,
-            radius=radius,
-            lipschitz=lipschitz,
-            row_norm=row_norm,
-            horizon=horizon,
-        )
-        amplitude = bandit_amplitude(
-            dimension=size, value_range=value_range, relative_noise=relative
-        )
-        bounds = dict(radius=radius, lipschitz=lipschitz, amplitude=amplitude)
-        if horizon is None:
-            projection = LazyProjection(
-                radius,
-                self._step(partial(anytime_bandit_steps, **bounds)),
-                partial(anytime_bandit_explorations, **bounds),
-            )
-        else:
-            exploration = float(bandit_exploration(horizon, **bounds))
-            step = bandit_step(
-                horizon, radius=radius, amplitude=amplitude, exploration=exploration
-            )
-            projection = LazyProjection(radius, self._step(step), exploration)
-        vector = self.perturbation == "vector"
-        # In units of the amplitude; given its direction a vector is a number, to Gaussian noise.
-        joint = vector and self.noise == "k_norm"
-        scale = calibrated(dimension=size if joint else 1, lipschitz=1.0, nats=nats)
-        local = self._local(2.0 / scale)
-        scale *= _UP * (1.0 if vector else value_range / 2.0)
-        return _Plan(
-            slope,
-            size,
-            scale,
-            self._guarantee(local),
-            projection,
-            amplitude**2,
-            lipschitz,
-            value_range,
-        )
-
-    def _step(self, automatic):
-        return automatic if isinstance(self.step, str) else float(self.step)
-
-    def _local(self, ratio):
-        """Worst case: messages of two records differ by ``ratio`` times the noise scale."""
-        return GaussianDP(ratio) if self.noise == "gaussian" else ApproxDP(ratio)
-
-    def _guarantee(self, local):
-        several = self.contributions_per_user > 1
-        channel = {"full": "gradient", "bandit": "value of the loss"}[self.feedback]
-        if self.feedback == "bandit" and self.perturbation == "vector":
-            channel = "one-point gradient"
-        return MutualInformationPrivacy(
-            nats_of(self.mi_budget, self.unit),
-            local,
-            contributions=int(self.contributions_per_user),
-            unit="user" if several else "record",
-            mechanism=f"noise that a user adds to a {channel}",
-            source="Zhang and Venkitasubramaniam, ICASSP 2018, theorem "
-            + ("1" if self.feedback == "full" else "3, improved"),
-        )
-
-    def _largest_message(self, stream, n_messages):
-        """Bound on coordinates that only broken or hostile devices exceed, one a message."""
-        plan = stream.plan
-        reach = 64.0 * plan.scale * (1.0 if self.noise == "gaussian" else plan.size)
-        if self.feedback == "full":
-            return np.full(n_messages, plan.lipschitz + reach)
-        if self.perturbation == "scalar":
-            return np.full(n_messages, plan.value_range / 2.0 + reach)
-        distances = plan.projection.explorations(stream.state.time, n_messages)
-        return plan.size * plan.value_range / (2.0 * distances) * (1.0 + reach)
-
-    def _new_stream(self, n_features):
-        plan = self._plan(n_features)
-        noise_state, directions = None, np.random.default_rng()
-        if self.random_state is not None:
-            noise_state, directions = map(
-                np.random.default_rng, seed_sequence(self.random_state).spawn(2)
-            )
-        return _Stream(
-            params=frozen_params(self),
-            plan=plan,
-            state=OGDState.zeros(plan.size),
-            noise=noise_source(noise_state),
-            directions=directions,
-        )
-
-    def _learner(self, n_features):
-        """Stream of the learner alone, which reads no data and charges nothing."""
-        if hasattr(self, "_stream"):
-            check_unchanged(self, self._stream.params)
-            return self._stream
-        stream = self._new_stream(n_features)
-        self.n_features_in_ = int(n_features)
-        return stream
-
     def _advance(self, X, y, *, fresh):
         with unchanged_on_error(self):
             if fresh:
@@ -752,108 +426,11 @@ class MIPrivateSGDRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
             else:
                 check_unchanged(self, self._stream.params)
             # A learner alone knows how many features there are, and not their names.
-            named = fresh or not self._stream.charged
-            X, targets = self._validated(X, y, reset=named)
-            if fresh:
-                stream = self._new_stream(X.shape[1])
-            else:
-                stream = self._stream
-                expected = stream.plan.size - bool(self.fit_intercept)
-                if X.shape[1] != expected:
-                    raise ValueError(f"X must have {expected} features; got {X.shape[1]}.")
+            X, targets = self._validated(X, y, reset=fresh or not self._stream.charged)
+            stream = Stream.begin(self, X.shape[1]) if fresh else self._stream
+            if X.shape[1] != stream.n_features:
+                raise ValueError(f"X must have {stream.n_features} features; got {X.shape[1]}.")
             if not stream.charged:
-                charge(self, stream.plan.guarantee)
-                stream = replace(stream, charged=True)
-            state, kept = stream.state, list[np.ndarray]()
-            run = self._run_full if self.feedback == "full" else self._run_bandit
-            length = max(1, min(4096, _BLOCK // stream.plan.size))
-            for start in range(0, X.shape[0], length):
-                block = slice(start, start + length)
-                rows = self._rows(X[block], stream.plan)
-                keep = np.empty(rows.shape) if self.keep_iterates else None
-                state = run(rows, targets[block], state, stream, keep)
-                if keep is not None:
-                    kept.append(keep)
-            keep = np.concatenate(kept) if self.keep_iterates else None
-            self._store(self._continued(replace(stream, asked=None), state, keep))
+                charge(self, stream.channel.guarantee)
+            self._store(stream.advance(X, targets))
         return self
-
-    def _rows(self, X, plan):
-        step = record_row_step(plan.slope, self.noise, plan.scale)
-        return grid_rows(X, float(self.x_norm), self.fit_intercept, step)
-
-    def _run_full(self, rows, targets, state, stream, keep):
-        plan = stream.plan
-        slope = plan.slope
-        grid = slope.step * record_row_step(slope, self.noise, plan.scale)
-
-        def draw(n):
-            return GridNoise(self.noise, plan.scale, grid, plan.size, 1.0, None).draw(
-                stream.noise, n
-            )
-
-        return run_full(rows, targets, state, plan.projection, slope, draw=draw, keep=keep)
-
-    def _run_bandit(self, rows, targets, state, stream, keep):
-        plan, vector = stream.plan, self.perturbation == "vector"
-        half_range = plan.value_range / 2.0
-
-        def draw(distances):
-            if not vector:
-                grid = grid_below(half_range, VALUE_BITS)
-                given = GridNoise(self.noise, plan.scale, grid, 1, 1.0, None)
-                return given.draw(stream.noise, len(distances))
-            return [self._vector_noise(stream, half_range, d) for d in distances.tolist()]
-
-        return run_bandit(
-            rows,
-            targets,
-            state,
-            plan.projection,
-            plan.slope,
-            half_range=half_range,
-            vector=vector,
-            directions=lambda n: _unit_vectors(stream.directions, n, plan.size),
-            draw=draw,
-            keep=keep,
-        )
-
-    def _vector_noise(self, stream, half_range, distance):
-        plan = stream.plan
-        amplitude = plan.size * half_range / distance
-        grid = grid_below(amplitude, VALUE_BITS)
-        given = GridNoise(self.noise, plan.scale * amplitude, grid, plan.size, 1.0, None)
-        return given.draw(stream.noise, 1)[0]
-
-    def _continued(self, stream, state, keep):
-        iterates = (*stream.iterates, keep) if self.keep_iterates else ()
-        return self._fitted(replace(stream, state=state, iterates=iterates))
-
-    def _fitted(self, stream):
-        """Attributes that follow from what the learner holds."""
-        plan, state = stream.plan, stream.state
-        weights = played(state, plan.projection)
-        chosen = state.total / state.time if self.average and state.time else weights
-        low, high = map(float, self.y_bounds)
-        half = high / 2 - low / 2
-        n_features = plan.size - bool(self.fit_intercept)
-        return dict(
-            coef_=half / float(self.x_norm) * chosen[:n_features],
-            intercept_=low / 2 + high / 2 + half * float(chosen[n_features:].sum()),
-            weights_=weights,
-            exploration_=float(plan.projection.explorations(state.time, 1)[0]),
-            noise_scale_=plan.scale,
-            n_samples_seen_=state.time,
-            guarantee_=plan.guarantee,
-            _stream=stream,
-        )
-
-    def _store(self, fitted):
-        for name, value in fitted.items():
-            setattr(self, name, value)
-
-
-def _unit_vectors(generator, n, size):
-    """Uniform directions, a little shorter than 1 so that bounds survive rounding."""
-    vectors = generator.standard_normal((n, size))
-    return vectors / (np.linalg.norm(vectors, axis=1, keepdims=True) * _UP)

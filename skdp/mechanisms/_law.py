@@ -129,7 +129,8 @@ class NoiseLaw:
 
     def energy(self, size: int) -> float:
         """Mean squared norm of the noise of ``size`` numbers."""
-        return size * self.level(size) ** 2
+        each = {"gaussian": 1.0, "laplace": 2.0, "k_norm": size + 1.0}[self.kind]
+        return size * each * self.scale**2
 
     def level(self, size: int) -> float:
         """Root mean square in a coordinate."""

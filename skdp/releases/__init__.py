@@ -8,6 +8,17 @@ from skdp.releases._feature_output import FeatureOutput
 from skdp.releases._feature_rules import FeaturePlan
 from skdp.releases._feature_statistics import FeatureStatistics
 from skdp.releases._gossip import GossipRelease
+from skdp.releases._gradient_messages import (
+    GradientMessages,
+    gaussian_leakage,
+    gaussian_sigma,
+    implied_mu,
+    implied_mu_of_budget,
+    k_norm_leakage,
+    k_norm_scale,
+    local_law,
+    nats_of,
+)
 from skdp.releases._objective import ObjectivePerturbation
 from skdp.releases._objective_noise import (
     CALIBRATIONS,
@@ -34,6 +45,17 @@ from skdp.releases._stream_sensitivity import (
 )
 from skdp.releases._stream_tree import TreeRelease
 from skdp.releases._units import unit_guarantee
+from skdp.releases._value_messages import (
+    OnePointMessages,
+    ValueMessages,
+    bandit_noise,
+    laplace_leakage,
+    laplace_scale,
+    scalar_leakage,
+    scalar_sigma,
+    vector_leakage,
+    vector_sigma,
+)
 
 __all__ = [
     "CALIBRATIONS",
@@ -47,9 +69,11 @@ __all__ = [
     "FedBackRelease",
     "FinalRelease",
     "GossipRelease",
+    "GradientMessages",
     "NoisyDescent",
     "ObjectiveNoise",
     "ObjectivePerturbation",
+    "OnePointMessages",
     "OutputPerturbation",
     "QueryAnswers",
     "QueryPlan",
@@ -59,21 +83,37 @@ __all__ = [
     "RidgeProblem",
     "StreamRelease",
     "TreeRelease",
+    "ValueMessages",
     "automatic_t0",
+    "bandit_noise",
     "calibrate",
     "created_distances",
     "expected_error",
+    "gaussian_leakage",
     "gaussian_profile",
+    "gaussian_sigma",
+    "implied_mu",
+    "implied_mu_of_budget",
+    "k_norm_leakage",
+    "k_norm_scale",
+    "laplace_leakage",
+    "laplace_scale",
+    "local_law",
+    "nats_of",
     "norm_bounds",
     "plan_descent",
     "plan_features",
     "query_variance",
     "ridge_norm_bound",
     "ridge_sensitivity",
+    "scalar_leakage",
+    "scalar_sigma",
     "sgd_noise",
     "step_sensitivity",
     "stream_sensitivities",
     "stream_sensitivity",
     "suggest_epsilon",
     "unit_guarantee",
+    "vector_leakage",
+    "vector_sigma",
 ]

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.linalg.blas import daxpy, ddot
 
-from skdp._grid import VALUE_BITS, centred_value, grid_below, one_point_gradient
-
 __all__ = [
     "LazyProjection",
     "OGDState",
+    "learn_from_value",
+    "learn_from_vector",
     "learn_value",
     "played",
     "run_bandit",
@@ -113,12 +113,12 @@ def _factor(theta, step, radius):
     return radius / norm if step * norm > radius else step
 
 
-def run_full(rows, targets, state, projection, slope, *, draw, keep=None):
+def run_full(rows, targets, state, projection, slope, *, noise, source, keep=None):
     """Play, take noisy gradients at the weights played, and learn from them.
 
     Privacy: a record enters its own gradient only, ``slope(<w, x> - y) x``, at weights that
     earlier releases determine. The gradient is an exact multiple of the grid, of norm at most
-    ``slope.cap`` times the bound on a row, and ``draw`` adds noise on the same grid.
+    ``slope.cap`` times the bound on a row, and ``noise`` is on the same grid.
 
     Parameters
     ----------
@@ -133,8 +133,10 @@ def run_full(rows, targets, state, projection, slope, *, draw, keep=None):
 
     slope : ResidualSlope
 
-    draw : callable
-        ``draw(n)`` returns noise of shape (n, size), multiples of the grid's step.
+    noise : GridNoise
+        Through which each gradient is released.
+
+    source : NoiseSource
 
     keep : ndarray of shape (n_rows, size), default=None
         Takes the weights played.
@@ -151,7 +153,8 @@ def run_full(rows, targets, state, projection, slope, *, draw, keep=None):
         block = slice(start, start + _BLOCK)
         X, y = rows[block], targets[block].tolist()
         steps = projection.steps(state.time + start, len(y)).tolist()
-        for i, (x, z, target, step) in enumerate(zip(X, draw(len(y)), y, steps, strict=True)):
+        drawn, release = noise.draw(source, len(y)), noise.adding(daxpy)
+        for i, (x, z, target, step) in enumerate(zip(X, drawn, y, steps, strict=True)):
             norm = math.sqrt(ddot(theta, theta))
             factor = radius / norm if step * norm > radius else step
             residual = factor * ddot(x, theta) - target
@@ -163,8 +166,7 @@ def run_full(rows, targets, state, projection, slope, *, draw, keep=None):
             if keep is not None:
                 keep[start + i] = factor * theta
             daxpy(theta, total, size, factor)
-            daxpy(x, z, size, psi)
-            daxpy(z, theta, size, -1.0)
+            daxpy(release(x, z, size, psi), theta, size, -1.0)
     return OGDState(theta, total, state.time + len(rows))
 
 
@@ -194,32 +196,26 @@ def run_noised(gradients, state, projection, *, keep=None):
     return OGDState(theta, total, state.time + len(gradients))
 
 
-def run_bandit(
-    rows, targets, state, projection, slope, *, half_range, vector, directions, draw, keep=None
-):
+def run_bandit(rows, targets, state, projection, slope, *, sender, learn, directions, keep=None):
     """Play, ask for the value of the loss at a point nearby, and learn from the noisy answer.
 
     Privacy: a record enters its own answer only, its loss at a point that earlier releases
-    and public directions determine. Answers are multiples of a grid and bounded, and ``draw``
-    adds noise on the same grid.
+    and public directions determine. The answer is what a device sends, noise included.
 
     Parameters
     ----------
     rows, targets, state, projection, slope
         As for `run_full`.
 
-    half_range : float
-        Losses are clipped to ``[0, 2 half_range]``.
+    sender : callable
+        ``sender(n)`` returns what turns the next n values into messages: a function of the value,
+        or of the value, the direction and the distance of the point from the weights.
 
-    vector : bool
-        Whether the answer is the one-point gradient, as in the paper, and not the value.
+    learn : callable
+        `learn_from_value` or `learn_from_vector`, which have a device answer.
 
     directions : callable
         ``directions(n)`` returns unit vectors of shape (n, size).
-
-    draw : callable
-        ``draw(distances)`` returns noise for answers at these distances from the weights, of shape
-        (n, 1) or (n, size).
 
     keep : ndarray of shape (n_rows, size), default=None
         Takes the points asked for.
@@ -229,29 +225,31 @@ def run_bandit(
     OGDState
     """
     theta, total = state.theta.copy(), state.total.copy()
-    size, value_step = len(theta), grid_below(half_range, VALUE_BITS)
     for start in range(0, len(rows), _BLOCK):
         block = slice(start, start + _BLOCK)
         X, y = rows[block], targets[block].tolist()
         steps = projection.steps(state.time + start, len(y)).tolist()
-        distances = projection.explorations(state.time + start, len(y))
-        noises = draw(distances)
-        every = zip(X, y, steps, distances.tolist(), directions(len(y)), noises, strict=True)
-        for i, (x, target, step, distance, direction, noise) in enumerate(every):
+        distances = projection.explorations(state.time + start, len(y)).tolist()
+        send = sender(len(y))
+        every = zip(X, y, steps, distances, directions(len(y)), strict=True)
+        for i, (x, target, step, distance, direction) in enumerate(every):
             factor = _factor(theta, step, projection.radius)
             daxpy(theta, total, a=factor)
             point = factor * theta + distance * direction
             if keep is not None:
                 keep[start + i] = point
-            value = slope.value(ddot(x, point) - target)
-            if vector:
-                grid = grid_below(size * half_range / distance, VALUE_BITS)
-                z = one_point_gradient(value, direction, distance, half_range, grid)
-                theta -= z + noise
-            else:
-                answer = centred_value(value, half_range, value_step) + float(noise[0])
-                learn_value(answer, direction, distance, theta)
+            learn(send, slope.value(ddot(x, point) - target), direction, distance, theta)
     return OGDState(theta, total, state.time + len(rows))
+
+
+def learn_from_value(send, value, direction, distance, theta):
+    """Have a device send a noisy centred value, and learn from it in place."""
+    daxpy(direction, theta, a=-len(theta) / distance * send(value))
+
+
+def learn_from_vector(send, value, direction, distance, theta):
+    """Have a device send a noisy one-point gradient, and learn from it in place."""
+    theta -= send(value, direction, distance)
 
 
 def learn_value(answer, direction, distance, theta):

@@ -16,13 +16,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from support.noise import Silent
 from support.problems import plane as problem
+from support.recording import recorded_releases
 
-import skdp.linear_model._mi_sgd as module
-from skdp._grid import residual_slope
+import skdp.linear_model._mi_learner as module
+from skdp._grid import GridNoise, residual_slope
 from skdp._targets import TargetRange
 from skdp.exceptions import BudgetExceededError, PrivacyWarning
 from skdp.linear_model import MIPrivateSGDRegressor
-from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer
+from skdp.linear_model._mi_learner import Stream
+from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer, _base
 from skdp.preprocessing import BoundedScaler
 from skdp.privacy import BudgetLedger, GaussianDP, Guarantee, MutualInformationPrivacy, compose
 from skdp.solvers.ogd import OGDState, run_noised
@@ -344,7 +346,7 @@ def test_devices_and_learner_do_together_what_fit_does(options):
     X, y = problem(150)
     model = regressor(random_state=0, keep_iterates=True, **options)
     joint = clone(model).fit(X, y)
-    source = clone(model)._new_stream(3).noise
+    source = Stream.begin(clone(model), 3).noise
     privatizer = model.privatizer(3)
     learner, _ = play(
         lambda weights, x, target: privatizer.release(weights, x, target, random_state=source),
@@ -362,14 +364,15 @@ def test_devices_and_learner_do_together_what_fit_does(options):
 def test_a_fit_replays_from_its_noisy_gradients(options, monkeypatch):
     X, y = problem(2500)
     noises = []
-    inner = module.grid_noise
+    inner = GridNoise.draw
 
     def spy(*args):
         noises.append(inner(*args).copy())
         return noises[-1].copy()
 
-    monkeypatch.setattr(module, "grid_noise", spy)
-    model = regressor(keep_iterates=True, **options).fit(X, y)
+    with monkeypatch.context() as patch:
+        patch.setattr(GridNoise, "draw", spy)
+        model = regressor(keep_iterates=True, **options).fit(X, y)
     privatizer = model.privatizer(3)
     gradients = [
         privatizer.release(w, x, target, random_state=Silent())
@@ -377,7 +380,7 @@ def test_a_fit_replays_from_its_noisy_gradients(options, monkeypatch):
     ]
     messages = np.array(gradients) + np.concatenate(noises)
     replayed = run_noised(
-        messages, OGDState.zeros(messages.shape[1]), model._stream.plan.projection
+        messages, OGDState.zeros(messages.shape[1]), model._stream.channel.projection
     )
     assert_array_equal(replayed.theta, model._stream.state.theta)
     assert_array_equal(replayed.total, model._stream.state.total)
@@ -391,7 +394,7 @@ def test_a_vector_device_and_fit_agree(no_noise):
     assert isinstance(privatizer, OnePointPrivatizer)
     assert privatizer.scale == model.noise_scale_
     values = ValuePrivatizer(1.0, value_range=privatizer.value_range)
-    projection = model._stream.plan.projection
+    projection = model._stream.channel.projection
     learner = clone(model)
     weights = np.zeros(4)
     for t, (x, target, point) in enumerate(zip(X, y, model.iterates_, strict=True)):
@@ -409,7 +412,7 @@ def test_asking_and_telling_is_what_fit_does(noise):
     X, y = problem(120)
     model = regressor(random_state=0, keep_iterates=True, noise=noise, **BANDIT)
     joint = clone(model).fit(X, y)
-    privatizer, source = model.privatizer(3), clone(model)._new_stream(3).noise
+    privatizer, source = model.privatizer(3), Stream.begin(clone(model), 3).noise
     assert isinstance(privatizer, ValuePrivatizer)
     learner = clone(model)
     for t, (x, target) in enumerate(zip(X, y, strict=True)):
@@ -481,7 +484,7 @@ def test_hostile_messages_are_clipped_and_honest_ones_are_not():
                 worst.ask(3)
                 worst.tell(message)
             model.ask(3)
-            direction, distance = model._stream.asked
+            direction, distance = model._stream.channel.question
             before, message = model._stream.state.theta, privatizer.release_value(1e9)
             model.tell(message)
             moved = before - 4 / distance * message * direction
@@ -573,14 +576,14 @@ def test_noise_is_never_used_twice(noise):
 def test_every_record_has_noise_of_its_own(options, noise, monkeypatch):
     """The noise that is drawn is the noise of that many records, all of it different."""
     drawn = []
-    inner = module.grid_noise
+    inner = GridNoise.draw
 
-    def spy(source, noise, n, size, scale, step):
-        out = inner(source, noise, n, size, scale, step)
+    def spy(*args):
+        out = inner(*args)
         drawn.extend(out.copy())
         return out
 
-    monkeypatch.setattr(module, "grid_noise", spy)
+    monkeypatch.setattr(GridNoise, "draw", spy)
     X, y = problem(1200)
     regressor(noise=noise, **options).fit(X, y)
     assert len(drawn) == 1200
@@ -593,13 +596,13 @@ def test_every_record_has_noise_of_its_own(options, noise, monkeypatch):
 def test_a_fit_draws_the_noise_that_its_devices_draw(options, monkeypatch):
     X, y = problem(30)
     calls = []
-    inner = module.grid_noise
+    inner = GridNoise.draw
 
-    def spy(*args):
-        calls.append(args[1:])
-        return inner(*args)
+    def spy(given, source, n):
+        calls.append((given.kind, n, given.size, given.scale, given.step))
+        return inner(given, source, n)
 
-    monkeypatch.setattr(module, "grid_noise", spy)
+    monkeypatch.setattr(GridNoise, "draw", spy)
     model = regressor(0.2, keep_iterates=True, **options)
     privatizer, played = model.privatizer(3), []
     for x, target in zip(X, y, strict=True):
@@ -635,6 +638,47 @@ def test_seeded_noise_and_directions_have_streams_of_their_own(no_noise):
     # The same directions, whatever the noise and the records.
     first = model.iterates_[0] / np.linalg.norm(model.iterates_[0])
     assert_allclose(other.iterates_[0] / np.linalg.norm(other.iterates_[0]), first)
+
+
+# Who records releases hears of each message, and may replay another run
+
+
+@every_mode
+def test_every_message_of_a_fit_is_recorded_with_its_law(options):
+    X, y = problem(1100)
+    silent = regressor(0.2, random_state=0, **options).fit(X, y)
+    model = regressor(0.2, random_state=0, **options)
+    with recorded_releases() as messages:
+        model.fit(X[:600], y[:600]).partial_fit(X[600:], y[600:])
+    same(model, silent)
+    assert len(messages) == 1100
+    local, device = model.guarantee_.local, model.privatizer(3)
+    for message in messages:
+        # Two messages are as far apart as the longest and its opposite.
+        assert 2.0 * np.linalg.norm(message.asked) <= message.sensitivity * (1 + 1e-15)
+        assert (message.asked != message.released).all()
+        law = message.law
+        assert law.kind == device.noise
+        assert law.guarantee.epsilon_at(1e-3) <= local.epsilon_at(1e-3) * (1 + 1e-12)
+        assert_allclose(law.guarantee.epsilon_at(1e-3), local.epsilon_at(1e-3), rtol=1e-9)
+        if not isinstance(device, OnePointPrivatizer):
+            assert_allclose(law.scale * message.sensitivity, device.scale, rtol=1e-12)
+    if not isinstance(device, ValuePrivatizer):
+        received = sum(message.released for message in messages)
+        assert_allclose(model._stream.state.theta, -received, rtol=1e-9)
+
+
+@every_mode
+def test_a_fit_goes_on_with_what_is_replayed(options):
+    X, y = problem(120)
+    with recorded_releases() as messages:
+        model = regressor(random_state=0, **options).fit(X, y)
+    # Other records and other noise; points are asked for in the same directions.
+    other = regressor(random_state=0, **options)
+    with recorded_releases([message.released for message in messages]) as again:
+        other.fit(-X, 0.3 * y)
+    same(other, model)
+    assert any((a.asked != b.asked).any() for a, b in zip(messages, again, strict=True))
 
 
 # The guarantee
@@ -792,7 +836,7 @@ def test_an_interrupted_fit_leaves_the_old_model_and_the_charge(options, error, 
     model = regressor(0.2, ledger=book, keep_iterates=True, **options).fit(X, y)
     before, weights = snapshot(model), model.weights_.copy()
     monkeypatch.setattr(module, "_BLOCK", 64 * 4)
-    inner, n_calls = module.grid_noise, []
+    inner, n_calls = GridNoise.draw, []
 
     def failing(*args):
         n_calls.append(1)
@@ -800,7 +844,7 @@ def test_an_interrupted_fit_leaves_the_old_model_and_the_charge(options, error, 
             raise error("stop")
         return inner(*args)
 
-    monkeypatch.setattr(module, "grid_noise", failing)
+    monkeypatch.setattr(GridNoise, "draw", failing)
     with pytest.raises(error):
         model.fit(X[:, :2], y)
     assert len(book.history()) == 2  # nothing is refunded
@@ -882,18 +926,18 @@ BAD = [
     (dict(step=1e308), "step must be between 1e-50 and 1e50; got 1e+308"),
     (dict(step=None), f"step {POSITIVE}None"),
     *[
-        (dict(horizon=bad), f"horizon must be an int from 1 to 2**53; got {bad!r}")
-        for bad in (0, 1.5, "9")
+        (dict(horizon=bad), f"horizon must be None or a positive int; got {bad!r}")
+        for bad in (0, 1.5, "9", True)
     ],
-    (dict(horizon=True), "horizon must be an int from 1 to 2**53; got True"),
-    (
-        dict(contributions_per_user=None),
-        "contributions_per_user must be an int from 1 to 2**53; got None",
-    ),
-    (
-        dict(contributions_per_user=0),
-        "contributions_per_user must be an int from 1 to 2**53; got 0",
-    ),
+    (dict(horizon=2**60), "horizon must be at most 2**53; got 1152921504606846976"),
+    *[
+        (
+            {"contributions_per_user": bad},
+            f"contributions_per_user must be a positive int; got {bad}",
+        )
+        for bad in (None, 0, True)
+    ],
+    (dict(contributions_per_user=2**60), "contributions_per_user must be at most 2**53; got "),
     *[
         ({name: bad}, f"{name} must be True or False; got {bad!r}")
         for name in ("average", "fit_intercept", "keep_iterates")
@@ -938,14 +982,14 @@ def test_repeated_entries_are_summed_or_refused_before_they_overflow(options):
 def test_a_wide_sparse_matrix_is_opened_a_few_rows_at_a_time(monkeypatch):
     X = sparse.random_array((60, 3000), density=0.01, random_state=0, format="csr")
     y, most = np.zeros(60), []
-    inner = module.grid_rows
+    inner = _base.grid_rows
 
     def spy(X, *args):
         most.append(X.shape[0] * X.shape[1])
         return inner(X, *args)
 
     whole = regressor(random_state=0).fit(X, y)
-    monkeypatch.setattr(module, "grid_rows", spy)
+    monkeypatch.setattr(_base, "grid_rows", spy)
     monkeypatch.setattr(module, "_BLOCK", 30_000)
     same(regressor(random_state=0).fit(X, y), whole)
     assert max(most) <= 30_000 and len(most) >= 6

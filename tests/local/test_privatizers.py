@@ -19,11 +19,15 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import integrate, special, stats
 from support.noise import Silent
+from support.recording import recorded_releases
 from support.statistics import least_epsilon
 
+from skdp._grid import grid_below
 from skdp._random import noise_source
 from skdp.linear_model import MIPrivateSGDRegressor
-from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer, _privatizers
+from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer, _one_point
+from skdp.local._one_point import one_point_gradient
+from skdp.local._value import centred_value
 
 LOSSES = ["absolute", "huber", "epsilon_insensitive", "squared"]
 NOISES = ["gaussian", "k_norm"]
@@ -31,9 +35,9 @@ LN2 = math.log(2.0)
 
 
 def exact(privatizer, *record, spy=None):
-    """What is sent before noise; all devices draw it from one place."""
+    """One-point gradient before noise, in a direction that is nobody's choice."""
     spy = Silent() if spy is None else spy
-    with mock.patch.object(_privatizers, "noise_source", lambda random_state: spy):
+    with mock.patch.object(_one_point, "noise_source", lambda random_state: spy):
         return privatizer.release(*record)
 
 
@@ -48,6 +52,15 @@ def guarantee(n_features=1, mi_budget=0.1, **options):
     else:
         model.partial_fit_noised(np.zeros((1, n_features + model.fit_intercept)))
     return model.guarantee_
+
+
+def norm_squared(row):
+    return sum(Fraction(value) ** 2 for value in row.tolist())
+
+
+def is_multiple(values, step):
+    """Whether each value is an integer times a step, a power of two, exactly."""
+    return all((Fraction(v) / Fraction(step)).denominator == 1 for v in np.ravel(values).tolist())
 
 
 def far(n_features, sign=1.0, size=1e9):
@@ -195,6 +208,94 @@ def test_a_one_point_gradient_is_a_value_in_a_random_direction(noise):
     assert size == 3 and len(set(silent.drawn)) == 1
     assert_allclose(scale * step, 0.5 * amplitude, rtol=1e-9)  # in units of the amplitude
     assert (z / step == np.rint(z / step)).all()
+
+
+@pytest.mark.parametrize("half_range", [1.0, 0.37, 1e6, 3e-9])
+def test_centred_values_are_bounded_to_the_last_bit(half_range):
+    step = grid_below(half_range, 24)
+    values = half_range * np.concatenate([np.linspace(-1, 4, 1001), [1e300, np.inf, -np.inf]])
+    centred = np.array([centred_value(v, half_range, step) for v in values.tolist()])
+    assert is_multiple(centred, step)
+    assert (np.diff(centred[:1001]) >= 0).all() and np.abs(centred).max() <= half_range
+    expected = np.clip(values - half_range, -half_range, half_range)
+    assert (np.abs(centred) <= np.abs(expected)).all()
+    assert_allclose(centred, expected, atol=step)
+    # The middle of the range costs nothing, so that both ends are as far as each other.
+    assert centred[200] == -centred[600] and abs(centred[200]) > half_range * (1 - 1e-6)
+    assert centred[400] == 0.0
+
+
+@pytest.mark.parametrize("size, exploration", [(1, 0.01), (3, 0.7), (200, 1e-5)])
+def test_one_point_gradients_are_short_to_the_last_bit(size, exploration):
+    rng = np.random.default_rng(0)
+    half_range = 1.3
+    bound = Fraction(size) * Fraction(half_range) / Fraction(exploration)
+    step = grid_below(float(bound), 24)
+    longest = 0.0
+    for value in [0.0, 0.2, 1.3, 2.6, 99.0, -5.0, *rng.uniform(0, 2.6, 30)]:
+        direction = rng.normal(size=size)
+        direction /= np.linalg.norm(direction)
+        found = one_point_gradient(value, direction, exploration, half_range, step)
+        assert norm_squared(found) <= bound * bound
+        assert is_multiple(found, step)
+        clipped = min(max(value, 0.0), 2 * half_range)
+        expected = size / exploration * (clipped - half_range) * direction
+        assert_allclose(found, expected, atol=step * (1 + 1e-6))
+        longest = max(longest, np.linalg.norm(found))
+    assert longest > float(bound) * (1 - 1e-5)
+
+
+def extremes(privatizer, n_features):
+    """What a device is asked for by records that are as far apart as any: recorded, not sent."""
+    size = n_features + privatizer.fit_intercept
+    ends = []
+    # The direction of a one-point gradient is nobody's choice: with a seed it is the same.
+    for x, y, point in [(1e9, -1e9, 0.0), (1e9, 1e9, 1e9), (0.0, 0.0, 0.0)]:
+        more = (1e-9,) if isinstance(privatizer, OnePointPrivatizer) else ()
+        weights = np.zeros(size) if isinstance(privatizer, GradientPrivatizer) else point
+        weights = np.broadcast_to(weights, size)
+        record = np.full(n_features, x), y
+        with recorded_releases() as messages:
+            privatizer.release(weights, *record, *more, random_state=3)
+        ends += messages
+    return ends
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("feedback", ["gradient", "value", "one-point"])
+def test_records_are_as_far_apart_as_is_declared(feedback, noise):
+    options = {
+        "gradient": dict(),
+        "value": dict(feedback="bandit"),
+        "one-point": dict(feedback="bandit", perturbation="vector"),
+    }[feedback]
+    privatizer, told = device(3, noise=noise, **options), guarantee(3, noise=noise, **options)
+    ends = extremes(privatizer, 3)
+    apart = [np.linalg.norm(a.asked - b.asked) for a, b in itertools.combinations(ends, 2)]
+    for end in ends:
+        assert 0.98 * end.sensitivity <= max(apart) <= end.sensitivity * (1 + 1e-15)
+        assert end.law.kind == noise
+        assert_allclose(end.law.guarantee.epsilon_at(1e-3), told.local.epsilon_at(1e-3))
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_a_device_sends_what_is_replayed(noise):
+    gradients = device(3, noise=noise)
+    values = device(3, noise=noise, feedback="bandit")
+    vectors = device(3, noise=noise, feedback="bandit", perturbation="vector")
+    X, y = np.ones((5, 3)), np.zeros(5)
+    given = np.arange(20.0).reshape(5, 4)
+    with recorded_releases(given) as messages:
+        assert_array_equal(gradients.release(np.zeros(4), X, y), given)
+    assert len(messages) == 5
+    with recorded_releases([given[1]]) as messages:
+        assert_array_equal(gradients.release(np.zeros(4), X[0], 0.0), given[1])
+    with recorded_releases([np.array([7.0])]):
+        assert values.release(np.zeros(4), X[0], 0.0) == 7.0
+    with recorded_releases([np.array([7.0])]):
+        assert values.release_value(0.3) == 7.0
+    with recorded_releases([given[2]]):
+        assert_array_equal(vectors.release(np.zeros(4), X[0], 0.0, 0.1), given[2])
 
 
 # Without the libraries of the learner

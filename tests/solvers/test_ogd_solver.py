@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skdp._grid import grid_rows, residual_slope
+from skdp._grid import GridNoise, grid_rows, residual_slope
+from skdp._random import NoiseSource
 from skdp._targets import TargetRange
 from skdp.losses import AbsoluteLoss, EpsilonInsensitiveLoss, HuberLoss
 from skdp.solvers.ogd import (
     LazyProjection,
     OGDState,
+    learn_from_value,
+    learn_from_vector,
     learn_value,
     played,
     run_bandit,
@@ -51,17 +54,51 @@ def noise_of(rng, n_rows, slope, size=SIZE):
     return step * rng.integers(-(2**30), 2**30, size=(n_rows, size)) * 2.0**-10
 
 
+class Given(NoiseSource):
+    """Gives out numbers in any portions."""
+
+    def __init__(self, numbers):
+        self.numbers = numbers
+
+    def normal(self, size, scale):
+        given, self.numbers = np.split(self.numbers, [size])
+        return given
+
+
 def drawn_from(noise):
-    """Give out the noise in any portions, as a copy."""
+    """Noise on a grid with its source, of which any portions are those of ``noise``."""
+    given = GridNoise("gaussian", STEP, STEP, noise.shape[1], sensitivity=1.0, law=None)
+    return dict(noise=given, source=Given(noise.ravel() / STEP))
+
+
+def portions(values):
+    """Give out rows in any portions, as a copy."""
     position = 0
 
     def draw(n):
         nonlocal position
-        n = n if isinstance(n, int) else len(n)
         position += n
-        return noise[position - n : position].copy()
+        return values[position - n : position].copy()
 
     return draw
+
+
+def answers_with(noise, half_range, *, vector):
+    """Devices that send centred values, or one-point gradients, with given noise and no grid."""
+    draw = portions(noise)
+
+    def centred(value):
+        return min(value, 2 * half_range) - half_range
+
+    def sender(n):
+        noises = iter(draw(n))
+        if vector:
+            return lambda value, direction, distance: (
+                SIZE / distance * centred(value) * direction + next(noises)
+            )
+        return lambda value: centred(value) + next(noises)[0]
+
+    return dict(sender=sender, learn=learn_from_vector if vector else learn_from_value)
 
 
 def projected(point, radius):
@@ -101,7 +138,7 @@ def test_gradient_descent_is_algorithm_1(loss, projection):
     keep = np.empty(rows.shape)
     # The slopes of `literally` are on no grid: row by row, from the same state.
     state = run_full(
-        rows, y, OGDState.zeros(SIZE), projection, slope, draw=drawn_from(noise), keep=keep
+        rows, y, OGDState.zeros(SIZE), projection, slope, **drawn_from(noise), keep=keep
     )
     if not slope.linear:
         theta, weights = literally(rows, y, noise, projection, LOSSES[loss])
@@ -133,7 +170,7 @@ def test_the_learner_needs_nothing_but_noisy_gradients(loss, projection):
     noise = noise_of(rng, 1500, slope)
     keep, again = np.empty((2, *rows.shape))
     state = run_full(
-        rows, y, OGDState.zeros(SIZE), projection, slope, draw=drawn_from(noise), keep=keep
+        rows, y, OGDState.zeros(SIZE), projection, slope, **drawn_from(noise), keep=keep
     )
     messages = [
         slope(float(w @ x - target)) * x + v
@@ -157,7 +194,9 @@ def test_any_chunks_are_one_stream_bit_by_bit(feedback, projection):
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
 
     def run(chunks):
-        state, draw, point = OGDState.zeros(SIZE), drawn_from(noise), drawn_from(directions)
+        state, point = OGDState.zeros(SIZE), portions(directions)
+        drawn = drawn_from(noise)
+        answers = answers_with(noise, 1.5, vector=feedback == "vector")
         keep = np.empty(rows.shape)
         ends = np.cumsum(chunks)
         for start, stop in zip(ends - chunks, ends, strict=True):
@@ -166,12 +205,12 @@ def test_any_chunks_are_one_stream_bit_by_bit(feedback, projection):
                 state = run_noised(noise[part], state, projection, keep=keep[part])
             elif feedback == "full":
                 state = run_full(
-                    rows[part], y[part], state, projection, slope, draw=draw, keep=keep[part]
+                    rows[part], y[part], state, projection, slope, **drawn, keep=keep[part]
                 )
             else:
                 state = run_bandit(
-                    rows[part], y[part], state, projection, slope, half_range=1.5,
-                    vector=feedback == "vector", directions=point, draw=draw, keep=keep[part],
+                    rows[part], y[part], state, projection, slope,
+                    directions=point, keep=keep[part], **answers,
                 )  # fmt: skip
         return state, keep
 
@@ -191,11 +230,11 @@ def test_a_state_is_never_changed():
     noise, projection = noise_of(rng, 50, slope), PROJECTIONS["anytime"]
     state = OGDState(np.full(SIZE, 0.5), np.full(SIZE, 2.0), 7)
     before = state.theta.copy(), state.total.copy(), rows.copy(), noise.copy()
-    run_full(rows, y, state, projection, slope, draw=drawn_from(noise))
+    run_full(rows, y, state, projection, slope, **drawn_from(noise))
     run_noised(noise, state, projection)
     run_bandit(
-        rows, y, state, projection, slope, half_range=1.0, vector=True,
-        directions=lambda n: np.eye(SIZE)[np.zeros(n, int)], draw=drawn_from(noise),
+        rows, y, state, projection, slope, directions=lambda n: np.eye(SIZE)[np.zeros(n, int)],
+        **answers_with(noise, 1.0, vector=True),
     )  # fmt: skip
     played(state, projection)
     for array, copy in zip((state.theta, state.total, rows, noise), before, strict=True):
@@ -216,15 +255,15 @@ def test_steps_and_explorations_are_taken_at_the_times_from_one():
 
     projection = LazyProjection(1.0, partial(note, "step"), partial(note, "exploration"))
     state = replace(OGDState.zeros(SIZE), time=5)
-    run_full(rows, y, state, projection, slope, draw=drawn_from(noise))
+    run_full(rows, y, state, projection, slope, **drawn_from(noise))
     assert seen.pop("step") == list(range(6, 1106))
     seen["step"] = []
     run_noised(noise, state, projection)
     assert seen["step"] == list(range(6, 1106))
     seen["step"] = []
     run_bandit(
-        rows, y, state, projection, slope, half_range=1.0, vector=True,
-        directions=lambda n: np.eye(SIZE)[np.zeros(n, int)], draw=drawn_from(noise),
+        rows, y, state, projection, slope, directions=lambda n: np.eye(SIZE)[np.zeros(n, int)],
+        **answers_with(noise, 1.0, vector=True),
     )  # fmt: skip
     assert seen["step"] == seen["exploration"] == list(range(6, 1106))
     seen["step"] = []
@@ -239,7 +278,7 @@ def test_a_residual_that_is_no_number_stops_nothing(loss):
     targets = np.array([math.nan, math.inf, -math.inf, *y[3:]])
     state = run_full(
         rows, targets, OGDState.zeros(SIZE), PROJECTIONS["constant"], slope,
-        draw=drawn_from(noise_of(rng, 5, slope)),
+        **drawn_from(noise_of(rng, 5, slope)),
     )  # fmt: skip
     assert state.time == 5 and np.isfinite(state.theta).all()
 
@@ -288,9 +327,9 @@ def test_descent_on_values_is_algorithm_2(loss, vector, projection):
             z = SIZE / delta * (centred + noise[t, 0]) * directions[t]
         one, keep = slice(t, t + 1), np.empty((1, SIZE))
         after = run_bandit(
-            rows[one], y[one], state, projection, slope, half_range=half_range, vector=vector,
-            directions=lambda n, one=one: directions[one], draw=lambda d, one=one: noise[one],
-            keep=keep,
+            rows[one], y[one], state, projection, slope, keep=keep,
+            directions=lambda n, one=one: directions[one],
+            **answers_with(noise[one], half_range, vector=vector),
         )  # fmt: skip
         assert_allclose(keep[0], point, rtol=1e-9, atol=1e-12)
         assert_allclose(after.total, state.total + w, rtol=1e-9, atol=1e-12)
@@ -302,21 +341,26 @@ def test_descent_on_values_is_algorithm_2(loss, vector, projection):
     assert clipped or loss == "huber"
 
 
-def test_the_noise_of_values_is_asked_for_by_their_distances():
+def test_devices_are_told_their_distances():
     rows, y, _ = stream(1500)
     slope = residual_slope("absolute", "auto", TargetRange(-1, 1))
-    seen = []
+    asked, seen = [], []
 
-    def draw(distances):
-        seen.extend(distances.tolist())
-        return np.zeros((len(distances), 1))
+    def sender(n):
+        asked.append(n)
+        return send
+
+    def send(value, direction, distance):
+        seen.append(distance)
+        return np.zeros(SIZE)
 
     projection = PROJECTIONS["anytime"]
     state = replace(OGDState.zeros(SIZE), time=3)
     run_bandit(
-        rows, y, state, projection, slope, half_range=1.0, vector=False,
-        directions=lambda n: np.eye(SIZE)[np.zeros(n, int)], draw=draw,
+        rows, y, state, projection, slope, sender=sender, learn=learn_from_vector,
+        directions=lambda n: np.eye(SIZE)[np.zeros(n, int)],
     )  # fmt: skip
+    assert sum(asked) == 1500
     assert_allclose(seen, [0.4 * t**-0.25 for t in range(4, 1504)], rtol=1e-15)
 
 
@@ -343,7 +387,7 @@ def test_regret_is_below_the_bound_of_the_paper(sigma):
         noise = np.rint(sigma * rng.normal(size=(n_rows, 1)) / STEP) * STEP
         run_full(
             rows, y, OGDState.zeros(1), LazyProjection(1.0, eta), slope,
-            draw=drawn_from(noise), keep=keep,
+            **drawn_from(noise), keep=keep,
         )  # fmt: skip
         best = min(np.abs(w * rows[:, 0] - y).sum() for w in np.linspace(-1, 1, 401))
         regrets.append(np.abs(keep[:, 0] * rows[:, 0] - y).sum() - best)

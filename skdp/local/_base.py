@@ -1,0 +1,103 @@
+"""What all devices share: linear regression on one record, and noise on a grid."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from skdp._grid import NOISES, grid_rows, record_row_step, residual_slope, row_bound
+from skdp._targets import TargetRange
+from skdp._validation import between, boolean, check_y_bounds, one_of, plain, positive
+
+__all__ = ["Privatizer", "moderate", "numbers"]
+
+
+def moderate(**named):
+    """Check that values are far from where floats end."""
+    positive(**named)
+    between(1e-50, 1e50, **named)
+
+
+def numbers(values):
+    """Array of a record, which a message of numpy would show if it holds something else."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ValueError("x and y must hold numbers.")
+
+
+class Privatizer(ABC):
+    """Linear regression on a device: public parameters, and no state."""
+
+    def __init__(
+        self,
+        scale,
+        *,
+        noise="gaussian",
+        loss="absolute",
+        width="auto",
+        x_norm=1.0,
+        y_bounds=(-1.0, 1.0),
+        fit_intercept=True,
+    ):
+        moderate(scale=scale, x_norm=x_norm)
+        one_of(NOISES, noise=noise)
+        check_y_bounds(y_bounds)
+        boolean(fit_intercept=fit_intercept)
+        low, high = y_bounds
+        self.scale, self.noise, self.loss, self.width = float(scale), noise, loss, plain(width)
+        self.x_norm, self.y_bounds = float(x_norm), (float(low), float(high))
+        self.fit_intercept = bool(fit_intercept)
+        self.slope = residual_slope(loss, self.width, TargetRange.of(self.y_bounds))
+
+    @property
+    def row_norm(self):
+        """Bound on the norm of a row, in units of ``x_norm`` and with the constant feature."""
+        return row_bound(self.fit_intercept)
+
+    @property
+    def row_step(self):
+        """Rows are rounded toward zero to multiples of this power of two."""
+        return record_row_step(self.slope, self.noise, self.scale)
+
+    def rows(self, X):
+        """Rows on the grid, in units of ``x_norm``: of norm ``row_norm`` at most."""
+        return grid_rows(X, self.x_norm, self.fit_intercept, self.row_step)
+
+    @property
+    @abstractmethod
+    def apart(self):
+        """Largest distance of what any two records send before noise, in units of the scale's."""
+
+    def law(self):
+        """Law of a message for who records releases. A device itself needs numpy only."""
+        from skdp.releases import local_law
+
+        return local_law(self.noise, self.scale, self.apart)
+
+    def _record(self, weights, x, y):
+        """Rows on the grid and residuals; no error or warning may tell records apart."""
+        weights = np.asarray(weights, dtype=np.float64)
+        x, y = np.atleast_2d(numbers(x)), np.atleast_1d(numbers(y))
+        size = x.shape[1] + self.fit_intercept
+        # Weights may come from an adversary, and must not overflow for some records only.
+        if weights.shape != (size,) or not (np.abs(weights) <= 1e100).all():
+            raise ValueError(
+                f"weights must be {size} numbers of at most 1e100 for these features."
+            )
+        finite = np.isfinite(x).all() and np.isfinite(y).all()
+        if x.ndim != 2 or y.shape != (len(x),) or not finite:
+            raise ValueError("x and y must be finite, and y hold one number a row of x.")
+        rows = self.rows(x)
+        with np.errstate(all="ignore"):
+            return rows, rows @ weights - TargetRange(*self.y_bounds).scaled(y)
+
+    def _one_residual(self, weights, x, y):
+        residuals = self._record(weights, x, y)[1]
+        if len(residuals) != 1:
+            raise ValueError("x must be one record.")
+        return float(residuals[0])
+
+    def __repr__(self):
+        named = ", ".join(f"{k}={v!r}" for k, v in vars(self).items() if k not in ("slope",))
+        return f"{type(self).__name__}({named})"

@@ -1,0 +1,152 @@
+"""A device that sends values of a loss. Its promise is in ``releases/_value_messages.py``."""
+
+import math
+
+from skdp._grid import VALUE_BITS, GridNoise, grid_below
+from skdp._random import noise_source
+from skdp.local._base import Privatizer, moderate, numbers
+
+__all__ = ["ValuePrivatizer", "centred_value"]
+
+
+class ValuePrivatizer(Privatizer):
+    """Turn a loss into a noisy value: the encryption layer with bandit feedback.
+
+    Privacy: the value is clipped to ``[0, value_range]`` and centred, so that Gaussian noise of
+    standard deviation ``scale`` leaks at most ``(1/2) ln(1 + value_range^2 / (4 scale^2))`` nats,
+    and satisfies local Gaussian differential privacy with ``mu = value_range / scale``. With
+    K-norm noise, which is Laplace noise here, it is ``value_range / scale``-differential privacy.
+
+    The paper adds noise to the vector ``(d / delta) value e`` (see `OnePointPrivatizer`). As the
+    direction ``e`` does not depend on the record, noise on the value alone leaks no more,
+    and of the noise that reaches the learner only one part in d is left.
+
+    Each release is one contribution and costs the guarantee again; nothing here counts them. The
+    time that a call takes is not covered.
+
+    Parameters
+    ----------
+    scale : float
+        Standard deviation of Gaussian noise, or scale of Laplace noise.
+
+    value_range : float
+        Largest value.
+
+    noise, loss, width, x_norm, y_bounds, fit_intercept
+        As for `GradientPrivatizer`; all but the noise are for `release` only.
+
+    Examples
+    --------
+    >>> from skdp.local import ValuePrivatizer
+    >>> device = ValuePrivatizer(scale=2.0, value_range=10.0)
+    >>> answer = device.release_value(7.5)
+    """
+
+    def __init__(self, scale, *, value_range, **regression):
+        super().__init__(scale, **regression)
+        moderate(value_range=value_range)
+        self.value_range = float(value_range)
+
+    @property
+    def half_range(self):
+        """Bound on a centred value."""
+        return self.value_range / 2.0
+
+    @property
+    def step(self):
+        """Messages are multiples of this power of two."""
+        return grid_below(self.half_range, VALUE_BITS)
+
+    @property
+    def apart(self):
+        """Largest distance of two values."""
+        # A centred value is at most half the range in size, on either side.
+        return 2.0 * self.half_range
+
+    def sender(self, n, *, random_state=None):
+        """As many devices at once, for who plays them all.
+
+        Parameters
+        ----------
+        n : int
+
+        random_state : None, int, RandomState, Generator or NoiseSource, default=None
+
+        Returns
+        -------
+        callable
+            Turns a value into a noisy one, minus the middle of the range; n times.
+        """
+        half_range, step = self.half_range, self.step
+        noise = GridNoise(self.noise, self.scale, step, 1, self.apart, self.law)
+        releases = iter(noise.releasing(noise.draw(noise_source(random_state), n)))
+
+        def send(value):
+            return next(releases)(centred_value(value, half_range, step))
+
+        return send
+
+    def release_value(self, value, *, random_state=None):
+        """Noisy value, minus the middle of the range.
+
+        Parameters
+        ----------
+        value : float
+            What the point cost the user.
+
+        random_state : None, int, RandomState, Generator or NoiseSource, default=None
+            None draws from the operating system; anything else is for tests.
+
+        Returns
+        -------
+        float
+        """
+        value = float(numbers(value))
+        if math.isnan(value):
+            raise ValueError("value must be a number; got NaN.")
+        return self.sender(1, random_state=random_state)(value)
+
+    def release(self, point, x, y, *, random_state=None):
+        """Noisy loss of a record of linear regression at a point.
+
+        Parameters
+        ----------
+        point : array-like of shape (n_features + fit_intercept,)
+            From the learner.
+
+        x : array-like of shape (n_features,)
+
+        y : float
+
+        random_state : None, int, RandomState, Generator or NoiseSource, default=None
+
+        Returns
+        -------
+        float
+        """
+        residual = self._one_residual(point, x, y)
+        return self.release_value(self.slope.value(residual), random_state=random_state)
+
+
+def centred_value(value, half_range, step):
+    """Value in ``[0, 2 half_range]`` minus the middle, on the grid of ``step``.
+
+    A constant does not matter to a one-point gradient, whose direction has mean zero. Centred,
+    values have half the amplitude.
+
+    Parameters
+    ----------
+    value : float
+        Clipped to its range.
+
+    half_range : float
+
+    step : float
+
+    Returns
+    -------
+    float
+        A multiple of ``step``, at most ``half_range`` in absolute value.
+    """
+    centred = max(-half_range, min(half_range, value - half_range))
+    return int(centred / step) * step
