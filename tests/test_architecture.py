@@ -225,32 +225,8 @@ def test_a_private_name_is_noticed(source):
     assert list(private_uses(ast.parse(source)))
 
 
-# Files of other branches, which bring them down: to be emptied when those are merged.
-NOT_YET = {
-    "skdp/distributed/_classifier.py",
-    "skdp/engines/_mpi.py",
-    "skdp/kernel/_base.py",
-    "skdp/kernel/_kernel_ridge.py",
-    "skdp/kernel/_online.py",
-    "skdp/linear_model/_base.py",
-    "skdp/linear_model/_mi_sgd.py",
-    "skdp/solvers/_releases.py",
-    "skdp/solvers/comparator.py",
-    "skdp/solvers/erm.py",
-    "skdp/solvers/feature_ridge.py",
-    "skdp/solvers/gossip.py",
-    "skdp/solvers/online.py",
-    "skdp/theory/distributed.py",
-    "skdp/theory/kernel_ridge.py",
-    "skdp/theory/ogd.py",
-    "skdp/theory/online.py",
-    "skdp/topology.py",
-}
-SETTLED = [path for path in MODULES if name_of(path) not in NOT_YET]
-
-
 def within(*packages):
-    return [path for path in SETTLED if path.relative_to(PACKAGE).parts[0] in packages]
+    return [path for path in MODULES if path.relative_to(PACKAGE).parts[0] in packages]
 
 
 LONGEST = 450  # lines of a module
@@ -258,7 +234,7 @@ LONG = "Long because"  # how the docstring of the few longer ones begins its rea
 
 
 def test_modules_fit_into_a_sitting():
-    long = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in SETTLED}
+    long = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
     long = {path: n_lines for path, n_lines in long.items() if n_lines > LONGEST}
 
     def faults(path):
@@ -294,7 +270,7 @@ def test_functions_fit_on_a_screen():
             if lines_of(function) > 50:
                 yield f"line {function.lineno}: {function.name} has {lines_of(function)} lines"
 
-    check_each(SETTLED, faults)
+    check_each(MODULES, faults)
 
 
 ACTS = ("__call__", "advance")  # of a release
@@ -514,11 +490,10 @@ def test_each_claim_is_read_in_three_files():
     claims = [re.findall(r"``([\w/]+\.py)``", row) for row in table.split("   * - ")[2:]]
     assert len(claims) >= 14
     assert all(files[0].startswith("releases/") and len(files) <= 3 for files in claims)
-    if not NOT_YET:
-        named = {PACKAGE / file for files in claims for file in files}
-        assert named <= set(MODULES), sorted(map(str, named - set(MODULES)))
-        acting = {path for path in within("releases") if acts(parse(path))}
-        assert acting <= named, sorted(map(name_of, acting - named))
+    named = {PACKAGE / file for files in claims for file in files}
+    assert named <= set(MODULES), sorted(map(str, named - set(MODULES)))
+    acting = {path for path in within("releases") if acts(parse(path))}
+    assert acting <= named, sorted(map(name_of, acting - named))
 
 
 def test_the_contributing_page_lists_the_stages_of_ci():

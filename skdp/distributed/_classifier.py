@@ -17,6 +17,7 @@ from skdp.estimators import (
     LinearPredictions,
     LinkedDocumentation,
     charge,
+    has_begun,
     ledger_of,
     unchanged_on_error,
 )
@@ -323,7 +324,7 @@ class DistributedDPClassifier(
         ValueError
             As `fit`, and if a parameter has changed since the stream began.
         """
-        return self._advance(X, y, node, classes, fresh=not hasattr(self, "_stream"))
+        return self._advance(X, y, node, classes, fresh=not has_begun(self))
 
     @available_if(lambda self: self.loss == "log_loss")
     def predict_proba(self, X):

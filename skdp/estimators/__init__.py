@@ -14,6 +14,7 @@ from skdp.estimators._streams import (
     charge_release,
     check_unchanged,
     frozen_params,
+    has_begun,
     new_version,
     version_text,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "check_budget",
     "check_unchanged",
     "frozen_params",
+    "has_begun",
     "ledger_of",
     "new_version",
     "unchanged_on_error",

@@ -18,6 +18,7 @@ __all__ = [
     "charge_release",
     "check_unchanged",
     "frozen_params",
+    "has_begun",
     "new_version",
     "version_text",
 ]
@@ -184,6 +185,11 @@ def charge_release(estimator, stream, line, version, cost, account=None):
         "has gone on, or failed after it was charged. Nothing was charged; call fit to start "
         "afresh."
     )
+
+
+def has_begun(estimator):
+    """Whether there is a stream for `partial_fit` to go on with."""
+    return "_stream" in vars(estimator)
 
 
 def new_version(version):

@@ -22,6 +22,7 @@ from skdp.estimators import (
     StreamLine,
     charge_release,
     check_budget,
+    has_begun,
     new_version,
     unchanged_on_error,
 )
@@ -316,7 +317,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         BudgetExceededError
             If the ledger cannot pay for one more release; the old model stays.
         """
-        return self._advance(X, y, fresh=not hasattr(self, "_stream"))
+        return self._advance(X, y, fresh=not has_begun(self))
 
     def released(self):
         """Return a predictor that holds released numbers only.

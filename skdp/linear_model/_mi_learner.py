@@ -10,7 +10,7 @@ from skdp._inputs import checked_array
 from skdp._random import NoiseSource, noise_source, seed_sequence
 from skdp._targets import TargetRange
 from skdp._validation import finite, positive_int, shown
-from skdp.estimators import check_unchanged, frozen_params, unchanged_on_error
+from skdp.estimators import check_unchanged, frozen_params, has_begun, unchanged_on_error
 from skdp.linear_model._mi_channels import CHANNELS, Channel, Values
 from skdp.solvers.ogd import OGDState, learn_value, played, run_noised
 
@@ -180,9 +180,9 @@ class Learner:
                     "feedback must be 'bandit', with perturbation='scalar', to ask for values; "
                     f"got {shown(self.feedback)} and {shown(self.perturbation)}."
                 )
-            if n_features is None and not self._has_begun():
+            if n_features is None and not has_begun(self):
                 raise ValueError("n_features must be given to begin a stream; got None.")
-            if self._has_begun() and n_features not in (None, self.n_features_in_):
+            if has_begun(self) and n_features not in (None, self.n_features_in_):
                 raise ValueError(
                     f"n_features must be None or {self.n_features_in_} in this stream; "
                     f"got {shown(n_features)}."
@@ -226,16 +226,12 @@ class Learner:
 
     def _learner(self, n_features):
         """Stream of the learner alone, which reads no data and charges nothing."""
-        if self._has_begun():
+        if has_begun(self):
             check_unchanged(self, self._stream.params)
             return self._stream
         stream = Stream.begin(self, n_features)
         self.n_features_in_ = int(n_features)
         return stream
-
-    def _has_begun(self):
-        """Whether there is a stream to go on with: scikit-learn's idiom for `partial_fit`."""
-        return hasattr(self, "_stream")
 
     def _store(self, stream):
         for name, value in stream.fitted().items():

@@ -24,6 +24,7 @@ from skdp.estimators import (
     LinkedDocumentation,
     charge,
     check_unchanged,
+    has_begun,
     ledger_of,
     unchanged_on_error,
 )
@@ -288,7 +289,7 @@ class MIPrivateSGDRegressor(Learner, LinkedDocumentation, RegressorMixin, BaseEs
         ValueError
             As `fit`, and if a parameter has changed since the stream began.
         """
-        return self._advance(X, y, fresh=not self._has_begun())
+        return self._advance(X, y, fresh=not has_begun(self))
 
     def privatizer(self, n_features):
         """Return the device's part, for these parameters.
@@ -325,7 +326,7 @@ class MIPrivateSGDRegressor(Learner, LinkedDocumentation, RegressorMixin, BaseEs
     @property
     def iterates_(self):
         """Weights played, or points asked for: one row a contribution."""
-        if not self._has_begun() or not self.keep_iterates:
+        if not has_begun(self) or not self.keep_iterates:
             raise AttributeError("iterates_ are kept only by a fit with keep_iterates=True.")
         size = self._stream.channel.size
         return np.concatenate([np.empty((0, size)), *self._stream.iterates])
@@ -333,7 +334,7 @@ class MIPrivateSGDRegressor(Learner, LinkedDocumentation, RegressorMixin, BaseEs
     @property
     def regret_bound_(self):
         """Bound on the expected regret so far."""
-        if not self._has_begun():
+        if not has_begun(self):
             raise AttributeError("regret_bound_ is known after fit only.")
         channel, time = self._stream.channel, self._stream.state.time
         if time == 0:

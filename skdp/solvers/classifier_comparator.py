@@ -106,8 +106,7 @@ def best_classifier_in_ball(rows, codes, loss, *, radius, tolerance=1e-3):
         residuals = smooth.residuals(scores, codes)
         gradient = np.asarray(rows.T @ residuals).T
         here = loss.total(scores, codes)
-        if here < value:
-            value, best = here, weights
+        value, best = (here, weights) if here < value else (value, best)
         # As the tangents are at these scores, rounding in W x_i does no harm.
         slack = radius * float(np.linalg.norm(gradient)) + float(np.vdot(residuals, scores))
         excess = rounding.excess(width, residuals, codes)
