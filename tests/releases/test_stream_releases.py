@@ -12,7 +12,13 @@ from skdp._random import noise_source
 from skdp.kernel import DPOnlineKernelRegressor
 from skdp.mechanisms import released_values
 from skdp.privacy import ApproxDP, GaussianDP, compose
-from skdp.releases import FedBackRelease, FinalRelease, TreeRelease, step_sensitivity
+from skdp.releases import (
+    FedBackRelease,
+    FinalRelease,
+    QueryRelease,
+    TreeRelease,
+    step_sensitivity,
+)
 from skdp.solvers.feature_ridge import NormalisedRows
 from skdp.solvers.online import Recursion
 
@@ -124,18 +130,17 @@ def test_what_is_asked_lies_on_the_grid_and_within_its_bound(options, listen):
 
 
 def plans():
-    """A release of each kind on vectors, at the beginning of a stream of two features."""
-    shared = dict(
-        recursion=Recursion(0.75, 4.0, cap=0.5),
-        kappa=1.0,
-        features=NormalisedRows(2, 1.0),
-    )
+    """A release of each kind, at the beginning of a stream of two features."""
+    numbers = dict(recursion=Recursion(0.75, 4.0, cap=0.5), kappa=1.0)
+    shared = dict(features=NormalisedRows(2, 1.0), **numbers)
+    exact = dict(kernel="rbf", gamma=1.0, nu=1.5, x_norm=1.0, secret=bytes(32), seeded=True)
     function = dict(residual="huber", bound="tight")
     target = ApproxDP(1.0)
     return [
         FinalRelease.plan(target, noise=noise_source(0), **shared, **function),
         FedBackRelease.plan(target, noise=noise_source(0), **shared),
         TreeRelease.plan(target, noise=noise_source(0), horizon=9, **shared),
+        QueryRelease.plan(target, n_queries=3, n_features=2, **numbers, **function, **exact),
     ]
 
 
@@ -152,6 +157,7 @@ def test_going_on_makes_another_stream_and_asks_for_its_charge_first(stream, lis
 
     listen(lambda record: events.append("release"))
     then, stored = stream.advance(X, y, charge)
+    stored["predictor"].answer(X[:1])  # with noise only if it is an exact function
     assert events == ["charge", *["release"] * (len(events) - 1)] and len(events) > 1
     assert (stream.time, then.time) == (0, 2) and type(then) is type(stream)
     assert stored.keys() == {"guarantee_", "predictor"} and stored["guarantee_"].epsilon == 1.0
