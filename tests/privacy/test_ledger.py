@@ -723,3 +723,12 @@ def test_the_representation_is_short_and_does_not_change(path):
     ledger.charge(ApproxDP(0.1))
     assert repr(ledger) == before
     assert repr(BudgetLedger(epsilon=1.0)) == "BudgetLedger(epsilon=1.0, delta=0.0)"
+
+
+def test_deltas_add_up(make):
+    ledger = make(1.0, 1e-5)
+    ledger.charge(ApproxDP(0.1, 0.6e-5))
+    with pytest.raises(BudgetExceededError):
+        ledger.charge(ApproxDP(0.1, 0.6e-5))
+    ledger.charge(ApproxDP(0.1, 0.4e-5))
+    assert len(ledger.history()) == 2
