@@ -426,3 +426,17 @@ def test_a_child_charges_the_file_for_which_its_parent_waited(waiting):
     release()
     os.waitpid(child, 0)
     assert sorted(record.label for record in ledger.history()) == ["child", "waited"]
+
+
+def test_a_charge_that_fails_halfway_is_undone(path, monkeypatch):
+    ledger, append = BudgetLedger(path, 1.0), file.append
+
+    def failing(*args, **options):
+        append(*args, **options)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(file, "append", failing)
+        with pytest.raises(KeyboardInterrupt):
+            ledger.charge(ApproxDP(0.1))
+    assert not ledger.history()
