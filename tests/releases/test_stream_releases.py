@@ -177,3 +177,16 @@ def test_going_on_makes_another_stream_and_asks_for_its_charge_first(stream, lis
 
     with pytest.raises(RuntimeError, match="refused"):
         stream.advance(Unread(), None, refuse)
+
+
+def test_rows_longer_than_their_bound_count_as_rows_on_it():
+    stream, y = plans()[-1], np.array([1.0, -1.0])
+    linear = {part.name: getattr(stream, part.name) for part in fields(stream)} | {
+        "kernel": "linear"
+    }
+    kept = [
+        QueryRelease(**linear).advance(factor * np.eye(2), y, lambda cost: cost(None))[0]
+        for factor in (1.0, 50.0)
+    ]
+    assert_allclose(kept[1].rows, kept[0].rows, rtol=1e-12)
+    assert_allclose(kept[1].gathered, kept[0].gathered, rtol=1e-12)
