@@ -210,6 +210,7 @@ def release(
     law: NoiseLaw,
     sensitivity: float,
     error: float = 0.0,
+    lattice: Lattice | None = None,
     random_state: Any = None,
 ) -> np.ndarray:
     """Release a value with noise of ``law``: the one call through which every release passes.
@@ -232,6 +233,9 @@ def release(
     error : float, default=0.0
         Certified distance of ``value`` from the exact answer, in the same norm.
 
+    lattice : Lattice, default=None
+        That of ``Lattice.for_sensitivity`` for these numbers, if there are many such releases.
+
     random_state : None, int, RandomState, Generator or NoiseSource, default=None
         None draws from the operating system; anything else is for tests.
 
@@ -241,7 +245,10 @@ def release(
         Noisy answer, of the shape of ``value``.
     """
     value = np.asarray(value, dtype=np.float64)
-    lattice = Lattice.for_sensitivity(sensitivity, size=value.size, order=law.order, error=error)
+    if lattice is None:
+        lattice = Lattice.for_sensitivity(
+            sensitivity, size=value.size, order=law.order, error=error
+        )
     noise = law.draw(noise_source(random_state), 1, value.size, lattice.sensitivity / lattice.step)
     noisy = lattice.release(value, noise.reshape(value.shape))
     return recorded(value, noisy, sensitivity=sensitivity, law=law)
