@@ -19,7 +19,7 @@ from skdp.releases import (
     TreeRelease,
     step_sensitivity,
 )
-from skdp.solvers.feature_ridge import NormalisedRows
+from skdp.solvers.feature_rows import NormalisedRows
 from skdp.solvers.online import Recursion
 
 LAWS = [dict(delta=0.0), dict(delta=1e-5)]
