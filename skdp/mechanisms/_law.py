@@ -230,7 +230,8 @@ def release(
         Largest change between neighbours, in the norm of the law.
 
     error : float, default=0.0
-        Certified distance of ``value`` from the exact answer, in the same norm.
+        Certified distance of ``value`` from the exact answer, in the same norm. ``sensitivity``
+        is that of the exact answer; who records releases hears of their sum, twice the error.
 
     random_state : None, int, RandomState, Generator or NoiseSource, default=None
         None draws from the operating system; anything else is for tests.
@@ -244,4 +245,5 @@ def release(
     lattice = Lattice.for_sensitivity(sensitivity, size=value.size, order=law.order, error=error)
     noise = law.draw(noise_source(random_state), 1, value.size, lattice.sensitivity / lattice.step)
     noisy = lattice.release(value, noise.reshape(value.shape))
-    return recorded(value, noisy, sensitivity=sensitivity, law=law)
+    # What was computed for neighbours may err on either side.
+    return recorded(value, noisy, sensitivity=sensitivity + 2.0 * error, law=law)
