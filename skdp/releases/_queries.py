@@ -16,7 +16,7 @@ from scipy import sparse
 
 from skdp._grid import GridNoise
 from skdp._random import NoiseSource
-from skdp._validation import positive, positive_int
+from skdp._validation import plain_arguments, positive, positive_int
 from skdp.exceptions import BudgetExceededError
 from skdp.mechanisms import Lattice, NoiseLaw
 from skdp.privacy import ApproxDP
@@ -60,6 +60,7 @@ class QueryPlan:
     bound: float = 1.0
 
     @classmethod
+    @plain_arguments
     def plan(cls, target: ApproxDP, *, n_queries: int, bound: float = 1.0) -> Self:
         """Take the quieter noise with which all answers together meet a target.
 
