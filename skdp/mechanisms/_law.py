@@ -231,7 +231,8 @@ def release(
         Largest change between neighbours, in the norm of the law.
 
     error : float, default=0.0
-        Certified distance of ``value`` from the exact answer, in the same norm.
+        Certified distance of ``value`` from the exact answer, in the same norm. ``sensitivity``
+        is that of the exact answer; who records releases hears of their sum, twice the error.
 
     lattice : Lattice, default=None
         That of ``Lattice.for_sensitivity`` for these numbers, if there are many such releases.
@@ -251,4 +252,5 @@ def release(
         )
     noise = law.draw(noise_source(random_state), 1, value.size, lattice.sensitivity / lattice.step)
     noisy = lattice.release(value, noise.reshape(value.shape))
-    return recorded(value, noisy, sensitivity=sensitivity, law=law)
+    # What was computed for neighbours may err on either side.
+    return recorded(value, noisy, sensitivity=sensitivity + 2.0 * error, law=law)

@@ -83,6 +83,7 @@ class NoisyDescent:
     guarantee: GaussianDP | ApproxDP
 
     @classmethod
+    @plain_arguments
     def plan(
         cls,
         target: ApproxDP,

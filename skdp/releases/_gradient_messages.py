@@ -83,6 +83,7 @@ class GradientMessages:
     guarantee: MutualInformationPrivacy
 
     @classmethod
+    @plain_arguments
     def plan(
         cls, nats: float, *, noise: str, size: int, lipschitz: float, contributions: int = 1
     ) -> Self:

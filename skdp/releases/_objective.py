@@ -11,6 +11,7 @@ from typing import Self
 import numpy as np
 
 from skdp._random import NoiseSource
+from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP, compose
 from skdp.releases._objective_noise import ObjectiveNoise, calibrate
@@ -36,7 +37,7 @@ class ObjectivePerturbation:
     error, a further query of that sensitivity, released under ``masking``. The two compose.
 
     The noise of the linear term is not added to a value that could be asked for: who records
-    releases hears of the masking alone. The density of the exact minimiser, and with it the
+    releases hears of the masking alone, whose sensitivity is that given the exact minimiser. The density of the exact minimiser, and with it the
     privacy loss, follows from ``loss``, ``penalty`` and ``law``, which are public.
 
     Parameters
@@ -92,6 +93,7 @@ class ObjectivePerturbation:
         )
 
     @classmethod
+    @plain_arguments
     def plan(
         cls,
         target: ApproxDP,

@@ -10,6 +10,7 @@ from typing import Self
 import numpy as np
 
 from skdp._random import NoiseSource
+from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP
 from skdp.releases._protocol import LinearLoss
@@ -55,6 +56,7 @@ class OutputPerturbation:
     guarantee: ApproxDP
 
     @classmethod
+    @plain_arguments
     def plan(
         cls,
         target: ApproxDP,

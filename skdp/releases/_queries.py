@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp._random import NoiseSource
-from skdp._validation import positive, positive_int
+from skdp._validation import plain_arguments, positive, positive_int
 from skdp.exceptions import BudgetExceededError
 from skdp.mechanisms import Lattice, NoiseLaw, release
 from skdp.privacy import ApproxDP
@@ -59,6 +59,7 @@ class QueryPlan:
     bound: float = 1.0
 
     @classmethod
+    @plain_arguments
     def plan(cls, target: ApproxDP, *, n_queries: int, bound: float = 1.0) -> Self:
         """Take the quieter noise with which all answers together meet a target.
 
