@@ -14,9 +14,9 @@ from skdp._random import NoiseSource
 from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP, compose
+from skdp.releases._limits import check_span, refuse_span
 from skdp.releases._objective_noise import ObjectiveNoise, calibrate
 from skdp.releases._protocol import LinearLoss
-from skdp.releases._span import check_span, refuse_span
 from skdp.solvers.certificates import check_n_rows, linear_step, solver_tolerance
 from skdp.solvers.newton import minimise
 from skdp.solvers.rows import RowBlocks

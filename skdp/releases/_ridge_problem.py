@@ -11,7 +11,7 @@ from typing import Any, Self
 from scipy.optimize import brentq
 
 from skdp._validation import one_of, plain_arguments, positive, shown
-from skdp.privacy import n_records_changed
+from skdp.privacy import ADJACENCIES, n_records_changed
 from skdp.releases._feature_rules import NOISE_VARIANCE, tempered
 
 __all__ = ["RidgeProblem", "check_planned_rows", "ridge_norm_bound", "ridge_sensitivity"]
@@ -126,7 +126,7 @@ def ridge_sensitivity(
     0.1
     """
     positive(penalty=penalty, y_bound=y_bound, kappa=kappa)
-    one_of(["replace-one", "add-remove"], adjacency=adjacency)
+    one_of(ADJACENCIES, adjacency=adjacency)
     one_of(["squared", "huber"], loss=loss)
     if loss == "huber":
         slope = y_bound if huber_width is None else huber_width

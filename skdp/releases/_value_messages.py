@@ -11,10 +11,10 @@ drawn without looking at the record: given it, an answer has one dimension.
 from dataclasses import dataclass
 from typing import Self
 
+from skdp._grid import NOISES
 from skdp._validation import one_of, plain_arguments, positive, positive_int
 from skdp.privacy import MutualInformationPrivacy
 from skdp.releases._gradient_messages import (
-    NOISES,
     gaussian_leakage,
     gaussian_sigma,
     k_norm_leakage,
