@@ -51,6 +51,7 @@ from skdp.privacy import BudgetLedger, GaussianDP, compose, gaussian_delta, gaus
 from skdp.releases import (
     FedBackRelease,
     FinalRelease,
+    QueryAnswers,
     QueryRelease,
     TreeRelease,
     _limits,
@@ -151,13 +152,19 @@ class Releases:
 
 @pytest.fixture
 def releases(monkeypatch):
-    spy, release = Releases(), Lattice.release
+    spy, release, answer_one = Releases(), Lattice.release, QueryAnswers._released
 
     def noted(self, value, noise):
         spy.lattices.append(self)
         spy.exact.append(np.array(value, dtype=float))
         return release(self, value, noise)
 
+    def answered(self, row, key):  # on a grid of its own
+        spy.lattices.append(self._grid)
+        spy.exact.append(np.clip(self._predict(row), -1.0, 1.0))
+        return answer_one(self, row, key)
+
+    monkeypatch.setattr(QueryAnswers, "_released", answered)
     monkeypatch.setattr(Lattice, "release", noted)
     token = released_values.set(lambda record: spy.claimed.append(record.sensitivity))
     yield spy
@@ -744,7 +751,7 @@ def test_no_record_moves_an_answer_further_than_declared(residual, adjacency, no
             assert shift <= noise.scale * releases.lattices[-1].step
             best = max(best, shift / releases.claimed[-1])
     is_loose = residual.get("radius") == 0.3 and adjacency == "add-remove"
-    assert best > (0.5 if is_loose else 0.99)
+    assert best > (0.5 if is_loose else 0.98)  # of what is declared with the rounding
 
 
 @pytest.mark.parametrize("law", LAWS, ids=["pure", "gaussian"])
