@@ -19,6 +19,7 @@ from skdp.releases import (
     QueryAnswers,
     QueryPlan,
     RidgeProblem,
+    _exact_queries,
 )
 from skdp.solvers.feature_rows import FeatureBlocks, NormalisedRows
 from skdp.solvers.kernel_ridge import KernelExpansion
@@ -54,6 +55,7 @@ def test_what_is_charged_covers_all_releases_and_wastes_nothing(kind, kernel, ad
         model, _ = outcome(kind, *rows(), kernel=kernel, adjacency=adjacency)
     together, charged = compose([record.law.guarantee for record in records]), model.guarantee_
     delta = KINDS[kind].get("delta", 0.0)
+    assert {record.law.guarantee.adjacency for record in records} == {adjacency}
     assert (charged.epsilon, charged.delta, charged.adjacency) == (1.5, delta, adjacency)
     epsilons = np.array([0.1, 0.7, 1.5, 3.0])
     assert (together.delta_at(epsilons) <= charged.delta_at(epsilons) * (1 + 1e-9) + 1e-15).all()
@@ -76,6 +78,35 @@ def test_what_goes_on_is_what_was_recorded(kind, adjacency):
         _, replayed = outcome(kind, *rows(n, seed=1), adjacency=adjacency, random_state=0)
     assert_array_equal(replayed, told)
     assert next(replay, None) is None
+
+
+def worst_releases(adjacency, **options):
+    """What a fit releases of a row whose target goes from one bound to the other, or vanishes."""
+    X, y = np.array([[1.0], [0.0]]), np.array([1.0, 0.0])
+    worlds = [(X, y), (X, -y) if adjacency == "replace-one" else (X[1:], y[1:])]
+    records = []
+    with listening(records.append):
+        for world in worlds:
+            model = DPKernelRidge(1.0, kernel="linear", alpha=20.0, **options)
+            model.set_params(adjacency=adjacency).fit(*world).predict(X[:1])
+    return records
+
+
+@pytest.mark.parametrize("kind", ["output", "pure output", "queries", "pure queries"])
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_worst_targets_move_what_is_released_as_far_as_declared(kind, adjacency):
+    here, there = worst_releases(adjacency, **KINDS[kind] | dict(n_queries=1))
+    assert here.sensitivity == there.sensitivity
+    moved = np.linalg.norm(here.asked - there.asked)
+    # Answers are rounded to a lattice, which is part of what is declared of them.
+    assert 0.97 * here.sensitivity < moved <= here.sensitivity * (1 + 1e-9)
+
+
+def test_the_error_of_exact_answers_is_part_of_their_sensitivity(monkeypatch):
+    options = dict(release="query", n_queries=1)
+    exact, _ = worst_releases("replace-one", **options)
+    monkeypatch.setattr(_exact_queries, "value_error", lambda **numbers: 0.05)
+    assert worst_releases("replace-one", **options)[0].sensitivity > exact.sensitivity + 0.099
 
 
 def test_a_plan_is_a_value_and_does_not_change():
