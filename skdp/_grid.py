@@ -6,7 +6,9 @@ it without a rounding that would depend on it. Needs numpy only, for it runs on 
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -63,16 +65,16 @@ class ResidualSlope:
     linear: bool = False
 
     @property
-    def step(self):
+    def step(self) -> float:
         """Slopes are multiples of this power of two."""
         return grid_below(self.cap, SLOPE_BITS if self.linear else 0)
 
     @property
-    def limit(self):
+    def limit(self) -> float:
         """Largest slope on the grid."""
         return math.floor(self.cap / self.step) * self.step
 
-    def __call__(self, residual):
+    def __call__(self, residual: float) -> float:
         """Slope at one residual, a float."""
         limit = self.limit
         if not self.linear:
@@ -81,7 +83,7 @@ class ResidualSlope:
         inside = max(-self.cap, min(self.cap, residual))
         return max(-limit, min(limit, int(inside / step) * step))
 
-    def value(self, residual):
+    def value(self, residual: float) -> float:
         """Loss at a residual."""
         distance = abs(residual)
         if not self.linear:
@@ -121,7 +123,7 @@ class GridNoise:
     sensitivity: float
     law: Any = field(repr=False, compare=False)
 
-    def draw(self, source, n):
+    def draw(self, source: Any, n: int) -> np.ndarray:
         """Noise of ``n`` releases, of shape (n, size)."""
         scale = self.scale / self.step
         if not scale < 2.0**47:
@@ -133,12 +135,12 @@ class GridNoise:
             drawn = draw(n * self.size, scale).reshape(n, self.size)
         return drawn * self.step
 
-    def release(self, exact, noise):
+    def release(self, exact: np.ndarray, noise: np.ndarray) -> np.ndarray:
         """Add ``exact``, multiples of the step, to ``noise`` in place: one recorded release."""
         noise += exact
         return recorded(exact, noise, sensitivity=self.sensitivity, law=self.law)
 
-    def release_each(self, exact, noise):
+    def release_each(self, exact: np.ndarray, noise: np.ndarray) -> np.ndarray:
         """`release` of several, one a row; without anybody who records them, in one sum."""
         if released_values.get() is None:
             noise += exact
@@ -147,7 +149,7 @@ class GridNoise:
                 noise[i] = self.release(one, noise[i])
         return noise
 
-    def releasing(self, noise):
+    def releasing(self, noise: np.ndarray) -> list[Callable[[float], float]]:
         """`release` of one number by each of several users.
 
         Parameters
@@ -161,11 +163,12 @@ class GridNoise:
         """
         if released_values.get() is None:
             return [one.__add__ for one in noise[:, 0].tolist()]
-        return [
-            lambda exact, one=one: float(self.release(np.array([exact]), one)[0]) for one in noise
-        ]
+        return [partial(self._release_number, one) for one in noise]
 
-    def adding(self, axpy):
+    def _release_number(self, noise: np.ndarray, exact: float) -> float:
+        return float(self.release(np.array([exact]), noise)[0])
+
+    def adding(self, axpy: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
         """`release` of multiples of rows, for a loop that has no time for more than a product.
 
         Parameters
@@ -184,7 +187,7 @@ class GridNoise:
         return lambda row, noise, size, factor: self.release(factor * row, noise)
 
 
-def residual_slope(loss, width, targets):
+def residual_slope(loss: str, width: Any, targets: Any) -> ResidualSlope:
     """Slope of a loss by its name.
 
     Parameters
@@ -212,12 +215,12 @@ def residual_slope(loss, width, targets):
     return ResidualSlope(relative, linear=True)
 
 
-def grid_below(value, bits):
+def grid_below(value: float, bits: int) -> float:
     """Power of two, ``bits`` places below the leading digit of a positive ``value``."""
     return 2.0 ** (math.floor(math.log2(value)) - bits)
 
 
-def row_step(scale, slope_step):
+def row_step(scale: float, slope_step: float) -> float:
     """Step of the grid of rows: coarser if noise is high, which then is cheaper to draw exactly.
 
     Parameters
@@ -236,7 +239,7 @@ def row_step(scale, slope_step):
     return min(max(grid_below(scale / slope_step, 26), _FINEST), _COARSEST)
 
 
-def record_row_step(slope, noise, scale):
+def record_row_step(slope: ResidualSlope, noise: str, scale: float) -> float:
     """`row_step` for the gradient of one record.
 
     Parameters
@@ -256,12 +259,12 @@ def record_row_step(slope, noise, scale):
     return row_step(scale * (1.0 if noise == "gaussian" else 64.0), slope.step)
 
 
-def row_bound(constant):
+def row_bound(constant: bool) -> float:
     """Bound on the norms of `grid_rows`: the constant feature is 1, and other rows at most 1."""
     return math.sqrt(2.0) if constant else 1.0
 
 
-def grid_rows(X, x_norm, constant, step):
+def grid_rows(X: Any, x_norm: float, constant: bool, step: float) -> np.ndarray:
     """Rows in units of ``x_norm``, clipped onto the unit ball and rounded toward zero.
 
     Parameters

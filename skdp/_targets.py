@@ -1,6 +1,7 @@
 """The public range of a target, and the units in which targets are learned."""
 
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
@@ -22,32 +23,32 @@ class TargetRange:
     high: float
 
     @classmethod
-    def of(cls, y_bounds):
+    def of(cls, y_bounds: Any) -> Self:
         """Range of a parameter ``y_bounds``, checked."""
         check_y_bounds(y_bounds)
         low, high = map(float, y_bounds)
         return cls(low, high)
 
     @property
-    def middle(self):
+    def middle(self) -> float:
         """Target that is 0 in units of the range."""
         return self.low / 2 + self.high / 2
 
     @property
-    def half(self):
+    def half(self) -> float:
         """Length of a unit."""
         return self.high / 2 - self.low / 2
 
-    def scaled(self, y):
+    def scaled(self, y: Any) -> np.ndarray:
         """Targets clipped to their bounds, in units of half the range around its middle."""
         scaled = (np.clip(y, self.low, self.high) - self.middle) / self.half
         return np.clip(scaled, -1.0, 1.0)  # rounding may have left the interval
 
-    def original(self, values):
+    def original(self, values: Any) -> np.ndarray:
         """Turn values for targets in [-1, 1] into predictions within the bounds."""
         return np.clip(self.middle + self.half * np.clip(values, -1.0, 1.0), self.low, self.high)
 
-    def relative(self, **named):
+    def relative(self, **named: Any) -> float:
         """Turn one length in units of the target, a parameter, into one of half the range."""
         positive(**named)
         ((name, value),) = named.items()

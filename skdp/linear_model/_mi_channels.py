@@ -124,7 +124,7 @@ class Gradients(Channel):
         )
 
     def run(self, rows, targets, state, source, keep):
-        noise, slope = self.device.grid_noise(self.size), self.device.slope
+        noise, slope = self.device._grid_noise(self.size), self.device.slope
         return run_full(
             rows, targets, state, self.projection, slope, noise=noise, source=source, keep=keep
         )
@@ -201,7 +201,7 @@ class Values(_Asking):
         )
 
     def run(self, rows, targets, state, source, keep):
-        sender = partial(self.device.sender, random_state=source)
+        sender = partial(self.device._sender, random_state=source)
         return self._run(rows, targets, state, keep, sender, learn_from_value)
 
     def largest(self, time, n_messages):
@@ -237,7 +237,7 @@ class OnePoints(_Asking):
         )
 
     def run(self, rows, targets, state, source, keep):
-        send = partial(self.device.send, random_state=source)
+        send = partial(self.device._send, random_state=source)
         return self._run(rows, targets, state, keep, lambda n: send, learn_from_vector)
 
     def largest(self, time, n_messages):

@@ -74,7 +74,7 @@ class MessageStream:
         length = max(1, min(4096, _BLOCK // channel.size))
         for start in range(0, X.shape[0], length):
             block = slice(start, start + length)
-            rows = channel.device.rows(X[block])
+            rows = channel.device._rows(X[block])
             keep = self.to_keep(len(rows))
             state = channel.run(rows, targets[block], state, self.noise, keep)
             kept.append(keep)

@@ -379,7 +379,7 @@ class MIPrivateSGDRegressor(Learner, LinkedDocumentation, RegressorMixin, BaseEs
                 f"X must hold the {self.n_samples_seen_} records of the stream; "
                 f"got {len(targets)} rows."
             )
-        rows = self._stream.channel.device.rows(X)
+        rows = self._stream.channel.device._rows(X)
         loss, scores = self._loss(), np.einsum("ij,ij->i", rows, self.iterates_)
         best = best_in_ball(
             rows, targets, loss, radius=float(self.radius), tolerance=float(tolerance)

@@ -60,7 +60,7 @@ class Privatizer(ABC):
         """Rows are rounded toward zero to multiples of this power of two."""
         return record_row_step(self.slope, self.noise, self.scale)
 
-    def rows(self, X):
+    def _rows(self, X):
         """Rows on the grid, in units of ``x_norm``: of norm ``row_norm`` at most."""
         return grid_rows(X, self.x_norm, self.fit_intercept, self.row_step)
 
@@ -69,7 +69,7 @@ class Privatizer(ABC):
     def apart(self):
         """Largest distance of what any two records send before noise, in units of the scale's."""
 
-    def law(self):
+    def _law(self):
         """Law of a message for who records releases. A device itself needs numpy only."""
         from skdp.releases import local_law
 
@@ -88,7 +88,7 @@ class Privatizer(ABC):
         finite = np.isfinite(x).all() and np.isfinite(y).all()
         if x.ndim != 2 or y.shape != (len(x),) or not finite:
             raise ValueError("x and y must be finite, and y hold one number a row of x.")
-        rows = self.rows(x)
+        rows = self._rows(x)
         with np.errstate(all="ignore"):
             return rows, rows @ weights - TargetRange(*self.y_bounds).scaled(y)
 

@@ -79,11 +79,11 @@ class GradientPrivatizer(Privatizer):
         # the weights, and that of another record may point the other way.
         return 2.0 * self.lipschitz
 
-    def grid_noise(self, size):
+    def _grid_noise(self, size):
         """Noise of messages of ``size`` numbers."""
         # Slopes and rows are on grids of their own: their product is exact, and a multiple
         # of the step, as the noise is.
-        return GridNoise(self.noise, self.scale, self.step, size, self.apart, self.law)
+        return GridNoise(self.noise, self.scale, self.step, size, self.apart, self._law)
 
     def release(self, weights, x, y, *, random_state=None):
         """Noisy gradient of the loss of a record.
@@ -106,7 +106,7 @@ class GradientPrivatizer(Privatizer):
         ndarray of shape (n_features + fit_intercept,) or (n_records, n_features + fit_intercept)
         """
         rows, residuals = self._record(weights, x, y)
-        noise = self.grid_noise(rows.shape[1])
+        noise = self._grid_noise(rows.shape[1])
         z = noise.draw(noise_source(random_state), len(rows))
         slopes = np.array([[self.slope(residual)] for residual in residuals.tolist()])
         z = noise.release_each(slopes * rows, z)

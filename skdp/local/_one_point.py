@@ -57,7 +57,7 @@ class OnePointPrivatizer(Privatizer):
         # No record decides the direction. Along it, a vector is at most its amplitude long.
         return 2.0
 
-    def send(self, value, direction, exploration, *, random_state=None):
+    def _send(self, value, direction, exploration, *, random_state=None):
         """Noisy estimate of a gradient from a value in a direction.
 
         Parameters
@@ -78,7 +78,7 @@ class OnePointPrivatizer(Privatizer):
         size, half_range = len(direction), self.half_range
         amplitude = size * half_range / exploration
         scale, step = self.scale * amplitude, grid_below(amplitude, VALUE_BITS)
-        noise = GridNoise(self.noise, scale, step, size, self.apart * amplitude, self.law)
+        noise = GridNoise(self.noise, scale, step, size, self.apart * amplitude, self._law)
         z = one_point_gradient(value, direction, exploration, half_range, step)
         return noise.release(z, noise.draw(noise_source(random_state), 1)[0])
 
@@ -115,7 +115,7 @@ class OnePointPrivatizer(Privatizer):
         direction /= np.linalg.norm(direction)
         residual = self._one_residual(weights + exploration * direction, x, y)
         value = self.slope.value(residual)
-        return self.send(value, direction, exploration, random_state=random_state)
+        return self._send(value, direction, exploration, random_state=random_state)
 
 
 def one_point_gradient(value, direction, exploration, half_range, step):

@@ -63,7 +63,7 @@ class ValuePrivatizer(Privatizer):
         # A centred value is at most half the range in size, on either side.
         return 2.0 * self.half_range
 
-    def sender(self, n, *, random_state=None):
+    def _sender(self, n, *, random_state=None):
         """As many devices at once, for who plays them all.
 
         Parameters
@@ -78,7 +78,7 @@ class ValuePrivatizer(Privatizer):
             Turns a value into a noisy one, minus the middle of the range; n times.
         """
         half_range, step = self.half_range, self.step
-        noise = GridNoise(self.noise, self.scale, step, 1, self.apart, self.law)
+        noise = GridNoise(self.noise, self.scale, step, 1, self.apart, self._law)
         releases = iter(noise.releasing(noise.draw(noise_source(random_state), n)))
 
         def send(value):
@@ -104,7 +104,7 @@ class ValuePrivatizer(Privatizer):
         value = float(numbers(value))
         if math.isnan(value):
             raise ValueError("value must be a number; got NaN.")
-        return self.sender(1, random_state=random_state)(value)
+        return self._sender(1, random_state=random_state)(value)
 
     def release(self, point, x, y, *, random_state=None):
         """Noisy loss of a record of linear regression at a point.

@@ -1,4 +1,8 @@
-"""Noisy gradients of nodes that gossip. To check the claim: here, solvers/gossip.py, losses.py."""
+"""Noisy gradients of nodes that gossip.
+
+To check the claim: this file, ``solvers/gossip.py``, which sums the gradients, and
+``losses/_margin.py`` for how long one is.
+"""
 
 import math
 from collections.abc import Callable, Sequence

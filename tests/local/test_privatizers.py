@@ -1034,3 +1034,14 @@ def test_seeded_messages_reproduce():
         )
         assert_array_equal(first, again)
         assert np.any(first != other)
+
+
+def test_a_device_offers_messages_and_public_numbers_only():
+    bounds = {"row_norm", "row_step", "apart"}
+    offered = {
+        GradientPrivatizer: {"release", "lipschitz", "step"},
+        ValuePrivatizer: {"release", "release_value", "half_range", "step"},
+        OnePointPrivatizer: {"release", "half_range"},
+    }
+    for kind, names in offered.items():
+        assert {name for name in dir(kind) if not name.startswith("_")} == names | bounds
