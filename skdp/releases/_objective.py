@@ -37,8 +37,9 @@ class ObjectivePerturbation:
     error, a further query of that sensitivity, released under ``masking``. The two compose.
 
     The noise of the linear term is not added to a value that could be asked for: who records
-    releases hears of the masking alone, whose sensitivity is that given the exact minimiser. The density of the exact minimiser, and with it the
-    privacy loss, follows from ``loss``, ``penalty`` and ``law``, which are public.
+    releases hears of the masking alone, whose sensitivity is that given the exact minimiser. The
+    density of the exact minimiser, and with it the privacy loss, follows from ``loss``,
+    ``penalty`` and ``law``, which are public.
 
     Parameters
     ----------
