@@ -5,6 +5,7 @@ neighbours, and `_queries`, which adds this noise to each answer. The certificat
 in `skdp.solvers.kernel_ridge`.
 """
 
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -155,7 +156,7 @@ class ExactQueries:
 
     def __call__(self, data: tuple[KernelExpansion, np.ndarray], secret: bytes) -> QueryAnswers:
         """Answers for rows and targets; their noise follows from the secret, new for each call."""
-        expansion, targets = data
+        expansion, targets = copy(data[0]), data[1]  # what answered before goes on doing so
         check_planned_rows(len(targets), self.problem.most_rows)
         penalty = self.problem.penalty
         expansion.coef = solve_dual(

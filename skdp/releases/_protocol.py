@@ -36,7 +36,12 @@ class Release(Protocol):
 
 
 class StreamRelease(ABC):
-    """Where a stream stands. Frozen: going on makes another one."""
+    """Where a stream stands. Frozen: going on makes another one.
+
+    Its guarantee is that of one line, which goes on from each place once. Two that go on from the
+    same place are two streams, and together cost more than either says; estimators refuse the
+    second.
+    """
 
     @abstractmethod
     def advance(

@@ -174,6 +174,21 @@ def test_targets_of_exact_queries_are_clipped_to_what_the_distance_rests_on():
     assert_array_equal(answers(far), answers(np.sign(y)))
 
 
+def test_answers_stay_those_of_their_own_plan():
+    # A second plan for the same rows, whose functions are further apart, has noise of its own.
+    X, y = rows(30)
+    numbers = dict(n_samples=30, n_features=2, n_queries=3, squared=False, cap=0.25)
+    plans = [ExactQueries.plan(ApproxDP(1.0), penalty=p, **numbers) for p in (100.0, 0.1)]
+    function, asked = KernelExpansion(X, "rbf", 1.0, 1.5, 1.0), []
+    with listening(lambda record: asked.append(record.asked.item())):
+        first = plans[0]((function, y), bytes(16))
+        first.answer(X[:1])
+        again = plans[0]((function, y), bytes(16))
+        plans[1]((function, y), bytes(16))
+        again.answer(X[:1])
+    assert asked[0] == asked[1]
+
+
 def test_a_value_that_is_not_finite_is_not_answered():
     plan = QueryPlan.plan(ApproxDP(1.0), n_queries=3)
     options = dict(sensitivity=0.5, error=0.0, secret=bytes(16))
