@@ -10,7 +10,7 @@ from support.statistics import name
 
 from skdp._random import noise_source
 from skdp.kernel import DPOnlineKernelRegressor
-from skdp.mechanisms import released_values
+from skdp.mechanisms import Lattice, released_values
 from skdp.privacy import ApproxDP, GaussianDP, compose
 from skdp.releases import (
     FedBackRelease,
@@ -19,6 +19,7 @@ from skdp.releases import (
     TreeRelease,
     step_sensitivity,
 )
+from skdp.releases._stream import FunctionBounds
 from skdp.solvers.feature_rows import NormalisedRows
 from skdp.solvers.online import Recursion
 
@@ -177,6 +178,20 @@ def test_going_on_makes_another_stream_and_asks_for_its_charge_first(stream, lis
 
     with pytest.raises(RuntimeError, match="refused"):
         stream.advance(Unread(), None, refuse)
+
+
+@pytest.mark.parametrize("stream", [plans()[0], plans()[-1]], ids=["final", "query"])
+def test_the_rounding_of_a_recursion_is_part_of_what_noise_covers(stream, monkeypatch):
+    lattices, choose = [], Lattice.for_sensitivity
+
+    def chosen(*sensitivity, **options):
+        lattices.append(choose(*sensitivity, **options))
+        return lattices[-1]
+
+    monkeypatch.setattr(Lattice, "for_sensitivity", chosen)
+    monkeypatch.setattr(FunctionBounds, "rounding_error", lambda self, time, size: 0.25)
+    stream.advance(np.eye(2), np.array([1.0, -1.0]), lambda cost, account=None: cost(account))
+    assert lattices[-1].sensitivity > stream.bounds.sensitivity(2) + 2 * 0.25
 
 
 def test_rows_longer_than_their_bound_count_as_rows_on_it():
