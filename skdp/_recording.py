@@ -17,13 +17,15 @@ class Released:
     Parameters
     ----------
     asked : ndarray
-        The exact value. Private.
+        The value as it was computed. Private.
 
     sensitivity : float
-        Declared bound on its change between neighbours, in the norm of the law.
+        Declared bound on its change between neighbours, in the norm of the law, with what the
+        computation may err by on either side.
 
     law : NoiseLaw
-        Of the noise for a sensitivity of 1, with the guarantee of this release.
+        Of the noise for a sensitivity of 1, with the guarantee of this release. What is drawn
+        has a little more where the value is rounded to a lattice.
 
     released : ndarray
     """

@@ -462,6 +462,20 @@ def test_what_the_roof_offers_is_in_the_api_reference():
     assert set(names) - modules - {"__version__"} <= listed
 
 
+def test_the_api_reference_lists_only_what_is_there():
+    reference = (ROOT / "doc" / "api.rst").read_text(encoding="utf-8")
+    entries = re.findall(r"^   (\w[\w.]*)$", reference, flags=re.MULTILINE)
+
+    def offered(entry):
+        *module, name = entry.split(".")
+        path = PACKAGE.joinpath(*module)
+        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        return name in (string_list(parse(path)) or ())
+
+    assert "theory.ogd.full_step" in entries and len(entries) == len(set(entries))
+    assert [entry for entry in entries if not offered(entry)] == []
+
+
 @pytest.fixture(scope="module")
 def house():
     """doc/house.py, which draws the floors."""

@@ -208,6 +208,13 @@ def test_functions_of_numbers_take_plain_ones(name):
     assert FUNCTIONS[name].takes_plain_numbers
 
 
+def test_plans_of_releases_take_plain_numbers():
+    kinds = [getattr(releases, name) for name in releases.__all__]
+    plans = [kind.plan for kind in kinds if hasattr(kind, "plan") and kind is not releases.Release]
+    assert len(plans) > 14
+    assert [plan.__qualname__ for plan in plans if not hasattr(plan, "takes_plain_numbers")] == []
+
+
 def test_a_calibration_in_single_precision_is_that_of_the_number_itself():
     # 1e-7 of a sensitivity is more than any certificate of rounding leaves.
     for kind in (np.float32, np.float16, np.longdouble, Fraction):

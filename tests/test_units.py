@@ -183,7 +183,7 @@ def test_exact_expansions_have_no_units(kind):
         model = fit(k)
         assert_array_equal(model._predictor._predict(X * 2.0**k), plain._predictor._predict(X))
         assert model._predictor.plan == plain._predictor.plan
-        assert model._predictor._grid == plain._predictor._grid
+        assert model._predictor._change == plain._predictor._change
         assert model.guarantee_ == plain.guarantee_
 
 

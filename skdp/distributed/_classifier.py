@@ -12,7 +12,7 @@ from skdp.distributed._plan import Plan, check_parameters
 from skdp.distributed._progress import CallbackSupportMixin, Progress, with_callbacks
 from skdp.distributed._regret import regret
 from skdp.distributed._rows import common_classes, owners_of, validated
-from skdp.distributed._stream import Stream
+from skdp.distributed._stream import GossipStream
 from skdp.estimators import (
     LinearPredictions,
     LinkedDocumentation,
@@ -419,7 +419,7 @@ class DistributedDPClassifier(
                     everyone.token = plan.token(self, len(codes), n_rounds)
             engine.open(plan.topology, plan.size)
             try:
-                stream = Stream.begin(plan, engine.mine) if fresh else self._stream
+                stream = GossipStream.begin(plan, engine.mine) if fresh else self._stream
                 with Together(engine):
                     owners = owners_of(node, len(codes), engine.mine, stream.rows_here)
                 here = np.searchsorted(engine.mine, owners)

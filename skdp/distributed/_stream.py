@@ -9,11 +9,11 @@ from skdp.distributed._plan import Plan
 from skdp.estimators import check_unchanged
 from skdp.solvers.gossip import GossipState, Schedule, run_gossip
 
-__all__ = ["Stream"]
+__all__ = ["GossipStream"]
 
 
 @dataclass(frozen=True)
-class Stream:
+class GossipStream:
     """Where a stream stands. Frozen: going on makes another one.
 
     Parameters
@@ -77,7 +77,7 @@ class Stream:
 
         Returns
         -------
-        Stream
+        GossipStream
         """
         plan, points = self.plan, list[np.ndarray]()
         # However large a batch may be, a round has no more rows than there are.

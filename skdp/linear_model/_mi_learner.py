@@ -14,13 +14,13 @@ from skdp.estimators import check_unchanged, frozen_params, has_begun, unchanged
 from skdp.linear_model._mi_channels import CHANNELS, Channel, Values
 from skdp.solvers.ogd import OGDState, learn_value, played, run_noised
 
-__all__ = ["Learner", "Stream"]
+__all__ = ["Learner", "MessageStream"]
 
 _BLOCK = 1 << 22  # numbers in memory beside the input
 
 
 @dataclass(frozen=True)
-class Stream:
+class MessageStream:
     """What is kept between calls, all of it released or public.
 
     Parameters
@@ -116,7 +116,7 @@ class Learner:
     perturbation: str
     fit_intercept: bool
     n_features_in_: int
-    _stream: Stream
+    _stream: MessageStream
 
     @abstractmethod
     def _check_parameters(self):
@@ -229,7 +229,7 @@ class Learner:
         if has_begun(self):
             check_unchanged(self, self._stream.params)
             return self._stream
-        stream = Stream.begin(self, n_features)
+        stream = MessageStream.begin(self, n_features)
         self.n_features_in_ = int(n_features)
         return stream
 

@@ -28,16 +28,16 @@ from skdp.estimators import (
     ledger_of,
     unchanged_on_error,
 )
-from skdp.linear_model._mi_learner import Learner, Stream
+from skdp.linear_model._mi_learner import Learner, MessageStream
 from skdp.losses import AbsoluteLoss, EpsilonInsensitiveLoss, HuberLoss
+from skdp.releases._gradient_messages import UNITS
+from skdp.releases._value_messages import PERTURBATIONS
 from skdp.solvers.comparator import best_in_ball
 from skdp.theory.ogd import regret_of_steps
 
 __all__ = ["MIPrivateSGDRegressor"]
 
 FEEDBACKS = ("full", "bandit")
-PERTURBATIONS = ("scalar", "vector")
-UNITS = ("nats", "bits")
 
 
 class MIPrivateSGDRegressor(Learner, LinkedDocumentation, RegressorMixin, BaseEstimator):
@@ -304,7 +304,7 @@ class MIPrivateSGDRegressor(Learner, LinkedDocumentation, RegressorMixin, BaseEs
             It can be pickled and needs numpy only.
         """
         self._check_parameters()
-        return Stream.begin(self, n_features).channel.device
+        return MessageStream.begin(self, n_features).channel.device
 
     def predict(self, X):
         """Predict the target of each row, within ``y_bounds``; costs no privacy.
@@ -428,7 +428,7 @@ class MIPrivateSGDRegressor(Learner, LinkedDocumentation, RegressorMixin, BaseEs
                 check_unchanged(self, self._stream.params)
             # A learner alone knows how many features there are, and not their names.
             X, targets = self._validated(X, y, reset=fresh or not self._stream.charged)
-            stream = Stream.begin(self, X.shape[1]) if fresh else self._stream
+            stream = MessageStream.begin(self, X.shape[1]) if fresh else self._stream
             if X.shape[1] != stream.n_features:
                 raise ValueError(f"X must have {stream.n_features} features; got {X.shape[1]}.")
             if not stream.charged:

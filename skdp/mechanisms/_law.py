@@ -210,6 +210,7 @@ def release(
     law: NoiseLaw,
     sensitivity: float,
     error: float = 0.0,
+    lattice: Lattice | None = None,
     random_state: Any = None,
 ) -> np.ndarray:
     """Release a value with noise of ``law``: the one call through which every release passes.
@@ -230,7 +231,11 @@ def release(
         Largest change between neighbours, in the norm of the law.
 
     error : float, default=0.0
-        Certified distance of ``value`` from the exact answer, in the same norm.
+        Certified distance of ``value`` from the exact answer, in the same norm. ``sensitivity``
+        is that of the exact answer; who records releases hears of their sum, twice the error.
+
+    lattice : Lattice, default=None
+        That of ``Lattice.for_sensitivity`` for these numbers, if there are many such releases.
 
     random_state : None, int, RandomState, Generator or NoiseSource, default=None
         None draws from the operating system; anything else is for tests.
@@ -241,7 +246,11 @@ def release(
         Noisy answer, of the shape of ``value``.
     """
     value = np.asarray(value, dtype=np.float64)
-    lattice = Lattice.for_sensitivity(sensitivity, size=value.size, order=law.order, error=error)
+    if lattice is None:
+        lattice = Lattice.for_sensitivity(
+            sensitivity, size=value.size, order=law.order, error=error
+        )
     noise = law.draw(noise_source(random_state), 1, value.size, lattice.sensitivity / lattice.step)
     noisy = lattice.release(value, noise.reshape(value.shape))
-    return recorded(value, noisy, sensitivity=sensitivity, law=law)
+    # What was computed for neighbours may err on either side.
+    return recorded(value, noisy, sensitivity=sensitivity + 2.0 * error, law=law)

@@ -16,6 +16,7 @@ from skdp._random import NoiseSource
 from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP, GaussianDP
+from skdp.releases._limits import check_span
 from skdp.releases._moments import (
     eigenvectors,
     release_n_samples,
@@ -23,7 +24,6 @@ from skdp.releases._moments import (
     split_budget,
 )
 from skdp.releases._protocol import LinearLoss
-from skdp.releases._span import check_span
 from skdp.solvers.certificates import ROUNDING_SHARE, check_n_rows, descent_tolerance
 from skdp.solvers.rows import RowBlocks
 
@@ -83,6 +83,7 @@ class NoisyDescent:
     guarantee: GaussianDP | ApproxDP
 
     @classmethod
+    @plain_arguments
     def plan(
         cls,
         target: ApproxDP,

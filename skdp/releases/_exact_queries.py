@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skdp._validation import plain_arguments
 from skdp.features import kernel_error
 from skdp.privacy import ApproxDP
 from skdp.releases._limits import check_noise
 from skdp.releases._queries import QueryAnswers, QueryPlan
-from skdp.releases._ridge_problem import RidgeProblem
+from skdp.releases._ridge_problem import RidgeProblem, check_planned_rows
 from skdp.solvers.kernel_ridge import (
     KAPPA,
     KernelExpansion,
@@ -67,6 +68,7 @@ class ExactQueries:
         return self.answers.guarantee
 
     @classmethod
+    @plain_arguments
     def plan(
         cls,
         target: ApproxDP,
@@ -152,12 +154,13 @@ class ExactQueries:
             )
 
     def __call__(self, data: tuple[KernelExpansion, np.ndarray], secret: bytes) -> QueryAnswers:
-        """Answers for rows and targets; their noise follows from the secret."""
+        """Answers for rows and targets; their noise follows from the secret, new for each call."""
         expansion, targets = data
+        check_planned_rows(len(targets), self.problem.most_rows)
         penalty = self.problem.penalty
         expansion.coef = solve_dual(
             expansion.gram(),
-            targets,
+            np.clip(targets, -1.0, 1.0),  # what the distance rests on
             penalty=penalty,
             tolerance=self.tolerance,
             kernel_error=self.kernel_error,

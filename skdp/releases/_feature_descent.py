@@ -113,6 +113,7 @@ class FeatureDescent:
     penalty: float = 0.0
 
     @classmethod
+    @plain_arguments
     def plan(cls, target: ApproxDP, *, clip_norm: float, penalty: float = 0.0) -> Self:
         """Descent that meets a target with a positive delta."""
         budget = target.gaussian_target()

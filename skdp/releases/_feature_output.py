@@ -11,10 +11,11 @@ from typing import Self
 import numpy as np
 
 from skdp._random import NoiseSource
+from skdp._validation import plain_arguments
 from skdp.losses import HuberLoss
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP
-from skdp.releases._ridge_problem import RidgeProblem
+from skdp.releases._ridge_problem import RidgeProblem, check_planned_rows
 from skdp.solvers.certificates import check_n_rows
 from skdp.solvers.feature_rows import MOST_ROW_NORM, FeatureBlocks
 from skdp.solvers.newton import minimise
@@ -41,7 +42,7 @@ class FeatureOutput:
     cap : float
         Cap of the residuals. With squared loss it is out of reach: no minimiser gets there.
 
-    distance : float
+    distance, most_rows : float
         See `RidgeProblem`.
 
     References
@@ -54,8 +55,10 @@ class FeatureOutput:
     penalty: float
     cap: float
     distance: float
+    most_rows: float = math.inf
 
     @classmethod
+    @plain_arguments
     def plan(
         cls,
         target: ApproxDP,
@@ -109,7 +112,8 @@ class FeatureOutput:
             if squared
             else "Chaudhuri, Monteleoni and Sarwate, JMLR 2011, theorem 6",
         )
-        return cls(guarantee, law, problem.penalty, cap, problem.distance)
+        numbers = (problem.penalty, cap, problem.distance, problem.most_rows)
+        return cls(guarantee, law, *numbers)
 
     def check_n_rows(self, n_samples: int, n_components: int) -> None:
         """Refuse more rows than can be certified, before a ledger is charged."""
@@ -125,6 +129,7 @@ class FeatureOutput:
 
     def __call__(self, data: FeatureBlocks, noise: NoiseSource) -> np.ndarray:
         """Weights of the features."""
+        check_planned_rows(data.n_samples, self.most_rows)
         # Strong convexity turns the gradient of the records that neighbours differ by, at most
         # `cap` times the norm of a row each, into a distance; with squared loss that gradient is
         # bounded at the minimiser, which is not long. Features exceed norm one by rounding, and

@@ -83,6 +83,7 @@ class FeatureStatistics:
     penalty: float
 
     @classmethod
+    @plain_arguments
     def plan(cls, target: ApproxDP, *, n_components: int, penalty: float | None = None) -> Self:
         """Statistics that meet a target with a positive delta, and a penalty by their noise."""
         budget = target.gaussian_target()

@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from skdp._grid import GridNoise, grid_rows, row_step
 from skdp._random import NoiseSource, noise_source
 from skdp._recording import released_values
-from skdp._validation import positive, positive_int, shown
+from skdp._validation import plain_arguments, positive, positive_int, shown
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, GaussianDP, gaussian_scale
 from skdp.releases._units import unit_guarantee
@@ -63,6 +63,7 @@ class GossipRelease:
     guarantee: ApproxDP
 
     @classmethod
+    @plain_arguments
     def plan(
         cls,
         target: ApproxDP,

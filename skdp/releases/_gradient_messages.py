@@ -17,12 +17,12 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import gammaln
 
+from skdp._grid import NOISES
 from skdp._validation import one_of, plain_arguments, positive, positive_int
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, GaussianDP, MutualInformationPrivacy
 
 __all__ = [
-    "NOISES",
     "UNITS",
     "GradientMessages",
     "gaussian_leakage",
@@ -35,7 +35,6 @@ __all__ = [
     "nats_of",
 ]
 
-NOISES = ("gaussian", "k_norm")
 UNITS = ("nats", "bits")
 
 _UP = 1.0 + 1e-12  # rounding errors of public numbers
@@ -83,6 +82,7 @@ class GradientMessages:
     guarantee: MutualInformationPrivacy
 
     @classmethod
+    @plain_arguments
     def plan(
         cls, nats: float, *, noise: str, size: int, lipschitz: float, contributions: int = 1
     ) -> Self:

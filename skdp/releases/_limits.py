@@ -3,7 +3,10 @@
 import math
 import os
 
-__all__ = ["check_memory", "check_noise"]
+from skdp._validation import shown
+from skdp.mechanisms import NoiseLaw
+
+__all__ = ["check_memory", "check_noise", "check_span", "refuse_span"]
 
 
 def check_noise(level: float, size: int) -> None:
@@ -29,3 +32,32 @@ def check_memory(needed: float, rule: str, given: str | None = "") -> None:
         f"{rule}: the fit would take {needed / 2**30:.0f} GiB of the "
         f"{available / 2**30:.0f} GiB of this machine{given}."
     )
+
+
+def check_span(law: NoiseLaw, size: int, epsilon: float, *, growth: float = 1.0) -> None:
+    """Check that noise of ``size`` numbers fits its lattice, whatever the sensitivity.
+
+    Parameters
+    ----------
+    law : NoiseLaw
+
+    size : int
+
+    epsilon : float
+        Parameter that the message names.
+
+    growth : float, default=1.0
+        How often louder it may be.
+    """
+    # Steps are at least 1 / (200 sqrt(size)), and no norm of the noise is expected beyond.
+    norm = growth * law.level(size) * (math.sqrt(size) + 60.0)
+    refuse_span(200.0 * math.sqrt(size) * norm, size, epsilon)
+
+
+def refuse_span(n_steps: float, size: int, epsilon: float) -> None:
+    """Raise `ValueError` if noise may be more steps of its lattice than a float can count."""
+    if not n_steps < 2.0**51:
+        raise ValueError(
+            f"epsilon must be larger for {size} coefficients: the noise would not fit into "
+            f"the 53 bits of a float; got {shown(epsilon)}."
+        )

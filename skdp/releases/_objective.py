@@ -11,11 +11,12 @@ from typing import Self
 import numpy as np
 
 from skdp._random import NoiseSource
+from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP, compose
+from skdp.releases._limits import check_span, refuse_span
 from skdp.releases._objective_noise import ObjectiveNoise, calibrate
 from skdp.releases._protocol import LinearLoss
-from skdp.releases._span import check_span, refuse_span
 from skdp.solvers.certificates import check_n_rows, linear_step, solver_tolerance
 from skdp.solvers.newton import minimise
 from skdp.solvers.rows import RowBlocks
@@ -36,8 +37,9 @@ class ObjectivePerturbation:
     error, a further query of that sensitivity, released under ``masking``. The two compose.
 
     The noise of the linear term is not added to a value that could be asked for: who records
-    releases hears of the masking alone. The density of the exact minimiser, and with it the
-    privacy loss, follows from ``loss``, ``penalty`` and ``law``, which are public.
+    releases hears of the masking alone, whose sensitivity is that given the exact minimiser. The
+    density of the exact minimiser, and with it the privacy loss, follows from ``loss``,
+    ``penalty`` and ``law``, which are public.
 
     Parameters
     ----------
@@ -92,6 +94,7 @@ class ObjectivePerturbation:
         )
 
     @classmethod
+    @plain_arguments
     def plan(
         cls,
         target: ApproxDP,

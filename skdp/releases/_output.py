@@ -10,10 +10,11 @@ from typing import Self
 import numpy as np
 
 from skdp._random import NoiseSource
+from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP
+from skdp.releases._limits import check_span
 from skdp.releases._protocol import LinearLoss
-from skdp.releases._span import check_span
 from skdp.solvers.certificates import check_n_rows, solver_tolerance
 from skdp.solvers.newton import minimise
 from skdp.solvers.rows import RowBlocks
@@ -55,6 +56,7 @@ class OutputPerturbation:
     guarantee: ApproxDP
 
     @classmethod
+    @plain_arguments
     def plan(
         cls,
         target: ApproxDP,

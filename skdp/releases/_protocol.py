@@ -19,7 +19,8 @@ class Release(Protocol):
     """A claim about one use of the data. Frozen, and made from public numbers only.
 
     ``plan`` makes it, the ledger is charged with its ``guarantee``, and only then it is called
-    with the data. Whatever it returns has passed :func:`~skdp.mechanisms.release`.
+    with the data. Whatever it returns has passed :func:`~skdp.mechanisms.release`. What ``plan``
+    made is proven; who changes a field by hand makes a claim of their own.
     """
 
     @property

@@ -14,11 +14,10 @@ from weakref import WeakValueDictionary
 import numpy as np
 from scipy import sparse
 
-from skdp._grid import GridNoise
 from skdp._random import NoiseSource
-from skdp._validation import positive, positive_int
+from skdp._validation import plain_arguments, positive, positive_int
 from skdp.exceptions import BudgetExceededError
-from skdp.mechanisms import Lattice, NoiseLaw
+from skdp.mechanisms import Lattice, NoiseLaw, release
 from skdp.privacy import ApproxDP
 
 __all__ = ["QueryAnswers", "QueryPlan"]
@@ -60,6 +59,7 @@ class QueryPlan:
     bound: float = 1.0
 
     @classmethod
+    @plain_arguments
     def plan(cls, target: ApproxDP, *, n_queries: int, bound: float = 1.0) -> Self:
         """Take the quieter noise with which all answers together meet a target.
 
@@ -103,12 +103,12 @@ class QueryPlan:
         )
         return cls(each, guarantee, int(n_queries), float(bound))
 
-    def grid(self, sensitivity: float, error: float) -> GridNoise:
-        """Noise of answers that neighbours move by ``sensitivity``, computed up to ``error``."""
+    def change(self, sensitivity: float, error: float) -> dict[str, Any]:
+        """How far neighbours move an answer, for `release`, with the lattice of answers."""
         # Projection expands neither a distance nor an error, and leaves `2 bound` at most.
         sensitivity = min(sensitivity, 2.0 * self.bound)
         lattice = Lattice.for_sensitivity(sensitivity, size=1, order=self.law.order, error=error)
-        return self.law.on(lattice, 1)
+        return dict(sensitivity=sensitivity, error=error, lattice=lattice)
 
 
 class QueryAnswers:
@@ -165,7 +165,7 @@ class QueryAnswers:
         if not isinstance(secret, bytes) or not 16 <= len(secret) <= 64:
             raise ValueError("secret must be 16 to 64 bytes.")
         self.plan = plan
-        self._predict, self._grid = predict, plan.grid(sensitivity, error)
+        self._predict, self._change = predict, plan.change(sensitivity, error)
         self._secret = secret
         self._function = b""
         self._state = _state_of(os.urandom(_SHORT), {})
@@ -197,7 +197,7 @@ class QueryAnswers:
         """
         new = object.__new__(type(self))
         vars(new).update(vars(self))
-        new._predict, new._grid = predict, self.plan.grid(sensitivity, error)
+        new._predict, new._change = predict, self.plan.change(sensitivity, error)
         # Another function must have other noise, in copies that went on differently, too: the
         # difference of two answers would be free of it.
         new._function = self._hash(self._function + function, b"function")
@@ -249,13 +249,9 @@ class QueryAnswers:
 
     def _released(self, row: Any, key: bytes) -> float:
         """Answer one row: project, round to the lattice, add the noise of the row."""
-        bound, grid = self.plan.bound, self._grid
-        value = np.clip(self._predict(row), -bound, bound)
-        if not np.isfinite(value).all():
-            raise ValueError("value must be finite to be released.")
-        exact = np.rint(value / grid.step) * grid.step
-        noise = self.plan.law.draw(self._noise(key), 1, 1, grid.sensitivity / grid.step)[0]
-        (noisy,) = grid.release(exact, noise * grid.step)
+        value = np.clip(self._predict(row), -self.plan.bound, self.plan.bound)
+        noise = self._noise(key)
+        (noisy,) = release(value, law=self.plan.law, random_state=noise, **self._change)
         return float(noisy)
 
     def _noise(self, key: bytes) -> NoiseSource:

@@ -10,11 +10,11 @@ from typing import Any, Self
 
 from scipy.optimize import brentq
 
-from skdp._validation import one_of, plain_arguments, positive
-from skdp.privacy import n_records_changed
+from skdp._validation import one_of, plain_arguments, positive, shown
+from skdp.privacy import ADJACENCIES, n_records_changed
 from skdp.releases._feature_rules import NOISE_VARIANCE, tempered
 
-__all__ = ["RidgeProblem", "ridge_norm_bound", "ridge_sensitivity"]
+__all__ = ["RidgeProblem", "check_planned_rows", "ridge_norm_bound", "ridge_sensitivity"]
 
 
 @plain_arguments
@@ -126,7 +126,7 @@ def ridge_sensitivity(
     0.1
     """
     positive(penalty=penalty, y_bound=y_bound, kappa=kappa)
-    one_of(["replace-one", "add-remove"], adjacency=adjacency)
+    one_of(ADJACENCIES, adjacency=adjacency)
     one_of(["squared", "huber"], loss=loss)
     if loss == "huber":
         slope = y_bound if huber_width is None else huber_width
@@ -164,13 +164,18 @@ class RidgeProblem:
 
     distance : float
         Of the exact minimisers of neighbours, in the norm of the function space.
+
+    most_rows : float, default=inf
+        Number of rows up to which that holds; with squared loss it grows with their number.
     """
 
     penalty: float
     cap: float
     distance: float
+    most_rows: float = math.inf
 
     @classmethod
+    @plain_arguments
     def plan(
         cls,
         *,
@@ -224,4 +229,15 @@ class RidgeProblem:
             else:
                 penalty = tempered(math.exp(brentq(excess, low, high)))
         distance = ridge_sensitivity(penalty=penalty, **options)
-        return cls(penalty, math.inf if squared else cap, distance)
+        return cls(
+            penalty, math.inf if squared else cap, distance, n_samples if squared else math.inf
+        )
+
+
+def check_planned_rows(n_samples: int, most_rows: float) -> None:
+    """Refuse more rows than a distance holds for, where their number is public."""
+    if n_samples > most_rows:
+        raise ValueError(
+            f"n_samples must be at least the number of rows with squared loss, {n_samples}; "
+            f"got {shown(most_rows)}."
+        )

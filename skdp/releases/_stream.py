@@ -130,4 +130,5 @@ class FeatureStream(OnlineRelease):
         """Features and targets of a block of rows, with the steps before it."""
         for start in range(0, X.shape[0], BLOCK):
             block = slice(start, start + BLOCK)
-            yield self.features.transform(X[block]), targets[block], self.time + start
+            bounded = np.clip(targets[block], -1.0, 1.0)  # what sensitivities rest on
+            yield self.features.transform(X[block]), bounded, self.time + start

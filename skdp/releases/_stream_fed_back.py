@@ -48,6 +48,7 @@ class FedBackRelease(FeatureStream):
     average: np.ndarray = field(repr=False)
 
     @classmethod
+    @plain_arguments
     def plan(
         cls,
         target: ApproxDP,

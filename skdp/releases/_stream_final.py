@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from skdp._random import NoiseSource
+from skdp._validation import plain_arguments
 from skdp.features import FeatureFunction
 from skdp.mechanisms import Lattice, release
 from skdp.privacy import ApproxDP
@@ -47,6 +48,7 @@ class FinalRelease(FeatureStream):
     account: ReleaseAccount = field(repr=False)
 
     @classmethod
+    @plain_arguments
     def plan(
         cls,
         target: ApproxDP,

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.sparse import issparse
 
+from skdp._validation import plain_arguments
 from skdp.features import kernel_error, kernel_matrix
 from skdp.mechanisms import clip_rows
 from skdp.privacy import ApproxDP
@@ -72,6 +73,7 @@ class QueryRelease(OnlineRelease):
     answers: QueryAnswers | None = field(default=None, repr=False)
 
     @classmethod
+    @plain_arguments
     def plan(
         cls,
         target: ApproxDP,
@@ -133,8 +135,9 @@ class QueryRelease(OnlineRelease):
         charge(lambda account: (self.queries.guarantee, account))
 
         rows = np.concatenate([self.rows, self._scaled(X)])
+        bounded = np.clip(targets, -1.0, 1.0)  # what sensitivities rest on
         gathered = run_kernel(
-            self._kernel, rows, targets, self.gathered, self.time, self.recursion
+            self._kernel, rows, bounded, self.gathered, self.time, self.recursion
         )
         function = KernelExpansion(rows, self.kernel, self.gamma, self.nu, self.x_norm)
         function.coef = gathered / (time - 1.0 + self.recursion.t0)

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from skdp._random import NoiseSource
+from skdp._validation import plain_arguments
 from skdp.features import FeatureFunction
 from skdp.mechanisms import Lattice
 from skdp.privacy import ApproxDP
@@ -49,6 +50,7 @@ class TreeRelease(FeatureStream):
     tree: NoisyTree = field(default_factory=NoisyTree, repr=False)
 
     @classmethod
+    @plain_arguments
     def plan(
         cls,
         target: ApproxDP,

@@ -11,10 +11,10 @@ drawn without looking at the record: given it, an answer has one dimension.
 from dataclasses import dataclass
 from typing import Self
 
+from skdp._grid import NOISES
 from skdp._validation import one_of, plain_arguments, positive, positive_int
 from skdp.privacy import MutualInformationPrivacy
 from skdp.releases._gradient_messages import (
-    NOISES,
     gaussian_leakage,
     gaussian_sigma,
     k_norm_leakage,
@@ -75,6 +75,7 @@ class ValueMessages:
     guarantee: MutualInformationPrivacy
 
     @classmethod
+    @plain_arguments
     def plan(cls, nats: float, *, noise: str, value_range: float, contributions: int = 1) -> Self:
         """Messages of a budget in nats for each of a user's ``contributions``."""
         positive(value_range=value_range)
@@ -121,6 +122,7 @@ class OnePointMessages:
     guarantee: MutualInformationPrivacy
 
     @classmethod
+    @plain_arguments
     def plan(cls, nats: float, *, noise: str, size: int, contributions: int = 1) -> Self:
         """Messages of a budget in nats for each of a user's ``contributions``."""
         scale = _calibrated(noise, size if noise == "k_norm" else 1, nats)

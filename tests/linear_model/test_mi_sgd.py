@@ -23,7 +23,7 @@ from skdp._grid import GridNoise, residual_slope
 from skdp._targets import TargetRange
 from skdp.exceptions import BudgetExceededError, PrivacyWarning
 from skdp.linear_model import MIPrivateSGDRegressor
-from skdp.linear_model._mi_learner import Stream
+from skdp.linear_model._mi_learner import MessageStream
 from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer, _base
 from skdp.preprocessing import BoundedScaler
 from skdp.privacy import BudgetLedger, GaussianDP, Guarantee, MutualInformationPrivacy, compose
@@ -346,7 +346,7 @@ def test_devices_and_learner_do_together_what_fit_does(options):
     X, y = problem(150)
     model = regressor(random_state=0, keep_iterates=True, **options)
     joint = clone(model).fit(X, y)
-    source = Stream.begin(clone(model), 3).noise
+    source = MessageStream.begin(clone(model), 3).noise
     privatizer = model.privatizer(3)
     learner, _ = play(
         lambda weights, x, target: privatizer.release(weights, x, target, random_state=source),
@@ -412,7 +412,7 @@ def test_asking_and_telling_is_what_fit_does(noise):
     X, y = problem(120)
     model = regressor(random_state=0, keep_iterates=True, noise=noise, **BANDIT)
     joint = clone(model).fit(X, y)
-    privatizer, source = model.privatizer(3), Stream.begin(clone(model), 3).noise
+    privatizer, source = model.privatizer(3), MessageStream.begin(clone(model), 3).noise
     assert isinstance(privatizer, ValuePrivatizer)
     learner = clone(model)
     for t, (x, target) in enumerate(zip(X, y, strict=True)):

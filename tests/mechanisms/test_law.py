@@ -8,6 +8,7 @@ from threading import Thread
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from support.noise import Ruler
 from support.noise import noise_scale as scale_of
 
 from skdp._grid import GridNoise
@@ -128,6 +129,20 @@ def test_every_mechanism_passes_through_the_recorded_call(mechanism, norm):
     assert record.law == NoiseLaw.of(mechanism.__name__.removesuffix("_mechanism"), guarantee)
     mechanism(value, guarantee=guarantee, **{norm: 0.25})
     assert len(seen) == 1  # nobody listens any more
+
+
+@each_law
+def test_what_is_recorded_bounds_what_was_asked_errors_included(law):
+    # The exact answers of neighbours are 1 apart, and both are computed with an error.
+    seen = []
+    with listening(seen.append):
+        for value in (-0.125, 1.125):
+            ruler = Ruler()
+            release([value], law=law, sensitivity=1.0, error=0.125, random_state=ruler)
+            step = 2.0**-7
+            assert ruler.scale * step >= law.scale * seen[-1].sensitivity
+    here, there = seen
+    assert abs(there.asked - here.asked).item() == here.sensitivity == there.sensitivity
 
 
 @each_law

@@ -1,5 +1,6 @@
 """What the releases of functions and answers have in common: charges, records, plans."""
 
+import math
 from dataclasses import FrozenInstanceError, fields
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from support.releases import listening
 
+from skdp._random import noise_source
 from skdp.kernel import DPKernelRidge
 from skdp.privacy import ApproxDP, compose
 from skdp.releases import (
@@ -16,8 +18,11 @@ from skdp.releases import (
     FeatureStatistics,
     QueryAnswers,
     QueryPlan,
+    RidgeProblem,
     _exact_queries,
 )
+from skdp.solvers.feature_rows import FeatureBlocks, NormalisedRows
+from skdp.solvers.kernel_ridge import KernelExpansion
 
 KINDS = {
     "descent": dict(mechanism="gradient", delta=1e-5),
@@ -120,6 +125,53 @@ def test_a_plan_is_a_value_and_does_not_change():
         for field in fields(plan):
             with pytest.raises(FrozenInstanceError):
                 setattr(plan, field.name, None)
+
+
+@pytest.mark.parametrize("n_samples", [30, 31])
+def test_squared_loss_is_for_no_more_rows_than_planned(n_samples):
+    X, y = rows(n_samples)
+    numbers = dict(n_samples=30, squared=True, cap=0.25, penalty=1.0)
+    features = NormalisedRows(2, 1.0)
+    output = FeatureOutput.plan(ApproxDP(1.0), n_components=2, **numbers)
+    queries = ExactQueries.plan(ApproxDP(1.0), n_features=2, n_queries=3, **numbers)
+    calls = [
+        lambda: output(FeatureBlocks(X, y, features), noise_source(0)),
+        lambda: queries((KernelExpansion(X, "rbf", 1.0, 1.5, 1.0), y), bytes(16)),
+    ]
+    for call in calls:
+        if n_samples == 30:
+            assert call() is not None
+        else:
+            with pytest.raises(ValueError, match="n_samples must be at least the number of rows"):
+                call()
+
+
+def test_more_rows_would_move_the_minimiser_of_squared_loss_further_than_planned():
+    # Of many rows a tenth of the penalty long, and a record against all others.
+    n = 10_000
+    X = np.full((n, 1), math.sqrt(0.1 / n))
+    here = np.linalg.solve(X.T @ X + 1.0, X.T @ np.ones(n))
+    planned = RidgeProblem.plan(
+        squared=True, cap=1.0, n_samples=10, adjacency="replace-one", level=1.0, penalty=1.0
+    )
+    X[0] = 1.0
+    there = np.linalg.solve(X.T @ X + 1.0, X.T @ np.append(-1.0, np.ones(n - 1)))
+    assert planned.most_rows == 10
+    assert abs(here - there).item() > 4.0 * planned.distance
+
+
+def test_targets_of_exact_queries_are_clipped_to_what_the_distance_rests_on():
+    X, y = rows(30)
+    numbers = dict(n_samples=30, n_features=2, n_queries=3, squared=True, cap=0.25, penalty=1.0)
+    release = ExactQueries.plan(ApproxDP(1.0), **numbers)
+
+    def answers(targets):
+        return release((KernelExpansion(X, "rbf", 1.0, 1.5, 1.0), targets), bytes(16)).answer(
+            X[:3]
+        )
+
+    far = 9.0 * np.sign(y)
+    assert_array_equal(answers(far), answers(np.sign(y)))
 
 
 def test_a_value_that_is_not_finite_is_not_answered():

@@ -102,6 +102,19 @@ def test_a_replayed_transcript_decides_all_that_comes_out(options, law, listen):
 
 
 @pytest.mark.parametrize("options", RELEASES, ids=name)
+def test_targets_are_clipped_to_what_sensitivities_rest_on(options):
+    X, y = problem(20)
+    signs, found = np.where(y > 0.0, 1.0, -1.0), []
+    for targets in (signs, 9.0 * signs):
+        # A seed, for a plan with the same features, noise and keys.
+        model = DPOnlineKernelRegressor(n_components=8, random_state=0, **options)
+        release = model._plan(X.shape[1])
+        _, fitted = release.advance(X, targets, lambda cost, account=None: cost(account))
+        found.append(fitted["predictor"].answer(X[:5]))
+    assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("options", RELEASES, ids=name)
 def test_what_was_recorded_does_not_change_afterwards(options, listen):
     records, copies = [], []
 

@@ -29,8 +29,11 @@ class Release:
     ----------
     value : ndarray
 
-    sensitivity, error : float
-        As declared.
+    told, error : float
+        Sensitivity and certified error that a mechanism was told.
+
+    sensitivity : float
+        As recorded, of the value.
 
     law : NoiseLaw
         As declared, for a sensitivity of 1.
@@ -42,8 +45,9 @@ class Release:
     """
 
     value: np.ndarray
-    sensitivity: float
+    told: float
     error: float
+    sensitivity: float
     law: NoiseLaw
     scale: float
     released: np.ndarray
@@ -56,7 +60,7 @@ class Release:
     def options(self):
         """What a mechanism was told."""
         return {
-            "l2_sensitivity": self.sensitivity,
+            "l2_sensitivity": self.told,
             "error": self.error,
             "guarantee": self.guarantee,
         }
@@ -73,7 +77,7 @@ def transcript(solve, replay=None):
 
     def chosen(sensitivity, **options):
         lattice = choose(sensitivity, **options)
-        errors.append((lattice, options.get("error", 0.0)))
+        errors.append((lattice, sensitivity, options.get("error", 0.0)))
         return lattice
 
     def drawing(law, source, n, size, steps):
@@ -83,14 +87,15 @@ def transcript(solve, replay=None):
         return draw(law, source, n, size, steps)
 
     def listener(record):
-        ((lattice, error),), (scale,) = errors, drawn  # one recorded call for each noise
+        ((lattice, told, error),), (scale,) = errors, drawn  # one recorded call for each noise
         errors.clear(), drawn.clear()
         released = record.released if replay is None else replay[len(releases)].released
         releases.append(
             Release(
                 np.array(record.asked),
-                record.sensitivity,
+                told,
                 error,
+                record.sensitivity,
                 record.law,
                 scale * lattice.step,
                 released,
