@@ -2,12 +2,14 @@
 
 from contextlib import contextmanager
 from contextvars import Context
+from fractions import Fraction
 from threading import Thread
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from support.noise import Ruler
+from support.noise import noise_scale as scale_of
 
 from skdp._grid import GridNoise
 from skdp._random import noise_source
@@ -66,6 +68,16 @@ def test_several_releases_compose_to_the_guarantee_of_one(law):
         assert_allclose(each.scale, law.scale * 7)
     assert total.adjacency == law.guarantee.adjacency
     assert law.repeated(1) == law
+
+
+@pytest.mark.parametrize("kind", ["laplace", "k_norm"])
+def test_no_rounding_takes_from_a_scale(kind):
+    for epsilon, steps in np.random.default_rng(0).uniform(0.01, 10.0, size=(50, 2)).tolist():
+        law = NoiseLaw.of(kind, ApproxDP(epsilon))
+        exact = Fraction(steps) / Fraction(epsilon)
+        drawn = scale_of(lambda ruler, law=law, steps=steps: law.draw(ruler, 1, 3, steps))
+        lattice = Lattice(step=1.0, sensitivity=steps)
+        assert exact <= Fraction(drawn) and exact <= Fraction(law.on(lattice, 3).scale)
 
 
 def test_what_stands_behind_a_target_is_the_guarantee_of_the_law():

@@ -10,7 +10,7 @@ from support.statistics import name
 
 from skdp._random import noise_source
 from skdp.kernel import DPOnlineKernelRegressor
-from skdp.mechanisms import released_values
+from skdp.mechanisms import Lattice, released_values
 from skdp.privacy import ApproxDP, GaussianDP, compose
 from skdp.releases import (
     FedBackRelease,
@@ -19,6 +19,7 @@ from skdp.releases import (
     TreeRelease,
     step_sensitivity,
 )
+from skdp.releases._stream import FunctionBounds
 from skdp.solvers.feature_rows import NormalisedRows
 from skdp.solvers.online import Recursion
 
@@ -77,7 +78,9 @@ def test_every_release_is_recorded_with_what_it_satisfies(options, law, listen):
         first = step_sensitivity(width=0.4) * t0**0.25
         weights = ((np.arange(24) + t0) / t0) ** 0.25
         found = np.array([record.sensitivity for record in records]) / first
-        assert (weights < found).all() and (found < weights + 0.05).all()
+        # Each gradient is rounded to the lattice of the first.
+        rounding = Lattice.for_sensitivity(first, size=8).sensitivity / first - 1.0
+        assert (weights + 0.99 * rounding < found).all() and (found < weights + 0.05).all()
 
 
 @pytest.mark.parametrize("law", LAWS, ids=["pure", "gaussian"])
@@ -190,6 +193,20 @@ def test_going_on_makes_another_stream_and_asks_for_its_charge_first(stream, lis
 
     with pytest.raises(RuntimeError, match="refused"):
         stream.advance(Unread(), None, refuse)
+
+
+@pytest.mark.parametrize("stream", [plans()[0], plans()[-1]], ids=["final", "query"])
+def test_the_rounding_of_a_recursion_is_part_of_what_noise_covers(stream, monkeypatch):
+    lattices, choose = [], Lattice.for_sensitivity
+
+    def chosen(*sensitivity, **options):
+        lattices.append(choose(*sensitivity, **options))
+        return lattices[-1]
+
+    monkeypatch.setattr(Lattice, "for_sensitivity", chosen)
+    monkeypatch.setattr(FunctionBounds, "rounding_error", lambda self, time, size: 0.25)
+    stream.advance(np.eye(2), np.array([1.0, -1.0]), lambda cost, account=None: cost(account))
+    assert lattices[-1].sensitivity > stream.bounds.sensitivity(2) + 2 * 0.25
 
 
 def test_rows_longer_than_their_bound_count_as_rows_on_it():
