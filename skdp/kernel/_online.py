@@ -442,8 +442,9 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             features=features,
             noise=noise_source(noise_state),
         )
-        if self.release == "tree":
-            return TreeRelease.plan(target, horizon=int(self.horizon), **vectors)
-        if self.release == "sgd":
-            return FedBackRelease.plan(target, **vectors)
+        match self.release:
+            case "tree":
+                return TreeRelease.plan(target, horizon=int(self.horizon), **vectors)
+            case "sgd":
+                return FedBackRelease.plan(target, **vectors)
         return FinalRelease.plan(target, **vectors, **function)

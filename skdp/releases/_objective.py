@@ -110,6 +110,10 @@ class ObjectivePerturbation:
         solver = replace(target, epsilon=_SOLVER_SHARE * target.epsilon, delta=0.0)
         masking = NoiseLaw.meeting(solver, size=size)
         check_span(masking, size, target.epsilon)
+        # A minimiser maps back to the linear term that leads to it. A record moves that term by
+        # its gradient, of norm at most `lipschitz * row_norm`, and the determinant of the map by
+        # a factor of at most `1 + curvature * row_norm^2 / penalty`. The noise of the term covers
+        # the losses of both, which are those of one point: `_objective_noise` has the proofs.
         law = calibrate(
             loss,
             x_norm=row_norm,
