@@ -1,6 +1,7 @@
 """The package keeps its shape: read from the source, nothing is imported."""
 
 import ast
+import functools
 import importlib.util
 import re
 from pathlib import Path
@@ -35,7 +36,9 @@ PUBLIC_PLACES = [
 ]
 
 
+@functools.cache
 def parse(path):
+    """Source of a module as a tree, which nobody changes."""
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
