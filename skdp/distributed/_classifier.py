@@ -16,6 +16,7 @@ from skdp.distributed._stream import GossipStream
 from skdp.estimators import (
     LinearPredictions,
     LinkedDocumentation,
+    NoisyPredictions,
     charge,
     has_begun,
     ledger_of,
@@ -26,7 +27,12 @@ __all__ = ["DistributedDPClassifier"]
 
 
 class DistributedDPClassifier(
-    CallbackSupportMixin, LinearPredictions, LinkedDocumentation, ClassifierMixin, BaseEstimator
+    CallbackSupportMixin,
+    LinearPredictions,
+    LinkedDocumentation,
+    NoisyPredictions,
+    ClassifierMixin,
+    BaseEstimator,
 ):
     """Linear classifier that a network of nodes learns together, each from its own rows.
 
@@ -257,12 +263,6 @@ class DistributedDPClassifier(
         self.keep_iterates = keep_iterates
         self.random_state = random_state
         self.ledger = ledger
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.poor_score = True  # noise is a promise and accuracy is not
-        return tags
 
     @with_callbacks
     def fit(self, X, y, node=None):

@@ -7,7 +7,7 @@ from skdp.estimators._budget import (
     ledger_of,
     unchanged_on_error,
 )
-from skdp.estimators._mixins import LinearPredictions, LinkedDocumentation
+from skdp.estimators._mixins import LinearPredictions, LinkedDocumentation, NoisyPredictions
 from skdp.estimators._streams import (
     Stream,
     StreamLine,
@@ -22,6 +22,7 @@ from skdp.estimators._streams import (
 __all__ = [
     "LinearPredictions",
     "LinkedDocumentation",
+    "NoisyPredictions",
     "Stream",
     "StreamLine",
     "charge",

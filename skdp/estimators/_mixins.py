@@ -5,7 +5,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._inputs import checked_rows
 
-__all__ = ["LinearPredictions", "LinkedDocumentation"]
+__all__ = ["LinearPredictions", "LinkedDocumentation", "NoisyPredictions"]
 
 
 class LinkedDocumentation:
@@ -16,6 +16,18 @@ class LinkedDocumentation:
         "https://skdp.readthedocs.io/en/latest/api/generated/"
         "{estimator_module}.{estimator_name}.html"
     )
+
+
+class NoisyPredictions:
+    """Mixin: tags of a predictor of sparse rows, of which scikit-learn asks no accuracy."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = True
+        for kind in (tags.classifier_tags, tags.regressor_tags):
+            if kind is not None:
+                kind.poor_score = True  # noise is a promise and accuracy is not
+        return tags
 
 
 class LinearPredictions:

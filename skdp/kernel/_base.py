@@ -16,19 +16,13 @@ from skdp._validation import (
     number_or_auto,
     positive,
 )
-from skdp.estimators import LinkedDocumentation
+from skdp.estimators import LinkedDocumentation, NoisyPredictions
 from skdp.features import check_kernel, fourier_features
 from skdp.solvers.feature_rows import NormalisedRows
 
 
-class BaseKernelRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
+class BaseKernelRegressor(LinkedDocumentation, NoisyPredictions, RegressorMixin, BaseEstimator):
     """Regressor on a kernel, with a public range of targets."""
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.regressor_tags.poor_score = True  # noise is a promise and accuracy is not
-        return tags
 
     def predict(self, X):
         """Predict the target of each row, within ``y_bounds``.

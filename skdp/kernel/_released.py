@@ -7,13 +7,15 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from skdp._inputs import checked_rows
 from skdp._targets import TargetRange
-from skdp.estimators import LinkedDocumentation
+from skdp.estimators import LinkedDocumentation, NoisyPredictions
 from skdp.features import FeatureFunction
 
 __all__ = ["ReleasedKernelRegressor"]
 
 
-class ReleasedKernelRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator):
+class ReleasedKernelRegressor(
+    LinkedDocumentation, NoisyPredictions, RegressorMixin, BaseEstimator
+):
     """Function that a private stream has released: a predictor and nothing else.
 
     Made by :meth:`DPOnlineKernelRegressor.released`. It holds public and released numbers only,
@@ -54,12 +56,6 @@ class ReleasedKernelRegressor(LinkedDocumentation, RegressorMixin, BaseEstimator
 
     def __sklearn_is_fitted__(self):
         return True
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.regressor_tags.poor_score = True
-        return tags
 
     @property
     def n_features_in_(self):

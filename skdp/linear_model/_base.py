@@ -12,6 +12,7 @@ from skdp._validation import between, boolean, is_auto, number_or_auto, one_of, 
 from skdp.estimators import (
     LinearPredictions,
     LinkedDocumentation,
+    NoisyPredictions,
     charge,
     check_budget,
     unchanged_on_error,
@@ -34,7 +35,7 @@ _SHARPEST = 1e8
 
 
 class BaseDPLinearClassifier(
-    LinearPredictions, LinkedDocumentation, ClassifierMixin, BaseEstimator, ABC
+    LinearPredictions, LinkedDocumentation, NoisyPredictions, ClassifierMixin, BaseEstimator, ABC
 ):
     """Private linear classifier; a subclass chooses the loss."""
 
@@ -45,12 +46,6 @@ class BaseDPLinearClassifier(
     def _clip_norm(self, loss):
         """Norm to which the gradient mechanism clips residuals."""
         return loss.lipschitz
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.poor_score = True  # noise is a promise and accuracy is not
-        return tags
 
     def fit(self, X, y):
         """Fit the model under ``(epsilon, delta)``-differential privacy.

@@ -22,6 +22,7 @@ from skdp._validation import (
 )
 from skdp.estimators import (
     LinkedDocumentation,
+    NoisyPredictions,
     charge,
     check_unchanged,
     has_begun,
@@ -40,7 +41,9 @@ __all__ = ["MIPrivateSGDRegressor"]
 FEEDBACKS = ("full", "bandit")
 
 
-class MIPrivateSGDRegressor(Learner, LinkedDocumentation, RegressorMixin, BaseEstimator):
+class MIPrivateSGDRegressor(
+    Learner, LinkedDocumentation, NoisyPredictions, RegressorMixin, BaseEstimator
+):
     """Online linear regression from gradients to which users have added noise.
 
     Two parties: a user's device takes the learner's weights and its own record, and sends a noisy
@@ -238,12 +241,6 @@ class MIPrivateSGDRegressor(Learner, LinkedDocumentation, RegressorMixin, BaseEs
         self.keep_iterates = keep_iterates
         self.random_state = random_state
         self.ledger = ledger
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.regressor_tags.poor_score = True  # noise is a promise and accuracy is not
-        return tags
 
     def fit(self, X, y):
         """Start afresh, and play both parties once through the rows in the given order.
