@@ -17,9 +17,11 @@ from skdp._recording import recorded, released_values
 from skdp._validation import is_auto, number_or_auto, one_of
 
 __all__ = [
+    "INSIDE",
     "LOSSES",
     "NOISES",
     "SLOPE_BITS",
+    "UP",
     "VALUE_BITS",
     "GridNoise",
     "ResidualSlope",
@@ -40,7 +42,8 @@ VALUE_BITS = 24  # of a value, below the leading digit of its bound
 SLOPE_BITS = 8  # below the leading digit of the largest slope
 _FINEST, _COARSEST = 2.0**-16, 2.0**-8  # steps of rows
 _BLOCK = 256
-_INSIDE = 1.0 - 2.0**-40  # rounding errors of a norm stay below
+INSIDE = 1.0 - 2.0**-40  # rounding errors of a norm stay below
+UP = 1.0 + 1e-12  # what rounding may take from a public number on its way is far below
 
 
 @dataclass(frozen=True)
@@ -128,12 +131,7 @@ class GridNoise:
         scale = self.scale / self.step
         if not scale < 2.0**47:
             raise ValueError("The noise would not fit into the 53 bits of a float.")
-        if self.kind == "k_norm":
-            drawn = source.k_norms(n, self.size, scale)
-        else:
-            draw = source.normal if self.kind == "gaussian" else source.laplace
-            drawn = draw(n * self.size, scale).reshape(n, self.size)
-        return drawn * self.step
+        return source.vectors(self.kind, n, self.size, scale) * self.step
 
     def release(self, exact: np.ndarray, noise: np.ndarray) -> np.ndarray:
         """Add ``exact``, multiples of the step, to ``noise`` in place: one recorded release."""
@@ -308,7 +306,7 @@ def grid_rows(X: Any, x_norm: float, constant: bool, step: float) -> np.ndarray:
             with np.errstate(over="ignore"):
                 length = largest / x_norm
                 factors[odd] = np.where(length * norms > 1.0, 1.0 / norms, length)
-        out *= (factors * (_INSIDE / step))[:, np.newaxis]
+        out *= (factors * (INSIDE / step))[:, np.newaxis]
         np.trunc(out, out=out)
         out *= step
         if constant:

@@ -74,6 +74,27 @@ class NoiseSource:
         """Draw ``rint(scale * Y)`` with ``Y`` of density ``exp(-|y|) / 2``; as for `normal`."""
         return self._independent(size, scale, _minus_laplace, laplace_magnitude)
 
+    def vectors(self, kind: str, n: int, size: int, scale: float) -> np.ndarray:
+        """Draw ``n`` vectors of a law by its name: "laplace", "k_norm" or "gaussian".
+
+        Parameters
+        ----------
+        kind : str
+
+        n, size : int
+
+        scale : float
+            In lattice steps.
+
+        Returns
+        -------
+        ndarray of shape (n, size), dtype int64
+        """
+        if kind == "k_norm":
+            return self.k_norms(n, size, scale)
+        draw = self.normal if kind == "gaussian" else self.laplace
+        return draw(n * size, scale).reshape(n, size)
+
     def k_norm(self, size: int, scale: float) -> np.ndarray:
         """Draw ``rint(scale * Y)``, ``Y`` a vector of density proportional to ``exp(-||y||_2)``.
 

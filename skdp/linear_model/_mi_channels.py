@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._grid import residual_slope, row_bound
+from skdp._grid import UP, residual_slope, row_bound
 from skdp._targets import TargetRange
 from skdp._validation import is_auto
 from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer
@@ -41,8 +41,6 @@ from skdp.theory.bandit import (
 from skdp.theory.ogd import anytime_full_steps, full_step
 
 __all__ = ["CHANNELS", "Channel", "Gradients", "OnePoints", "Values"]
-
-_UP = 1.0 + 1e-12  # rounding errors of public numbers
 
 
 @dataclass(frozen=True)
@@ -154,7 +152,7 @@ class _Asking(Channel):
     def asked_for(self, n):
         """Uniform directions, a little shorter than 1 so that bounds survive rounding."""
         vectors = self.directions.standard_normal((n, self.size))
-        return vectors / (np.linalg.norm(vectors, axis=1, keepdims=True) * _UP)
+        return vectors / (np.linalg.norm(vectors, axis=1, keepdims=True) * UP)
 
     def regret_terms(self, time):
         distances = self.projection.explorations(0, time)

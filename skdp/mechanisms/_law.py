@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp._grid import GridNoise
+from skdp._grid import UP, GridNoise
 from skdp._random import NoiseSource, noise_source
 from skdp._recording import recorded
 from skdp._validation import one_of, plain_arguments, positive, positive_int, shown
@@ -17,7 +17,6 @@ from skdp.privacy import ApproxDP, GaussianDP, Guarantee, gaussian_scale
 __all__ = ["KINDS", "NoiseLaw", "release"]
 
 KINDS = ("laplace", "k_norm", "gaussian")
-_UP = 1.0 + 1e-12  # what rounding may take from a scale on its way is far below
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,7 @@ class NoiseLaw:
 
         size : int
         """
-        scale = self.scale * lattice.sensitivity * _UP
+        scale = self.scale * lattice.sensitivity * UP
         return GridNoise(self.kind, scale, lattice.step, size, lattice.sensitivity, self)
 
     def release(
@@ -196,11 +195,7 @@ class NoiseLaw:
         -------
         ndarray of int64, shape (n, size)
         """
-        scale = self.scale * steps * _UP
-        if self.kind == "k_norm":
-            return source.k_norms(n, size, scale) if n != 1 else source.k_norm(size, scale)[None]
-        law = source.normal if self.kind == "gaussian" else source.laplace
-        return law(n * size, scale).reshape(n, size)
+        return source.vectors(self.kind, n, size, self.scale * steps * UP)
 
 
 @plain_arguments

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.sparse import issparse
 
-from skdp._grid import GridNoise, grid_rows, row_step
+from skdp._grid import UP, GridNoise, grid_rows, row_step
 from skdp._random import NoiseSource, noise_source
 from skdp._recording import released_values
 from skdp._validation import plain_arguments, positive, positive_int, shown
@@ -23,8 +23,6 @@ from skdp.releases._units import unit_guarantee
 from skdp.solvers.gossip import grid_csr_rows, slope_step
 
 __all__ = ["GossipRelease"]
-
-_UP = 1.0 + 1e-12  # rounding errors of public numbers
 
 
 @dataclass(frozen=True)
@@ -111,7 +109,7 @@ class GossipRelease:
         # K-norm and Gaussian noise are for the l2 norm of the change, Laplace noise for its l1
         # norm. It is on the grid of what it is added to.
         spread = math.sqrt(size) if kind == "laplace" else 1.0
-        scale = change / _unit(law.guarantee) * spread * _UP
+        scale = change / _unit(law.guarantee) * spread * UP
         rows, grid = _grids(scale, size, kind, slope_step(loss), target)
         noise_of_one = GridNoise(kind, scale, grid, size, change * spread, law)
         claim = _transcript(target, together.refining(target), kind, n_passes)

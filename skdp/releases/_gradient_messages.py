@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import gammaln
 
-from skdp._grid import NOISES
+from skdp._grid import NOISES, UP
 from skdp._validation import one_of, plain_arguments, positive, positive_int
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, GaussianDP, MutualInformationPrivacy
@@ -37,7 +37,6 @@ __all__ = [
 
 UNITS = ("nats", "bits")
 
-_UP = 1.0 + 1e-12  # rounding errors of public numbers
 _ROUNDING = 1e-12  # relative; scales are rounded up by more than their error
 _QUADRATURE = 1e-10  # relative, far above the error of the trapezoidal rule below
 _LARGEST = 1e300  # ratio of a bound to its noise
@@ -89,7 +88,7 @@ class GradientMessages:
         """Messages of a budget in nats for each of a user's ``contributions``."""
         one_of(NOISES, noise=noise)
         calibrated = gaussian_sigma if noise == "gaussian" else k_norm_scale
-        scale = calibrated(dimension=size, lipschitz=lipschitz, nats=nats) * _UP
+        scale = calibrated(dimension=size, lipschitz=lipschitz, nats=nats) * UP
         guarantee = MutualInformationPrivacy(
             nats,
             local_law(noise, scale, 2.0 * lipschitz).guarantee,

@@ -11,7 +11,7 @@ drawn without looking at the record: given it, an answer has one dimension.
 from dataclasses import dataclass
 from typing import Self
 
-from skdp._grid import NOISES
+from skdp._grid import NOISES, UP
 from skdp._validation import one_of, plain_arguments, positive, positive_int
 from skdp.privacy import MutualInformationPrivacy
 from skdp.releases._gradient_messages import (
@@ -36,8 +36,6 @@ __all__ = [
 ]
 
 PERTURBATIONS = ("scalar", "vector")
-
-_UP = 1.0 + 1e-12  # rounding errors of public numbers
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,7 @@ class ValueMessages:
         # In units of half the range, of which two values are at most 2 apart.
         scale = _calibrated(noise, 1, nats)
         guarantee = _guarantee(nats, noise, scale, contributions, "value of the loss")
-        return cls(noise, value_range, scale * (_UP * (value_range / 2.0)), guarantee)
+        return cls(noise, value_range, scale * (UP * (value_range / 2.0)), guarantee)
 
 
 @dataclass(frozen=True)
@@ -127,7 +125,7 @@ class OnePointMessages:
         """Messages of a budget in nats for each of a user's ``contributions``."""
         scale = _calibrated(noise, size if noise == "k_norm" else 1, nats)
         guarantee = _guarantee(nats, noise, scale, contributions, "one-point gradient")
-        return cls(noise, size, scale * _UP, guarantee)
+        return cls(noise, size, scale * UP, guarantee)
 
 
 def _calibrated(noise: str, dimension: int, nats: float) -> float:
@@ -274,9 +272,7 @@ def vector_leakage(
     >>> round(vector_leakage(dimension=5, value_range=2.0, exploration=0.1, sigma=50.0), 4)
     0.3466
     """
-    positive_int(dimension=dimension)
-    positive(value_range=value_range, exploration=exploration)
-    amplitude = 0.5 * dimension * value_range / exploration
+    amplitude = _amplitude(dimension, value_range, exploration)
     return gaussian_leakage(dimension=1, lipschitz=amplitude, sigma=sigma)
 
 
@@ -301,10 +297,15 @@ def vector_sigma(*, dimension: int, value_range: float, exploration: float, nats
     >>> round(vector_sigma(dimension=5, value_range=2.0, exploration=0.1, nats=0.1), 2)
     106.26
     """
+    amplitude = _amplitude(dimension, value_range, exploration)
+    return gaussian_sigma(dimension=1, lipschitz=amplitude, nats=nats)
+
+
+def _amplitude(dimension: int, value_range: float, exploration: float) -> float:
+    """Largest norm of a gradient estimate."""
     positive_int(dimension=dimension)
     positive(value_range=value_range, exploration=exploration)
-    amplitude = 0.5 * dimension * value_range / exploration
-    return gaussian_sigma(dimension=1, lipschitz=amplitude, nats=nats)
+    return 0.5 * dimension * value_range / exploration
 
 
 @plain_arguments

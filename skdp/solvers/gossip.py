@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp._grid import SLOPE_BITS, grid_below
+from skdp._grid import INSIDE, SLOPE_BITS, grid_below
 from skdp.losses import HingeLoss, MulticlassHingeLoss
 from skdp.mechanisms import clip_rows
 
@@ -34,7 +34,6 @@ __all__ = [
 
 _BLOCK = 1 << 20  # numbers in memory beside the rows
 _KEPT = 1 << 28  # numbers of rows on the grid that are kept from pass to pass
-_INSIDE = 1.0 - 2.0**-40  # rounding errors of a norm stay below
 
 
 def slope_step(loss):
@@ -212,7 +211,7 @@ def grid_csr_rows(X, x_norm, constant, step):
     CSR array of shape (n_rows, n_features + constant)
     """
     X = sparse.csr_array(clip_rows(X, x_norm), dtype=np.float64, copy=True)
-    X.data = np.trunc(X.data / x_norm * (_INSIDE / step)) * step
+    X.data = np.trunc(X.data / x_norm * (INSIDE / step)) * step
     if constant:
         X = sparse.csr_array(sparse.hstack([X, np.ones((X.shape[0], 1))], format="csr"))
     return X

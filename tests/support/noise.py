@@ -82,7 +82,10 @@ class Ruler(NoiseSource):
         self.scale = scale
         return np.full(size, self.length, dtype=np.int64)
 
-    normal = laplace = k_norm = _mark
+    def k_norms(self, n, size, scale):
+        return self._mark(n * size, scale).reshape(n, size)
+
+    normal = laplace = _mark
 
 
 def noise_scale(release):
