@@ -8,7 +8,7 @@ from skdp._grid import NOISES, grid_rows, record_row_step, residual_slope, row_b
 from skdp._targets import TargetRange
 from skdp._validation import between, boolean, check_y_bounds, one_of, plain, positive
 
-__all__ = ["Privatizer", "moderate", "numbers"]
+__all__ = ["LossPrivatizer", "Privatizer", "moderate", "numbers"]
 
 
 def moderate(**named):
@@ -101,3 +101,17 @@ class Privatizer(ABC):
     def __repr__(self):
         named = ", ".join(f"{k}={v!r}" for k, v in vars(self).items() if k not in ("slope",))
         return f"{type(self).__name__}({named})"
+
+
+class LossPrivatizer(Privatizer):
+    """The same for a device that sends what it makes of a loss, whose range is public."""
+
+    def __init__(self, scale, *, value_range, **regression):
+        super().__init__(scale, **regression)
+        moderate(value_range=value_range)
+        self.value_range = float(value_range)
+
+    @property
+    def half_range(self):
+        """Bound on a centred value."""
+        return self.value_range / 2.0

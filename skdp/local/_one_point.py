@@ -2,16 +2,14 @@
 
 import numpy as np
 
-from skdp._grid import VALUE_BITS, GridNoise, grid_below
+from skdp._grid import INSIDE, VALUE_BITS, GridNoise, grid_below
 from skdp._random import noise_source, seed_sequence
-from skdp.local._base import Privatizer, moderate
+from skdp.local._base import LossPrivatizer, moderate
 
 __all__ = ["OnePointPrivatizer", "one_point_gradient"]
 
-_INSIDE = 1.0 - 2.0**-40  # rounding errors of a norm stay below
 
-
-class OnePointPrivatizer(Privatizer):
+class OnePointPrivatizer(LossPrivatizer):
     """Turn a loss into a noisy one-point gradient: the encryption layer of algorithm 2.
 
     Privacy: the vector ``(d / exploration) (value - value_range / 2) e`` has norm at most
@@ -40,16 +38,6 @@ class OnePointPrivatizer(Privatizer):
     Zhang and Venkitasubramaniam, "Mutual-information-private online gradient descent
     algorithm", ICASSP 2018, algorithm 2 and theorem 3.
     """
-
-    def __init__(self, scale, *, value_range, **regression):
-        super().__init__(scale, **regression)
-        moderate(value_range=value_range)
-        self.value_range = float(value_range)
-
-    @property
-    def half_range(self):
-        """Bound on a centred value."""
-        return self.value_range / 2.0
 
     @property
     def apart(self):
@@ -144,5 +132,5 @@ def one_point_gradient(value, direction, exploration, half_range, step):
         most ``size half_range / exploration``.
     """
     centred = max(-half_range, min(half_range, value - half_range))
-    factor = len(direction) * centred / exploration * _INSIDE / step
+    factor = len(direction) * centred / exploration * INSIDE / step
     return np.trunc(factor * direction) * step

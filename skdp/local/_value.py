@@ -4,12 +4,12 @@ import math
 
 from skdp._grid import VALUE_BITS, GridNoise, grid_below
 from skdp._random import noise_source
-from skdp.local._base import Privatizer, moderate, numbers
+from skdp.local._base import LossPrivatizer, numbers
 
 __all__ = ["ValuePrivatizer", "centred_value"]
 
 
-class ValuePrivatizer(Privatizer):
+class ValuePrivatizer(LossPrivatizer):
     """Turn a loss into a noisy value: the encryption layer with bandit feedback.
 
     Privacy: the value is clipped to ``[0, value_range]`` and centred, so that Gaussian noise of
@@ -41,16 +41,6 @@ class ValuePrivatizer(Privatizer):
     >>> device = ValuePrivatizer(scale=2.0, value_range=10.0)
     >>> answer = device.release_value(7.5)
     """
-
-    def __init__(self, scale, *, value_range, **regression):
-        super().__init__(scale, **regression)
-        moderate(value_range=value_range)
-        self.value_range = float(value_range)
-
-    @property
-    def half_range(self):
-        """Bound on a centred value."""
-        return self.value_range / 2.0
 
     @property
     def step(self):
