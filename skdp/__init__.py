@@ -9,6 +9,7 @@ import importlib
 TYPE_CHECKING = False  # type checkers know the name; `typing` would take longer than the rest
 if TYPE_CHECKING:
     from skdp import (
+        audit,
         datasets,
         distributed,
         engines,
@@ -46,6 +47,7 @@ __all__ = [
     "ReleasedKernelRegressor",
     "RowNormClipper",
     "__version__",
+    "audit",
     "datasets",
     "distributed",
     "engines",

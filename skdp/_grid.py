@@ -136,7 +136,14 @@ class GridNoise:
     def release(self, exact: np.ndarray, noise: np.ndarray) -> np.ndarray:
         """Add ``exact``, multiples of the step, to ``noise`` in place: one recorded release."""
         noise += exact
-        return recorded(exact, noise, sensitivity=self.sensitivity, law=self.law)
+        return recorded(
+            exact,
+            noise,
+            sensitivity=self.sensitivity,
+            law=self.law,
+            scale=self.scale,
+            step=self.step,
+        )
 
     def release_each(self, exact: np.ndarray, noise: np.ndarray) -> np.ndarray:
         """`release` of several, one a row; without anybody who records them, in one sum."""

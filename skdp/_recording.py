@@ -1,13 +1,17 @@
 """Who records releases hears of each here; needs numpy only, for users' devices release, too."""
 
+import sys
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Released", "recorded", "released_values"]
+__all__ = ["Released", "is_recorded", "recorded", "released_values"]
+
+# Where noise is added on behalf of others.
+_HOUSEKEEPING = ("skdp._recording", "skdp._grid", "skdp.mechanisms.", "skdp._validation")
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,16 +28,28 @@ class Released:
         computation may err by on either side.
 
     law : NoiseLaw
-        Of the noise for a sensitivity of 1, with the guarantee of this release. What is drawn
-        has a little more where the value is rounded to a lattice.
+        Of the noise for a sensitivity of 1, with the guarantee of this release.
+
+    scale : float
+        Of the noise that is drawn: that of the law times the sensitivity, and a little more
+        where the value is rounded to a lattice.
+
+    step : float
+        Of the lattice or grid.
 
     released : ndarray
+
+    where : str
+        Module, line and function that released.
     """
 
-    asked: np.ndarray
+    asked: np.ndarray = field(repr=False)
     sensitivity: float
     law: Any
-    released: np.ndarray
+    scale: float
+    step: float
+    released: np.ndarray = field(repr=False)
+    where: str
 
 
 # What a listener returns goes on in place of what was released, unless it is None.
@@ -42,7 +58,20 @@ released_values: ContextVar[Callable[[Released], np.ndarray | None] | None] = Co
 )
 
 
-def recorded(asked: np.ndarray, released: np.ndarray, *, sensitivity: float, law: Any) -> Any:
+def is_recorded() -> bool:
+    """Whether somebody hears of the private numbers behind releases."""
+    return released_values.get() is not None
+
+
+def recorded(
+    asked: np.ndarray,
+    released: np.ndarray,
+    *,
+    sensitivity: float,
+    law: Any,
+    scale: float,
+    step: float,
+) -> Any:
     """Return what goes on as released; the listener, if there is one, hears of it.
 
     Parameters
@@ -54,6 +83,9 @@ def recorded(asked: np.ndarray, released: np.ndarray, *, sensitivity: float, law
     law : NoiseLaw or callable
         A callable is called, without arguments, if somebody listens.
 
+    scale, step : float
+        Of the noise that was drawn, and of its lattice.
+
     Returns
     -------
     ndarray
@@ -62,5 +94,17 @@ def recorded(asked: np.ndarray, released: np.ndarray, *, sensitivity: float, law
     if listener is None:
         return released
     law = law() if callable(law) else law
-    instead = listener(Released(asked, sensitivity, law, released))
+    record = Released(asked, sensitivity, law, scale, step, released, _caller())
+    instead = listener(record)
     return released if instead is None else instead
+
+
+def _caller() -> str:
+    """Module, line and function from which a release was asked for."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None:
+        module = frame.f_globals.get("__name__", "")
+        if not f"{module}.".startswith(_HOUSEKEEPING):
+            break
+        frame = frame.f_back
+    return f"{frame.f_globals.get('__name__', '?')}:{frame.f_lineno} {frame.f_code.co_qualname}"

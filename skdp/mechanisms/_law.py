@@ -177,7 +177,8 @@ class NoiseLaw:
         """
         noisy = self.draw(source, 1, len(exact), sensitivity / step)[0] * step
         noisy += exact
-        return recorded(exact, noisy, sensitivity=sensitivity, law=self)
+        scale = self.scale * sensitivity * UP
+        return recorded(exact, noisy, sensitivity=sensitivity, law=self, scale=scale, step=step)
 
     def draw(self, source: NoiseSource, n: int, size: int, steps: float) -> np.ndarray:
         """Noise of ``n`` releases of ``size`` numbers each, in steps of a lattice.
@@ -248,4 +249,11 @@ def release(
     noise = law.draw(noise_source(random_state), 1, value.size, lattice.sensitivity / lattice.step)
     noisy = lattice.release(value, noise.reshape(value.shape))
     # What was computed for neighbours may err on either side.
-    return recorded(value, noisy, sensitivity=sensitivity + 2.0 * error, law=law)
+    return recorded(
+        value,
+        noisy,
+        sensitivity=sensitivity + 2.0 * error,
+        law=law,
+        scale=law.scale * lattice.sensitivity * UP,
+        step=lattice.step,
+    )
