@@ -1,0 +1,211 @@
+"""Records to put in the place of others: hostile ones, random ones, and better ones yet."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skdp.audit._data import DataSet, Record
+
+__all__ = ["MALFORMED", "Hostile"]
+
+FAR = 1e6  # beyond any bound that a mechanism clips to, and within the range of squares
+MALFORMED = ("NaN in X", "inf in X", "None in X", "NaN in y", "None in y", "inf in y")
+
+
+@dataclass(frozen=True, eq=False)
+class Hostile:
+    """Records that a mechanism may have forgotten.
+
+    Parameters
+    ----------
+    data : DataSet
+
+    classes : ndarray or None
+        Labels, of a classifier.
+
+    rng : Generator
+    """
+
+    data: DataSet
+    classes: Any
+    rng: np.random.Generator
+
+    @property
+    def length(self) -> float:
+        """Norm of a row that is like the others."""
+        rows = self._some_rows
+        with np.errstate(all="ignore"):
+            norms = np.sqrt(np.square(rows).sum(axis=1)) if self.is_numeric else np.ones(1)
+        middle = float(np.median(norms))
+        return middle if np.isfinite(middle) and middle > 0.0 else 1.0
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether all columns hold numbers."""
+        return self._some_rows.dtype.kind in "fbiu"
+
+    @property
+    def largest(self) -> float:
+        """Near where floats of the data end."""
+        kind = self._some_rows.dtype
+        return min(1e308, float(np.finfo(kind).max) / 2.0) if kind.kind == "f" else 1e308
+
+    @property
+    def _some_rows(self) -> np.ndarray:
+        return self.data.numbers(slice(0, 200)).reshape(min(len(self.data), 200), -1)
+
+    def records(self, n: int, directions: list[np.ndarray]) -> list[Record]:
+        """Hostile records, the kinds in turn.
+
+        Parameters
+        ----------
+        n : int
+
+        directions : list of ndarray of shape (n_features,)
+            Along which what was released so far points.
+        """
+        kinds = [
+            self.far(),
+            self.far_axis(),
+            self.across(directions),
+            self.typical(),
+            self.opposite(directions),
+            self.other_class(),
+            self.zero(),
+            self.repeated(),
+            self.subnormal(),
+            self.huge(),
+        ]
+        return [next(kinds[i % len(kinds)]) for i in range(n)]
+
+    def random(self, n: int) -> list[Record]:
+        """Records like the others: rows of the data with targets of others, or near them."""
+        each = self.typical(), self.repeated(), self.other_class()
+        return [next(each[i % 3]) for i in range(n)]
+
+    def target(self) -> Any:
+        """A target among the most different ones."""
+        if self.data.y is None:
+            return None
+        if self.classes is not None:
+            return self.rng.choice(self.classes)
+        y = self.data.y.astype(np.float64)
+        low, high = float(y.min()), float(y.max())
+        far = [low - FAR * (1.0 + abs(low)), high + FAR * (1.0 + abs(high))]
+        return [low, high, 0.0, *far, *far, 1e308, -1e308, 5e-324][self.rng.integers(10)]
+
+    def _record(self, x: np.ndarray, words: str, y: Any = ...) -> Record:
+        if not self.is_numeric:
+            x = self._mixed()
+        y = self.target() if y is ... else y
+        if self.is_numeric:
+            x = np.clip(x, -self.largest, self.largest)
+        return Record(x.reshape(self.data.X.shape[1:]), y, words)
+
+    def _mixed(self) -> np.ndarray:
+        """A row of values that others have in their columns."""
+        rows = self._some_rows
+        places = self.rng.integers(len(rows), size=rows.shape[1])
+        return np.array([rows[i, j] for j, i in enumerate(places)], dtype=object)
+
+    def _unit(self) -> np.ndarray:
+        direction = self.rng.standard_normal(self.data.n_features)
+        return direction / np.linalg.norm(direction)
+
+    def far(self) -> Iterator[Record]:
+        while True:
+            yield self._record(FAR * self.length * self._unit(), "far in some direction")
+
+    def far_axis(self) -> Iterator[Record]:
+        while True:
+            x = np.zeros(self.data.n_features)
+            x[self.rng.integers(len(x))] = FAR * self.length * self.rng.choice([-1.0, 1.0])
+            yield self._record(x, "far along a feature")
+
+    def across(self, directions: list[np.ndarray]) -> Iterator[Record]:
+        """Far, and nearly at a right angle to what was released: slopes there are steep."""
+        while True:
+            x = self._unit()
+            if directions:
+                along = directions[self.rng.integers(len(directions))]
+                x = x - (x @ along) * along + self.rng.choice([-1.0, 1.0]) * 0.05 * along
+            yield self._record(FAR * self.length * x, "far, across what was released")
+
+    def opposite(self, directions: list[np.ndarray]) -> Iterator[Record]:
+        """Along what was released, or against it."""
+        while True:
+            along = self._unit()
+            if directions:
+                along = directions[self.rng.integers(len(directions))]
+            side = self.rng.choice([-1.0, 1.0])
+            yield self._record(FAR * self.length * side * along, "far, along what was released")
+
+    def typical(self) -> Iterator[Record]:
+        while True:
+            yield self._record(self.length * self._unit(), "as long as others")
+
+    def other_class(self) -> Iterator[Record]:
+        while True:
+            place = int(self.rng.integers(len(self.data)))
+            yield self._record(self._row(place), "a row of the data with another target")
+
+    def repeated(self) -> Iterator[Record]:
+        while True:
+            place = int(self.rng.integers(len(self.data)))
+            y = None if self.data.y is None else self.data.y[place]
+            yield self._record(self._row(place), "a record of the data again", y)
+
+    def zero(self) -> Iterator[Record]:
+        while True:
+            yield self._record(np.zeros(self.data.n_features), "zeros")
+
+    def subnormal(self) -> Iterator[Record]:
+        while True:
+            x = np.full(self.data.n_features, 5e-324) * np.sign(self._unit())
+            yield self._record(x, "subnormal numbers")
+
+    def huge(self) -> Iterator[Record]:
+        while True:
+            x = np.sign(self._unit()) * self.largest
+            yield self._record(x, "numbers as large as floats hold")
+
+    def _row(self, place: int) -> np.ndarray:
+        return self.data.numbers(slice(place, place + 1)).reshape(-1)
+
+    def near(self, record: Record) -> Record:
+        """A record a little, or much, off another: a step of an ascent without gradients."""
+        x = np.asarray(record.x).reshape(-1)
+        kind = self.rng.integers(5)
+        if not self.is_numeric or kind == 0:
+            return self._record(x.copy(), record.words)
+        with np.errstate(all="ignore"):
+            length = float(np.linalg.norm(x.astype(np.float64)))
+        if not np.isfinite(length) or length == 0.0:
+            length = self.length
+        if kind == 1:
+            return self._record(-x, record.words, record.y)
+        if kind == 2:
+            size = 10.0 ** self.rng.uniform(-1.0, 1.0)
+            with np.errstate(over="ignore"):
+                return self._record(x * size, record.words, record.y)
+        spread = 10.0 ** self.rng.uniform(-2.0, 0.3)
+        with np.errstate(all="ignore"):
+            moved = x + spread * length * self._unit()
+        return self._record(moved, record.words, record.y)
+
+    def malformed(self, kind: str) -> Record | None:
+        """A record that is no record, where the container can hold it."""
+        what, _, part = kind.partition(" in ")
+        value: Any = {"NaN": np.nan, "inf": np.inf, "None": None}[what]
+        x, y = self._row(0), None if self.data.y is None else self.data.y[0]
+        if part == "y":
+            if self.data.y is None:
+                return None
+            return Record(x.reshape(self.data.X.shape[1:]), value, kind)
+        if value is None and not isinstance(self.data.X, np.ndarray):
+            return None
+        x = x.astype(object if value is None else np.result_type(x.dtype, np.float64))
+        x[-1] = value
+        return Record(x.reshape(self.data.X.shape[1:]), y, kind)

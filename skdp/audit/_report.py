@@ -1,0 +1,101 @@
+"""What a replay has seen, as a value that prints as a table."""
+
+from dataclasses import dataclass
+
+from skdp.audit._findings import KINDS, Finding
+from skdp.privacy import Guarantee
+
+__all__ = ["ReleaseTally", "ReplayReport"]
+
+
+@dataclass(frozen=True)
+class ReleaseTally:
+    """All releases from one place in the code.
+
+    Parameters
+    ----------
+    where : str
+        Module, line and function.
+
+    law : str
+        Kind of the noise.
+
+    size : int
+        Numbers of one release.
+
+    n_releases : int
+        In one run.
+
+    share : float
+        Largest distance between two neighbours, over the declared sensitivity; of objective
+        perturbation, the part of its guarantee that two neighbours attain.
+
+    pair : str
+        Which neighbours were that far apart, in words.
+    """
+
+    where: str
+    law: str
+    size: int
+    n_releases: int
+    share: float
+    pair: str
+
+
+@dataclass(frozen=True)
+class ReplayReport:
+    """What `replay` has seen.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+        Ways in which the promise was seen broken; none, if it passed.
+
+    releases : tuple of ReleaseTally
+        By where in the code they are.
+
+    claim : Guarantee or None
+        What was claimed.
+
+    share : float
+        Largest part of the claim that one pair of neighbours has used up in one transcript.
+
+    pair : str
+        That pair, in words.
+
+    n_runs : int
+        On neighbours.
+
+    seconds : float
+    """
+
+    findings: tuple[Finding, ...]
+    releases: tuple[ReleaseTally, ...]
+    claim: Guarantee | None
+    share: float
+    pair: str
+    n_runs: int
+    seconds: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was found. That refutes nothing, and proves nothing."""
+        return not self.findings
+
+    def __str__(self) -> str:
+        lines = [f"Replay on {self.n_runs} neighbours in {self.seconds:.1f} s."]
+        claim = "nothing is claimed" if self.claim is None else str(self.claim)
+        lines += [f"Claim: {claim}", f"Used up by the worst pair: {self.share:.3f} ({self.pair})"]
+        lines += ["", f"{'distance/declared':>17}  {'releases':>8}  {'size':>6}  law       where"]
+        for tally in self.releases:
+            lines.append(
+                f"{tally.share:17.4f}  {tally.n_releases:8d}  {tally.size:6d}  {tally.law:8}  "
+                f"{tally.where}"
+            )
+        lines.append("")
+        if self.passed:
+            lines.append("No promise was seen broken.")
+        else:
+            order = sorted(self.findings, key=lambda finding: KINDS.index(finding.kind))
+            lines += [f"BROKEN: {finding}" for finding in order]
+        return "\n".join(lines)

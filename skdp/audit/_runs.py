@@ -1,0 +1,290 @@
+"""One run of what is audited: what it released, what it charged, what came out of it."""
+
+import inspect
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, clone
+
+from skdp._validation import shown
+from skdp.audit._data import DataSet
+from skdp.audit._transcript import Transcript, listening
+from skdp.privacy import BudgetLedger, Guarantee
+
+__all__ = ["Program", "Run", "same"]
+
+_ANSWERS = ("predict", "predict_proba", "decision_function", "transform")
+_PLENTY = dict(epsilon=1e9, delta=0.5)
+
+
+@dataclass(eq=False)
+class Run:
+    """What one run has shown.
+
+    Attributes
+    ----------
+    transcript : Transcript
+
+    outcome : dict
+        By its name: fitted attributes and answers, or what a function returned.
+
+    charges : list of (int, Guarantee)
+        With how many releases there were before.
+
+    claim : Guarantee or None
+
+    error : str
+        Type and text of the exception that ended it.
+
+    warned : list of str
+    """
+
+    transcript: Transcript = field(default_factory=Transcript)
+    outcome: dict[str, Any] = field(default_factory=dict)
+    charges: list[tuple[int, Guarantee]] = field(default_factory=list)
+    calls: list[tuple[int, int]] = field(default_factory=list)
+    claim: Guarantee | None = None
+    error: str = ""
+    exception: Exception | None = None
+    warned: list[str] = field(default_factory=list)
+    stream: bool = False
+
+
+class _Throwaway(BudgetLedger):
+    """A ledger for one run, that notes when it is charged."""
+
+    def __init__(self, run: Run, original: BudgetLedger | None) -> None:
+        if original is None:
+            super().__init__(**_PLENTY)
+        else:
+            super().__init__(epsilon=original.epsilon, delta=original.delta)
+            for record in original.history():
+                if not record.is_replaced:
+                    super().charge(record.guarantee, label=record.label)
+        self._run_noted = run
+
+    def charge(self, guarantee: Guarantee, label: str = "") -> None:
+        super().charge(guarantee, label)
+        self._note(guarantee)
+
+    def charge_stream(self, guarantee: Guarantee, **options: Any) -> None:
+        super().charge_stream(guarantee, **options)
+        self._note(guarantee)
+
+    def _note(self, guarantee: Guarantee) -> None:
+        self._run_noted.charges.append((len(self._run_noted.transcript), guarantee))
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is audited, and how it is run on a data set.
+
+    Parameters
+    ----------
+    target : estimator or callable
+
+    n_calls : int
+        Over how many calls of ``partial_fit`` the rows are spread; one is a call of ``fit``.
+
+    classes : ndarray or None
+        Labels, for classifiers: public.
+
+    guarantee : Guarantee or None
+        Claimed where the target tells none.
+    """
+
+    target: Any
+    n_calls: int = 1
+    classes: Any = None
+    guarantee: Guarantee | None = None
+
+    @property
+    def is_estimator(self) -> bool:
+        return hasattr(self.target, "fit")
+
+    def check(self) -> None:
+        """Refuse what could not be heard of."""
+        if not self.is_estimator:
+            if not callable(self.target):
+                raise ValueError(
+                    "estimator must have a method fit, or be a callable of (X, y); "
+                    f"got {shown(self.target)}."
+                )
+            return
+        for name, value in self.target.get_params(deep=True).items():
+            if name.rpartition("__")[2] == "n_jobs" and value is not None:
+                raise ValueError(
+                    f"{name} must be None for an audit, which hears of no other thread or "
+                    f"process; got {shown(value)}."
+                )
+
+    @property
+    def ledgers(self) -> dict[str, Any]:
+        """Parameters that hold a ledger."""
+        if not self.is_estimator:
+            return {}
+        params = self.target.get_params(deep=True)
+        return {name: value for name, value in params.items() if _last(name) == "ledger"}
+
+    def run(
+        self, data: DataSet, queries: Any, listener: Callable[[Any], Any], seed: int | None
+    ) -> Run:
+        """Run on a data set.
+
+        Parameters
+        ----------
+        data : DataSet
+
+        queries : array-like or None
+            Public rows to ask a fitted estimator about.
+
+        listener : callable
+            ``listener(record)`` is what goes on in place of a release, or None.
+
+        seed : int or None
+            Of all randomness, where it can be set.
+
+        Returns
+        -------
+        Run
+        """
+        run = Run()
+
+        def hear(record: Any) -> Any:
+            run.transcript.append(record)
+            return listener(run.transcript[-1])
+
+        with warnings.catch_warnings(record=True) as caught, listening(hear):
+            warnings.simplefilter("always")
+            try:
+                if self.is_estimator:
+                    self._fit(run, data, queries, seed)
+                else:
+                    self._call(run, data, seed)
+            except Exception as error:
+                run.error, run.exception = f"{type(error).__name__}: {error}", error
+        run.warned = sorted(f"{w.category.__name__}: {w.message}" for w in caught)
+        return run
+
+    def _call(self, run: Run, data: DataSet, seed: int | None) -> None:
+        options = {}
+        if seed is not None and "random_state" in _parameters(self.target):
+            options["random_state"] = seed
+        given = (data.X,) if data.y is None else (data.X, data.y)
+        run.outcome["returned"] = self.target(*given, **options)
+        run.claim = self.guarantee
+
+    def _fit(self, run: Run, data: DataSet, queries: Any, seed: int | None) -> None:
+        model = self._model(run, seed)
+        for part in np.array_split(np.arange(len(data)), self.n_calls):
+            before = len(run.transcript), len(run.charges)
+            self._fit_part(model, data if self.n_calls == 1 else data.part(part))
+            run.calls.append(before)
+        run.claim = self.guarantee if self.guarantee is not None else _claim(model)
+        run.stream = hasattr(model, "n_samples_seen_")
+        run.calls.append((len(run.transcript), len(run.charges)))
+        if queries is not None:
+            for name in _ANSWERS:
+                if hasattr(model, name):
+                    run.outcome[name] = _attempt(getattr(model, name), queries)
+        run.outcome.update(_attributes(model))
+
+    def _model(self, run: Run, seed: int | None) -> Any:
+        model = clone(self.target)
+        changed: dict[str, Any] = {}
+        for name, value in model.get_params(deep=True).items():
+            last = _last(name)
+            if last == "random_state" and seed is not None:
+                changed[name] = seed
+            elif last == "ledger":
+                original = self.ledgers[name]
+                if isinstance(original, str) or hasattr(original, "__fspath__"):
+                    original = BudgetLedger(original)
+                changed[name] = _Throwaway(run, original)
+            elif last == "classes" and value is None and self.classes is not None:
+                changed[name] = list(self.classes)
+        return model.set_params(**changed)
+
+    def _fit_part(self, model: Any, part: DataSet) -> None:
+        method = model.fit if self.n_calls == 1 else model.partial_fit
+        options = {}
+        if self.classes is not None and "classes" in _parameters(method):
+            options["classes"] = self.classes
+        method(*((part.X,) if part.y is None else (part.X, part.y)), **options)
+
+
+def _last(name: str) -> str:
+    return name.rpartition("__")[2]
+
+
+def _parameters(function: Any) -> Sequence[str]:
+    try:
+        return list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def _attempt(method: Callable[[Any], Any], queries: Any) -> Any:
+    try:
+        return method(queries)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def _claim(model: Any) -> Guarantee | None:
+    """What a fitted estimator claims; of a pipeline, what its last step does."""
+    for held in (model, getattr(model, "best_estimator_", None)):
+        while isinstance(getattr(held, "steps", None), list):
+            held = held.steps[-1][1]
+        claim = getattr(held, "guarantee_", None)
+        if isinstance(claim, Guarantee):
+            return claim
+    return None
+
+
+def _attributes(model: Any, prefix: str = "") -> dict[str, Any]:
+    """Fitted attributes, those of the steps of a pipeline among them."""
+    found = {}
+    for name in sorted({*vars(model), *dir(type(model))}):
+        if name.endswith("_") and not name.startswith("_"):
+            try:
+                value = getattr(model, name)
+            except AttributeError:
+                continue
+            if isinstance(value, BaseEstimator):
+                found.update(_attributes(value, f"{prefix}{name}."))
+            else:
+                found[prefix + name] = value
+    for name, step in getattr(model, "steps", None) or ():
+        if hasattr(step, "fit"):
+            found.update(_attributes(step, f"{prefix}{name}."))
+    return found
+
+
+def same(here: Any, there: Any) -> bool:
+    """Whether two outcomes are equal, to the last bit; objects that cannot tell are."""
+    if sparse.issparse(here) and sparse.issparse(there):
+        here, there = here.toarray(), there.toarray()
+    if type(here) is not type(there):
+        return False
+    if isinstance(here, dict):
+        return here.keys() == there.keys() and all(same(here[k], there[k]) for k in here)
+    if isinstance(here, list | tuple):
+        return len(here) == len(there) and all(map(same, here, there))
+    if hasattr(here, "equals"):
+        return bool(here.equals(there))
+    if isinstance(here, np.ndarray | np.generic | float):
+        return _same_numbers(np.asarray(here), np.asarray(there))
+    if type(here).__eq__ is object.__eq__ or callable(here):
+        return True
+    return bool(here == there)
+
+
+def _same_numbers(here: np.ndarray, there: np.ndarray) -> bool:
+    if here.shape != there.shape or here.dtype != there.dtype:
+        return False
+    return np.array_equal(here, there, equal_nan=here.dtype.kind in "fc")

@@ -1,0 +1,80 @@
+"""What goes on in place of releases: the values of another run, or such that draw more out."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from skdp._recording import Released
+from skdp.audit._worlds import on_lattice
+
+__all__ = ["Honest", "Player", "Steered"]
+
+
+class Honest:
+    """Lets pass what is released, and keeps it."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+
+    def __call__(self, record: Any) -> Any:
+        value = self.value(record) if isinstance(record, Released) else None
+        self.values.append(None if value is None else np.array(value))
+        return value
+
+    def value(self, record: Released) -> np.ndarray:
+        """What goes on."""
+        return record.released
+
+
+class Steered(Honest):
+    """Moves all that is released far in one direction.
+
+    A guarantee holds for every transcript. Far from its usual values a mechanism takes gradients
+    where slopes are steepest, and adversaries of a stream may be anywhere.
+
+    Parameters
+    ----------
+    rng : Generator
+
+    size : float
+        How far, in root mean squares of the noise.
+    """
+
+    def __init__(self, rng: np.random.Generator, size: float) -> None:
+        super().__init__()
+        self.rng, self.size = rng, size
+        self._directions: dict[int, np.ndarray] = {}
+
+    def value(self, record: Released) -> np.ndarray:
+        """See `Honest`."""
+        n = record.released.size
+        if n not in self._directions:
+            direction = self.rng.standard_normal(n)
+            self._directions[n] = direction / max(float(np.linalg.norm(direction)), 1e-300)
+        length = self.size * record.scale * record.law.level(n) / record.law.scale * np.sqrt(n)
+        length = min(length, 2.0**48 * record.step)
+        push = (length * self._directions[n]).reshape(record.released.shape)
+        return record.released + on_lattice(push, record.step)
+
+
+class Player:
+    """Plays the values of another run.
+
+    Parameters
+    ----------
+    values : sequence
+        What went on in the other run; None where that decides for itself.
+    """
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.values, self._place = values, 0
+
+    def __call__(self, record: Any) -> Any:
+        place, self._place = self._place, self._place + 1
+        if place >= len(self.values) or not isinstance(record, Released):
+            return None
+        value = self.values[place]
+        if value is None or np.shape(value) != np.shape(record.released):
+            return None
+        return value.copy()

@@ -1,0 +1,165 @@
+"""Runs on neighbours with the same released values: how far apart is what they ask for?"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from skdp._recording import Released
+from skdp.audit._data import Record
+from skdp.audit._findings import Finding
+from skdp.audit._runs import Run, same
+
+__all__ = ["Distances", "World", "differences", "on_lattice"]
+
+
+def on_lattice(values: np.ndarray, step: float) -> np.ndarray:
+    """Values as they are before the noise is added: rounded to multiples of the step."""
+    limit = 2.0**53
+    return np.rint(np.clip(np.asarray(values, dtype=np.float64) / step, -limit, limit)) * step
+
+
+@dataclass(eq=False)
+class World:
+    """A data set with its run.
+
+    Parameters
+    ----------
+    record : Record or None
+        By which it differs from the first one.
+
+    run : Run
+    """
+
+    record: Record | None
+    run: Run
+
+    @property
+    def words(self) -> str:
+        return "the data as given" if self.record is None else self.record.words
+
+    @cached_property
+    def releases(self) -> list[Released]:
+        return [r for r in self.run.transcript if isinstance(r, Released)]
+
+    @cached_property
+    def shape(self) -> list[Any]:
+        """What must not depend on the data: everything about releases but their values."""
+        return [
+            (r.where, np.shape(r.asked), r.law, r.sensitivity, r.scale, r.step)
+            if isinstance(r, Released)
+            else (r.where, type(r).__name__)
+            for r in self.run.transcript
+        ]
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """Where in the joined vectors each release begins."""
+        sizes = [np.size(r.asked) for r in self.releases]
+        return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(int)
+
+    @cached_property
+    def asked(self) -> np.ndarray:
+        """All that was asked for, in one vector."""
+        return np.concatenate([np.ravel(r.asked).astype(np.float64) for r in self.releases])
+
+    @cached_property
+    def rounded(self) -> np.ndarray:
+        """The same on the lattices."""
+        return np.concatenate([np.ravel(on_lattice(r.asked, r.step)) for r in self.releases])
+
+
+@dataclass(frozen=True, eq=False)
+class Distances:
+    """How far apart two worlds are, release by release.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (n_releases,)
+        Distance of what is asked, over the declared sensitivity.
+
+    losses : ndarray of shape (n_releases,)
+        Distance on the lattice over the scale that is drawn: epsilon of Laplace and K-norm
+        noise, mu of Gaussian noise.
+    """
+
+    shares: np.ndarray
+    losses: np.ndarray
+
+    @classmethod
+    def of(cls, one: World, other: World) -> "Distances":
+        """Compare two worlds with the same releases."""
+        releases = one.releases
+        if not releases:
+            return cls(np.zeros(0), np.zeros(0))
+        l1 = np.array([r.law.order == 1 for r in releases])
+        sensitivities = np.array([r.sensitivity for r in releases])
+        scales = np.array([r.scale for r in releases])
+        with np.errstate(all="ignore"):
+            exact = _norms(one.asked - other.asked, one.starts, l1)
+            rounded = _norms(one.rounded - other.rounded, one.starts, l1)
+            # Who declares a sensitivity of 0 promises that nothing changes.
+            shares = np.where(exact == 0.0, 0.0, exact / sensitivities)
+            losses = np.where(rounded == 0.0, 0.0, rounded / scales)
+        return cls(_not_nan(shares), _not_nan(losses))
+
+
+def _norms(change: np.ndarray, starts: np.ndarray, l1: np.ndarray) -> np.ndarray:
+    size = np.abs(change)
+    largest = np.maximum.reduceat(size, starts)
+    unit = np.where(largest > 0.0, largest, 1.0)
+    # In units of the largest entry: squares of others would leave the range of floats.
+    size = size / np.repeat(unit, np.diff(np.append(starts, len(size))))
+    sums = np.where(l1, np.add.reduceat(size, starts), np.sqrt(np.add.reduceat(size**2, starts)))
+    return np.asarray(sums * unit)
+
+
+def _not_nan(values: np.ndarray) -> np.ndarray:
+    return np.where(np.isnan(values), np.inf, values)
+
+
+def differences(one: World, other: World) -> list[Finding]:
+    """Whether all but the values is the same in two worlds: what is released, how, and why.
+
+    What comes out follows from what was released, which was forced to be equal.
+    """
+    here, there = one.run, other.run
+    pair = f"{one.words} | {other.words}"
+    if here.error != there.error:
+        told = {run.error.partition(":")[0] or "no error" for run in (here, there)}
+        return [Finding("error", f"{' | '.join(sorted(told))} for {pair}")]
+    found = [*_control_flow(one, other, pair)]
+    if here.warned != there.warned:
+        told = {text.partition(":")[0] for text in {*here.warned} ^ {*there.warned}}
+        found.append(Finding("warning", f"{', '.join(sorted(told))} for one of {pair}"))
+    if here.charges != there.charges:
+        found.append(Finding("charge", f"charges differ for {pair}"))
+    if here.claim != there.claim:
+        found.append(Finding("charge", f"guarantee_ differs for {pair}"))
+    if not found:
+        for name in sorted({*here.outcome, *there.outcome}):
+            absent = object()
+            values = here.outcome.get(name, absent), there.outcome.get(name, absent)
+            if not same(*values):
+                what = f"{name} differs although all releases are equal, for {pair}"
+                found.append(Finding("outcome", what))
+    return found
+
+
+def _control_flow(one: World, other: World, pair: str) -> list[Finding]:
+    if one.shape == other.shape:
+        return []
+    if len(one.shape) != len(other.shape):
+        numbers = f"{len(one.shape)} or {len(other.shape)} releases"
+        return [Finding("control flow", f"{numbers} for {pair}")]
+    for here, there, record in zip(one.shape, other.shape, one.run.transcript, strict=True):
+        if here != there:
+            if here[:2] != there[:2]:
+                return [Finding("control flow", f"another release for {pair}", record.where)]
+            names = ("law", "sensitivity", "scale", "step")
+            differ = [
+                name for name, a, b in zip(names, here[2:], there[2:], strict=True) if a != b
+            ]
+            return [Finding("law", f"{', '.join(differ)} differ for {pair}", record.where)]
+    return []
