@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -128,4 +129,5 @@ def _plain(guarantee: Guarantee) -> Guarantee:
     """Without what a fit adds to its own copy."""
     if "caveats" not in {*getattr(guarantee, "__dataclass_fields__", ())}:
         return guarantee
-    return replace(guarantee, caveats=())
+    changed: Any = dict(caveats=())
+    return replace(guarantee, **changed)

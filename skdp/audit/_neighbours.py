@@ -108,7 +108,7 @@ class Hostile:
         """A row of values that others have in their columns."""
         rows = self._some_rows
         places = self.rng.integers(len(rows), size=rows.shape[1])
-        return np.array([rows[i, j] for j, i in enumerate(places)], dtype=object)
+        return rows.astype(object)[places, np.arange(rows.shape[1])]
 
     def _unit(self) -> np.ndarray:
         direction = self.rng.standard_normal(self.data.n_features)

@@ -257,7 +257,8 @@ class _Audit:
             data = self.neighbour(place, record)
             return World(record, self.run(data, Player(listener.values), seed, n_calls))
 
-        worlds, scores = [base], {}
+        worlds = [base]
+        scores: dict[tuple[int, int], float] = {}
         for record in records:
             self.meet(worlds, world(record), scores)
         if not self.in_places:
@@ -269,13 +270,11 @@ class _Audit:
             if not scores:
                 break
             pair = max(scores, key=lambda pair: scores[pair])
-            better = [
-                worlds[i] for i in pair if worlds[i].record and worlds[i].record.x is not None
-            ]
+            better = [r for i in pair if (r := worlds[i].record) is not None and r.x is not None]
             if not better:
                 break
             chosen = better[self.rng.integers(len(better))]
-            self.meet(worlds, world(hostile.near(chosen.record)), scores)
+            self.meet(worlds, world(hostile.near(chosen)), scores)
 
     def neighbour(self, place: int, record: Record) -> DataSet:
         if self.in_places:

@@ -18,7 +18,6 @@ from skdp.privacy import BudgetLedger, Guarantee
 __all__ = ["Program", "Run", "same"]
 
 _ANSWERS = ("predict", "predict_proba", "decision_function", "transform")
-_PLENTY = dict(epsilon=1e9, delta=0.5)
 
 
 @dataclass(eq=False)
@@ -59,7 +58,7 @@ class _Throwaway(BudgetLedger):
 
     def __init__(self, run: Run, original: BudgetLedger | None) -> None:
         if original is None:
-            super().__init__(**_PLENTY)
+            super().__init__(epsilon=1e9, delta=0.5)
         else:
             super().__init__(epsilon=original.epsilon, delta=original.delta)
             for record in original.history():
@@ -237,6 +236,7 @@ def _attempt(method: Callable[[Any], Any], queries: Any) -> Any:
 
 def _claim(model: Any) -> Guarantee | None:
     """What a fitted estimator claims; of a pipeline, what its last step does."""
+    held: Any
     for held in (model, getattr(model, "best_estimator_", None)):
         while isinstance(getattr(held, "steps", None), list):
             held = held.steps[-1][1]
