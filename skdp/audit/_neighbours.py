@@ -80,6 +80,31 @@ class Hostile:
         ]
         return [next(kinds[i % len(kinds)]) for i in range(n)]
 
+    def surroundings(self, kind: str, place: int) -> tuple[DataSet, str]:
+        """Data around the record at a place: "given", "zeros", "alone" of its class, or "alike".
+
+        Much follows from the data only at some data: who compares a sum with a threshold, drops a
+        class that nobody has, or divides by the largest entry shows it where other rows are few,
+        small, or all alike.
+        """
+        if kind not in ("zeros", "alone", "alike") or not self.is_numeric or len(self.data) < 3:
+            return self.data, "the data as given"
+        rows, y = np.array(self.data.numbers(slice(None))), self.data.y
+        others = np.arange(len(rows)) != place
+        if y is not None:
+            y = np.array(y)
+            labels = self.classes is not None
+            if kind == "alone" and labels and len(self.classes) > 1:
+                y[others] = self.rng.choice(self.classes[self.classes != y[place]])
+            elif kind != "alone" and not labels:
+                y[others] = np.median(y) if kind == "zeros" else y[place]
+        if kind == "zeros":
+            rows[others] = 0
+        elif kind == "alike":
+            rows[others] = rows[place]
+        words = {"zeros": "zeros", "alone": "data of another class", "alike": "that record again"}
+        return DataSet(self.data.like(rows), y), f"{words[kind]} around one record"
+
     def random(self, n: int) -> list[Record]:
         """Records like the others: rows of the data with targets of others, or near them."""
         each = self.typical(), self.repeated(), self.other_class()
@@ -174,10 +199,16 @@ class Hostile:
     def _row(self, place: int) -> np.ndarray:
         return self.data.numbers(slice(place, place + 1)).reshape(-1)
 
-    def near(self, record: Record) -> Record:
-        """A record a little, or much, off another: a step of an ascent without gradients."""
+    def near(self, record: Record, partner: Record | None) -> Record:
+        """A record a little, or much, off another: a step of an ascent without gradients.
+
+        It may also be where the one that it is compared with is, or opposite.
+        """
         x = np.asarray(record.x).reshape(-1)
-        kind = self.rng.integers(5)
+        kind = self.rng.integers(5 if partner is None else 7)
+        if kind >= 5 and partner is not None and self.is_numeric:
+            x = np.asarray(partner.x).reshape(-1)
+            return self._record(x * (1.0 if kind == 5 else -1.0), record.words, record.y)
         if not self.is_numeric or kind == 0:
             return self._record(x.copy(), record.words)
         with np.errstate(all="ignore"):

@@ -14,6 +14,7 @@ from skdp.audit._data import DataSet, Record, check_neighbour
 from skdp.audit._findings import Finding
 from skdp.audit._neighbours import MALFORMED, Hostile
 from skdp.audit._report import ReleaseTally, ReplayReport
+from skdp.audit._rounds import Round
 from skdp.audit._runs import Program, Run
 from skdp.audit._steering import Honest, Player, Steered
 from skdp.audit._worlds import Distances, World, differences
@@ -25,7 +26,11 @@ _PER_ROUND = 24  # runs on neighbours
 _HOSTILE = 14  # of these, before the ascent
 _PUSHES = (0.0, 100.0, 1e6, 3.0)  # root mean squares of the noise
 _CALLS = 3
+# What is around the record that changes, or "climb", which goes on with the round that came
+# nearest to the claim.
+_ROUNDS = ("given", "given", "zeros", "alone", "climb", "alike", "given", "zeros", "alone", "climb")
 _N_QUERIES = 24
+_N_BEYOND = 3
 
 
 @plain_arguments
@@ -176,15 +181,23 @@ class _Audit:
 
     # One run
 
-    def run(self, data: DataSet, listener: Any, seed: int | None, n_calls: int = 1) -> Run:
+    def run(
+        self,
+        data: DataSet,
+        listener: Any,
+        seed: int | None,
+        n_calls: int = 1,
+        queries: Any = None,
+    ) -> Run:
         program = self.program
+        queries = self.asked_about if queries is None else queries
         if n_calls > 1:
             program = Program(program.target, n_calls, self.classes, program.guarantee)
-        return program.run(data, self.asked_about, listener, seed)
+        return program.run(data, queries, listener, seed)
 
     def first(self) -> World:
         """Run on the data as given: it must work, release, and repeat."""
-        self.asked_about = self.queries if self.queries is not None else self.some_queries([])
+        self.asked_about = self.some_queries([]) if self.queries is None else [self.queries]
         seed, honest = self.seed(), Honest()
         run = self.run(self.data, honest, seed)
         if run.exception is not None:
@@ -214,83 +227,71 @@ class _Audit:
         return int(self.rng.integers(2**31))
 
     def some_queries(self, records: list[Record]) -> Any:
-        """Public rows to ask about: some like the data, and some of the records."""
+        """Public rows to ask about: some like the data, and some of the records.
+
+        Where answers are counted, also such rows again, and more than there are answers.
+        """
         if not self.program.is_estimator or not self.hostile.is_numeric:
-            return None if not self.program.is_estimator else self.data.rows(slice(0, 5))
+            return None if not self.program.is_estimator else [self.data.rows(slice(0, 5))]
         made = [*self.hostile.random(6), *records]
-        limit = self.program.target.get_params().get("n_queries")
         rows = [np.asarray(record.x, dtype=np.float64).reshape(-1) for record in made]
         whole = [row for row in rows if np.abs(row).max(initial=0.0) < 1e300]
-        return self.data.like(np.array(whole[: min(limit or _N_QUERIES, _N_QUERIES)]))
+        limit = self.program.target.get_params().get("n_queries")
+        if not isinstance(limit, int):
+            return [self.data.like(np.array(whole[:_N_QUERIES]))]
+        beyond = [np.roll(row, 1) + 0.5 for row in whole[:_N_BEYOND]]
+        whole = whole[: min(limit, _N_QUERIES)]
+        blocks = [[*whole, whole[0]], whole, *([row] for row in beyond)]
+        return [self.data.like(np.array(block)) for block in blocks]
 
     # Neighbours
 
     def worst(self, n: int) -> None:
         """Hostile records at several places, in several transcripts, and what is worse yet."""
         streams = hasattr(self.program.target, "partial_fit")
+        best: Round | None = None
         for i in range(-(-n // _PER_ROUND)):
-            n_calls = _CALLS if streams and i % 2 and len(self.data) >= _CALLS else 1
             left = min(_PER_ROUND, n - i * _PER_ROUND)
-            self.round(self.place(i), left, _PUSHES[i % len(_PUSHES)], n_calls)
+            kind = _ROUNDS[i % len(_ROUNDS)]
+            if kind != "climb" or best is None:
+                n_calls = _CALLS if streams and i % 2 and len(self.data) >= _CALLS else 1
+                place = self.place(i)
+                data, words = self.hostile.surroundings(kind, place)
+                one = self.round(data, words, place, n_calls, _PUSHES[i % len(_PUSHES)])
+                for record in self.hostile.records(min(left, _HOSTILE), self.directions):
+                    one.put(record)
+                one.climb(left - one.n_runs)
+                best = one if best is None or one.score > best.score else best
+            else:
+                best.climb(left)
 
     def place(self, i: int) -> int:
         """Where a record is replaced: first, last, and anywhere."""
         last = len(self.data) - 1
         return [0, last][i] if i < 2 else int(self.rng.integers(last + 1))
 
-    def round(self, place: int, n: int, push: float, n_calls: int) -> None:
-        """Neighbours in one place, with one transcript."""
-        hostile = self.hostile
-        records = hostile.records(min(n, _HOSTILE), self.directions)
+    def round(self, data: DataSet, words: str, place: int, n_calls: int, push: float) -> Round:
+        """Neighbours in one place, with one transcript: none yet."""
+        queries = self.asked_about
         if self.queries is None:
-            self.asked_about = self.some_queries(records[:6])
+            queries = self.some_queries(self.hostile.records(6, self.directions))
         seed = self.seed()
         listener = Steered(self.rng, push) if push else Honest()
-        base = World(None, self.run(self.data, listener, seed, n_calls))
-        if base.run.error:  # no such transcript can be
+        base = self.run(data, listener, seed, n_calls, queries)
+        if base.error and push:  # no such transcript can be
             listener = Honest()
-            base = World(None, self.run(self.data, listener, seed, n_calls))
-        self.look_around(base)
+            base = self.run(data, listener, seed, n_calls, queries)
+        world = World(Record(None, None, words), base)
+        self.look_around(world)
 
-        def world(record: Record) -> World:
+        def run(neighbour: DataSet) -> Run:
             self.n_runs += 1
-            data = self.neighbour(place, record)
-            return World(record, self.run(data, Player(listener.values), seed, n_calls))
+            return self.run(neighbour, Player(listener.values), seed, n_calls, queries)
 
-        worlds = [base]
-        scores: dict[tuple[int, int], float] = {}
-        for record in records:
-            self.meet(worlds, world(record), scores)
-        if not self.in_places:
-            self.n_runs += 1
-            less = self.run(self.data.without(place), Player(listener.values), seed, n_calls)
-            gone = Record(None, None, "one record less")
-            self.meet(worlds, World(gone, less), scores)
-        for _ in range(n - len(records)):
-            if not scores:
-                break
-            pair = max(scores, key=lambda pair: scores[pair])
-            better = [r for i in pair if (r := worlds[i].record) is not None and r.x is not None]
-            if not better:
-                break
-            chosen = better[self.rng.integers(len(better))]
-            self.meet(worlds, world(hostile.near(chosen)), scores)
+        return Round(data, place, self.in_places, world, self.hostile, self.rng, run, self.compare)
 
-    def neighbour(self, place: int, record: Record) -> DataSet:
-        if self.in_places:
-            return self.data.replaced(place, record)
-        return self.data.with_record(record)
-
-    def meet(
-        self, worlds: list[World], other: World, scores: dict[tuple[int, int], float]
-    ) -> None:
-        """Compare a world with all its neighbours among those before it."""
-        if not self.agree(worlds[0], other):
-            return
-        for i, one in enumerate(worlds):
-            if i == 0 or self.in_places:
-                scores[i, len(worlds)] = self.compare(one, other)
-        worlds.append(other)
+    def neighbour(self, data: DataSet, place: int, record: Record) -> DataSet:
+        return data.replaced(place, record) if self.in_places else data.with_record(record)
 
     def random(self, n: int) -> None:
         """Records like the others, in the transcript as it comes."""
@@ -298,10 +299,9 @@ class _Audit:
         base = World(None, self.run(self.data, honest, seed))
         for i, record in enumerate(self.hostile.random(n)):
             self.n_runs += 1
-            data = self.neighbour(self.place(i + 2), record)
+            data = self.neighbour(self.data, self.place(i + 2), record)
             other = World(record, self.run(data, Player(honest.values), seed))
-            if self.agree(base, other):
-                self.compare(base, other)
+            self.compare(base, other)
 
     def given(self, neighbours: Any, n: int) -> None:
         """Neighbours of the user's."""
@@ -313,8 +313,7 @@ class _Audit:
             data = check_neighbour(self.data, X, y, adjacency)
             record = Record(None, None, f"neighbour {self.n_runs}")
             other = World(record, self.run(data, Player(honest.values), seed))
-            if self.agree(base, other):
-                self.compare(base, other)
+            self.compare(base, other)
 
     def pairs(self, neighbours: Any, n: int) -> Iterator[tuple[Any, Any]]:
         if not callable(neighbours) and not isinstance(neighbours, Iterable):
@@ -336,50 +335,52 @@ class _Audit:
 
     def malformed(self) -> None:
         """What is no record is refused before anything is charged or released, or is a record."""
-        told: dict[str, set[str]] = {}
+        told: dict[tuple[str, int], set[str]] = {}
+        last = len(self.data) - 1
         for kind in MALFORMED:
-            for place in {0, len(self.data) - 1}:
+            for place, around in [(0, "given"), (last, "given"), (0, "zeros"), (last, "alike")]:
                 record = self.hostile.malformed(kind)
                 if record is None:
                     continue
+                data = self.hostile.surroundings(around, place)[0]
                 try:
-                    data = self.neighbour(place, record)
+                    data = self.neighbour(data, place, record)
                 except (TypeError, ValueError):  # the container cannot hold it
                     continue
-                honest = Honest()
                 self.n_runs += 1
-                run = self.run(data, honest, self.seed())
-                if not run.error:
-                    self.accepted(record, place, kind)
-                    continue
-                told.setdefault(kind, set()).add(run.error)
-                if len(run.transcript) or run.charges:
+                run = self.run(data, Honest(), self.seed())
+                told.setdefault((kind, place), set()).add(run.error)
+                if self.program.is_estimator and run.error and (len(run.transcript) or run.charges):
                     what = f"{kind} is refused after the data were used, or charged for"
                     self.found(Finding("error", what))
-        for kind, errors in told.items():
+        for (kind, _), errors in told.items():
             if len(errors) > 1:
                 self.found(Finding("error", f"{kind} is refused in words that depend on others"))
+        for kind in MALFORMED:
+            if told.get((kind, last)) == {""}:
+                self.accepted(kind)
 
-    def accepted(self, record: Record, place: int, kind: str) -> None:
-        """What is taken for a record is one, and no farther than others."""
-        seed, honest = self.seed(), Honest()
-        base = World(None, self.run(self.data, honest, seed))
-        run = self.run(self.neighbour(place, record), Player(honest.values), seed)
-        other = World(record, run)
-        if self.agree(base, other):
-            self.compare(base, other)
+    def accepted(self, kind: str) -> None:
+        """What is taken for a record is one, and no farther than others; nor do they matter to it."""
+        record = self.hostile.malformed(kind)
+        assert record is not None
+        last = len(self.data) - 1
+        around = self.round(self.data, "the data as given", last, 1, 0.0)
+        around.put(record)
+        data = self.neighbour(self.data, last, record)
+        among = self.round(data, f"data with {kind}", 0, 1, 0.0)
+        for other in self.hostile.records(_HOSTILE, self.directions):
+            around.put(other)
+            among.put(other)
 
     # Comparison
 
-    def agree(self, base: World, other: World) -> bool:
-        """Whether two worlds differ in values only."""
-        found = differences(base, other)
-        for finding in found:
+    def compare(self, one: World, other: World) -> float | None:
+        """How near to the claim two worlds are; None if they differ in more than values."""
+        for finding in differences(one, other):
             self.found(finding)
-        return base.shape == other.shape and not other.run.error
-
-    def compare(self, one: World, other: World) -> float:
-        """Tally the distances of two worlds; returns how near to the claim they are."""
+        if one.shape != other.shape or other.run.error:
+            return None
         distances = Distances.of(one, other)
         shares = distances.shares / self.changes
         pair = f"{one.words} | {other.words}"
@@ -449,6 +450,9 @@ def _classes(target: Any, data: DataSet) -> Any:
     """Labels, if the targets are such."""
     if data.y is None or getattr(target, "_estimator_type", "") == "regressor":
         return None
+    declared = getattr(target, "classes", None) if hasattr(target, "fit") else None
+    if declared is not None:
+        return np.unique(np.asarray(declared))
     from sklearn.base import is_regressor
 
     if hasattr(target, "fit") and is_regressor(target):

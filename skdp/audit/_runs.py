@@ -138,8 +138,8 @@ class Program:
         ----------
         data : DataSet
 
-        queries : array-like or None
-            Public rows to ask a fitted estimator about.
+        queries : list of array-like, or None
+            Public rows to ask a fitted estimator about, one block after the other.
 
         listener : callable
             ``listener(record)`` is what goes on in place of a release, or None.
@@ -189,7 +189,8 @@ class Program:
         if queries is not None:
             for name in _ANSWERS:
                 if hasattr(model, name):
-                    run.outcome[name] = _attempt(getattr(model, name), queries)
+                    ask = getattr(model, name)
+                    run.outcome[name] = [_attempt(ask, rows) for rows in queries]
         run.outcome.update(_attributes(model))
 
     def _model(self, run: Run, seed: int | None) -> Any:
