@@ -1,6 +1,6 @@
 """Who records releases hears of each here; needs numpy only, for users' devices release, too."""
 
-import sys
+import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -101,10 +101,10 @@ def recorded(
 
 def _caller() -> str:
     """Module, line and function from which a release was asked for."""
-    frame = sys._getframe(2)
-    while frame.f_back is not None:
-        module = frame.f_globals.get("__name__", "")
+    frame = inspect.currentframe()
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "?")
         if not f"{module}.".startswith(_HOUSEKEEPING):
-            break
+            return f"{module}:{frame.f_lineno} {frame.f_code.co_qualname}"
         frame = frame.f_back
-    return f"{frame.f_globals.get('__name__', '?')}:{frame.f_lineno} {frame.f_code.co_qualname}"
+    return ""
