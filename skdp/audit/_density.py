@@ -138,16 +138,15 @@ class Worlds:
     def hessians(self, points: np.ndarray) -> np.ndarray:
         """Second derivatives, of shape (n_worlds, n_points, size, size)."""
         scores, n = self._scores(points), len(points)
-        curvatures = []
-        for output in np.eye(self.loss.n_outputs):
+        columns = []
+        for output in self.outputs.T:
             up, down = scores + _STEP * output, scores - _STEP * output
             moved = ((up - down) * output).sum(axis=2, keepdims=True)
-            curvatures.append((self._residuals(up) - self._residuals(down)) / moved)
-        curvature = np.einsum(
-            "oa,omip,pb->miab", self.outputs, np.array(curvatures), self.outputs, optimize=True
-        )
+            change = self._residuals(up) - self._residuals(down)
+            columns.append(change / moved @ self.outputs)
+        curvature = np.array(columns)
         sums = np.einsum(
-            "ki,miab,ir,is->kmarbs", self.counts, curvature, self.rows, self.rows, optimize=True
+            "ki,amib,ir,is->kmarbs", self.counts, curvature, self.rows, self.rows, optimize=True
         ).reshape(len(self.counts), n, self.size, self.size)
         return (sums + np.swapaxes(sums, 2, 3)) / 2 + self.penalty * np.eye(self.size)
 
@@ -167,9 +166,10 @@ class Worlds:
 
     def minimisers(self, linear: np.ndarray, world: int) -> np.ndarray:
         """Minimisers for linear terms of shape (n_points, n_scores, rank), by Newton's method."""
-        alone = self._only(world)
+        alone, zero = self._only(world), np.zeros((1, *self.shape))
+        start = alone._minimisers(zero, zero)
         parts = np.array_split(linear, self._n_parts(len(linear)))
-        return np.concatenate([alone._minimisers(part) for part in parts])
+        return np.concatenate([alone._minimisers(part, start) for part in parts])
 
     def _only(self, world: int) -> "Worlds":
         counts = self.counts[[world]]
@@ -185,10 +185,11 @@ class Worlds:
             self.outputs,
         )
 
-    def _minimisers(self, linear: np.ndarray) -> np.ndarray:
-        points = np.zeros_like(linear)
-        size = np.linalg.norm(linear, axis=(1, 2)) + np.linalg.norm(self.linear(points)[0][0])
-        enough = 1e-11 * (self.law.scale + size)
+    def _minimisers(self, linear: np.ndarray, start: np.ndarray) -> np.ndarray:
+        points = np.repeat(start, len(linear), axis=0)
+        # Sums of gradients at zero weights stand for their size where they cancel.
+        gradient = np.linalg.norm(self.linear(np.zeros((1, *self.shape)))[0])
+        enough = 1e-11 * (self.law.scale + gradient + np.linalg.norm(linear, axis=(1, 2)))
         open_ = np.arange(len(linear))
         gap = linear - self.linear(points)[0]
         for _ in range(_MOST_STEPS):
@@ -214,7 +215,7 @@ class Worlds:
         return max(1, math.ceil(n_points * each / _CHUNK))
 
 
-def log_law(law: Any, norms: np.ndarray) -> np.ndarray:
+def log_law(law: Any, norms: Any) -> Any:
     """Log density of the noise of a linear term by its norm, up to a constant."""
     if law.gaussian:
         return -np.square(norms) / (2.0 * law.scale**2)

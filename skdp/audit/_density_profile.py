@@ -198,9 +198,7 @@ def _changes(worlds: Worlds) -> np.ndarray:
         np.zeros((len(worlds.rows), worlds.loss.n_outputs)), worlds.codes
     )
     changed = worlds.counts[0] != worlds.counts[1]
-    directions = np.einsum(
-        "is,ir->isr", residuals[changed] @ worlds.outputs, worlds.rows[changed]
-    )
+    directions = np.einsum("is,ir->isr", residuals[changed] @ worlds.outputs, worlds.rows[changed])
     return directions[np.linalg.norm(directions, axis=(1, 2)) > 0.0]
 
 
@@ -250,7 +248,7 @@ def exact_profile(one: Perturbed, other: Perturbed) -> Any:
 
     In one, the line is cut into cells whose probabilities are exact. Cells forget, so that the
     result is never above the truth, and it is exact but for the cells in which the densities
-    cross. In two, the noise is cut into squares; halving them moves delta by less than a hundredth.
+    cross. In two, the noise is cut into squares, with an error of less than a hundredth.
 
     Parameters
     ----------
@@ -289,11 +287,13 @@ def _cells(noise: np.ndarray) -> np.ndarray:
     return np.where(low > 0.0, ndtr(-low) - ndtr(-high), ndtr(high) - ndtr(low))
 
 
-def _plane(worlds: Worlds, world: int, n_steps: int = 301) -> tuple[np.ndarray, np.ndarray]:
+def _plane(worlds: Worlds, world: int, n_steps: int = 241) -> tuple[np.ndarray, np.ndarray]:
     """Masses of squares of the noise of one world, and there its log ratio to the other."""
-    axis = np.linspace(-_REACH, _REACH, n_steps)
+    # Beyond is less than a thousandth of the delta that is claimed.
+    reach = math.sqrt(2.0 * math.log(1e4 / worlds.law.guarantee.delta))
+    axis = np.linspace(-reach, reach, n_steps)
     noise = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
-    noise = noise[np.linalg.norm(noise, axis=1) <= _REACH]
+    noise = noise[np.linalg.norm(noise, axis=1) <= reach]
     points = worlds.minimisers((worlds.law.scale * noise).reshape(-1, *worlds.shape), world)
     losses = worlds.losses(points) * (1 - 2 * world)
     masses = np.exp(-np.square(noise).sum(axis=1) / 2.0) * (axis[1] - axis[0]) ** 2 / (2 * np.pi)
@@ -353,7 +353,7 @@ class _Sampled:
         """Estimate."""
         if self._drawn is None or not 0.85 <= epsilon / max(self._drawn[0], 1e-300) <= 1.15:
             self._drawn = epsilon, self.sample(epsilon)
-        losses, weights, most = self._drawn[1]
+        losses, weights, _ = self._drawn[1]
         return float((weights * -np.expm1(np.minimum(epsilon - losses, 0.0))).mean())
 
     def least(self, epsilons: np.ndarray) -> np.ndarray:
