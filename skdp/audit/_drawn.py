@@ -30,26 +30,22 @@ def noisy_records(transcripts: Sequence) -> list[list[Released]]:
 
 def broken_records(fits: Sequence[Sequence[Released]]) -> list[Finding]:
     """What single records show, without any chance: each fault once for each place."""
-    faults: dict[int, str] = {}  # of laws, of which there are few
+    of_laws: dict[int, str] = {}  # there are few of them
     found: dict[tuple[str, str], Finding] = {}
     for record in (one for fit in fits for one in fit):
         law = record.law
-        if id(law) not in faults:
-            faults[id(law)] = _fault_of_law(law)
-        least = law.scale * record.sensitivity * (1.0 - _ROUNDING)
-        for kind, what in (
-            ("law", faults[id(law)]),
-            ("law", "" if record.scale >= least else "the scale is below law.scale * sensitivity"),
-            ("noise", "" if record.step > 0.0 else "there is no lattice"),
-            (
-                "law",
-                ""
-                if np.shape(record.asked) == np.shape(record.released)
-                else "what is released has another shape than what is asked",
-            ),
-        ):
-            if what:
-                found.setdefault((what, record.where), Finding(kind, what, record.where))
+        of_law = of_laws.get(id(law))
+        if of_law is None:
+            of_law = of_laws[id(law)] = _fault_of_law(law)
+        faults = [("law", of_law)] if of_law else []
+        if not record.scale >= law.scale * record.sensitivity * (1.0 - _ROUNDING):
+            faults.append(("law", "the scale is below that of the law times the sensitivity"))
+        if not record.step > 0.0:
+            faults.append(("noise", "what is released is on no lattice"))
+        if record.asked.shape != record.released.shape:
+            faults.append(("law", "what is released has another shape than what is asked"))
+        for kind, what in faults:
+            found.setdefault((what, record.where), Finding(kind, what, record.where))
     return list(found.values())
 
 
@@ -119,18 +115,18 @@ class Drawn:
             (record, fit, position)
             for fit, records in enumerate(fits)
             for position, record in enumerate(records)
-            if np.size(record.asked)
-            and np.shape(record.asked) == np.shape(record.released)
+            if record.asked.size
+            and record.asked.shape == record.released.shape
             and record.scale > 0.0
             and record.step >= 0.0
         ]
         if not chosen:
             return None
         records = [one for one, _, _ in chosen]
-        sizes = np.array([np.size(one.asked) for one in records])
+        sizes = np.array([one.asked.size for one in records])
         starts = np.cumsum(sizes) - sizes
-        asked = np.concatenate([np.ravel(one.asked) for one in records]).astype(np.float64)
-        released = np.concatenate([np.ravel(one.released) for one in records])
+        asked = np.concatenate([one.asked.ravel() for one in records]).astype(np.float64)
+        released = np.concatenate([one.released.ravel() for one in records])
         scale = np.array([one.scale for one in records], dtype=np.float64)
         step = np.array([one.step for one in records], dtype=np.float64)
         # Without a lattice nothing is rounded; the unit is a small one, then.
@@ -138,7 +134,7 @@ class Drawn:
         with np.errstate(over="ignore", invalid="ignore"):
             unit_each, is_lattice = np.repeat(unit, sizes), np.repeat(step > 0.0, sizes)
             asked, released = asked / unit_each, released.astype(np.float64) / unit_each
-            off = is_lattice & ~(np.rint(released) == released)
+            off = is_lattice & ~((np.rint(released) == released) & np.isfinite(released))
             far = ~(np.abs(asked) <= _LARGEST / 2.0) | ~np.isfinite(released)
             steps = released - np.where(is_lattice, np.rint(asked), asked)
         wheres = sorted({one.where for one in records})

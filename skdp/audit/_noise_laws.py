@@ -3,8 +3,10 @@
 Magnitudes are known up to half a step of the lattice; it counts for the law that is declared.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
-from scipy.special import betainc, gammainc, gammaincc, gammaln, logsumexp
+from scipy.special import betainc, gamma, gammainc, gammaincc, gammaln, logsumexp
 
 from skdp.audit._drawn import GAUSSIAN, K_NORM, LAPLACE, Drawn
 from skdp.audit._suspicion import Suspicion, groups_of, place_of
@@ -130,41 +132,75 @@ def _excess(levels: np.ndarray) -> float:
     return max(0.0, float(np.max(np.arange(1, n + 1) / n - levels)))
 
 
+# Of other laws, in units of the declared scale.
+_SCALES = 2.0 ** np.arange(-8.0, 10.1, 0.25)[:, np.newaxis]
 _OTHER_SHAPE = "the noise of single numbers has another shape than the law that is declared"
 
 # Another shape, at any scale: one that is larger than declared breaks no promise.
 
 
 def other_laws(drawn: Drawn, share: float) -> list[Suspicion]:
-    """Likelihood of another law over that of the declared one at the scale that suits it best.
+    """Likelihood of other laws over that of the declared one at the scale that suits it best.
 
     Such a ratio is above 1 / p with probability p at most (Markov; Wasserman, Ramdas and
-    Balakrishnan, "Universal inference", PNAS 2020, for the unknown scale).
+    Balakrishnan, "Universal inference", PNAS 2020, for the unknown scale). The other laws are a
+    mixture, each at many scales. Magnitudes are rounded to what is worse for them, and better for
+    the declared law.
     """
     found, kinds = [], np.unique(drawn.kinds)
+    others = list(_alternatives(drawn))
     for level in ("place", "all"):
         groups, _ = groups_of(drawn, level)
         for kind in kinds:
             chosen = drawn.kinds == kind
-            sums = [
-                np.bincount(groups[chosen], values[chosen])
-                for values in (
-                    drawn.sizes.astype(np.float64),
-                    *_energies(drawn, kind, drawn.low),
-                    drawn.per_record(drawn.high),
-                    drawn.per_record(drawn.high**2),
-                    _log_peaks(drawn, kind),
-                )
+
+            def total(
+                values: np.ndarray, groups: np.ndarray = groups, chosen: np.ndarray = chosen
+            ) -> np.ndarray:
+                return np.bincount(groups[chosen], values[chosen])
+
+            shape, energy = map(total, _energies(drawn, kind, drawn.low))
+            # Best common factor of the declared scale; squared for a Gaussian law.
+            factor = np.maximum(energy / np.maximum(shape, 0.5), 1e-12)
+            declared = total(_log_peaks(drawn, kind)) - shape * np.log(factor) - energy / factor
+            each = [
+                total(constant) - total(n) * np.log(_SCALES) - total(power) / _SCALES**exponent
+                for constant, n, power, exponent in others
             ]
+            mixture = logsumexp(np.concatenate(each), axis=0) - np.log(len(each) * len(_SCALES))
             found.append(
                 Suspicion(
                     share / 2 / len(kinds),
-                    np.exp(-np.clip(_log_ratio(kind, *sums), 0.0, 700.0)),
+                    np.exp(-np.clip(mixture - declared, 0.0, 700.0)),
                     lambda i: "the noise has another law than the one that is declared",
                     place_of(drawn, level),
                 )
             )
     return found
+
+
+def _alternatives(drawn: Drawn) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, float]]:
+    """Laws of each record: ``constant - n log(scale) - power / scale^exponent``, less or equal.
+
+    Independent coordinates of density ``exp(-|x|^exponent)``, from heavy tails to almost uniform,
+    or with a hole at 0 (Gamma); and vectors of uniform direction with a Gamma norm, from almost
+    nothing to a sphere.
+    """
+    n = drawn.sizes.astype(np.float64)
+    for exponent in (0.5, 1.0, 2.0, 4.0, 8.0):
+        constant = n * np.log(exponent / 2.0 / gamma(1.0 / exponent))
+        with np.errstate(over="ignore"):
+            yield constant, n, drawn.per_record(drawn.high**exponent), exponent
+    logs = drawn.per_record(np.log(np.maximum(drawn.low, 1e-300)))
+    total = drawn.per_record(drawn.high)
+    for shape in (2.0, 4.0, 8.0, 20.0):
+        yield (shape - 1.0) * logs - n * np.log(2.0 * gamma(shape)), n * shape, total, 1.0
+    least, most = (np.sqrt(drawn.per_record(sizes**2)) for sizes in (drawn.low, drawn.high))
+    log_sphere = np.log(2.0) + n / 2.0 * np.log(np.pi) - gammaln(n / 2.0)
+    for ratio in (0.25, 0.5, 1.0, 2.0, 4.0, 16.0):
+        norms = n * ratio
+        log_norm = np.log(np.maximum(least if ratio > 1.0 else most, 1e-300))
+        yield (norms - n) * log_norm - log_sphere - gammaln(norms), norms, most, 1.0
 
 
 def _log_peaks(drawn: Drawn, kind: int) -> np.ndarray:
@@ -175,33 +211,6 @@ def _log_peaks(drawn: Drawn, kind: int) -> np.ndarray:
     if kind == GAUSSIAN:
         return -d / 2.0 * np.log(2.0 * np.pi)
     return gammaln(d / 2.0 + 1.0) - gammaln(d + 1.0) - d / 2.0 * np.log(np.pi)
-
-
-def _log_ratio(
-    kind: int,
-    n: np.ndarray,
-    shape: np.ndarray,
-    energy: np.ndarray,
-    total: np.ndarray,
-    squares: np.ndarray,
-    log_peak: np.ndarray,
-) -> np.ndarray:
-    """Log of the larger likelihood ratio of independent Laplace or Gaussian coordinates.
-
-    Their scale is a mixture of many. Magnitudes are rounded up for them, and down for the
-    declared law.
-    """
-    # Best common factor of the declared scale; squared for a Gaussian law.
-    factor = np.maximum(energy / np.maximum(shape, 0.5), 1e-12)
-    declared = log_peak - shape * np.log(factor) - energy / factor
-    scales = 2.0 ** np.arange(-4.0, 8.25, 0.25)[:, np.newaxis]
-    others = []
-    if kind != LAPLACE:
-        others.append(-n * np.log(2.0 * scales) - total / scales)
-    if kind != GAUSSIAN:
-        others.append(-n / 2.0 * np.log(2.0 * np.pi * scales**2) - squares / (2.0 * scales**2))
-    every = np.concatenate(others)
-    return logsumexp(every, axis=0) - np.log(len(every)) - declared
 
 
 def other_ratios(drawn: Drawn, share: float) -> list[Suspicion]:
