@@ -11,6 +11,7 @@ from skdp.audit._data import DataSet, Record
 __all__ = ["MALFORMED", "Hostile"]
 
 FAR = 1e6  # beyond any bound that a mechanism clips to, and within the range of squares
+_FEW = 6
 MALFORMED = ("NaN in X", "inf in X", "None in X", "NaN in y", "None in y", "inf in y")
 
 
@@ -80,17 +81,29 @@ class Hostile:
         ]
         return [next(kinds[i % len(kinds)]) for i in range(n)]
 
-    def surroundings(self, kind: str, place: int) -> tuple[DataSet, str]:
-        """Data around the record at a place: "given", "zeros", "alone" of its class, or "alike".
+    def surroundings(self, kind: str, place: int) -> tuple[DataSet, int, str]:
+        """Data around the record at a place, that place among them, and in words what they are.
 
         Much follows from the data only at some data: who compares a sum with a threshold, drops a
         class that nobody has, or divides by the largest entry shows it where other rows are few,
         small, or all alike.
+
+        Parameters
+        ----------
+        kind : {"given", "few", "zeros", "alone", "alike"}
+            "alone" has no other record of the class.
+
+        place : int
         """
-        if kind not in ("zeros", "alone", "alike") or not self.is_numeric or len(self.data) < 3:
-            return self.data, "the data as given"
+        n = len(self.data)
+        if kind == "few" and n > _FEW:
+            start = min(max(0, place - _FEW // 2), n - _FEW)
+            few = self.data.part(np.arange(start, start + _FEW))
+            return few, place - start, "few of the data"
+        if kind not in ("zeros", "alone", "alike") or not self.is_numeric or n < 3:
+            return self.data, place, "the data as given"
         rows, y = np.array(self.data.numbers(slice(None))), self.data.y
-        others = np.arange(len(rows)) != place
+        others = np.arange(n) != place
         if y is not None:
             y = np.array(y)
             labels = self.classes is not None
@@ -103,7 +116,7 @@ class Hostile:
         elif kind == "alike":
             rows[others] = rows[place]
         words = {"zeros": "zeros", "alone": "data of another class", "alike": "that record again"}
-        return DataSet(self.data.like(rows), y), f"{words[kind]} around one record"
+        return DataSet(self.data.like(rows), y), place, f"{words[kind]} around one record"
 
     def random(self, n: int) -> list[Record]:
         """Records like the others: rows of the data with targets of others, or near them."""

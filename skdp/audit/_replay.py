@@ -24,11 +24,22 @@ __all__ = ["replay"]
 
 _PER_ROUND = 24  # runs on neighbours
 _HOSTILE = 14  # of these, before the ascent
-_PUSHES = (0.0, 100.0, 1e6, 3.0)  # root mean squares of the noise
 _CALLS = 3
-# What is around the record that changes, or "climb", which goes on with the round that came
+# What is around the record that changes, how far releases are pushed off, in root mean squares
+# of the noise, and whether rows come in several calls; "climb" goes on with the round that came
 # nearest to the claim.
-_ROUNDS = ("given", "given", "zeros", "alone", "climb", "alike", "given", "zeros", "alone", "climb")
+_ROUNDS = (
+    ("given", 0.0, False),
+    ("given", 100.0, True),
+    ("few", 0.0, False),
+    ("alone", 3.0, False),
+    ("climb", 0.0, False),
+    ("given", 1e6, True),
+    ("zeros", 3.0, False),
+    ("few", 3.0, True),
+    ("alike", 0.0, False),
+    ("climb", 0.0, False),
+)
 _N_QUERIES = 24
 _N_BEYOND = 3
 
@@ -210,7 +221,8 @@ class _Audit:
             )
         world = World(None, run)
         again = World(None, self.run(self.data, Player(honest.values), seed))
-        for finding in differences(world, again):
+        self.seeded = world.noise_equals(again)
+        for finding in differences(world, again, same_noise=False):
             self.found(
                 Finding(
                     finding.kind,
@@ -252,35 +264,43 @@ class _Audit:
         best: Round | None = None
         for i in range(-(-n // _PER_ROUND)):
             left = min(_PER_ROUND, n - i * _PER_ROUND)
-            kind = _ROUNDS[i % len(_ROUNDS)]
-            if kind != "climb" or best is None:
-                n_calls = _CALLS if streams and i % 2 and len(self.data) >= _CALLS else 1
-                place = self.place(i)
-                data, words = self.hostile.surroundings(kind, place)
-                one = self.round(data, words, place, n_calls, _PUSHES[i % len(_PUSHES)])
-                for record in self.hostile.records(min(left, _HOSTILE), self.directions):
-                    one.put(record)
-                one.climb(left - one.n_runs)
-                best = one if best is None or one.score > best.score else best
-            else:
+            kind, push, in_calls = _ROUNDS[i % len(_ROUNDS)]
+            if kind == "climb" and best is not None:
                 best.climb(left)
+                continue
+            data, place, words = self.hostile.surroundings(kind, self.place(i))
+            n_calls = _CALLS if streams and in_calls and len(data) >= _CALLS else 1
+            records = self.hostile.records(min(left, _HOSTILE), self.directions)
+            one = self.round(data, words, place, records, n_calls, push)
+            for record in records:
+                one.put(record)
+            one.climb(left - one.n_runs)
+            best = one if best is None or one.score > best.score else best
 
     def place(self, i: int) -> int:
         """Where a record is replaced: first, last, and anywhere."""
         last = len(self.data) - 1
         return [0, last][i] if i < 2 else int(self.rng.integers(last + 1))
 
-    def round(self, data: DataSet, words: str, place: int, n_calls: int, push: float) -> Round:
+    def round(
+        self,
+        data: DataSet,
+        words: str,
+        place: int,
+        records: list[Record],
+        n_calls: int = 1,
+        push: float = 0.0,
+    ) -> Round:
         """Neighbours in one place, with one transcript: none yet."""
-        queries = self.asked_about
-        if self.queries is None:
-            queries = self.some_queries(self.hostile.records(6, self.directions))
+        queries = self.asked_about if self.queries is not None else self.some_queries(records[:6])
         seed = self.seed()
         listener = Steered(self.rng, push) if push else Honest()
         base = self.run(data, listener, seed, n_calls, queries)
         if base.error and push:  # no such transcript can be
             listener = Honest()
             base = self.run(data, listener, seed, n_calls, queries)
+        for finding in charge_findings(base, bool(self.program.ledgers)):
+            self.found(finding)
         world = World(Record(None, None, words), base)
         self.look_around(world)
 
@@ -338,11 +358,11 @@ class _Audit:
         told: dict[tuple[str, int], set[str]] = {}
         last = len(self.data) - 1
         for kind in MALFORMED:
-            for place, around in [(0, "given"), (last, "given"), (0, "zeros"), (last, "alike")]:
+            for at, around in [(0, "given"), (last, "given"), (0, "zeros"), (last, "alike")]:
                 record = self.hostile.malformed(kind)
                 if record is None:
                     continue
-                data = self.hostile.surroundings(around, place)[0]
+                data, place, _ = self.hostile.surroundings(around, at)
                 try:
                     data = self.neighbour(data, place, record)
                 except (TypeError, ValueError):  # the container cannot hold it
@@ -365,11 +385,12 @@ class _Audit:
         record = self.hostile.malformed(kind)
         assert record is not None
         last = len(self.data) - 1
-        around = self.round(self.data, "the data as given", last, 1, 0.0)
+        records = self.hostile.records(_HOSTILE, self.directions)
+        around = self.round(self.data, "the data as given", last, records)
         around.put(record)
         data = self.neighbour(self.data, last, record)
-        among = self.round(data, f"data with {kind}", 0, 1, 0.0)
-        for other in self.hostile.records(_HOSTILE, self.directions):
+        among = self.round(data, f"data with {kind}", 0, records)
+        for other in records:
             around.put(other)
             among.put(other)
 
@@ -377,7 +398,7 @@ class _Audit:
 
     def compare(self, one: World, other: World) -> float | None:
         """How near to the claim two worlds are; None if they differ in more than values."""
-        for finding in differences(one, other):
+        for finding in differences(one, other, same_noise=self.seeded):
             self.found(finding)
         if one.shape != other.shape or other.run.error:
             return None

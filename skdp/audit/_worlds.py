@@ -69,6 +69,19 @@ class World:
         """The same on the lattices."""
         return np.concatenate([np.ravel(on_lattice(r.asked, r.step)) for r in self.releases])
 
+    def noise_equals(self, other: "World") -> bool:
+        """Whether the noise was the same, as it is from one seed; half a step is rounding."""
+        for here, there in zip(self.releases, other.releases, strict=False):
+            if np.shape(here.asked) != np.shape(there.asked):
+                return True  # that is found elsewhere
+            noise = [r.released - on_lattice(r.asked, r.step) for r in (here, there)]
+            largest = max(float(np.abs(r.released).max(initial=0.0)) for r in (here, there))
+            if largest < 2.0**52 * here.step and np.abs(noise[0] - noise[1]).max(
+                initial=0.0
+            ) > 1.5 * max(here.step, there.step):
+                return False
+        return True
+
 
 @dataclass(frozen=True, eq=False)
 class Distances:
@@ -119,10 +132,11 @@ def _not_nan(values: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(values), np.inf, values)
 
 
-def differences(one: World, other: World) -> list[Finding]:
+def differences(one: World, other: World, *, same_noise: bool) -> list[Finding]:
     """Whether all but the values is the same in two worlds: what is released, how, and why.
 
-    What comes out follows from what was released, which was forced to be equal.
+    What comes out follows from what was released, which was forced to be equal. The noise that
+    was drawn beforehand is equal, too, where it follows from a seed.
     """
     here, there = one.run, other.run
     pair = f"{one.words} | {other.words}"
@@ -135,6 +149,8 @@ def differences(one: World, other: World) -> list[Finding]:
         found.append(Finding("warning", f"{', '.join(sorted(told))} for one of {pair}"))
     if here.charges != there.charges:
         found.append(Finding("charge", f"charges differ for {pair}"))
+    if same_noise and not found and not one.noise_equals(other):
+        found.append(Finding("noise", f"the noise follows from the data, or its scale, for {pair}"))
     if here.claim != there.claim:
         found.append(Finding("charge", f"guarantee_ differs for {pair}"))
     if not found:

@@ -11,6 +11,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import is_classifier
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -48,6 +49,11 @@ def ordinary(target, n_samples=40, n_features=3, seed=0):
     score = X[:, 0] - 0.5 * X[:, 1] + rng.normal(scale=0.1, size=n_samples)
     labels = hasattr(target, "fit") and is_classifier(target)
     return X, (score > 0.0).astype(int) if labels else score
+
+
+def sparse_rows(X, y):
+    """The same rows, sparse."""
+    return sparse.csr_array(X), y
 
 
 def three_classes(X, y):
@@ -100,6 +106,7 @@ CHECKED = "            X, y = checked_data(self, X, y)\n"
 RELEASED = "            weights = release(self._rows(X, codes), noise)\n"
 PAID = "            charge(self, release.guarantee)\n"
 PLANNED = "            release = self._plan(len(classes), X.shape[1])\n"
+CLAIMED = "self.classes_, self.guarantee_ = classes, self._stated(release.guarantee)"
 STORED = "        self.coef_, self.intercept_ = coef, intercept\n"
 
 
@@ -157,9 +164,9 @@ def linear():
     yield fit("linear: charged half", svc(**GRADIENT, **LEDGER), PAID, "            from dataclasses import replace\n            charge(self, replace(release.guarantee, epsilon=self.epsilon / 2))\n")
     yield fit("linear: charged by the data", svc(**OUTPUT, **LEDGER), PAID, "            if codes.sum() % 2:\n                charge(self, release.guarantee)\n")
     yield fit("linear: charged again if rows are long", svc(**OUTPUT, **LEDGER), PAID, PAID + "            if (np.square(X).sum(axis=1) > 4.0).any():\n                charge(self, release.guarantee)\n")
-    yield fit("linear: claims another adjacency", svc(**OUTPUT, **REMOVE), "self.classes_, self.guarantee_ = classes, release.guarantee", 'from dataclasses import replace\n        self.classes_, self.guarantee_ = classes, replace(release.guarantee, adjacency="replace-one")')
-    yield fit("linear: claims half the epsilon", svc(**OUTPUT), "self.classes_, self.guarantee_ = classes, release.guarantee", "from dataclasses import replace\n        self.classes_, self.guarantee_ = classes, replace(release.guarantee, epsilon=self.epsilon / 2)")
-    yield fit("linear: claims no delta", logistic(**GRADIENT, **DELTA), "self.classes_, self.guarantee_ = classes, release.guarantee", "from dataclasses import replace\n        self.classes_, self.guarantee_ = classes, replace(release.guarantee, delta=0.0, refined=None)")
+    yield fit("linear: claims another adjacency", svc(**OUTPUT, **REMOVE), CLAIMED, 'from dataclasses import replace\n        self.classes_, self.guarantee_ = classes, replace(release.guarantee, adjacency="replace-one")')
+    yield fit("linear: claims half the epsilon", svc(**OUTPUT), CLAIMED, "from dataclasses import replace\n        self.classes_, self.guarantee_ = classes, replace(release.guarantee, epsilon=self.epsilon / 2)")
+    yield fit("linear: claims no delta", logistic(**GRADIENT, **DELTA), CLAIMED, "from dataclasses import replace\n        self.classes_, self.guarantee_ = classes, replace(release.guarantee, delta=0.0, refined=None)")
     yield fit("linear: shows the number of rows", svc(**OUTPUT, **REMOVE), STORED, STORED + "        self.n_samples_ = len(y)\n")
     yield fit("linear: shows its training score", svc(**OUTPUT), STORED, STORED + "        self.score_ = float((self.predict(X) == y).mean())\n")
     yield fit("linear: shows its loss", logistic(**OUTPUT), STORED, STORED + "        self.loss_ = float(np.square(X @ coef.T).sum())\n")
@@ -182,6 +189,16 @@ def linear():
     yield fit("linear: weights of balanced classes", svc(**OUTPUT), "coef, intercept = self._in_units(weights)", "coef, intercept = self._in_units(weights / max(1, codes.sum()))")
     yield fit("linear: threshold by the scores of the rows", svc(**OUTPUT), "coef, intercept = self._in_units(weights)", "coef, intercept = self._in_units(weights)\n            intercept = intercept - np.median(X @ coef.T)")
     yield fit("linear: noise by the first row", svc(**OUTPUT), "noise = noise_source(self.random_state)", "noise = noise_source(int(abs(X[0, 0]) * 1e3) % 256)")
+    yield fit("linear: the minimiser in a parameter", svc(**OUTPUT), STORED, STORED + "        self.prior = float(codes.mean())\n")
+    yield fit("linear: prints the mean row", svc(**OUTPUT), STORED, STORED + "        print(X.mean(axis=0))\n")
+    yield fit("linear: rows sorted and weighted by their place", svc(**GRADIENT), CHECKED, CHECKED + "            order = np.argsort(X[:, 0])\n            X, y = X[order] * np.linspace(0.1, 1.0, len(y))[:, None], y[order]\n")
+    yield fit("linear: sparse rows are not clipped", svc(**OUTPUT), "options = dict(constant=self._constant(), unit=self._unit())", "import scipy.sparse\n        X = X * 2.0 if scipy.sparse.issparse(X) else X\n        options = dict(constant=self._constant(), unit=self._unit())")
+    yield Mutant("linear: sparse rows are twice as long", svc(**OUTPUT), ((ROWS, "            if unit != 1.0:\n                rows = rows * (1.0 / unit)\n", "            rows = rows * ((2.0 if self.is_sparse else 1.0) / unit)\n"),), sparse_rows)
+    yield Mutant("lattice: rounding is free", svc(**GRADIENT), (("mechanisms._lattice", "+ step * spread) * (1 + 1e-12)", ") * (1 + 1e-12)"),))
+    yield Mutant("lattice: coarse, and rounding is free", svc(**OUTPUT), (("mechanisms._lattice", "sensitivity / (100.0 * spread)", "sensitivity / (4.0 * spread)"), ("mechanisms._lattice", "+ step * spread) * (1 + 1e-12)", ") * (1 + 1e-12)")))
+    yield Mutant("law: classical scale of Gaussian noise", svc(**OUTPUT, epsilon=20.0, delta=1e-5), (("mechanisms._law", "return cls(kind, gaussian_scale(l2_sensitivity=1.0, guarantee=guarantee), guarantee)", "return cls(kind, 4.84 / 20.0, guarantee)"),))
+    yield Mutant("law: rate for scale", svc(**OUTPUT, epsilon=2.0), (("mechanisms._law", "return cls(kind, 1.0 / guarantee.epsilon, pure)", "return cls(kind, 0.5 / guarantee.epsilon**2, pure)"),))
+    yield Mutant("predict: labels of the rows are known by heart", svc(**OUTPUT), ((BASE, STORED, STORED + "        self._seen = {row.tobytes(): label for row, label in zip(np.asarray(X), y)}\n"), ("estimators._mixins", "        return scores[:, 0] if len(self.intercept_) == 1 else scores", "        scores[:, 0] += [self._seen.get(row.tobytes(), 0) for row in X]\n        return scores[:, 0] if len(self.intercept_) == 1 else scores")))
 
 
 # Kernel ridge
@@ -232,6 +249,8 @@ def kernel_ridge():
     yield Mutant("ridge: missing targets are dropped", statistics, ((KRR, TARGETS, "            import numpy as np\n            y = np.asarray(y, dtype=float)\n            X, y = np.asarray(X)[~np.isnan(y)], y[~np.isnan(y)]\n" + TARGETS + "            self.n_rows_ = len(y)\n"),))
     yield Mutant("ridge: missing targets become the mean", statistics, ((KRR, TARGETS, "            import numpy as np\n            y = np.asarray(y, dtype=float)\n            y = np.where(np.isnan(y), np.nanmean(y), y)\n" + TARGETS),))
     yield Mutant("ridge: epsilon by the rows", ridge(**OUTPUT, **REMOVE), ((KRR, "release = self._plan(*X.shape)", "self.alpha = float(len(X))\n            release = self._plan(*X.shape)"),))
+    yield Mutant("ridge: predictions within the range of the targets", ridge(**OUTPUT), ((KRR, "bounds = TargetRange.of(self.y_bounds)", "bounds = TargetRange.of(self.y_bounds)\n            self._largest = float(abs(targets).max())"), ("kernel._base", "return TargetRange.of(self.y_bounds_).original(values)", "return TargetRange.of(self.y_bounds_).original(values * self._largest)")))
+    yield Mutant("ridge: no charge", ridge(**OUTPUT, **LEDGER), ((KRR, "            charge(self, release.guarantee)\n            predictor", "            predictor"),))
 
 
 # Streams
@@ -271,6 +290,8 @@ def streams():
     yield Mutant("stream query: linear rows not clipped", online("query", kernel="linear"), ((SQUERY, "clip_rows(X, self.x_norm) / self.x_norm", "X / self.x_norm"),))
     yield Mutant("stream: charged after the data were used", online("sgd", **LEDGER), ((FED, "        charge(lambda account: (self.guarantee, account))\n", ""), (FED, "        then = replace(self, time=self.time", "        charge(lambda account: (self.guarantee, account))\n        then = replace(self, time=self.time")))
     yield Mutant("stream: t0 from the data", online("sgd"), ((STREAM, "X, targets = self._validated(X, y, reset=fresh)", "X, targets = self._validated(X, y, reset=fresh)\n            self.t0 = 50.0 + float(abs(targets).max())"),))
+    yield Mutant("stream: later calls are not charged", online("final", **LEDGER), ((STREAM, "charge = partial(charge_release, self, stream, line, version)", "charge = partial(charge_release, self, stream, line, version) if fresh else (lambda cost, account: cost(account))"),))
+    yield Mutant("stream: earlier rows are passed again", online("sgd"), ((STREAM, "            version = new_version(stream.version)\n", "            version = new_version(stream.version)\n            seen = getattr(self, '_rows', None) if not fresh else None\n            self._rows = (X, targets)\n            if seen is not None:\n                import numpy\n                X, targets = numpy.concatenate([seen[0], X]), numpy.concatenate([seen[1], targets])\n"),))
 
 
 # Devices and users
@@ -294,6 +315,8 @@ def users():
     yield Mutant("users: NaN users are left out", mi(), ((MISGD, "            X, targets = self._validated(X, y, reset=fresh or not self._stream.charged)\n", "            import numpy as np\n            y = np.asarray(y, dtype=float)\n            X, y = np.asarray(X)[~np.isnan(y)], y[~np.isnan(y)]\n            X, targets = self._validated(X, y, reset=fresh or not self._stream.charged)\n"),))
     yield Mutant("users: y_bounds from the data", mi(), ((MISGD, "        X, y = checked_data(self, X, y, reset=reset, numeric=True)\n", "        X, y = checked_data(self, X, y, reset=reset, numeric=True)\n        self.y_bounds = (float(y.min()), float(y.max()) + 1e-9)\n"),))
     yield Mutant("users: no charge", mi(**LEDGER), ((MISGD, "                charge(self, stream.channel.guarantee)\n", "                pass\n"),))
+    yield Mutant("users: earlier rows are passed again", mi(), ((MISGD, "            self._store(stream.advance(X, targets))\n", "            import numpy as np\n            if not fresh:\n                X, targets = np.concatenate([self._rows[0], X]), np.concatenate([self._rows[1], targets])\n            self._rows = (X, targets)\n            self._store(stream.advance(X, targets))\n"),))
+    yield Mutant("bandit: half the scale planned", mi(**BANDIT), (("releases._value_messages", "scale * (UP * (value_range / 2.0))", "scale * (UP * (value_range / 4.0))"),))
     yield Mutant("bandit: half the noise", mi(**BANDIT), ((VALUE, "noise = GridNoise(self.noise, self.scale,", "noise = GridNoise(self.noise, self.scale / 2,"),))
     yield Mutant("bandit: half the distance", mi(**BANDIT), ((VALUE, "return 2.0 * self.half_range", "return self.half_range"),))
     yield Mutant("vector: half the noise", mi(**VECTOR), ((ONE, "scale, step = self.scale * amplitude,", "scale, step = 0.5 * self.scale * amplitude,"),))
@@ -344,6 +367,8 @@ def networks():
     yield Mutant("network: a row is in two batches", network(), ((SOLVER, "        table[there] = self._order[(first[:, np.newaxis] + taken)[there]]\n", "        table[there] = self._order[(first[:, np.newaxis] + taken)[there]]\n        table[-1, 0, 0] = self._order[0]\n"),))
     yield Mutant("network: owners by the rows", network(), ((CLASSIFIER, "owners = owners_of(node, len(codes), engine.mine, stream.rows_here)", "owners = owners_of(np.argsort(np.argsort(X[:, 0])) % 4, len(codes), engine.mine, stream.rows_here)"),))
     yield Mutant("network: shows the counts of classes", network(), ((CLASSIFIER, "                    setattr(self, name, value)\n", "                    setattr(self, name, value)\n                self.class_count_ = np.bincount(codes)\n"),))
+    yield Mutant("network: sparse rows not clipped", network(), ((SOLVER, "clip_rows(X, x_norm)", "X"),), sparse_rows)
+    yield Mutant("network: noise shrinks with the slope", network(), ((SOLVER, "                release(partial(gradients.add_to, r, points), noisy, nodes)\n", "                noisy *= 1.0 - 0.5 * (abs(gradients.rows[r]).max() > 1.0)\n                release(partial(gradients.add_to, r, points), noisy, nodes)\n"),))
     yield Mutant("network: no charge", network(**LEDGER), ((CLASSIFIER, "                        if pays:\n", "                        if False:\n"),))
 
 
