@@ -118,6 +118,44 @@ class Hostile:
         words = {"zeros": "zeros", "alone": "data of another class", "alike": "that record again"}
         return DataSet(self.data.like(rows), y), place, f"{words[kind]} around one record"
 
+    def other_data(self) -> Iterator[tuple[DataSet, str]]:
+        """Data sets of the same size, with nothing of this one, and in words what they are.
+
+        Neighbours lead from each to each, one record after the other. So what neighbours must not
+        differ in, no two of these may, and a threshold that lies between them is seen from afar.
+        """
+        if not self.is_numeric:
+            return
+        rows, y, length = self.data.numbers(slice(None)), self.data.y, self.length
+        with np.errstate(all="ignore"):
+            ray = np.broadcast_to(
+                self._unit().reshape(self.data.X.shape[1:]).astype(np.float64), rows.shape
+            )
+            kinds = [
+                (0.0 * np.ones_like(rows), "zeros"),
+                (-rows, "the data on the other side"),
+                (rows[::-1], "the data in another order"),
+                (10.0 * rows, "longer rows"),
+                (1e-3 * rows, "shorter rows"),
+                (FAR * length * ray, "rows far in one direction"),
+                (-length * ray, "rows that are all alike"),
+                (np.abs(rows), "rows without signs"),
+            ]
+        for i, (changed, words) in enumerate(kinds):
+            changed = np.clip(changed, -self.largest, self.largest)
+            yield DataSet(self.data.like(changed), None if y is None else self._targets(i)), words
+
+    def _targets(self, i: int) -> np.ndarray:
+        y, classes = np.asarray(self.data.y), self.classes
+        if classes is not None:
+            if i % 2:
+                return np.roll(y, 1)
+            return np.full(len(y), classes[(i // 2) % len(classes)])
+        y = y.astype(np.float64)
+        with np.errstate(all="ignore"):
+            each = [np.zeros_like(y), -y, y[::-1], 10.0 * y, 1e-3 * y]
+            return [*each, np.full_like(y, FAR), np.full_like(y, y.min()), np.abs(y)][i]
+
     def random(self, n: int) -> list[Record]:
         """Records like the others: rows of the data with targets of others, or near them."""
         each = self.typical(), self.repeated(), self.other_class()

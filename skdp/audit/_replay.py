@@ -174,6 +174,7 @@ class _Audit:
             one_of(("worst", "random"), neighbours=neighbours)
             if neighbours == "worst":
                 self.malformed()
+                self.far_away()
                 self.worst(n)
             else:
                 self.random(n)
@@ -253,6 +254,10 @@ class _Audit:
             return [self.data.like(np.array(whole[:_N_QUERIES]))]
         beyond = [np.roll(row, 1) + 0.5 for row in whole[:_N_BEYOND]]
         whole = whole[: min(limit, _N_QUERIES)]
+        if self.rng.random() < 0.5:  # answers to rows that are nearly one move together
+            row = whole[self.rng.integers(len(whole))]
+            whole = [row * (1.0 + 1e-6 * i) for i in range(len(whole))]
+            beyond = [row * (1.0 - 1e-6 * (i + 1)) for i in range(_N_BEYOND)]
         blocks = [[*whole, whole[0]], whole, *([row] for row in beyond)]
         return [self.data.like(np.array(block)) for block in blocks]
 
@@ -352,6 +357,17 @@ class _Audit:
                         f"neighbours must give n={n} data sets; it was exhausted after {i}."
                     )
             yield made if self.data.y is not None else (made, None)
+
+    def far_away(self) -> None:
+        """All but values is the same for other data, too, as neighbours lead from here to there."""
+        seed, honest = self.seed(), Honest()
+        base = World(None, self.run(self.data, honest, seed))
+        for data, words in self.hostile.other_data():
+            self.n_runs += 1
+            run = self.run(data, Player(honest.values), seed)
+            other = World(Record(None, None, f"neighbours between them and {words}"), run)
+            for finding in differences(base, other, same_noise=self.seeded):
+                self.found(finding)
 
     def malformed(self) -> None:
         """What is no record is refused before anything is charged or released, or is a record."""
