@@ -263,6 +263,8 @@ class _Audit:
         """Hostile records at several places, in several transcripts, and what is worse yet."""
         streams = hasattr(self.program.target, "partial_fit")
         for i in range(-(-n // _PER_ROUND)):
+            if self.findings:  # one is enough
+                break
             n_calls = _CALLS if streams and i % 2 and len(self.data) >= _CALLS else 1
             left = min(_PER_ROUND, n - i * _PER_ROUND)
             self.round(self.place(i), left, _PUSHES[i % len(_PUSHES)], n_calls)
