@@ -235,6 +235,10 @@ def off_lattice(patch):
     patch.setattr(Lattice, "release", release)
 
 
+def few_values(noise, scale):
+    return np.rint(noise / scale * 16.0) * np.rint(scale / 16.0)
+
+
 def clamped(noise, scale):
     return np.clip(noise, -1.5 * scale, 1.5 * scale)
 
@@ -318,6 +322,7 @@ MUTANTS = [
     ("256 seeds", QUERY, 40, seeded(256), "repeat"),
     ("drawn twice", FIT, 8, of_pairs(1.0), "releases of one fit share"),
     ("drawn twice, negated", FIT, 8, of_pairs(-1.0), "releases of one fit share"),
+    ("few values", FIT, 10, after(few_values), "too few distinct values"),
     ("gamma coordinates", OUTPUT, 100, coordinates(gamma_coordinates), "another"),
     ("laplace coordinates", GRID, 1, coordinates(laplace_coordinates), "another"),
     ("laplace, not gaussian", MI, 5, coordinates(laplace_of_unit_variance), "another law"),
@@ -406,6 +411,17 @@ def test_findings_say_where_noise_is_not_symmetric(spot):
     (finding,) = [one for one in findings if "symmetric" in one.what]
     assert finding.what == f"the noise is not symmetric around 0{SAID_OF_SPOTS[spot]}"
     assert finding.where == ("line 3" if spot == "place" else "")
+
+
+def test_one_coordinate_of_one_release_is_told_apart():
+    for kind in KINDS:
+        fits = drawn_fits(7, 30, [(kind, 5, 12)])
+        for fit in fits:
+            noise = fit[5].released.copy()
+            noise[1] = np.rint(noise[1] * 0.05 * 1024.0) / 1024.0
+            fit[5] = replace(fit[5], released=noise)
+        (finding,) = noise_findings(fits)
+        assert finding.what == "coordinate 2 has too little noise in release 6 of each fit"
 
 
 def test_a_part_of_the_noise_that_is_missing_is_found():
