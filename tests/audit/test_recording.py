@@ -148,6 +148,9 @@ def test_a_deep_copy_shares_no_array():
     assert deep[0] is deep[1] is not estimator
     assert deep[0].coef_ is not estimator.coef_
     assert_array_equal(deep[0].coef_, estimator.coef_)
+    estimator.itself = estimator
+    alone = copy.deepcopy(estimator)
+    assert alone.itself is alone is not estimator
 
 
 def test_a_failed_fit_under_recording_leaves_the_old_model():
