@@ -336,7 +336,7 @@ def test_a_transcript_shows_no_private_value_and_stays_in_its_process():
         released = told(0.1234567891, seed=0)
     record = transcript[0]
     for view in (repr(transcript), str(transcript), repr(record), str(record), f"{transcript}"):
-        assert "0.12345" not in view and f"{released[0]:.5f}" not in view
+        assert "0.12" not in view and str(released[0])[:5] not in view
     assert repr(transcript) == "<Transcript of 1 releases>"
     for write in (pickle.dumps, copy.deepcopy, copy.copy):
         with pytest.raises(pickle.PicklingError, match="private values"):
