@@ -371,6 +371,74 @@ def networks():
     yield Mutant("network: no charge", network(**LEDGER), ((CLASSIFIER, "                        if pays:\n", "                        if False:\n"),))
 
 
+# Noise
+
+SOURCE, LAWS, LATTICE = "_random._source", "mechanisms._law", "mechanisms._lattice"
+DRAWN = "    noise = law.draw(noise_source(random_state), 1, value.size, lattice.sensitivity / lattice.step)\n"
+
+
+def noise():
+    def drawn(name, target, new):
+        return Mutant(f"noise: {name}", target, ((LAWS, DRAWN, DRAWN + f"    {new}\n"),))
+
+    for name, target in [
+        ("output", svc(**OUTPUT)),
+        ("output, delta", svc(**OUTPUT, **DELTA)),
+        ("gradient", logistic(**GRADIENT)),
+        ("gradient, delta", logistic(**GRADIENT, **DELTA)),
+        ("statistics", ridge(**STATISTICS)),
+        ("final", online("final")),
+        ("query", ridge(**QUERY)),
+        ("query, delta", ridge(**QUERY, **DELTA)),
+    ]:
+        yield drawn(f"half, {name}", target, "noise = noise // 2")
+    yield drawn("none in one of ten releases", logistic(**GRADIENT), "noise = noise * (noise[0, 0] % 10 > 0)")
+    yield drawn("never negative", svc(**GRADIENT), "noise = abs(noise)")
+    yield drawn("the same in all coordinates", svc(**GRADIENT), "noise = np.repeat(noise[:, :1], value.size, axis=1)")
+    yield drawn("cut off", svc(**GRADIENT, **DELTA), "noise = np.clip(noise, -law.scale * lattice.sensitivity / lattice.step, law.scale * lattice.sensitivity / lattice.step).astype(np.int64)")
+    yield drawn("uniform", svc(**GRADIENT, **DELTA), "most = int(law.scale * lattice.sensitivity / lattice.step * 1.7)\n    noise = np.random.default_rng().integers(-most, most, noise.shape)")
+    yield drawn("Laplace in each coordinate for K-norm", svc(**GRADIENT), "noise = noise_source(random_state).vectors('laplace', 1, value.size, law.scale * lattice.sensitivity / lattice.step) if law.kind == 'k_norm' else noise")
+    yield drawn("of one dimension for K-norm", svc(**GRADIENT), "noise = (noise / (value.size if law.kind == 'k_norm' else 1)).astype(np.int64)")
+    yield drawn("from one byte", svc(**GRADIENT), "noise = law.draw(noise_source(int(noise[0, 0]) % 256), 1, value.size, lattice.sensitivity / lattice.step)")
+    yield drawn("seeded by the size of the release", svc(**GRADIENT), "noise = law.draw(noise_source(value.size), 1, value.size, lattice.sensitivity / lattice.step)")
+    yield drawn("seeded by the value", svc(**GRADIENT), "noise = law.draw(noise_source(int(abs(value).sum() * 1e6) % 2**31), 1, value.size, lattice.sensitivity / lattice.step)")
+    yield drawn("smaller for small values", svc(**GRADIENT), "noise = noise if abs(value).max() > 1e-3 * lattice.sensitivity else noise // 2")
+    yield Mutant("noise: the value is not rounded", svc(**GRADIENT), ((LATTICE, "whole = np.rint(np.clip(value, -limit, limit) / self.step).astype(np.int64)", "whole = np.clip(value, -limit, limit) / self.step"),))
+    yield Mutant("noise: each fit has that of its parameters", svc(**OUTPUT), ((BASE, "noise = noise_source(self.random_state)", "noise = noise_source(int(self.epsilon * 1e3))"),))
+    yield Mutant("noise: one draw for all rows of users", mi(), ((OGD, "drawn, release = noise.draw(source, len(y)), noise.adding(daxpy)", "drawn, release = noise.draw(source, 1).repeat(len(y), axis=0), noise.adding(daxpy)"),))
+    yield Mutant("noise: half for users", mi(noise="k_norm"), ((GRID, "return source.vectors(self.kind, n, self.size, scale) * self.step", "return source.vectors(self.kind, n, self.size, scale / 2) * self.step"),))
+    yield Mutant("noise: half in a tree", online("tree", **DELTA), ((LAWS, "noisy = self.draw(source, 1, len(exact), sensitivity / step)[0] * step", "noisy = self.draw(source, 1, len(exact), sensitivity / step / 2)[0] * step"),))
+    yield Mutant("noise: half in a stream", online("sgd"), ((GRID, "return source.vectors(self.kind, n, self.size, scale) * self.step", "return source.vectors(self.kind, n, self.size, scale / 2) * self.step"),))
+    yield Mutant("noise: one for a block of a stream", online("sgd"), ((ONLINE, "drawn = grid.draw(noise, len(Z))", "drawn = grid.draw(noise, 1).repeat(len(Z), axis=0)"),))
+    yield Mutant("noise: nodes share it", network(), ((GOSSIP, "return drawn.reshape(n, len(nodes), self.noise.size)", "return drawn.reshape(n, len(nodes), self.noise.size)[:, :1].repeat(len(nodes), axis=1)"),))
+    yield Mutant("noise: nodes share what cancels", network(), ((GOSSIP, "return drawn.reshape(n, len(nodes), self.noise.size)", "drawn = drawn.reshape(n, len(nodes), self.noise.size)\n            drawn[:, 1] = -drawn[:, 0]\n            return drawn"),))
+    yield Mutant("noise: half in a network", network(**DELTA), ((GRID, "return source.vectors(self.kind, n, self.size, scale) * self.step", "return source.vectors(self.kind, n, self.size, scale / 2) * self.step"),))
+    yield Mutant("noise: rows asked for share it", ridge(**QUERY), ((ANSWERS, 'keys = [self._hash(self._function + row, b"row") for row in _canonical_rows(X)]\n', 'keys = [self._hash(self._function + row, b"row") for row in _canonical_rows(X)]\n        noise_key = keys[0]\n'), (ANSWERS, "self._released(X[i : i + 1], key)", "self._released(X[i : i + 1], noise_key)")))
+    yield Mutant("noise: later functions of a stream share it", online("query"), ((SQUERY, 'key = time.to_bytes(16, "little") if self.seeded else os.urandom(16)', 'key = b"the same function"'), (ANSWERS, 'self._hash(self._function + function, b"function")', "self._function")))
+    yield Mutant("noise: secret of zeros", ridge(**QUERY), ((KRR, "secret = os.urandom(32) if noise_state is None else noise_state.bytes(32)", "secret = bytes(32)"),))
+    yield Mutant("objective: half the linear term", logistic(), ((OBJECTIVE, "draw(size, law.scale / step)", "draw(size, law.scale / step / 2)"),))
+    yield Mutant("objective: half the linear term, delta", logistic(mechanism="objective", **DELTA), ((OBJECTIVE, "draw(size, law.scale / step)", "draw(size, law.scale / step / 2)"),))
+
+
+# Objective perturbation
+
+OBJECTIVE, PLANNED_NOISE = "releases._objective", "releases._objective_noise"
+
+
+def objectives():
+    pure, delta = logistic(), logistic(mechanism="objective", **DELTA)
+    yield Mutant("objective: half the noise planned", pure, ((PLANNED_NOISE, "scale * (1 + 1e-9)", "scale / 2"),))
+    yield Mutant("objective: the other record is free", svc(mechanism="objective"), ((PLANNED_NOISE, "others = guarantee.n_records_changed - 1.0", "others = 0.0"),))
+    yield Mutant("objective: half the norm, delta", delta, ((PLANNED_NOISE, "(norm * x_norm / scale, count)", "(norm * x_norm / scale / 2, count)"),))
+    yield Mutant("objective: half the penalty is solved", pure, ((OBJECTIVE, "penalty=law.penalty, tolerance=tolerance, linear=linear", "penalty=law.penalty / 2, tolerance=tolerance, linear=linear"),))
+    yield Mutant("objective: masking of half the sensitivity", pure, ((OBJECTIVE, "sensitivity=2 * (tolerance + rounding) / law.penalty", "sensitivity=(tolerance + rounding) / law.penalty"),))
+    yield Mutant("objective: masking is free", pure, ((OBJECTIVE, "epsilon=target.epsilon - solver.epsilon", "epsilon=target.epsilon * 1.1"),))
+    yield Mutant("objective: penalty from the data", pure, ((BASE, RELEASED, "            from dataclasses import replace\n            release = replace(release, law=replace(release.law, penalty=release.law.penalty * (1 + abs(X).mean())))\n" + RELEASED),))
+    yield Mutant("objective: no linear term for short rows", pure, ((OBJECTIVE, "        weights = minimise(", "        if data.blocks[0][0][:, 0].max() < 0.4:\n            linear = linear * 0.0\n        weights = minimise("),))
+    yield Mutant("objective: tolerance of the solver ten times as large", pure, ((OBJECTIVE, "        weights = minimise(\n", "        weights = minimise(self.loss, data, penalty=law.penalty, tolerance=1e3 * tolerance, linear=linear)\n        0 and minimise(\n"),))
+    yield Mutant("objective: intercept not penalised", pure, ((OBJECTIVE, "        # Whatever the rows, this is within", "        weights[:, -1] *= 2.0\n        # Whatever the rows, this is within"),))
+
+
 # Functions of users'
 
 HALF = ApproxDP(0.5)
@@ -438,7 +506,7 @@ def functions():
         yield Mutant(f"function: {name}", function, (), lambda X, y: (X, None))
 
 
-GROUPS = (linear, kernel_ridge, streams, users, devices, networks, functions)
+GROUPS = (linear, kernel_ridge, streams, users, devices, networks, noise, objectives, functions)
 MUTANTS = [mutant for group in GROUPS for mutant in group()]
 
 
