@@ -260,7 +260,7 @@ SENS, ACCOUNT, ONLINE, STREAM = "releases._stream_sensitivity", "releases._strea
 
 def streams():
     yield Mutant("final: half the sensitivity", online("final"), ((FINAL, "l2_sensitivity = self.bounds.sensitivity(time)", "l2_sensitivity = 0.5 * self.bounds.sensitivity(time)"),))
-    yield Mutant("final: adjacency ignored", online("final", **DELTA), ((SENS, 'if adjacency == "replace-one":', "if False:"),))
+    yield Mutant("final: adjacency ignored", online("final", residual="ball", **DELTA), ((SENS, 'if adjacency == "replace-one":', "if False:"),))
     yield Mutant("final: residuals not clipped", online("final"), ((ONLINE, "coef[i] = -weights[i] * min(max(residual, -cap), cap)", "coef[i] = -weights[i] * residual"),))
     yield Mutant("final: a record less in the bound", online("final"), ((SENS, "counts(least=1, times=times) - 1.0, **stream", "counts(least=1, times=times) + 20.0, **stream"),))
     yield Mutant("final: later releases are free", online("final"), ((ACCOUNT, "if account.n_releases > 1:", "if False:"),))
