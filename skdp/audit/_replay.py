@@ -148,7 +148,8 @@ class _Search(Session):
                 self.random(n)
         else:
             self.given(neighbours, n)
-        self.minimisers()
+        if not self.findings:  # it takes its time, and one is enough
+            self.minimisers()
         order = sorted(self.tallies.values(), key=lambda tally: tally.where)
         return ReplayReport(
             tuple(self.findings.values()),

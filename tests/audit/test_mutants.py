@@ -10,25 +10,34 @@ from skdp.audit import replay
 from skdp.releases import OutputPerturbation
 
 ADJACENCIES = ("replace-one", "add-remove")
+DEVICES = [m for m in MUTANTS if m.slips and not hasattr(m.target, "fit")]
 
 
-def some(values, every):
-    """All values, of which but some are slow tests."""
-    for i, value in enumerate(values):
-        marks = () if i % every == 0 else pytest.mark.slow
-        yield pytest.param(value, marks=marks, id=str(getattr(value, "name", value)))
+@pytest.fixture
+def chosen(request, repetitions):
+    """Skip all but some of the many cases; none with ``--full``."""
+
+    def choose(cases, case, every):
+        if list(cases).index(case) % repetitions(1, every):
+            pytest.skip("runs with --full")
+
+    return choose
 
 
-@pytest.mark.parametrize("mutant", some(MUTANTS, 5))
-def test_a_slip_is_found(mutant):
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_slip_is_found(mutant, chosen):
+    chosen(MUTANTS, mutant, 6)
     report = found(mutant, seed=0)
     assert report.findings
     assert report.seconds < 60.0
 
 
-@pytest.mark.parametrize("name", some(CONFIGURATIONS, 6))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CONFIGURATIONS)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_the_code_as_it_is_raises_no_alarm(name, adjacency):
+def test_the_code_as_it_is_raises_no_alarm(name, adjacency, chosen):
+    chosen(CONFIGURATIONS, name, 6)
     estimator = model(name)
     if "adjacency" in estimator.get_params():
         estimator.set_params(adjacency=adjacency)
@@ -41,10 +50,8 @@ def test_the_code_as_it_is_raises_no_alarm(name, adjacency):
     assert 0.0 < report.share <= 1.0 + 1e-6
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", DEVICES, ids=lambda mutant: mutant.name)
 def test_functions_on_which_slips_show_are_sound_without_them(mutant):
-    if hasattr(mutant.target, "fit") or not mutant.slips:
-        return
     X, y = ordinary(mutant.target)
     report = replay(mutant.target, X, y, n=48, random_state=0)
     assert report.findings == ()
