@@ -97,7 +97,9 @@ def density_audit(
         share = found / law.guarantee.epsilon
         how = "exact" if worlds.size == 1 else "search"
         findings = []
-        if share > 1.0 + _ROUNDING:
+        if share <= 1.0 + _ROUNDING:
+            share = min(share, 1.0)
+        else:
             what = f"the log ratio of two densities of the minimiser is {share:.4g} times epsilon"
             findings = [Finding("sensitivity", what, one.where)]
         return DensityAudit(findings, share, worlds.size, how)
@@ -276,7 +278,7 @@ def exact_profile(one: Perturbed, other: Perturbed) -> Any:
 
 def _line(worlds: Worlds) -> _Weighed:
     scale = worlds.law.scale
-    noise = np.linspace(-_REACH, _REACH, 12_001)[:, np.newaxis, np.newaxis] * scale
+    noise = np.linspace(-_REACH, _REACH, 4001)[:, np.newaxis, np.newaxis] * scale
     nodes = np.unique(np.concatenate([worlds.minimisers(noise, world) for world in (0, 1)]))
     linear = -worlds.linear(nodes[:, np.newaxis, np.newaxis])[:, :, 0, 0] / scale
     p, q = (_cells(each) for each in linear)
