@@ -27,8 +27,9 @@ _REACH = 9.0
 # Relative error of differences of residuals, and of quadrature in two dimensions.
 _ROUNDING = 1e-6
 _QUADRATURE = 0.01
-# Of lines through the best outputs.
-_MOST_SWEEPS = 60
+# Sweeps along lines through the best outputs, and what one must gain for others to follow, up to
+# two dimensions and with more.
+_SWEEPS = ((60, 1e-5), (15, 1e-3))
 
 
 @dataclass(frozen=True)
@@ -164,8 +165,8 @@ def largest_loss(worlds: Worlds, *, n: int = 2000, rng: Any = None) -> float:
     points, losses = points[best], losses[best]
     lengths = np.geomspace(1e-7, 1.0, 40 if worlds.size <= 2 else 20)
     steps = np.concatenate([-lengths, lengths])[:, np.newaxis, np.newaxis]
-    still = 0
-    for _ in range(_MOST_SWEEPS):
+    still, (most, gain) = 0, _SWEEPS[worlds.size > 2]
+    for _ in range(most):
         before = losses.max()
         for direction in _lines(worlds, points[losses.argmax()], rng):
             reach = unit + np.linalg.norm(points, axis=(1, 2), keepdims=True)[:, np.newaxis]
@@ -176,7 +177,7 @@ def largest_loss(worlds: Worlds, *, n: int = 2000, rng: Any = None) -> float:
             better = found.max(axis=1) > losses
             points[better] = there[better, best[better]]
             losses[better] = found[better, best[better]]
-        still = 0 if losses.max() > (1.0 + 1e-5) * before else still + 1
+        still = 0 if losses.max() > (1.0 + gain) * before else still + 1
         if still == 3:
             break
     return float(losses.max())
