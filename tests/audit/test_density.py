@@ -430,3 +430,17 @@ def test_nobody_listens_in_vain():
     plan, data = KINKED.plan(), KINKED.data()[0]
     _, masking = heard(plan, data, 3)
     assert_array_equal(plan(data, noise_source(3)), masking.released)
+
+
+def test_quadrature_takes_the_worse_order():
+    # One order of these two is much worse at a small epsilon.
+    pair = PAIR["capped, added, straight"]
+    noise = replace(pair.noise("tight", True), penalty=0.5, scale=2.0)
+    line = [world(pair.loss, blocks(*rows), noise) for rows in (NONE, ADDED)]
+    plane = [
+        world(pair.loss, blocks(np.vstack([*rows, [0.0, 1.0]]), [*codes, 0]), noise)
+        for rows, codes in (NONE, ADDED)
+    ]
+    for order in (1, -1):
+        found = exact_profile(*plane[::order]).delta(0.3)
+        assert_allclose(found, exact_profile(*line).delta(0.3), rtol=0.02)
