@@ -1,6 +1,7 @@
 """Is the promise kept? Recording, replay on neighbours, and bounds from outside."""
 
+from skdp.audit._black_box import EpsilonEstimate, estimate_epsilon
 from skdp.audit._findings import Finding
 from skdp.audit._transcript import Transcript, recording
 
-__all__ = ["Finding", "Transcript", "recording"]
+__all__ = ["EpsilonEstimate", "Finding", "Transcript", "estimate_epsilon", "recording"]
