@@ -85,7 +85,9 @@ def main():
     parser.add_argument("-n", type=int, default=20_000, help="runs on each data set")
     parser.add_argument("--halved", type=int, default=5_000, help="the same, of halved noise")
     options = parser.parse_args()
-    print(f"{options.audits} audits, {options.n} runs on each data set; {options.halved} if halved")
+    print(
+        f"{options.audits} audits, {options.n} runs on each data set; {options.halved} if halved"
+    )
     print("law       epsilon  mean bound / claim                       above  refuted  halved  s")
     with ProcessPoolExecutor(options.jobs) as pool:
         for delta in (0.0, DELTA):

@@ -2,6 +2,14 @@
 
 from skdp.audit._black_box import EpsilonEstimate, estimate_epsilon
 from skdp.audit._findings import Finding
+from skdp.audit._one_run import estimate_epsilon_one_run
 from skdp.audit._transcript import Transcript, recording
 
-__all__ = ["EpsilonEstimate", "Finding", "Transcript", "estimate_epsilon", "recording"]
+__all__ = [
+    "EpsilonEstimate",
+    "Finding",
+    "Transcript",
+    "estimate_epsilon",
+    "estimate_epsilon_one_run",
+    "recording",
+]

@@ -16,9 +16,8 @@ from skdp.privacy import Guarantee, gaussian_epsilon
 
 __all__ = ["EpsilonEstimate", "estimate_epsilon"]
 
-# Shares of the runs from which statistics are learned, and events chosen; the rest tests.
-_LEARN, _CHOOSE = 0.1, 0.1
 _MOST_EVENTS = 3  # best for epsilon, for mu, and against the guarantee
+_CAUTION = 3.0  # deviations by which events are preferred that are surely good
 _THRESHOLDS = np.concatenate(
     [t := [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075], np.arange(0.1, 0.91, 0.05)]
     + [1.0 - np.array(t)]
@@ -41,7 +40,7 @@ class EpsilonEstimate:
         Of all of it together.
 
     n_runs : int
-        On each of the two data sets, or canaries of a single run.
+        On each of the two data sets; 1 with canaries.
 
     delta : float
 
@@ -88,9 +87,10 @@ class EpsilonEstimate:
 
     def __str__(self) -> str:
         at = f" at delta={self.delta:g}" if self.delta else ""
+        runs = "1 run" if self.n_runs == 1 else f"{self.n_runs} runs on each data set"
         lines = [
             f"epsilon >= {self.epsilon:.4g}{at}, mu >= {self.mu:.4g} "
-            f"(confidence {self.confidence:.12g}, {self.n_runs} runs).",
+            f"(confidence {self.confidence:.12g}, {runs}).",
             f"Told apart by {self.event}.",
         ]
         if self.violated is not None:
@@ -114,7 +114,7 @@ def estimate_epsilon(
     """Bound epsilon from below by running a release on two neighbouring data sets.
 
     An event that is much more likely on the one than on the other refutes a small epsilon. It is
-    learned from a fifth of the runs: projections, distances, trees, low bits of floats, outcomes
+    chosen by a fifth of the runs: projections, distances, trees, low bits of floats, outcomes
     that repeat. The others count it, and the bounds of Clopper and Pearson on its two
     probabilities turn into bounds on epsilon and mu, whatever the law of the outcomes. A bound
     far below the claim proves nothing: the two data sets may not be the worst ones.
@@ -233,16 +233,17 @@ def _check_kinds(release: Any, guarantee: Any, statistic: Any) -> None:
         raise ValueError(f"guarantee must be None or a guarantee; got {shown(guarantee)}.")
 
 
-def _learned(n: int) -> int:
-    """Runs on each data set from which statistics are learned; events are chosen on as many."""
-    return max(n // 10, min(n // 4, 50))
+def _shares(n: int) -> tuple[int, int]:
+    """Runs on each data set from which statistics are learned, and events chosen; the rest tests."""
+    few = min(n // 4, 50)
+    return max(n // 20, few), max(3 * n // 20, few)
 
 
 def _check_runs(n: int, delta: float, confidence: float, profile: Profile | None) -> None:
     """Check that ``n`` runs can refute something: at best, an event tells them all apart."""
 
     def enough(n: int) -> bool:
-        n_tests = n - 2 * _learned(n)
+        n_tests = n - sum(_shares(n))
         best = region(n_tests, n_tests, 0, n_tests, (1.0 - confidence) / _MOST_EVENTS)
         refuted = profile is None or best.refutes(*profile)
         return refuted and best.epsilon(delta) > 0.0
@@ -271,8 +272,8 @@ def _check_runs(n: int, delta: float, confidence: float, profile: Profile | None
 def _split(runs: Outcomes, generator: np.random.Generator) -> list[Outcomes]:
     """Runs to learn from, to choose by and to test, with as many of each world."""
     rows = [generator.permutation(np.flatnonzero(runs.world == world)) for world in (0, 1)]
-    share = _learned(len(rows[0]))
-    parts = zip(*(np.split(world, [share, 2 * share]) for world in rows), strict=True)
+    ends = np.cumsum(_shares(len(rows[0])))
+    parts = zip(*(np.split(world, ends) for world in rows), strict=True)
     return [runs[np.concatenate(part)] for part in parts]
 
 
@@ -296,7 +297,11 @@ def _chosen(
                 events.append(_Event(statistic, float(threshold), above, likely))
                 counts.append((seen[likely], seen[1 - likely]))
     k1, k0 = np.array(counts).T
-    best = {int(np.argmax(r)) for r in _ratings(k1, k0, len(choose) // 2, delta, profile)}
+    for_epsilon, for_mu, *against = _ratings(k1, k0, len(choose) // 2, delta, profile)
+    best = {int(np.argmax(for_epsilon)), int(np.argmax(for_mu))}
+    for rating in against:  # a further event costs all of them confidence
+        if np.max(rating) > np.max(rating[list(best)]) + 1.0:
+            best.add(int(np.argmax(rating)))
     return [events[i] for i in sorted(best)]
 
 
@@ -314,8 +319,8 @@ def _thresholds(scores: np.ndarray) -> np.ndarray:
 def _ratings(
     k1: np.ndarray, k0: np.ndarray, n: int, delta: float, profile: Profile | None
 ) -> Iterator[np.ndarray]:
-    """How good events seem to be for each purpose."""
-    likely, unlikely = _wilson(k1, n, -2.0), _wilson(k0, n, 2.0)
+    """How good events seem for epsilon, for mu, and, in deviations, against a profile."""
+    likely, unlikely = _wilson(k1, n, -_CAUTION), _wilson(k0, n, _CAUTION)
     yield np.log(np.maximum(likely - delta, 1e-300) / unlikely)
     yield ndtri(likely) - ndtri(unlikely)
     if profile is not None:

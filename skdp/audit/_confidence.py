@@ -119,7 +119,9 @@ def profile_points(guarantee: Guarantee) -> tuple[np.ndarray, np.ndarray]:
     return epsilons, np.asarray(guarantee.delta_at(epsilons))
 
 
-def guessing_p_value(n_canaries: int, n_guesses: int, n_correct: int, epsilon: float, delta: float) -> float:
+def guessing_p_value(
+    n_canaries: int, n_guesses: int, n_correct: int, epsilon: float, delta: float
+) -> float:
     """Probability at most of ``n_correct`` or more right guesses about one run.
 
     Parameters

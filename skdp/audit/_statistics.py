@@ -117,7 +117,9 @@ def _linear(learn: Outcomes) -> Iterator[Statistic]:
         return
     means = [world.mean(axis=0) for world in worlds]
     squares = weights * weights
-    yield Statistic("the projection on the difference of means", along((means[1] - means[0]) * squares))
+    yield Statistic(
+        "the projection on the difference of means", along((means[1] - means[0]) * squares)
+    )
     yield Statistic(
         "the projection on the difference of medians", along((centres[1] - centres[0]) * squares)
     )
@@ -159,7 +161,9 @@ def _classifiers(learn: Outcomes) -> Iterator[Statistic]:
     tree = DecisionTreeClassifier(max_leaf_nodes=16, min_samples_leaf=least, random_state=0)
     models = [("a decision tree", tree)]
     if size > 2:
-        forest = ExtraTreesClassifier(30, max_leaf_nodes=64, min_samples_leaf=least, random_state=0)
+        forest = ExtraTreesClassifier(
+            30, max_leaf_nodes=64, min_samples_leaf=least, random_state=0
+        )
         models.append(("a forest", forest))
     for name, model in models:
         model.fit(features(learn), learn.world)
