@@ -82,7 +82,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--audits", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("-n", type=int, default=20_000, help="runs on each data set")
+    parser.add_argument("-n", type=int, default=25_000, help="runs on each data set")
     parser.add_argument("--halved", type=int, default=5_000, help="the same, of halved noise")
     options = parser.parse_args()
     print(

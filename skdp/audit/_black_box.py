@@ -18,10 +18,9 @@ __all__ = ["EpsilonEstimate", "estimate_epsilon"]
 
 _MOST_EVENTS = 3  # best for epsilon, for mu, and against the guarantee
 _CAUTION = 3.0  # deviations by which events are preferred that are surely good
-_THRESHOLDS = np.concatenate(
-    [t := [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075], np.arange(0.1, 0.91, 0.05)]
-    + [1.0 - np.array(t)]
-)
+# Quantiles: denser toward both ends, for a large epsilon shows in tails.
+_TAIL = np.array([0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075])
+_THRESHOLDS = np.concatenate([_TAIL, np.arange(0.1, 0.91, 0.05), 1.0 - _TAIL])
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ def estimate_epsilon(
     D: Any,
     D_neighbour: Any,
     *,
-    n: int = 20_000,
+    n: int = 25_000,
     delta: float = 0.0,
     confidence: float = 0.95,
     guarantee: Guarantee | None = None,
@@ -135,7 +134,7 @@ def estimate_epsilon(
     D, D_neighbour : object
         Neighbouring data sets, passed to ``release`` as they are, again and again.
 
-    n : int, default=20_000
+    n : int, default=25_000
         Runs on each data set. The default bounds the epsilon of Laplace noise within about a
         tenth, and mu of Gaussian noise within about 0.03.
 
@@ -234,7 +233,7 @@ def _check_kinds(release: Any, guarantee: Any, statistic: Any) -> None:
 
 
 def _shares(n: int) -> tuple[int, int]:
-    """Runs on each data set from which statistics are learned, and events chosen; the rest tests."""
+    """Runs on each data set to learn from and to choose events by; the others test."""
     few = min(n // 4, 50)
     return max(n // 20, few), max(3 * n // 20, few)
 
@@ -306,7 +305,7 @@ def _chosen(
 
 
 def _thresholds(scores: np.ndarray) -> np.ndarray:
-    """Values between scores, denser toward both ends: large epsilons show in tails."""
+    """Values between scores, at quantiles of them."""
     values = np.unique(scores)
     if len(values) > 2 * len(_THRESHOLDS):
         places = np.searchsorted(values, np.quantile(scores, _THRESHOLDS, method="lower"))

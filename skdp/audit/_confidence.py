@@ -4,8 +4,8 @@ An event has a probability p in the one world and q in the other. From k1 of n1 
 independent runs, P1 = P(Bin(n1, p) >= k1) and P0 = P(Bin(n0, q) <= k0) are the exact p-values of
 Clopper and Pearson against a smaller p and a larger q. They are independent and no smaller than
 uniform variables, so P1 P0 <= c has probability at most c (1 - log c): Fisher's combination.
-Outside of that is a region that holds (p, q) at the confidence; all that is read off it, epsilon at
-any delta, mu, and whether a profile is refuted, holds at once, without a further correction.
+Outside of that is a region that holds (p, q) at the confidence. All that is read off it holds at
+once, without a further correction: epsilon at any delta, mu, and whether a profile is refuted.
 """
 
 import math
@@ -25,8 +25,8 @@ __all__ = [
     "guessing_mu",
     "guessing_p_value",
     "profile_points",
-    "region",
     "refuted_by_guesses",
+    "region",
 ]
 
 _PIECES = 96  # of the border of a region

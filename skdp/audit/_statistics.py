@@ -5,6 +5,7 @@ Whatever is learned here is tested on other runs. A poor statistic costs power, 
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier
@@ -167,7 +168,8 @@ def _classifiers(learn: Outcomes) -> Iterator[Statistic]:
         models.append(("a forest", forest))
     for name, model in models:
         model.fit(features(learn), learn.world)
-        yield Statistic(
-            f"the score of {name}",
-            lambda runs, model=model: model.predict_proba(features(runs))[:, 1],
-        )
+        yield Statistic(f"the score of {name}", _score(model, features))
+
+
+def _score(model: Any, features: Callable[[Outcomes], np.ndarray]) -> Callable:
+    return lambda runs: model.predict_proba(features(runs))[:, 1]
