@@ -249,21 +249,20 @@ def _check_runs(n: int, delta: float, confidence: float, profile: Profile | None
 
     if enough(n):
         return
-    high = n
-    while not enough(high):
-        high *= 2
-        if high > 2**45:
+    low, high = n // 20, n // 20 + 1  # in twenties, of which the shares are whole
+    while not enough(20 * high):
+        low, high = high, 2 * high
+        if high > 2**40:
             raise ValueError(
                 f"n must be larger than any number of runs for this; got {n}. Neither can a "
                 "guarantee that weak be refuted, nor epsilon be bounded at a delta that large."
             )
-    low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        low, high = (low, middle) if enough(20 * middle) else (middle, high)
     what = "the confidence" if profile is None else "the confidence and the guarantee"
     raise ValueError(
-        f"n must be at least {high} for {what} asked; got {n}. With fewer runs not even outcomes "
+        f"n must be at least {20 * high} for {what} asked; got {n}. With fewer runs not even outcomes "
         "that never agree would refute anything."
     )
 
@@ -307,6 +306,8 @@ def _chosen(
 def _thresholds(scores: np.ndarray) -> np.ndarray:
     """Values between scores, at quantiles of them."""
     values = np.unique(scores)
+    if len(values) == 1:
+        return values
     if len(values) > 2 * len(_THRESHOLDS):
         places = np.searchsorted(values, np.quantile(scores, _THRESHOLDS, method="lower"))
     else:

@@ -111,7 +111,7 @@ def profile_points(guarantee: Guarantee) -> tuple[np.ndarray, np.ndarray]:
     -------
     epsilons, deltas : ndarray
     """
-    deltas = np.concatenate([[0.0, getattr(guarantee, "delta", 0.0)], np.logspace(-12, -0.5, 24)])
+    deltas = np.concatenate([[0.0, getattr(guarantee, "delta", 0.0)], np.logspace(-9, -0.5, 8)])
     bends = [guarantee.epsilon_at(float(delta)) for delta in deltas]
     epsilons = np.array([e for e in bends if e < 700.0] or [0.0])
     grid = np.linspace(0.0, max(1.0, float(epsilons.max())), 160)

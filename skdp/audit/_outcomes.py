@@ -105,9 +105,7 @@ def _plain(outcome: Any) -> Any:
             f"release must return numbers or arrays; got {type(outcome).__name__}. For anything "
             "else give statistic=, a function of the outcome that returns numbers."
         )
-    if values.dtype.kind == "f" or np.all(np.abs(values.astype(float)) < 2.0**53):
-        return values.astype(float)  # 1 and 1.0 are the same outcome
-    return values
+    return values.astype(float)  # 1 and 1.0 are the same outcome
 
 
 def outcomes(results: list[Any], world: np.ndarray) -> Outcomes:
@@ -141,29 +139,39 @@ def outcomes(results: list[Any], world: np.ndarray) -> Outcomes:
             f"release must return outcomes of one shape; got {first} and {second}. Give "
             "statistic=, a function of the outcome that returns as many numbers every time."
         )
-    text = any(value.dtype.kind == "U" for value in values)
-    width = 0 if text else int(np.prod(next(iter(shapes))))
-    numbers = np.zeros((len(results), width))
-    same: dict[Any, int] = {}
-    kind: dict[Any, int] = {}
-    codes = np.empty((len(results), 2), dtype=np.int64)
-    for i, result in enumerate(results):
-        key = sort = ("raised", type(getattr(result, "error", None)).__qualname__)
-        if not isinstance(result, _Raised):
-            key = sort = ("text" if text else "numbers", result.astype("U").tobytes())
-            if not text:
-                key, sort = _keys(result)
-                numbers[i] = np.nan_to_num(np.ravel(result).astype(float), posinf=0.0, neginf=0.0)
-        codes[i] = same.setdefault(key, len(same)), kind.setdefault(sort, len(kind))
-    return Outcomes(world, np.clip(numbers, -_LARGEST, _LARGEST), codes[:, 0], codes[:, 1])
+    is_text = [value.dtype.kind == "U" for value in values]
+    if any(is_text) and not all(is_text):
+        raise ValueError("release must return outcomes of one kind; got texts and numbers.")
+    return _coded(results, values, world)
 
 
-def _keys(values: np.ndarray) -> tuple[Any, Any]:
-    """What tells equal outcomes, and outcomes that are not finite at the same places."""
-    if values.dtype.kind != "f":
-        return values.tobytes(), b""
-    finite = np.isfinite(values)
-    if finite.all():
-        return (values + 0.0).tobytes(), b""  # -0.0 is 0.0
-    values = np.where(np.isnan(values), np.nan, values)  # whatever its bits
-    return values.tobytes(), np.where(finite, 0.0, values).tobytes()
+def _coded(results: list[Any], values: list[np.ndarray], world: np.ndarray) -> Outcomes:
+    """Numbers of outcomes, and codes of those that are the same or of the same kind."""
+    raised = np.array([isinstance(result, _Raised) for result in results])
+    errors = [type(result.error).__qualname__ for result in results if isinstance(result, _Raised)]
+    numbers = np.zeros((len(results), 0))
+    same, kind = np.zeros((2, len(results)), dtype=object)
+    if values[0].dtype.kind == "U":
+        same[~raised] = [repr(value.tolist()) for value in values]
+    else:
+        block = np.stack([value.ravel() for value in values]) + 0.0  # -0.0 is 0.0
+        block[np.isnan(block)] = np.nan  # whatever its bits
+        finite = np.isfinite(block)
+        numbers = np.zeros((len(results), block.shape[1]))
+        numbers[~raised] = np.clip(np.where(finite, block, 0.0), -_LARGEST, _LARGEST)
+        same[~raised] = _rows(block)
+        kind[~raised] = _rows(np.where(finite, 0.0, block)) if not finite.all() else 0
+    same[raised] = kind[raised] = [f"raised {error}" for error in errors]
+    return Outcomes(world, numbers, _codes(same), _codes(kind))
+
+
+def _rows(block: np.ndarray) -> list[bytes]:
+    """Each row as bytes, equal where rows are to the last bit."""
+    data, width = block.tobytes(), block.itemsize * block.shape[1]
+    return [data[i * width : (i + 1) * width] for i in range(len(block))]
+
+
+def _codes(keys: np.ndarray) -> np.ndarray:
+    """An int for each different key."""
+    known: dict[Any, int] = {}
+    return np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.int64)
