@@ -262,8 +262,8 @@ def _check_runs(n: int, delta: float, confidence: float, profile: Profile | None
         low, high = (low, middle) if enough(20 * middle) else (middle, high)
     what = "the confidence" if profile is None else "the confidence and the guarantee"
     raise ValueError(
-        f"n must be at least {20 * high} for {what} asked; got {n}. With fewer runs not even outcomes "
-        "that never agree would refute anything."
+        f"n must be at least {20 * high} for {what} asked; got {n}. With fewer runs not "
+        "even outcomes that never agree would refute anything."
     )
 
 

@@ -150,10 +150,18 @@ def guessing_p_value(
     tail = float(binom.sf(n_correct - 1, n_guesses, p))
     if delta == 0.0 or n_correct == 0:
         return min(1.0, tail)
-    # P(v - i <= W < v) / i at its largest.
-    counts = np.arange(1, n_correct + 1)
-    within = np.cumsum(binom.pmf(n_correct - counts, n_guesses, p))
-    return min(1.0, tail + 2 * n_canaries * delta * float(np.max(within / counts)))
+    return min(1.0, tail + 2 * n_canaries * delta * _most_moved(n_guesses, n_correct, p))
+
+
+def _most_moved(r: int, v: int, p: float) -> float:
+    """Largest ``P(v - i <= W < v) / i`` of a binomial ``W``, over ``i`` from 1 to ``v``."""
+    n = 64
+    while True:
+        counts = np.arange(1, min(n, v) + 1)
+        most = float(np.max(np.cumsum(binom.pmf(v - counts, r, p)) / counts))
+        if n >= v or most * n >= 1.0:  # any further i gives less than 1 / n
+            return most
+        n *= 2
 
 
 def guessing_epsilon(
@@ -188,25 +196,34 @@ def guessing_mu(n_canaries: int, n_guesses: int, n_correct: int, *, level: float
     """Lower bound on mu from right guesses about one run, see `guessing_epsilon`."""
 
     def refuted(mu: float) -> bool:
-        return refuted_by_guesses(GaussianDP(mu), n_canaries, n_guesses, n_correct, level)
+        epsilons = np.linspace(0.0, mu * (mu / 2 + 6.0), 160)
+        deltas = np.asarray(GaussianDP(mu).delta_at(epsilons))
+        return refuted_by_guesses((epsilons, deltas), n_canaries, n_guesses, n_correct, level)
 
     return _largest(refuted, steps=20)
 
 
 def refuted_by_guesses(
-    guarantee: Guarantee, n_canaries: int, n_guesses: int, n_correct: int, level: float
+    profile: tuple[np.ndarray, np.ndarray],
+    n_canaries: int,
+    n_guesses: int,
+    n_correct: int,
+    level: float,
 ) -> bool:
-    """Whether so many right guesses are too many for ``guarantee``.
+    """Whether so many right guesses are too many for the `profile_points` of a guarantee.
 
     Each point of the profile bounds the same probability, that of so many or more right guesses;
     so does the least of the bounds.
     """
-    epsilons, deltas = profile_points(guarantee)
-    tails = binom.sf(n_correct - 1, n_guesses, expit(epsilons))
+    epsilons, deltas = profile
+    p = expit(epsilons)
+    # With i = 1 alone, this is no more than the bound.
+    least = binom.sf(n_correct - 1, n_guesses, p)
+    least = least + 2 * n_canaries * deltas * binom.pmf(n_correct - 1, n_guesses, p)
     return any(
-        guessing_p_value(n_canaries, n_guesses, n_correct, float(epsilon), float(delta)) <= level
-        for epsilon, delta, tail in zip(epsilons, deltas, tails, strict=True)
-        if tail <= level
+        guessing_p_value(n_canaries, n_guesses, n_correct, float(epsilons[i]), float(deltas[i]))
+        <= level
+        for i in np.flatnonzero(least <= level)
     )
 
 

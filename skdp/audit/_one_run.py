@@ -13,12 +13,15 @@ from skdp.audit._confidence import (
     guessing_epsilon,
     guessing_mu,
     guessing_p_value,
+    profile_points,
     refuted_by_guesses,
 )
 from skdp.audit._outcomes import generators
 from skdp.privacy import Guarantee
 
 __all__ = ["estimate_epsilon_one_run"]
+
+Profile = tuple[np.ndarray, np.ndarray]
 
 _SHARES = (1, 2, 4, 10)  # one in so many canaries is guessed
 
@@ -125,7 +128,8 @@ def estimate_epsilon_one_run(
     _check_rows(m, y_canaries=y_canaries, X_others=X_others, y_others=y_others)
     sizes = _sizes(m, n_guesses)
     level = (1.0 - confidence) / len(sizes)
-    _check_canaries(max(sizes), m, delta, level, guarantee)
+    profile = None if guarantee is None else profile_points(guarantee)
+    _check_canaries(max(sizes), m, delta, level, profile)
 
     coins, ties = generators(random_state)
     seen = coins.integers(2, size=m).astype(bool)
@@ -140,7 +144,7 @@ def estimate_epsilon_one_run(
     order = ties.permutation(m)
     order = order[np.argsort(np.nan_to_num(telling)[order], kind="stable")]
     guesses = [(size, _n_right(order, seen, size)) for size in sizes]
-    return _estimate(guesses, m, level, delta, confidence, guarantee)
+    return _estimate(guesses, m, level, delta, confidence, guarantee, profile)
 
 
 def _check_kinds(estimator: Any, score: Any, guarantee: Any, replaced: bool) -> None:
@@ -182,14 +186,12 @@ def _sizes(m: int, n_guesses: int | None) -> list[int]:
     return [int(n_guesses)]
 
 
-def _check_canaries(
-    r: int, m: int, delta: float, level: float, guarantee: Guarantee | None
-) -> None:
+def _check_canaries(r: int, m: int, delta: float, level: float, profile: Profile | None) -> None:
     """Check that right guesses could refute something."""
 
     def enough(r: int) -> bool:
-        if guarantee is not None:
-            return refuted_by_guesses(guarantee, max(m, r), r, r, level)
+        if profile is not None:
+            return refuted_by_guesses(profile, max(m, r), r, r, level)
         return guessing_p_value(max(m, r), r, r, 0.0, delta) <= level
 
     if enough(r):
@@ -199,7 +201,7 @@ def _check_canaries(
         needed += 1 + needed // 8
         if needed > 10**7:
             raise ValueError("X_canaries must be more than any number of rows for this claim.")
-    asked = "the confidence" if guarantee is None else "the confidence and the guarantee"
+    asked = "the confidence" if profile is None else "the confidence and the guarantee"
     raise ValueError(
         f"X_canaries must have about {needed} rows, all of them guessed, for {asked} asked; got "
         f"{r} guesses about {m} canaries. With fewer not even right guesses would refute anything."
@@ -257,6 +259,7 @@ def _estimate(
     delta: float,
     confidence: float,
     guarantee: Guarantee | None,
+    profile: Profile | None,
 ) -> EpsilonEstimate:
     """Bounds from right guesses.
 
@@ -268,8 +271,8 @@ def _estimate(
     epsilons = [guessing_epsilon(m, r, v, delta=delta, level=level) for r, v in guesses]
     best = int(np.argmax(epsilons))
     violated = None
-    if guarantee is not None:
-        violated = any(refuted_by_guesses(guarantee, m, r, v, level) for r, v in guesses)
+    if profile is not None:
+        violated = any(refuted_by_guesses(profile, m, r, v, level) for r, v in guesses)
     return EpsilonEstimate(
         epsilon=epsilons[best],
         mu=max(guessing_mu(m, r, v, level=level) for r, v in guesses),

@@ -319,7 +319,7 @@ class TestBadInput:
             audit(lambda v: np.zeros(1 + int(v)), n=200)
 
     def test_outcomes_that_are_no_numbers(self):
-        with pytest.raises(ValueError, match="numbers or arrays; got object.*statistic="):
+        with pytest.raises(ValueError, match=r"numbers or arrays; got object.*statistic="):
             audit(lambda v: object(), n=200)
         assert audit(lambda v: object(), n=200, statistic=lambda outcome: 1).epsilon == 0.0
 
