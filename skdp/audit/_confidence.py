@@ -11,10 +11,10 @@ once, without a further correction: epsilon at any delta, mu, and whether a prof
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy.special import betainccinv, betaincinv, expit, ndtri
-from scipy.stats import binom
+from scipy.special import betainc, betainccinv, betaincinv, expit, gammaln, ndtri
 
 from skdp._validation import positive_int
 from skdp.privacy import GaussianDP, Guarantee
@@ -120,8 +120,8 @@ def profile_points(guarantee: Guarantee) -> tuple[np.ndarray, np.ndarray]:
 
 
 def guessing_p_value(
-    n_canaries: int, n_guesses: int, n_correct: int, epsilon: float, delta: float
-) -> float:
+    n_canaries: int, n_guesses: int, n_correct: int, epsilon: Any, delta: Any
+) -> np.ndarray:
     """Probability at most of ``n_correct`` or more right guesses about one run.
 
     Parameters
@@ -134,32 +134,42 @@ def guessing_p_value(
 
     n_correct : int
 
-    epsilon, delta : float
+    epsilon, delta : float or ndarray
         Privacy of the run towards each coin.
 
     Returns
     -------
-    float
+    ndarray
 
     References
     ----------
     Steinke, Nasr and Jagielski, "Privacy auditing with one (1) training run", NeurIPS 2023,
     theorem 5.2.
     """
-    p = float(expit(epsilon))
-    tail = float(binom.sf(n_correct - 1, n_guesses, p))
-    if delta == 0.0 or n_correct == 0:
-        return min(1.0, tail)
-    return min(1.0, tail + 2 * n_canaries * delta * _most_moved(n_guesses, n_correct, p))
+    if n_correct == 0:
+        return np.ones(np.broadcast(epsilon, delta).shape)
+    p = expit(epsilon)
+    tail = betainc(n_correct, n_guesses - n_correct + 1, p)
+    delta, tail = np.broadcast_arrays(delta, tail)
+    near = (delta > 0.0) & (tail < 0.99)  # else it is 1 for certain, or next to it
+    moved = np.where(tail < 0.99, 0.0, 1.0)
+    moved[near] = _most_moved(n_guesses, n_correct, np.broadcast_to(p, tail.shape)[near])
+    tail = tail + np.where(near, 2 * n_canaries * delta * moved, moved)
+    return np.minimum(1.0, tail)
 
 
-def _most_moved(r: int, v: int, p: float) -> float:
+def _most_moved(r: int, v: int, p: np.ndarray) -> np.ndarray:
     """Largest ``P(v - i <= W < v) / i`` of a binomial ``W``, over ``i`` from 1 to ``v``."""
     n = 64
     while True:
-        counts = np.arange(1, min(n, v) + 1)
-        most = float(np.max(np.cumsum(binom.pmf(v - counts, r, p)) / counts))
-        if n >= v or most * n >= 1.0:  # any further i gives less than 1 / n
+        i = np.arange(1, min(n, v) + 1)
+        k, share = v - i, np.asarray(p)[..., None]
+        # A coin that is right with probability one is wrong with one that rounds to nothing.
+        wrong = np.maximum(1.0 - share, 1e-300)
+        ways = gammaln(r + 1) - gammaln(k + 1) - gammaln(r - k + 1)
+        law = np.exp(ways + k * np.log(share) + (r - k) * np.log(wrong))
+        most = np.max(np.cumsum(law, axis=-1) / i, axis=-1)
+        if n >= v or np.all(most * n >= 1.0):  # any further i gives less than 1 / n
             return most
         n *= 2
 
@@ -187,7 +197,8 @@ def guessing_epsilon(
     positive_int(n_canaries=n_canaries, n_guesses=n_guesses)
 
     def refuted(epsilon: float) -> bool:
-        return guessing_p_value(n_canaries, n_guesses, n_correct, epsilon, delta) <= level
+        p_value = guessing_p_value(n_canaries, n_guesses, n_correct, epsilon, delta)
+        return bool(p_value <= level)
 
     return _largest(refuted)
 
@@ -215,16 +226,8 @@ def refuted_by_guesses(
     Each point of the profile bounds the same probability, that of so many or more right guesses;
     so does the least of the bounds.
     """
-    epsilons, deltas = profile
-    p = expit(epsilons)
-    # With i = 1 alone, this is no more than the bound.
-    least = binom.sf(n_correct - 1, n_guesses, p)
-    least = least + 2 * n_canaries * deltas * binom.pmf(n_correct - 1, n_guesses, p)
-    return any(
-        guessing_p_value(n_canaries, n_guesses, n_correct, float(epsilons[i]), float(deltas[i]))
-        <= level
-        for i in np.flatnonzero(least <= level)
-    )
+    p_values = guessing_p_value(n_canaries, n_guesses, n_correct, *profile)
+    return bool(np.any(p_values <= level))
 
 
 def _largest(refuted: Callable[[float], bool], steps: int = _STEPS) -> float:

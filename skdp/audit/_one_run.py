@@ -192,7 +192,7 @@ def _check_canaries(r: int, m: int, delta: float, level: float, profile: Profile
     def enough(r: int) -> bool:
         if profile is not None:
             return refuted_by_guesses(profile, max(m, r), r, r, level)
-        return guessing_p_value(max(m, r), r, r, 0.0, delta) <= level
+        return bool(guessing_p_value(max(m, r), r, r, 0.0, delta) <= level)
 
     if enough(r):
         return

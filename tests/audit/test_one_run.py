@@ -149,7 +149,7 @@ class TestBounds:
             assert found.violated and found.n_runs == 1
 
     def test_one_of_two_records_each(self):
-        class Rows(BaseEstimator, ClassifierMixin):
+        class Rows(ClassifierMixin, BaseEstimator):
             def fit(self, X, y):
                 self.rows_, self.classes_ = X.copy(), np.unique(y)
                 type(self).seen = X.copy()
@@ -230,6 +230,6 @@ def test_classifiers_are_scored_by_the_decision_function_too():
     # Each canary has a coordinate of its own; the others are of the other class.
     X, y = np.zeros((2, 100)), np.array([0, 1])
     canary, labels = np.eye(100), np.arange(100) % 2
-    for model in (LinearSVC(C=100.0), LogisticRegression(C=100.0)):
+    for model in (LinearSVC(C=100.0, max_iter=100_000), LogisticRegression(C=100.0)):
         found = estimate_epsilon_one_run(model, X, y, canary, labels, random_state=0)
         assert found.epsilon > 1.5
