@@ -129,7 +129,7 @@ def estimate_epsilon(
         ``release(D)`` returns numbers, truth values, texts, arrays of any shape, or tuples, lists
         and dicts of them, of the same shape each time. NaN and infinity are outcomes like others.
         So is an exception, by its type: whether it is raised may depend on the data. If every run
-        raises, so does this function.
+        raises the same, so does this function.
 
     D, D_neighbour : object
         Neighbouring data sets, passed to ``release`` as they are, again and again.

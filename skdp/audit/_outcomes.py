@@ -127,10 +127,10 @@ def outcomes(results: list[Any], world: np.ndarray) -> Outcomes:
         If results differ in shape.
 
     Exception
-        That of the first run, if all runs raised.
+        That of the first run, if all runs raised the same.
     """
     values = [result for result in results if not isinstance(result, _Raised)]
-    if not values:
+    if not values and len({type(result.error) for result in results}) == 1:
         raise results[0].error
     shapes = {value.shape for value in values}
     if len(shapes) > 1:
@@ -151,7 +151,9 @@ def _coded(results: list[Any], values: list[np.ndarray], world: np.ndarray) -> O
     errors = [type(result.error).__qualname__ for result in results if isinstance(result, _Raised)]
     numbers = np.zeros((len(results), 0))
     same, kind = np.zeros((2, len(results)), dtype=object)
-    if values[0].dtype.kind == "U":
+    if not values:
+        pass
+    elif values[0].dtype.kind == "U":
         same[~raised] = [repr(value.tolist()) for value in values]
     else:
         block = np.stack([value.ravel() for value in values]) + 0.0  # -0.0 is 0.0

@@ -210,6 +210,12 @@ class TestBrokenPromises:
         found = audit(release, n=200, guarantee=ApproxDP(1.0))
         assert found.violated and "private" not in str(found)
 
+    def test_an_exception_of_another_type(self):
+        def release(value):
+            raise KeyError if value else TypeError
+
+        assert audit(release, n=200, guarantee=ApproxDP(1.0)).violated
+
     def test_a_hole_in_the_noise(self):
         # No half-line tells these apart: multiples of 1/4, shifted by 1/8.
         generator = np.random.default_rng(0)
