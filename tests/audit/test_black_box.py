@@ -43,6 +43,14 @@ class TestRegion:
         assert 0.97 * exact < found.epsilon(0.0) <= exact
         assert found.epsilon(0.5) < found.epsilon(0.0)
 
+    def test_its_pieces_bound_the_curve_between_them(self):
+        found = region(30, 100, 10, 100, 0.05)
+        c = stats.beta.cdf(found.likely[0], 30, 71)  # of the first piece
+        for p_value in np.geomspace(1.0001 * c, 0.9999, 999):
+            p = stats.beta.ppf(p_value, 30, 71)
+            q = stats.beta.isf(c / p_value, 11, 90)
+            assert np.any((found.likely <= p) & (found.unlikely >= q * (1 - 1e-6)))
+
     def test_it_holds_the_true_pair_as_often_as_promised(self):
         p, q, n, level = 0.6, 0.4, 40, 0.1
         counts = np.arange(n + 1)
