@@ -171,10 +171,17 @@ class TestBrokenPromises:
         assert audit(lattice_noise("laplace", 0.5), guarantee=ApproxDP(0.5)).violated
 
     def test_one_noise_for_all_numbers(self):
-        noise = lattice_noise("laplace", 2.0)
-        here, there = np.zeros(3), np.array([0.0, 0.0, 0.2])
-        found = audit(lambda v: v + noise(0.0), there, here, n=1000, guarantee=ApproxDP(0.5))
-        assert found.violated
+        # No outcome repeats, and what the data set moves is little beside any one number.
+        generator = np.random.default_rng(0)
+        here, there = np.zeros(3), np.array([0.0, 0.0, 0.01])
+
+        def release(value):
+            return (
+                value + generator.normal(scale=[1e-3, 1e-3, 1e-4]) + generator.laplace(scale=2.0)
+            )
+
+        found = audit(release, there, here, n=1000, guarantee=ApproxDP(0.5))
+        assert found.violated and "discriminant" in found.event
 
     def test_no_noise_and_a_fixed_seed(self):
         for release in (float, lambda v: v + np.random.default_rng(3).laplace()):
@@ -225,12 +232,14 @@ class TestBrokenPromises:
         assert audit(release, n=200, guarantee=ApproxDP(1.0)).violated
 
     def test_a_hole_in_the_noise(self):
-        # No half-line tells these apart: multiples of 1/4, shifted by 1/8.
+        # Near even numbers or near odd ones, which no half-line tells.
         generator = np.random.default_rng(0)
-        found = audit(
-            lambda v: v / 8 + round(generator.laplace(scale=40.0)) / 4, guarantee=ApproxDP(0.5)
-        )
-        assert found.violated
+
+        def release(value):
+            return value + 2 * round(generator.laplace(scale=3.0)) + generator.normal(scale=0.1)
+
+        found = audit(release, guarantee=ApproxDP(1.0))
+        assert found.violated and "tree" in found.event
 
     def test_a_point_beyond_the_claimed_one(self):
         # (1, 0.1) is claimed; a share of 0.3 gives the data away.
