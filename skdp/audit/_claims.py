@@ -9,7 +9,7 @@ import numpy as np
 
 from skdp.audit._findings import Finding
 from skdp.audit._runs import Run
-from skdp.audit._worlds import Distances, World
+from skdp.audit._worlds import Distances
 from skdp.privacy import ApproxDP, GaussianDP, Guarantee, compose
 
 __all__ = ["Claim", "charge_findings"]
@@ -31,13 +31,13 @@ class Claim:
 
     guarantee: Guarantee
 
-    def share(self, world: World, distances: Distances) -> float:
+    def share(self, distances: Distances) -> float:
         """Part of the claim that two worlds have used up: above 1 it is refuted.
 
         Given the earlier ones, releases with noise of known laws lose what composes to at most
         the claim, in whichever transcript.
         """
-        pure, mu = _lost(world, distances)
+        pure, mu = _lost(distances)
         if not math.isfinite(pure + mu):
             return math.inf
         return self.share_of(pure, mu)
@@ -84,8 +84,8 @@ def _gaussian(guarantee: Guarantee) -> float | None:
         return None
 
 
-def _lost(world: World, distances: Distances) -> tuple[float, float]:
-    gaussian = np.array([r.law.kind == "gaussian" for r in world.releases], dtype=bool)
+def _lost(distances: Distances) -> tuple[float, float]:
+    gaussian = np.array([r.law.kind == "gaussian" for r in distances.releases], dtype=bool)
     losses = distances.losses
     with np.errstate(over="ignore"):
         squares = math.sqrt(float(np.sum(losses[gaussian] ** 2)))

@@ -1,6 +1,7 @@
 """Replay on neighbours: is what is asked as near as was declared?"""
 
 import time
+from contextlib import suppress
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from skdp.audit._claims import TOLERANCE, Claim, charge_findings
 from skdp.audit._data import DataSet, Record, check_neighbour
 from skdp.audit._findings import Finding
 from skdp.audit._neighbours import MALFORMED, Hostile
+from skdp.audit._ranks import Ranks
 from skdp.audit._report import ReleaseTally, ReplayReport
 from skdp.audit._runs import Program, Run
 from skdp.audit._steering import Honest, Player, Steered
@@ -38,6 +40,7 @@ def replay(
     n: int = 240,
     guarantee: Guarantee | None = None,
     queries: Any = None,
+    engine: Any = None,
     random_state: Any = None,
 ) -> ReplayReport:
     """Run on neighbours with the released values of one run, and compare what is asked for.
@@ -82,6 +85,12 @@ def replay(
     queries : array-like, default=None
         Public rows for ``predict`` and the like. None makes some up.
 
+    engine : {"local", "mpi"} or MPIEngine, default=None
+        Over whose processes a callable runs; None takes the parameter of an estimator. Over MPI
+        every process replays with the rows of its own nodes, and has the same report: one
+        process after another changes a record, of which the others hear no more than how far
+        apart releases are.
+
     random_state : None, int, RandomState or Generator, default=None
         Of the search.
 
@@ -116,7 +125,9 @@ def replay(
     (1, True)
     """
     positive_int(n=n)
-    audit = _Audit(estimator, X, y, guarantee, queries, np.random.default_rng(random_state))
+    ranks = Ranks.of(estimator, engine)
+    rng = np.random.default_rng(random_state)
+    audit = _Audit(estimator, X, y, guarantee, queries, rng, ranks)
     return audit.report(neighbours, n)
 
 
@@ -131,14 +142,19 @@ class _Audit:
         guarantee: Guarantee | None,
         queries: Any,
         rng: np.random.Generator,
+        ranks: Ranks,
     ) -> None:
         self.begun = time.perf_counter()
-        self.data = DataSet.of(X, y)
-        self.classes = _classes(target, self.data)
+        with ranks.together():
+            self.data = DataSet.of(X, y)
+            classes = _classes(target, self.data)
+            Program(target).check()
+        ranks.know(self.data)
+        self.ranks, self.classes = ranks, ranks.labels(classes)
         self.program = Program(target, 1, self.classes, guarantee)
-        self.program.check()
-        self.hostile = Hostile(self.data, self.classes, rng)
-        self.rng, self.queries = rng, queries
+        # All processes decide on the same numbers, and each makes records of its own rows.
+        self.rng, self.queries = ranks.shared(rng), queries
+        self.hostile = Hostile(self.data, self.classes, ranks.own(self.rng))
         self.findings: dict[tuple[str, str], Finding] = {}
         self.tallies: dict[tuple[str, str, int], ReleaseTally] = {}
         self.share, self.pair, self.n_runs = 0.0, "no pair differed", 0
@@ -163,6 +179,7 @@ class _Audit:
                 self.random(n)
         else:
             self.given(neighbours, n)
+        self.findings = self.ranks.merged(self.findings)
         order = sorted(self.tallies.values(), key=lambda tally: tally.where)
         return ReplayReport(
             tuple(self.findings.values()),
@@ -180,7 +197,7 @@ class _Audit:
         program = self.program
         if n_calls > 1:
             program = Program(program.target, n_calls, self.classes, program.guarantee)
-        return program.run(data, self.asked_about, listener, seed)
+        return self.ranks.joined(program.run(data, self.asked_about, listener, seed))
 
     def first(self) -> World:
         """Run on the data as given: it must work, release, and repeat."""
@@ -189,7 +206,7 @@ class _Audit:
         run = self.run(self.data, honest, seed)
         if run.exception is not None:
             raise run.exception
-        if not len(run.transcript):
+        if not self.ranks.n_released(run):
             raise ValueError(
                 f"estimator must release by skdp.mechanisms.release to be replayed; "
                 f"{shown(self.program.target)} recorded no release. Of other code "
@@ -228,15 +245,12 @@ class _Audit:
     def worst(self, n: int) -> None:
         """Hostile records at several places, in several transcripts, and what is worse yet."""
         streams = hasattr(self.program.target, "partial_fit")
-        for i in range(-(-n // _PER_ROUND)):
-            n_calls = _CALLS if streams and i % 2 and len(self.data) >= _CALLS else 1
-            left = min(_PER_ROUND, n - i * _PER_ROUND)
-            self.round(self.place(i), left, _PUSHES[i % len(_PUSHES)], n_calls)
-
-    def place(self, i: int) -> int:
-        """Where a record is replaced: first, last, and anywhere."""
-        last = len(self.data) - 1
-        return [0, last][i] if i < 2 else int(self.rng.integers(last + 1))
+        length = max(1, min(_PER_ROUND, n // self.ranks.size))
+        for i in range(-(-n // length)):
+            n_calls = _CALLS if streams and i % 2 and self.ranks.least >= _CALLS else 1
+            left = min(length, n - i * length)
+            place = self.ranks.place(i, self.rng)
+            self.round(place, left, _PUSHES[i % len(_PUSHES)], n_calls)
 
     def round(self, place: int, n: int, push: float, n_calls: int) -> None:
         """Neighbours in one place, with one transcript."""
@@ -245,7 +259,7 @@ class _Audit:
         if self.queries is None:
             self.asked_about = self.some_queries(records[:6])
         seed = self.seed()
-        listener = Steered(self.rng, push) if push else Honest()
+        listener = Steered(hostile.rng, push) if push else Honest()
         base = World(None, self.run(self.data, listener, seed, n_calls))
         if base.run.error:  # no such transcript can be
             listener = Honest()
@@ -263,7 +277,9 @@ class _Audit:
             self.meet(worlds, world(record), scores)
         if not self.in_places:
             self.n_runs += 1
-            less = self.run(self.data.without(place), Player(listener.values), seed, n_calls)
+            here = self.ranks.here(place)
+            left = self.data if here is None else self.data.without(here)
+            less = self.run(left, Player(listener.values), seed, n_calls)
             gone = Record(None, None, "one record less")
             self.meet(worlds, World(gone, less), scores)
         for _ in range(n - len(records)):
@@ -277,8 +293,11 @@ class _Audit:
             self.meet(worlds, world(hostile.near(chosen)), scores)
 
     def neighbour(self, place: int, record: Record) -> DataSet:
+        here = self.ranks.here(place)
+        if here is None:  # in the rows of another process
+            return self.data
         if self.in_places:
-            return self.data.replaced(place, record)
+            return self.data.replaced(here, record)
         return self.data.with_record(record)
 
     def meet(
@@ -287,9 +306,9 @@ class _Audit:
         """Compare a world with all its neighbours among those before it."""
         if not self.agree(worlds[0], other):
             return
-        for i, one in enumerate(worlds):
-            if i == 0 or self.in_places:
-                scores[i, len(worlds)] = self.compare(one, other)
+        near = worlds if self.in_places else worlds[:1]
+        for i, distances in enumerate(self.ranks.distances(near, other)):
+            scores[i, len(worlds)] = self.compare(near[i], other, distances)
         worlds.append(other)
 
     def random(self, n: int) -> None:
@@ -298,7 +317,7 @@ class _Audit:
         base = World(None, self.run(self.data, honest, seed))
         for i, record in enumerate(self.hostile.random(n)):
             self.n_runs += 1
-            data = self.neighbour(self.place(i + 2), record)
+            data = self.neighbour(self.ranks.place(i + 2, self.rng), record)
             other = World(record, self.run(data, Player(honest.values), seed))
             if self.agree(base, other):
                 self.compare(base, other)
@@ -308,9 +327,12 @@ class _Audit:
         seed, honest = self.seed(), Honest()
         base = World(None, self.run(self.data, honest, seed))
         adjacency = "replace-one" if self.in_places else self.adjacency
-        for X, y in self.pairs(neighbours, n):
+        pairs = self.pairs(neighbours, n)
+        for _ in range(n):
             self.n_runs += 1
-            data = check_neighbour(self.data, X, y, adjacency)
+            with self.ranks.together():
+                data = check_neighbour(self.data, *next(pairs), adjacency)
+            self.ranks.check_one_changed(self.data, data)
             record = Record(None, None, f"neighbour {self.n_runs}")
             other = World(record, self.run(data, Player(honest.values), seed))
             if self.agree(base, other):
@@ -338,13 +360,11 @@ class _Audit:
         """What is no record is refused before anything is charged or released, or is a record."""
         told: dict[str, set[str]] = {}
         for kind in MALFORMED:
-            for place in {0, len(self.data) - 1}:
-                record = self.hostile.malformed(kind)
-                if record is None:
-                    continue
-                try:
-                    data = self.neighbour(place, record)
-                except (TypeError, ValueError):  # the container cannot hold it
+            for place in self.ranks.edges:
+                record, data = self.hostile.malformed(kind), None
+                with suppress(TypeError, ValueError):  # the container cannot hold it
+                    data = record and self.neighbour(place, record)
+                if not self.ranks.all(data is not None):
                     continue
                 honest = Honest()
                 self.n_runs += 1
@@ -376,23 +396,23 @@ class _Audit:
         found = differences(base, other)
         for finding in found:
             self.found(finding)
-        return base.shape == other.shape and not other.run.error
+        return self.ranks.all(base.shape == other.shape and not other.run.error)
 
-    def compare(self, one: World, other: World) -> float:
+    def compare(self, one: World, other: World, distances: Distances | None = None) -> float:
         """Tally the distances of two worlds; returns how near to the claim they are."""
-        distances = Distances.of(one, other)
-        shares = distances.shares / self.changes
+        distances = distances or self.ranks.distances([one], other)[0]
+        releases, shares = distances.releases, distances.shares / self.changes
         pair = f"{one.words} | {other.words}"
-        declared = np.array([r.law.scale for r in one.releases])
+        declared = np.array([r.law.scale for r in releases])
         with np.errstate(all="ignore"):
             drawn = distances.losses * declared / self.changes
-        for i in _largest(one.releases, np.maximum(shares, drawn)):
-            self.tally(one.releases, i, float(shares[i]), float(drawn[i]), pair)
+        for i in _largest(releases, np.maximum(shares, drawn)):
+            self.tally(releases, i, float(shares[i]), float(drawn[i]), pair)
         claim = one.run.claim
         if claim is None:
             return float(shares.max(initial=0.0))
         guarantee = claim.to_replace_one() if self.changes > 1 else claim
-        share = Claim(guarantee).share(one, distances)
+        share = Claim(guarantee).share(distances)
         if share > self.share:
             self.share, self.pair = share, pair
         if share > 1.0 + TOLERANCE:
@@ -428,7 +448,7 @@ class _Audit:
             for width in (d, d + 1):
                 if flat.size and flat.size % width == 0:
                     rows = flat.reshape(-1, width)
-                    row = rows[self.rng.integers(len(rows))][:d]
+                    row = rows[self.hostile.rng.integers(len(rows))][:d]
                     length = float(np.linalg.norm(row))
                     if np.isfinite(length) and length > 0.0:
                         self.directions.append(row / length)
