@@ -7,6 +7,7 @@ what was asked, stay where they are.
 """
 
 import pickle
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -95,10 +96,11 @@ class Ranks:
         return self.everyone(rng)[0] if self.is_spread else rng
 
     def own(self, rng: np.random.Generator) -> np.random.Generator:
-        """A generator for what depends on the rows here; ``rng`` is shared, and remains so."""
+        """A generator for what depends on the rows here; ``rng`` stays as it is, and shared."""
         if not self.is_spread:
             return rng
-        return np.random.default_rng([*rng.integers(2**32, size=4).tolist(), self.rank])
+        seed = deepcopy(rng).integers(2**32, size=4).tolist()
+        return np.random.default_rng([*seed, self.rank])
 
     # Rows
 

@@ -1,7 +1,6 @@
 """Replay on neighbours: is what is asked as near as was declared?"""
 
 import time
-from contextlib import suppress
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -361,10 +360,10 @@ class _Audit:
         told: dict[str, set[str]] = {}
         for kind in MALFORMED:
             for place in self.ranks.edges:
-                record, data = self.hostile.malformed(kind), None
-                with suppress(TypeError, ValueError):  # the container cannot hold it
-                    data = record and self.neighbour(place, record)
-                if not self.ranks.all(data is not None):
+                record = self.hostile.malformed(kind)
+                data = None if record is None else self.held(place, record)
+                held = self.ranks.all(data is not None)
+                if not held or record is None or data is None:
                     continue
                 honest = Honest()
                 self.n_runs += 1
@@ -379,6 +378,13 @@ class _Audit:
         for kind, errors in told.items():
             if len(errors) > 1:
                 self.found(Finding("error", f"{kind} is refused in words that depend on others"))
+
+    def held(self, place: int, record: Record) -> DataSet | None:
+        """The neighbour, if its container can hold such a record."""
+        try:
+            return self.neighbour(place, record)
+        except (TypeError, ValueError):
+            return None
 
     def accepted(self, record: Record, place: int, kind: str) -> None:
         """What is taken for a record is one, and no farther than others."""
