@@ -208,8 +208,9 @@ class _Audit:
         if not self.ranks.n_released(run):
             raise ValueError(
                 f"estimator must release by skdp.mechanisms.release to be replayed; "
-                f"{shown(self.program.target)} recorded no release. Of other code "
-                "skdp.audit.estimate_epsilon tells, from outside, how private it can be."
+                f"{shown(self.program.target)} recorded no release in this thread and process. "
+                "Of other code skdp.audit.estimate_epsilon tells, from outside, how private it "
+                "can be."
             )
         world = World(None, run)
         again = World(None, self.run(self.data, Player(honest.values), seed))
