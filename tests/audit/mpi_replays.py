@@ -69,7 +69,7 @@ def agrees_with_local(comm):
             estimator = model(**params, classes=range(n_classes))
             X, y = problem(n_classes=n_classes)
             mine = here(comm)
-            places = np.flatnonzero(np.arange(16) < 4)
+            places = np.arange(8, 12)
             others = []
             for place in places:  # one in each process, at least
                 moved = X.copy()
