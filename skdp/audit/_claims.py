@@ -2,15 +2,22 @@
 
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
+from skdp._recording import Released
 from skdp.audit._findings import Finding
 from skdp.audit._runs import Run
 from skdp.audit._worlds import Distances
-from skdp.privacy import ApproxDP, GaussianDP, Guarantee, compose
+from skdp.privacy import (
+    ApproxDP,
+    GaussianDP,
+    Guarantee,
+    MutualInformationPrivacy,
+    compose,
+)
 
 __all__ = ["Claim", "charge_findings"]
 
@@ -40,7 +47,21 @@ class Claim:
         pure, mu = _lost(distances)
         if not math.isfinite(pure + mu):
             return math.inf
-        return self.share_of(pure, mu)
+        share = self.share_of(pure, mu)
+        if isinstance(self.guarantee, MutualInformationPrivacy) and len(distances.losses):
+            place = int(np.argmax(distances.losses))
+            share = max(
+                share, self._told(distances.releases[place], float(distances.losses[place]))
+            )
+        return share
+
+    def _told(self, release: Released, loss: float) -> float:
+        """The same for what a message tells of which of two records it is of, by a fair coin."""
+        nats = getattr(self.guarantee, "nats", math.inf)
+        size = int(np.size(release.asked))
+        if release.law.kind == "laplace" and size > 1:
+            return 0.0
+        return told(release.law.kind, size, math.floor(1e3 * min(loss, 1e3)) / 1e3) / nats
 
     def share_of(self, pure: np.ndarray | float, mu: float) -> float:
         """The same for pure losses, summed, and for Gaussian ones, as the root of squares."""
@@ -69,6 +90,34 @@ class Claim:
             if lost.delta_at(epsilon) > claim.delta_at(epsilon) * (1 + TOLERANCE) + 1e-12:
                 largest = max(largest, 1.0 + 2 * TOLERANCE)
         return max(largest, lost.epsilon_at(delta) / max(point, 1e-300))
+
+
+@lru_cache(maxsize=4096)
+def told(kind: str, size: int, loss: float) -> float:
+    """Nats that a noisy vector tells of which of two values it is of; at least about so many.
+
+    Parameters
+    ----------
+    kind : {"laplace", "k_norm", "gaussian"}
+
+    size : int
+
+    loss : float
+        Distance of the values over the scale of the noise.
+    """
+    rng = np.random.default_rng(0)  # the same numbers for all: only sizes are compared
+    if kind == "gaussian":
+        points, weights = np.polynomial.hermite_e.hermegauss(150)
+        lost = np.logaddexp(0.0, -loss * points - loss**2 / 2)
+        return math.log(2.0) - float(weights @ lost / weights.sum())
+    noise = rng.standard_normal((4000, size))
+    noise *= (rng.gamma(size, size=4000) / np.linalg.norm(noise, axis=1))[:, np.newaxis]
+    away = noise.copy()
+    away[:, 0] += loss
+    ratio = np.linalg.norm(away, axis=1) - np.linalg.norm(noise, axis=1)
+    lost = np.logaddexp(0.0, -ratio)
+    slack = 6.0 * float(lost.std()) / math.sqrt(len(lost))
+    return float(math.log(2.0) - lost.mean()) - slack
 
 
 def _gaussian(guarantee: Guarantee) -> float | None:
@@ -114,8 +163,9 @@ def charge_findings(run: Run, ledgers: bool) -> list[Finding]:
 def _covers(run: Run) -> bool:
     claim = run.claim
     assert claim is not None
-    plain = [_plain(guarantee) for _, guarantee in run.charges]
-    if _plain(claim) in plain:
+    # A fit may add caveats to its own copy.
+    plain = [guarantee.with_caveats(*claim.caveats) for _, guarantee in run.charges]
+    if claim in plain:
         return True
     total = plain[0] if len(plain) == 1 else compose(Counter(plain))
     if (total.adjacency, total.unit) != (claim.adjacency, claim.unit):
@@ -123,11 +173,3 @@ def _covers(run: Run) -> bool:
     far = claim.epsilon_at(_DELTA)
     places = (0.0, *(share * min(far, 1e3) for share in _EPSILONS))
     return all(total.delta_at(e) >= claim.delta_at(e) * (1 - 1e-3) - 1e-9 for e in places)
-
-
-def _plain(guarantee: Guarantee) -> Guarantee:
-    """Without what a fit adds to its own copy."""
-    if "caveats" not in {*getattr(guarantee, "__dataclass_fields__", ())}:
-        return guarantee
-    changed: Any = dict(caveats=())
-    return replace(guarantee, **changed)

@@ -17,6 +17,7 @@ import numpy as np
 from skdp._recording import Released
 from skdp._validation import shown
 from skdp.audit._data import DataSet
+from skdp.audit._neighbours import Hostile
 from skdp.audit._runs import Run
 from skdp.audit._worlds import Distances, World
 from skdp.distributed._agreement import Together, engine_of
@@ -130,24 +131,23 @@ class Ranks:
             return None
         return np.unique(np.concatenate(everyone))
 
-    @property
-    def least(self) -> int:
-        """Rows of the process that has fewest."""
-        return min(self.counts)
-
-    @property
-    def edges(self) -> list[int]:
-        """First and last place of each process, where its rows stand after those before it."""
-        stops = np.cumsum(self.counts)
-        return sorted({*(stops - self.counts).tolist(), *(stops - 1).tolist()})
-
-    def place(self, i: int, rng: np.random.Generator) -> int:
+    def place(self, i: int, rng: np.random.Generator) -> int | None:
         """Place for round ``i``: the first, the last, and anywhere, the processes in turn."""
         n = sum(self.counts)
         if i < 2:
-            return [0, n - 1][i]
+            return self.here([0, n - 1][i])
         owner = (i - 1) % self.size
-        return sum(self.counts[:owner]) + int(rng.integers(self.counts[owner]))
+        return self.here(sum(self.counts[:owner]) + int(rng.integers(self.counts[owner])))
+
+    def surroundings(
+        self, hostile: Hostile, kind: str, place: int | None
+    ) -> tuple[DataSet, int | None, str]:
+        """See `Hostile`; in the words of the process that has the place."""
+        data, around, words = hostile.surroundings(kind, 0 if place is None else place)
+        if self.is_spread:
+            told = self.everyone(None if place is None else words)
+            words = next(one for one in told if one is not None)
+        return data, None if place is None else around, words
 
     def here(self, place: int) -> int | None:
         """A place among the rows of this process; None if it is elsewhere."""
@@ -186,25 +186,22 @@ class Ranks:
         """Releases of all processes."""
         return int(sum(self.everyone(len(run.transcript))))
 
-    def distances(self, ones: list[World], other: World) -> list[Distances]:
-        """Those of all processes, of several worlds from another; they all know as many."""
-        here = [Distances.of(one, other) for one in ones]
+    def distances(self, one: World, other: World) -> Distances | None:
+        """Those of all processes; None if in one of them the worlds differ in more than values."""
+        agree = one.shape == other.shape and not other.run.error
+        here = Distances.of(one, other) if agree else None
         if not self.is_spread:
             return here
-        releases = self._releases_of(ones[0])  # those of the others differ in values only
-        told = self.everyone([(each.shares, each.losses) for each in here])
-        joined = []
-        for parts in zip(*told, strict=True):
-            shares, losses = (np.concatenate(values) for values in zip(*parts, strict=True))
-            joined.append(Distances(releases, shares, losses))
-        return joined
-
-    def _releases_of(self, world: World) -> list[Released]:
-        """Releases of all processes, without their values."""
-        if world not in self._releases:
-            parts = self.everyone([_without_values(release) for release in world.releases])
-            self._releases[world] = [release for part in parts for release in part]
-        return self._releases[world]
+        public = None
+        if one not in self._releases:
+            public = [_without_values(release) for release in one.releases]
+        told = self.everyone(here and (here.shares, here.losses, public))
+        if any(part is None for part in told):
+            return None
+        if public is not None:
+            self._releases[one] = [release for part in told for release in part[2]]
+        shares, losses, _ = zip(*told, strict=True)
+        return Distances(self._releases[one], np.concatenate(shares), np.concatenate(losses))
 
     def merged(self, found: dict[Any, Any]) -> dict[Any, Any]:
         """Entries of all processes, each key once; the first of them has the say."""

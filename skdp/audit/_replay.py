@@ -5,28 +5,41 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import type_of_target
 
-from skdp._recording import Released
 from skdp._validation import one_of, plain_arguments, positive_int, shown
-from skdp.audit._claims import TOLERANCE, Claim, charge_findings
+from skdp.audit._claims import charge_findings
 from skdp.audit._data import DataSet, Record, check_neighbour
 from skdp.audit._findings import Finding
-from skdp.audit._neighbours import MALFORMED, Hostile
+from skdp.audit._neighbours import MALFORMED
 from skdp.audit._ranks import Ranks
-from skdp.audit._report import ReleaseTally, ReplayReport
-from skdp.audit._runs import Program, Run
+from skdp.audit._report import ReplayReport
+from skdp.audit._rounds import Round
+from skdp.audit._runs import Run
+from skdp.audit._session import Session
 from skdp.audit._steering import Honest, Player, Steered
-from skdp.audit._worlds import Distances, World, differences
+from skdp.audit._worlds import World, differences
 from skdp.privacy import Guarantee
 
 __all__ = ["replay"]
 
 _PER_ROUND = 24  # runs on neighbours
 _HOSTILE = 14  # of these, before the ascent
-_PUSHES = (0.0, 100.0, 1e6, 3.0)  # root mean squares of the noise
 _CALLS = 3
-_N_QUERIES = 24
+# What is around the record that changes, how far releases are pushed off, in root mean squares
+# of the noise, and whether rows come in several calls; "climb" goes on with the round that came
+# nearest to the claim.
+_ROUNDS = (
+    ("given", 0.0, False),
+    ("given", 100.0, True),
+    ("few", 0.0, False),
+    ("alone", 3.0, False),
+    ("climb", 0.0, False),
+    ("given", 1e6, True),
+    ("zeros", 3.0, False),
+    ("few", 3.0, True),
+    ("alike", 0.0, False),
+    ("climb", 0.0, False),
+)
 
 
 @plain_arguments
@@ -124,60 +137,28 @@ def replay(
     (1, True)
     """
     positive_int(n=n)
-    ranks = Ranks.of(estimator, engine)
-    rng = np.random.default_rng(random_state)
-    audit = _Audit(estimator, X, y, guarantee, queries, rng, ranks)
-    return audit.report(neighbours, n)
+    rng, ranks = np.random.default_rng(random_state), Ranks.of(estimator, engine)
+    search = _Search(estimator, X, y, guarantee, queries, rng, ranks)
+    return search.report(neighbours, n)
 
 
-class _Audit:
-    """One audit and what it has found so far."""
-
-    def __init__(
-        self,
-        target: Any,
-        X: Any,
-        y: Any,
-        guarantee: Guarantee | None,
-        queries: Any,
-        rng: np.random.Generator,
-        ranks: Ranks,
-    ) -> None:
-        self.begun = time.perf_counter()
-        with ranks.together():
-            self.data = DataSet.of(X, y)
-            classes = _classes(target, self.data)
-            Program(target).check()
-        ranks.know(self.data)
-        self.ranks, self.classes = ranks, ranks.labels(classes)
-        self.program = Program(target, 1, self.classes, guarantee)
-        # All processes decide on the same numbers, and each makes records of its own rows.
-        self.rng, self.queries = ranks.shared(rng), queries
-        self.hostile = Hostile(self.data, self.classes, ranks.own(self.rng))
-        self.findings: dict[tuple[str, str], Finding] = {}
-        self.tallies: dict[tuple[str, str, int], ReleaseTally] = {}
-        self.share, self.pair, self.n_runs = 0.0, "no pair differed", 0
-        self.directions: list[np.ndarray] = []
+class _Search(Session):
+    """Data to run on, one way after another."""
 
     def report(self, neighbours: Any, n: int) -> ReplayReport:
         """Run all, and tell."""
-        first = self.first()
-        self.claim = first.run.claim
-        self.adjacency = _adjacency(self.program, self.claim)
-        # In a stream places are public: a record that is not there leaves its place empty, and
-        # two records are two such changes apart.
-        in_places = first.run.stream or self.adjacency == "replace-one"
-        self.changes = 2 if in_places and self.adjacency == "add-remove" else 1
-        self.in_places = in_places
+        self.begin()
         if isinstance(neighbours, str):
             one_of(("worst", "random"), neighbours=neighbours)
             if neighbours == "worst":
                 self.malformed()
+                self.far_away()
                 self.worst(n)
             else:
                 self.random(n)
         else:
             self.given(neighbours, n)
+        self.minimisers()
         self.findings = self.ranks.merged(self.findings)
         order = sorted(self.tallies.values(), key=lambda tally: tally.where)
         return ReplayReport(
@@ -190,126 +171,59 @@ class _Audit:
             time.perf_counter() - self.begun,
         )
 
-    # One run
-
-    def run(self, data: DataSet, listener: Any, seed: int | None, n_calls: int = 1) -> Run:
-        program = self.program
-        if n_calls > 1:
-            program = Program(program.target, n_calls, self.classes, program.guarantee)
-        return self.ranks.joined(program.run(data, self.asked_about, listener, seed))
-
-    def first(self) -> World:
-        """Run on the data as given: it must work, release, and repeat."""
-        self.asked_about = self.queries if self.queries is not None else self.some_queries([])
-        seed, honest = self.seed(), Honest()
-        run = self.run(self.data, honest, seed)
-        if run.exception is not None:
-            raise run.exception
-        if not self.ranks.n_released(run):
-            raise ValueError(
-                f"estimator must release by skdp.mechanisms.release to be replayed; "
-                f"{shown(self.program.target)} recorded no release in this thread and process. "
-                "Of other code skdp.audit.estimate_epsilon tells, from outside, how private it "
-                "can be."
-            )
-        world = World(None, run)
-        again = World(None, self.run(self.data, Player(honest.values), seed))
-        for finding in differences(world, again):
-            self.found(
-                Finding(
-                    finding.kind,
-                    "two runs on the same data with the same releases differ: something is drawn "
-                    f"that random_state does not fix, or is released unseen ({finding.what})",
-                    finding.where,
-                )
-            )
-        for finding in charge_findings(run, bool(self.program.ledgers)):
-            self.found(finding)
-        return world
-
-    def seed(self) -> int:
-        return int(self.rng.integers(2**31))
-
-    def some_queries(self, records: list[Record]) -> Any:
-        """Public rows to ask about: some like the data, and some of the records."""
-        if not self.program.is_estimator or not self.hostile.is_numeric:
-            return None if not self.program.is_estimator else self.data.rows(slice(0, 5))
-        made = [*self.hostile.random(6), *records]
-        limit = self.program.target.get_params().get("n_queries")
-        rows = [np.asarray(record.x, dtype=np.float64).reshape(-1) for record in made]
-        whole = [row for row in rows if np.abs(row).max(initial=0.0) < 1e300]
-        return self.data.like(np.array(whole[: min(limit or _N_QUERIES, _N_QUERIES)]))
-
-    # Neighbours
-
     def worst(self, n: int) -> None:
         """Hostile records at several places, in several transcripts, and what is worse yet."""
         streams = hasattr(self.program.target, "partial_fit")
+        best: Round | None = None
         length = max(1, min(_PER_ROUND, n // self.ranks.size))
         for i in range(-(-n // length)):
-            n_calls = _CALLS if streams and i % 2 and self.ranks.least >= _CALLS else 1
+            if not self.ranks.all(not self.findings):  # one is enough
+                break
             left = min(length, n - i * length)
+            kind, push, in_calls = _ROUNDS[i % len(_ROUNDS)]
+            if kind == "climb" and best is not None:
+                best.climb(left)
+                continue
             place = self.ranks.place(i, self.rng)
-            self.round(place, left, _PUSHES[i % len(_PUSHES)], n_calls)
+            data, place, words = self.ranks.surroundings(self.hostile, kind, place)
+            in_calls = self.ranks.all(streams and in_calls and len(data) >= _CALLS)
+            n_calls = _CALLS if in_calls else 1
+            records = self.hostile.records(min(left, _HOSTILE), self.directions)
+            one = self.round(data, words, place, records, n_calls, push)
+            for record in records:
+                one.put(record)
+            one.climb(left - one.n_runs)
+            best = one if best is None or one.score > best.score else best
 
-    def round(self, place: int, n: int, push: float, n_calls: int) -> None:
-        """Neighbours in one place, with one transcript."""
-        hostile = self.hostile
-        records = hostile.records(min(n, _HOSTILE), self.directions)
-        if self.queries is None:
-            self.asked_about = self.some_queries(records[:6])
+    def round(
+        self,
+        data: DataSet,
+        words: str,
+        place: int | None,
+        records: list[Record],
+        n_calls: int = 1,
+        push: float = 0.0,
+    ) -> Round:
+        """Neighbours in one place, with one transcript: none yet."""
+        queries = self.asked_about if self.queries is not None else self.some_queries(records[:6])
         seed = self.seed()
-        listener = Steered(hostile.rng, push) if push else Honest()
-        base = World(None, self.run(self.data, listener, seed, n_calls))
-        if base.run.error:  # no such transcript can be
+        listener = Steered(self.hostile.rng, push) if push else Honest()
+        base = self.run(data, listener, seed, n_calls, queries)
+        if base.error and push:  # no such transcript can be
             listener = Honest()
-            base = World(None, self.run(self.data, listener, seed, n_calls))
-        self.look_around(base)
+            base = self.run(data, listener, seed, n_calls, queries)
+        for finding in charge_findings(base, bool(self.program.ledgers)):
+            self.found(finding)
+        world = World(Record(None, None, words), base)
+        self.look_around(world)
 
-        def world(record: Record) -> World:
+        def run(neighbour: DataSet) -> Run:
             self.n_runs += 1
-            data = self.neighbour(place, record)
-            return World(record, self.run(data, Player(listener.values), seed, n_calls))
+            return self.run(neighbour, Player(listener.values), seed, n_calls, queries)
 
-        worlds = [base]
-        scores: dict[tuple[int, int], float] = {}
-        for record in records:
-            self.meet(worlds, world(record), scores)
-        if not self.in_places:
-            self.n_runs += 1
-            here = self.ranks.here(place)
-            left = self.data if here is None else self.data.without(here)
-            less = self.run(left, Player(listener.values), seed, n_calls)
-            gone = Record(None, None, "one record less")
-            self.meet(worlds, World(gone, less), scores)
-        for _ in range(n - len(records)):
-            if not scores:
-                break
-            pair = max(scores, key=lambda pair: scores[pair])
-            better = [r for i in pair if (r := worlds[i].record) is not None and r.x is not None]
-            if not better:
-                break
-            chosen = better[self.rng.integers(len(better))]
-            self.meet(worlds, world(hostile.near(chosen)), scores)
-
-    def neighbour(self, place: int, record: Record) -> DataSet:
-        here = self.ranks.here(place)
-        if here is None:  # in the rows of another process
-            return self.data
-        if self.in_places:
-            return self.data.replaced(here, record)
-        return self.data.with_record(record)
-
-    def meet(
-        self, worlds: list[World], other: World, scores: dict[tuple[int, int], float]
-    ) -> None:
-        """Compare a world with all its neighbours among those before it."""
-        if not self.agree(worlds[0], other):
-            return
-        near = worlds if self.in_places else worlds[:1]
-        for i, distances in enumerate(self.ranks.distances(near, other)):
-            scores[i, len(worlds)] = self.compare(near[i], other, distances)
-        worlds.append(other)
+        for finding in self.objectives.begin(world):
+            self.found(finding)
+        return Round(data, place, self.in_places, world, self.hostile, self.rng, run, self.compare)
 
     def random(self, n: int) -> None:
         """Records like the others, in the transcript as it comes."""
@@ -317,10 +231,10 @@ class _Audit:
         base = World(None, self.run(self.data, honest, seed))
         for i, record in enumerate(self.hostile.random(n)):
             self.n_runs += 1
-            data = self.neighbour(self.ranks.place(i + 2, self.rng), record)
+            place = self.ranks.place(i + 2, self.rng)
+            data = self.neighbour(self.data, place, record)
             other = World(record, self.run(data, Player(honest.values), seed))
-            if self.agree(base, other):
-                self.compare(base, other)
+            self.compare(base, other)
 
     def given(self, neighbours: Any, n: int) -> None:
         """Neighbours of the user's."""
@@ -335,8 +249,7 @@ class _Audit:
             self.ranks.check_one_changed(self.data, data)
             record = Record(None, None, f"neighbour {self.n_runs}")
             other = World(record, self.run(data, Player(honest.values), seed))
-            if self.agree(base, other):
-                self.compare(base, other)
+            self.compare(base, other)
 
     def pairs(self, neighbours: Any, n: int) -> Iterator[tuple[Any, Any]]:
         if not callable(neighbours) and not isinstance(neighbours, Iterable):
@@ -356,136 +269,59 @@ class _Audit:
                     )
             yield made if self.data.y is not None else (made, None)
 
+    def far_away(self) -> None:
+        """All but values is the same for other data, too: neighbours lead from here to there."""
+        seed, honest = self.seed(), Honest()
+        base = World(None, self.run(self.data, honest, seed))
+        for data, words in self.hostile.other_data():
+            self.n_runs += 1
+            run = self.run(data, Player(honest.values), seed)
+            other = World(Record(None, None, f"neighbours between them and {words}"), run)
+            for finding in differences(base, other, same_noise=self.seeded):
+                self.found(finding)
+
     def malformed(self) -> None:
         """What is no record is refused before anything is charged or released, or is a record."""
-        told: dict[str, set[str]] = {}
+        told: dict[tuple[str, int], set[str]] = {}
+        last = sum(self.ranks.counts) - 1
         for kind in MALFORMED:
-            for place in self.ranks.edges:
-                record = self.hostile.malformed(kind)
-                data = None if record is None else self.held(place, record)
-                held = self.ranks.all(data is not None)
-                if not held or record is None or data is None:
+            for at, around in [(0, "given"), (last, "given"), (0, "zeros"), (last, "alike")]:
+                record, here = self.hostile.malformed(kind), self.ranks.here(at)
+                data, place, _ = self.ranks.surroundings(self.hostile, around, here)
+                held = None if record is None else self.held(data, place, record)
+                if not self.ranks.all(held is not None) or held is None:
                     continue
-                honest = Honest()
                 self.n_runs += 1
-                run = self.run(data, honest, self.seed())
-                if not run.error:
-                    self.accepted(record, place, kind)
-                    continue
-                told.setdefault(kind, set()).add(run.error)
-                if len(run.transcript) or run.charges:
+                run = self.run(held, Honest(), self.seed())
+                told.setdefault((kind, at), set()).add(run.error)
+                used = len(run.transcript) or run.charges
+                if self.program.is_estimator and run.error and used:
                     what = f"{kind} is refused after the data were used, or charged for"
                     self.found(Finding("error", what))
-        for kind, errors in told.items():
+        for (kind, _), errors in told.items():
             if len(errors) > 1:
                 self.found(Finding("error", f"{kind} is refused in words that depend on others"))
+        for kind in MALFORMED:
+            if told.get((kind, last)) == {""}:
+                self.accepted(kind)
 
-    def held(self, place: int, record: Record) -> DataSet | None:
+    def held(self, data: DataSet, place: int | None, record: Record) -> DataSet | None:
         """The neighbour, if its container can hold such a record."""
         try:
-            return self.neighbour(place, record)
+            return self.neighbour(data, place, record)
         except (TypeError, ValueError):
             return None
 
-    def accepted(self, record: Record, place: int, kind: str) -> None:
-        """What is taken for a record is one, and no farther than others."""
-        seed, honest = self.seed(), Honest()
-        base = World(None, self.run(self.data, honest, seed))
-        run = self.run(self.neighbour(place, record), Player(honest.values), seed)
-        other = World(record, run)
-        if self.agree(base, other):
-            self.compare(base, other)
-
-    # Comparison
-
-    def agree(self, base: World, other: World) -> bool:
-        """Whether two worlds differ in values only."""
-        found = differences(base, other)
-        for finding in found:
-            self.found(finding)
-        return self.ranks.all(base.shape == other.shape and not other.run.error)
-
-    def compare(self, one: World, other: World, distances: Distances | None = None) -> float:
-        """Tally the distances of two worlds; returns how near to the claim they are."""
-        distances = distances or self.ranks.distances([one], other)[0]
-        releases, shares = distances.releases, distances.shares / self.changes
-        pair = f"{one.words} | {other.words}"
-        declared = np.array([r.law.scale for r in releases])
-        with np.errstate(all="ignore"):
-            drawn = distances.losses * declared / self.changes
-        for i in _largest(releases, np.maximum(shares, drawn)):
-            self.tally(releases, i, float(shares[i]), float(drawn[i]), pair)
-        claim = one.run.claim
-        if claim is None:
-            return float(shares.max(initial=0.0))
-        guarantee = claim.to_replace_one() if self.changes > 1 else claim
-        share = Claim(guarantee).share(distances)
-        if share > self.share:
-            self.share, self.pair = share, pair
-        if share > 1.0 + TOLERANCE:
-            what = f"{share:.4g} times what guarantee_ says is lost together, for {pair}"
-            self.found(Finding("total", what))
-        return share + 0.01 * float(shares.max(initial=0.0))
-
-    def tally(
-        self, releases: list[Released], i: int, share: float, drawn: float, pair: str
-    ) -> None:
-        release = releases[i]
-        key = release.where, release.law.kind, int(np.size(release.asked))
-        before = self.tallies.get(key)
-        n = sum(r.where == release.where for r in releases)
-        if before is None or share > before.share:
-            self.tallies[key] = ReleaseTally(*key, n, share, pair)
-        if share > 1.0 + 1e-9:
-            what = f"what is asked moves {share:.6g} times as far as declared, for {pair}"
-            self.found(Finding("sensitivity", what, release.where))
-        elif drawn > 1.0 + 1e-9:
-            what = f"on its lattice it moves {drawn:.6g} times as far as the noise allows, {pair}"
-            self.found(Finding("sensitivity", what, release.where))
-
-    def found(self, finding: Finding) -> None:
-        """Keep the first finding of a kind and a place."""
-        self.findings.setdefault((finding.kind, finding.where), finding)
-
-    def look_around(self, world: World) -> None:
-        """Remember directions of what was released, for records that go with them."""
-        d = self.data.n_features
-        for release in world.releases[-3:]:
-            flat = np.ravel(release.released)
-            for width in (d, d + 1):
-                if flat.size and flat.size % width == 0:
-                    rows = flat.reshape(-1, width)
-                    row = rows[self.hostile.rng.integers(len(rows))][:d]
-                    length = float(np.linalg.norm(row))
-                    if np.isfinite(length) and length > 0.0:
-                        self.directions.append(row / length)
-        del self.directions[:-6]
-
-
-def _largest(releases: list[Released], values: np.ndarray) -> list[int]:
-    """Of each kind of release, the place of the largest value."""
-    best: dict[tuple[str, str, int], int] = {}
-    for i, release in enumerate(releases):
-        key = release.where, release.law.kind, int(np.size(release.asked))
-        if key not in best or values[i] > values[best[key]]:
-            best[key] = i
-    return list(best.values())
-
-
-def _classes(target: Any, data: DataSet) -> Any:
-    """Labels, if the targets are such."""
-    if data.y is None or getattr(target, "_estimator_type", "") == "regressor":
-        return None
-    from sklearn.base import is_regressor
-
-    if hasattr(target, "fit") and is_regressor(target):
-        return None
-    if type_of_target(data.y) in ("binary", "multiclass"):
-        return np.unique(data.y)
-    return None
-
-
-def _adjacency(program: Program, claim: Guarantee | None) -> str:
-    if claim is not None:
-        return claim.adjacency
-    return "replace-one"
+    def accepted(self, kind: str) -> None:
+        """What is taken for a record is one: no farther than others, and they stay as far."""
+        record = self.hostile.malformed(kind)
+        assert record is not None
+        first, last = self.ranks.here(0), self.ranks.here(sum(self.ranks.counts) - 1)
+        records = self.hostile.records(_HOSTILE, self.directions)
+        around = self.round(self.data, "the data as given", last, records)
+        around.put(record)
+        data = self.neighbour(self.data, last, record)
+        among = self.round(data, f"data with {kind}", first, records)
+        for other in records:
+            around.put(other)
+            among.put(other)

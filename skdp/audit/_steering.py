@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from skdp._recording import Released
+from skdp._recording import Perturbed, Released
+from skdp.audit._density import forced_linear
 from skdp.audit._worlds import on_lattice
 
 __all__ = ["Honest", "Player", "Steered"]
@@ -18,8 +19,14 @@ class Honest:
         self.values: list[Any] = []
 
     def __call__(self, record: Any) -> Any:
-        value = self.value(record) if isinstance(record, Released) else None
-        self.values.append(None if value is None else np.array(value))
+        if isinstance(record, Perturbed):
+            self.values.append(None)
+            return None
+        if self.values and self.values[-1] is None:
+            # What another world's linear term must lead to: the minimiser of this one.
+            self.values[-1] = np.array(record.asked)
+        value = self.value(record)
+        self.values.append(np.array(value))
         return value
 
     def value(self, record: Released) -> np.ndarray:
@@ -72,9 +79,8 @@ class Player:
 
     def __call__(self, record: Any) -> Any:
         place, self._place = self._place, self._place + 1
-        if place >= len(self.values) or not isinstance(record, Released):
+        value = self.values[place] if place < len(self.values) else None
+        like = record.released if isinstance(record, Released) else record.linear
+        if value is None or np.shape(value) != np.shape(like):
             return None
-        value = self.values[place]
-        if value is None or np.shape(value) != np.shape(record.released):
-            return None
-        return value.copy()
+        return value.copy() if isinstance(record, Released) else forced_linear(record, value)

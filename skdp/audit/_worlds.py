@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._recording import Released
+from skdp._recording import Perturbed, Released
 from skdp.audit._data import Record
 from skdp.audit._findings import Finding
 from skdp.audit._runs import Run, same
@@ -44,12 +44,16 @@ class World:
         return [r for r in self.run.transcript if isinstance(r, Released)]
 
     @cached_property
+    def perturbed(self) -> list[Perturbed]:
+        return [r for r in self.run.transcript if isinstance(r, Perturbed)]
+
+    @cached_property
     def shape(self) -> list[Any]:
         """What must not depend on the data: everything about releases but their values."""
         return [
             (r.where, np.shape(r.asked), r.law, r.sensitivity, r.scale, r.step)
             if isinstance(r, Released)
-            else (r.where, type(r).__name__)
+            else (r.where, np.shape(r.linear), r.law, r.penalty, r.tolerance, r.step)
             for r in self.run.transcript
         ]
 
@@ -68,6 +72,19 @@ class World:
     def rounded(self) -> np.ndarray:
         """The same on the lattices."""
         return np.concatenate([np.ravel(on_lattice(r.asked, r.step)) for r in self.releases])
+
+    def noise_equals(self, other: "World") -> bool:
+        """Whether the noise was the same, as it is from one seed; half a step is rounding."""
+        for here, there in zip(self.releases, other.releases, strict=False):
+            if np.shape(here.asked) != np.shape(there.asked):
+                return True  # that is found elsewhere
+            noise = [r.released - on_lattice(r.asked, r.step) for r in (here, there)]
+            largest = max(float(np.abs(r.released).max(initial=0.0)) for r in (here, there))
+            if largest < 2.0**52 * here.step and np.abs(noise[0] - noise[1]).max(
+                initial=0.0
+            ) > 1.5 * max(here.step, there.step):
+                return False
+        return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,10 +139,11 @@ def _not_nan(values: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(values), np.inf, values)
 
 
-def differences(one: World, other: World) -> list[Finding]:
+def differences(one: World, other: World, *, same_noise: bool) -> list[Finding]:
     """Whether all but the values is the same in two worlds: what is released, how, and why.
 
-    What comes out follows from what was released, which was forced to be equal.
+    What comes out follows from what was released, which was forced to be equal. The noise that
+    was drawn beforehand is equal, too, where it follows from a seed.
     """
     here, there = one.run, other.run
     pair = f"{one.words} | {other.words}"
@@ -138,6 +156,8 @@ def differences(one: World, other: World) -> list[Finding]:
         found.append(Finding("warning", f"{', '.join(sorted(told))} for one of {pair}"))
     if here.charges != there.charges:
         found.append(Finding("charge", f"charges differ for {pair}"))
+    if same_noise and not found and not one.noise_equals(other):
+        found.append(Finding("noise", f"noise, or its scale, follows from the data, for {pair}"))
     if here.claim != there.claim:
         found.append(Finding("charge", f"guarantee_ differs for {pair}"))
     if not found:
@@ -160,7 +180,9 @@ def _control_flow(one: World, other: World, pair: str) -> list[Finding]:
         if here != there:
             if here[:2] != there[:2]:
                 return [Finding("control flow", f"another release for {pair}", record.where)]
-            names = ("law", "sensitivity", "scale", "step")
+            names = ["law", "sensitivity", "scale", "step"]
+            if isinstance(record, Perturbed):
+                names[1:3] = "penalty", "tolerance"
             differ = [
                 name for name, a, b in zip(names, here[2:], there[2:], strict=True) if a != b
             ]

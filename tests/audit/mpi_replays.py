@@ -115,11 +115,11 @@ def clean_runs_pass(comm):
     report = replay(estimator, X[mine], only, n=2 * comm.size, random_state=0)
     assert same_everywhere(comm, report).passed, str(report)
     # A callable says over whose processes it runs.
-    estimator.set_params(classes=[0, 1], random_state=0)
+    estimator.set_params(classes=[0, 1])
     warnings.simplefilter("ignore", PrivacyWarning)
 
-    def released(X, y):
-        return estimator.fit(X, y).coef_
+    def released(X, y, random_state=None):
+        return estimator.set_params(random_state=random_state).fit(X, y).coef_
 
     report = replay(released, X[mine], y[mine], engine="mpi", n=comm.size, random_state=0)
     assert same_everywhere(comm, report).passed, str(report)
@@ -152,6 +152,11 @@ def silent_at_zero(release):
     return skip
 
 
+def repeated(draw):
+    """The noise of the first round in all rounds."""
+    return lambda self, sources, nodes, n: draw(self, sources, nodes, n)[:1].repeat(n, axis=0)
+
+
 def picky(validated):
     def check(estimator, X, *rest):
         if X.size and np.abs(X).max() > 1e3:
@@ -167,7 +172,8 @@ def mutants():
     halved = classmethod(lambda cls, *given, **named: half_the_noise(plan(*given, **named)))
     return [
         (GossipRelease, "rows", unclipped, "sensitivity"),
-        (GossipRelease, "plan", halved, "sensitivity"),
+        (GossipRelease, "plan", halved, "law"),
+        (GossipRelease, "draw", repeated(GossipRelease.draw), "noise"),
         (GossipRelease, "release", leaking(release), "outcome"),
         (GossipRelease, "release", silent_at_zero(release), "control flow"),
         (shell, "charge", lambda *given: None, "charge"),
@@ -182,7 +188,7 @@ def mutants_are_found(comm):
     for owner, name, wrong, kind in mutants():
         part = wrong if comm.rank == comm.size - 1 else vars(owner)[name]
         with mock.patch.object(owner, name, part):
-            report = replay(model(engine="mpi"), X[mine], y[mine], n=6 * comm.size, random_state=0)
+            report = replay(model(engine="mpi"), X[mine], y[mine], n=12 * comm.size, random_state=0)
         same_everywhere(comm, report)
         assert kind in {finding.kind for finding in report.findings}, (name, str(report))
         if name == "rows":

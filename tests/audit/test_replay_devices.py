@@ -49,10 +49,10 @@ def messages(device, weights):
         )
     options = (0.3,) if hasattr(device, "_send") else ()  # how far the learner explores
 
-    def send(X, y, random_state=0):
+    def send(X, y, random_state=None):
         check_finite(X, y)
         # Directions of one-point gradients are public: the same in each run.
-        seeds = range(random_state, random_state + len(X))
+        seeds = [random_state and random_state + i for i in range(len(X))]
         each = zip(X, y, seeds, strict=True)
         return [device.release(weights, *one, *options, random_state=s) for *one, s in each]
 
@@ -77,8 +77,8 @@ def test_devices_keep_their_promise_and_no_more_than_that(feedback, loss, noise)
         assert report.passed, str(report)
         assert report.share <= 1.0
         assert report.releases[0].n_releases == 6
-    assert report.share > 0.9
-    assert report.releases[0].share > 0.9
+    assert report.share > 0.85
+    assert report.releases[0].share > 0.85
 
 
 @pytest.mark.parametrize("noise", NOISES)
