@@ -186,18 +186,15 @@ class Ranks:
         """Releases of all processes."""
         return int(sum(self.everyone(len(run.transcript))))
 
-    def distances(self, one: World, other: World) -> Distances | None:
-        """Those of all processes; None if in one of them the worlds differ in more than values."""
-        agree = one.shape == other.shape and not other.run.error
-        here = Distances.of(one, other) if agree else None
+    def distances(self, one: World, other: World) -> Distances:
+        """Those of all processes, of worlds that differ in values only."""
+        here = Distances.of(one, other)
         if not self.is_spread:
             return here
         public = None
         if one not in self._releases:
             public = [_without_values(release) for release in one.releases]
-        told = self.everyone(here and (here.shares, here.losses, public))
-        if any(part is None for part in told):
-            return None
+        told = self.everyone((here.shares, here.losses, public))
         if public is not None:
             self._releases[one] = [release for part in told for release in part[2]]
         shares, losses, _ = zip(*told, strict=True)

@@ -15,16 +15,15 @@ from skdp.audit._ranks import Ranks
 from skdp.audit._report import ReplayReport
 from skdp.audit._rounds import Round
 from skdp.audit._runs import Run
-from skdp.audit._session import Session
+from skdp.audit._session import N_CALLS, Session
 from skdp.audit._steering import Honest, Player, Steered
-from skdp.audit._worlds import World, differences
+from skdp.audit._worlds import World
 from skdp.privacy import Guarantee
 
 __all__ = ["replay"]
 
 _PER_ROUND = 24  # runs on neighbours
 _HOSTILE = 14  # of these, before the ascent
-_CALLS = 3
 # What is around the record that changes, how far releases are pushed off, in root mean squares
 # of the noise, and whether rows come in several calls; "climb" goes on with the round that came
 # nearest to the claim.
@@ -186,8 +185,8 @@ class _Search(Session):
                 continue
             place = self.ranks.place(i, self.rng)
             data, place, words = self.ranks.surroundings(self.hostile, kind, place)
-            in_calls = self.ranks.all(streams and in_calls and len(data) >= _CALLS)
-            n_calls = _CALLS if in_calls else 1
+            in_calls = self.ranks.all(streams and in_calls and len(data) >= N_CALLS)
+            n_calls = N_CALLS if in_calls else 1
             records = self.hostile.records(min(left, _HOSTILE), self.directions)
             one = self.round(data, words, place, records, n_calls, push)
             for record in records:
@@ -223,7 +222,8 @@ class _Search(Session):
 
         for finding in self.objectives.begin(world):
             self.found(finding)
-        return Round(data, place, self.in_places, world, self.hostile, self.rng, run, self.compare)
+        hear = run, self.agree, self.compare
+        return Round(data, place, self.in_places, world, self.hostile, self.rng, *hear)
 
     def random(self, n: int) -> None:
         """Records like the others, in the transcript as it comes."""
@@ -234,7 +234,8 @@ class _Search(Session):
             place = self.ranks.place(i + 2, self.rng)
             data = self.neighbour(self.data, place, record)
             other = World(record, self.run(data, Player(honest.values), seed))
-            self.compare(base, other)
+            if self.agree(base, other):
+                self.compare(base, other)
 
     def given(self, neighbours: Any, n: int) -> None:
         """Neighbours of the user's."""
@@ -249,7 +250,8 @@ class _Search(Session):
             self.ranks.check_one_changed(self.data, data)
             record = Record(None, None, f"neighbour {self.n_runs}")
             other = World(record, self.run(data, Player(honest.values), seed))
-            self.compare(base, other)
+            if self.agree(base, other):
+                self.compare(base, other)
 
     def pairs(self, neighbours: Any, n: int) -> Iterator[tuple[Any, Any]]:
         if not callable(neighbours) and not isinstance(neighbours, Iterable):
@@ -277,8 +279,7 @@ class _Search(Session):
             self.n_runs += 1
             run = self.run(data, Player(honest.values), seed)
             other = World(Record(None, None, f"neighbours between them and {words}"), run)
-            for finding in differences(base, other, same_noise=self.seeded):
-                self.found(finding)
+            self.agree(base, other)
 
     def malformed(self) -> None:
         """What is no record is refused before anything is charged or released, or is a record."""

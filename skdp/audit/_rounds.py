@@ -11,6 +11,8 @@ from skdp.audit._worlds import World
 
 __all__ = ["Round"]
 
+_LATEST = 24  # worlds that another one is compared with
+
 
 class Round:
     """Worlds with the same releases, of which each two may be neighbours.
@@ -36,8 +38,11 @@ class Round:
     run : callable
         ``run(data)`` with the same releases.
 
+    agree : callable
+        ``agree(base, other)``: whether two worlds differ in values only.
+
     compare : callable
-        ``compare(one, other)`` of two worlds: how near to the claim they are, or None.
+        ``compare(one, other)`` of two worlds that agree: how near to the claim they are.
     """
 
     def __init__(
@@ -49,10 +54,12 @@ class Round:
         hostile: Hostile,
         rng: np.random.Generator,
         run: Callable[[DataSet], Run],
-        compare: Callable[[World, World], float | None],
+        agree: Callable[[World, World], bool],
+        compare: Callable[[World, World], float],
     ) -> None:
         self.data, self.place, self.in_places = data, place, in_places
-        self.hostile, self.rng, self._run, self._compare = hostile, rng, run, compare
+        self.hostile, self.rng, self._run = hostile, rng, run
+        self._agree, self._compare = agree, compare
         self.worlds, self.n_runs = [base], 0
         self.score, self.pair = -1.0, (0, 0)
         if not in_places:
@@ -82,15 +89,14 @@ class Round:
     def _meet(self, record: Record, data: DataSet) -> None:
         self.n_runs += 1
         other = World(record, self._run(data))
-        score = self._compare(self.worlds[0], other)
-        if score is None:
+        if not self._agree(self.worlds[0], other):
             return
-        self.worlds.append(other)
-        last = len(self.worlds) - 1
-        scores = {0: score}
+        last = len(self.worlds)
+        against = {0}
         if self.in_places:
-            for i in range(1, last):
-                scores[i] = self._compare(self.worlds[i], other) or 0.0
+            against.update(self.pair, range(max(1, last - _LATEST), last))
+        self.worlds.append(other)
+        scores = {i: self._compare(self.worlds[i], other) for i in against}
         best = max(scores, key=lambda i: scores[i])
         if scores[best] > self.score:
             self.score, self.pair = scores[best], (best, last)

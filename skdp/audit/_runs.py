@@ -17,8 +17,9 @@ from skdp.audit._data import DataSet
 from skdp.audit._transcript import Transcript, listening
 from skdp.privacy import BudgetLedger, Guarantee
 
-__all__ = ["Program", "Run", "same"]
+__all__ = ["N_BETWEEN", "Program", "Run", "same"]
 
+N_BETWEEN = 3  # rows to ask about between calls
 _ANSWERS = ("predict", "predict_proba", "decision_function", "transform")
 
 
@@ -193,6 +194,10 @@ class Program:
             before = len(run.transcript), len(run.charges)
             self._fit_part(model, data if self.n_calls == 1 else data.part(part))
             run.calls.append(before)
+            between = len(run.calls) < self.n_calls
+            if between and queries is not None and hasattr(model, "predict"):
+                said = _attempt(model.predict, queries[0][:N_BETWEEN])
+                run.outcome[f"predict after call {len(run.calls)}"] = said
         run.claim = self.guarantee if self.guarantee is not None else _claim(model)
         run.stream = hasattr(model, "n_samples_seen_")
         run.calls.append((len(run.transcript), len(run.charges)))

@@ -17,17 +17,21 @@ from skdp.audit._noise import noise_findings, noise_runs_needed
 from skdp.audit._objectives import ObjectivePairs, split_findings
 from skdp.audit._ranks import Ranks
 from skdp.audit._report import ReleaseTally
-from skdp.audit._runs import Program, Run
+from skdp.audit._runs import N_BETWEEN, Program, Run
 from skdp.audit._steering import Honest, Player
+from skdp.audit._transcript import Transcript
 from skdp.audit._worlds import World, differences
 from skdp.privacy import Guarantee
 
-__all__ = ["Session"]
+__all__ = ["N_CALLS", "Session"]
+
+N_CALLS = 3  # of partial_fit
 
 _N_QUERIES = 24
 _N_BEYOND = 3
 _ALARM = 1e-7  # probability at most that noise as declared is called something else
-_MOST_NOISE_RUNS = 150
+_LEAST_NOISE_RUNS, _MOST_NOISE_RUNS = 20, 150
+_NOISE_SECONDS = 3.0
 
 
 class Session:
@@ -123,12 +127,26 @@ class Session:
         for kind, size in _noises(world).items():
             needed = max(needed, noise_runs_needed(kind, size=size, alarm=_ALARM))
         needed = max(self.ranks.everyone(needed))
-        runs = [self.run(self.data, Honest(), None) for _ in range(min(needed, _MOST_NOISE_RUNS))]
-        transcripts = [run.transcript for run in runs if not run.error]
-        found = noise_findings(transcripts, alarm=_ALARM)
-        found += linear_findings([r for t in transcripts for r in t if isinstance(r, Perturbed)])
+        found: list[Finding] = []
+        streams = hasattr(self.program.target, "partial_fit")
+        streams = self.ranks.all(streams and len(self.data) >= N_CALLS)
+        for n_calls in (1, N_CALLS) if streams else (1,):
+            transcripts = self.transcripts(needed, n_calls)
+            found += noise_findings(transcripts, alarm=_ALARM)
+            perturbed = [r for t in transcripts for r in t if isinstance(r, Perturbed)]
+            found += linear_findings(perturbed)
         for finding in found:
             self.found(finding)
+
+    def transcripts(self, needed: int, n_calls: int) -> list[Transcript]:
+        """Fits with fresh noise: four times as many as halved noise takes, if there is time."""
+        n_runs, begun, runs = max(_LEAST_NOISE_RUNS, 4 * needed), time.perf_counter(), list[Run]()
+        for i in range(min(n_runs, _MOST_NOISE_RUNS)):
+            is_late = time.perf_counter() - begun > _NOISE_SECONDS
+            if i >= min(needed, n_runs) and not self.ranks.all(not is_late):
+                break
+            runs.append(self.run(self.data, Honest(), None, n_calls))
+        return [run.transcript for run in runs if not run.error]
 
     def minimisers(self) -> None:
         """Audit the best pairs of objective perturbation by their densities."""
@@ -158,13 +176,17 @@ class Session:
         limit = self.program.target.get_params().get("n_queries")
         if not isinstance(limit, int):
             return [self.data.like(np.array(whole[:_N_QUERIES]))]
-        beyond = [np.roll(row, 1) + 0.5 for row in whole[:_N_BEYOND]]
-        whole = whole[: min(limit, _N_QUERIES)]
+        n_beyond, n_asked = _N_BEYOND, min(limit, _N_QUERIES)
+        if hasattr(self.program.target, "partial_fit"):  # some are asked between calls
+            spent = N_BETWEEN * (N_CALLS - 1)
+            n_beyond, n_asked = n_beyond + spent, min(max(1, limit - spent), _N_QUERIES)
+        beyond = [np.roll(whole[i % len(whole)], 1) + 0.5 + i for i in range(n_beyond)]
+        whole = whole[:n_asked]
         rng = self.hostile.rng
         if rng.random() < 0.5:  # answers to rows that are nearly one move together
             row = whole[rng.integers(len(whole))]
             whole = [row * (1.0 + 1e-6 * i) for i in range(len(whole))]
-            beyond = [row * (1.0 - 1e-6 * (i + 1)) for i in range(_N_BEYOND)]
+            beyond = [row * (1.0 - 1e-6 * (i + 1)) for i in range(n_beyond)]
         blocks = [[*whole, whole[0]], whole, *([row] for row in beyond)]
         return [self.data.like(np.array(block)) for block in blocks]
 
@@ -173,13 +195,15 @@ class Session:
             return data
         return data.replaced(place, record) if self.in_places else data.with_record(record)
 
-    def compare(self, one: World, other: World) -> float | None:
-        """How near to the claim two worlds are; None if they differ in more than values."""
+    def agree(self, one: World, other: World) -> bool:
+        """Whether two worlds differ in values only."""
         for finding in differences(one, other, same_noise=self.seeded):
             self.found(finding)
+        return self.ranks.all(one.shape == other.shape and not other.run.error)
+
+    def compare(self, one: World, other: World) -> float:
+        """How near to the claim two worlds are."""
         distances = self.ranks.distances(one, other)
-        if distances is None:
-            return None
         releases, shares = distances.releases, distances.shares / self.changes
         pair = f"{one.words} | {other.words}"
         declared = np.array([r.law.scale for r in releases])

@@ -188,7 +188,8 @@ def mutants_are_found(comm):
     for owner, name, wrong, kind in mutants():
         part = wrong if comm.rank == comm.size - 1 else vars(owner)[name]
         with mock.patch.object(owner, name, part):
-            report = replay(model(engine="mpi"), X[mine], y[mine], n=12 * comm.size, random_state=0)
+            estimator, n = model(engine="mpi"), 12 * comm.size
+            report = replay(estimator, X[mine], y[mine], n=n, random_state=0)
         same_everywhere(comm, report)
         assert kind in {finding.kind for finding in report.findings}, (name, str(report))
         if name == "rows":
