@@ -3,13 +3,21 @@
 import math
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
+from skdp._recording import Released
 from skdp.audit._findings import Finding
 from skdp.audit._runs import Run
-from skdp.audit._worlds import Distances, World
-from skdp.privacy import ApproxDP, GaussianDP, Guarantee, compose
+from skdp.audit._worlds import Distances
+from skdp.privacy import (
+    ApproxDP,
+    GaussianDP,
+    Guarantee,
+    MutualInformationPrivacy,
+    compose,
+)
 
 __all__ = ["Claim", "charge_findings"]
 
@@ -30,16 +38,30 @@ class Claim:
 
     guarantee: Guarantee
 
-    def share(self, world: World, distances: Distances) -> float:
+    def share(self, distances: Distances) -> float:
         """Part of the claim that two worlds have used up: above 1 it is refuted.
 
         Given the earlier ones, releases with noise of known laws lose what composes to at most
         the claim, in whichever transcript.
         """
-        pure, mu = _lost(world, distances)
+        pure, mu = _lost(distances)
         if not math.isfinite(pure + mu):
             return math.inf
-        return self.share_of(pure, mu)
+        share = self.share_of(pure, mu)
+        if isinstance(self.guarantee, MutualInformationPrivacy) and len(distances.losses):
+            place = int(np.argmax(distances.losses))
+            share = max(
+                share, self._told(distances.releases[place], float(distances.losses[place]))
+            )
+        return share
+
+    def _told(self, release: Released, loss: float) -> float:
+        """The same for what a message tells of which of two records it is of, by a fair coin."""
+        nats = getattr(self.guarantee, "nats", math.inf)
+        size = int(np.size(release.asked))
+        if release.law.kind == "laplace" and size > 1:
+            return 0.0
+        return told(release.law.kind, size, math.floor(1e3 * min(loss, 1e3)) / 1e3) / nats
 
     def share_of(self, pure: np.ndarray | float, mu: float) -> float:
         """The same for pure losses, summed, and for Gaussian ones, as the root of squares."""
@@ -70,6 +92,34 @@ class Claim:
         return max(largest, lost.epsilon_at(delta) / max(point, 1e-300))
 
 
+@lru_cache(maxsize=4096)
+def told(kind: str, size: int, loss: float) -> float:
+    """Nats that a noisy vector tells of which of two values it is of; at least about so many.
+
+    Parameters
+    ----------
+    kind : {"laplace", "k_norm", "gaussian"}
+
+    size : int
+
+    loss : float
+        Distance of the values over the scale of the noise.
+    """
+    rng = np.random.default_rng(0)  # the same numbers for all: only sizes are compared
+    if kind == "gaussian":
+        points, weights = np.polynomial.hermite_e.hermegauss(150)
+        lost = np.logaddexp(0.0, -loss * points - loss**2 / 2)
+        return math.log(2.0) - float(weights @ lost / weights.sum())
+    noise = rng.standard_normal((4000, size))
+    noise *= (rng.gamma(size, size=4000) / np.linalg.norm(noise, axis=1))[:, np.newaxis]
+    away = noise.copy()
+    away[:, 0] += loss
+    ratio = np.linalg.norm(away, axis=1) - np.linalg.norm(noise, axis=1)
+    lost = np.logaddexp(0.0, -ratio)
+    slack = 6.0 * float(lost.std()) / math.sqrt(len(lost))
+    return float(math.log(2.0) - lost.mean()) - slack
+
+
 def _gaussian(guarantee: Guarantee) -> float | None:
     """Return ``mu`` of a claim that is Gaussian, or that stands on one."""
     behind = guarantee
@@ -83,8 +133,8 @@ def _gaussian(guarantee: Guarantee) -> float | None:
         return None
 
 
-def _lost(world: World, distances: Distances) -> tuple[float, float]:
-    gaussian = np.array([r.law.kind == "gaussian" for r in world.releases], dtype=bool)
+def _lost(distances: Distances) -> tuple[float, float]:
+    gaussian = np.array([r.law.kind == "gaussian" for r in distances.releases], dtype=bool)
     losses = distances.losses
     with np.errstate(over="ignore"):
         squares = math.sqrt(float(np.sum(losses[gaussian] ** 2)))

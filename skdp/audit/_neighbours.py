@@ -11,6 +11,7 @@ from skdp.audit._data import DataSet, Record
 __all__ = ["MALFORMED", "Hostile"]
 
 FAR = 1e6  # beyond any bound that a mechanism clips to, and within the range of squares
+_FEW = 6
 MALFORMED = ("NaN in X", "inf in X", "None in X", "NaN in y", "None in y", "inf in y")
 
 
@@ -79,6 +80,81 @@ class Hostile:
             self.huge(),
         ]
         return [next(kinds[i % len(kinds)]) for i in range(n)]
+
+    def surroundings(self, kind: str, place: int) -> tuple[DataSet, int, str]:
+        """Data around the record at a place, that place among them, and in words what they are.
+
+        Much follows from the data only at some data: who compares a sum with a threshold, drops a
+        class that nobody has, or divides by the largest entry shows it where other rows are few,
+        small, or all alike.
+
+        Parameters
+        ----------
+        kind : {"given", "few", "zeros", "alone", "alike"}
+            "alone" has no other record of the class.
+
+        place : int
+        """
+        n = len(self.data)
+        if kind == "few" and n > _FEW:
+            start = min(max(0, place - _FEW // 2), n - _FEW)
+            few = self.data.part(np.arange(start, start + _FEW))
+            return few, place - start, "few of the data"
+        if kind not in ("zeros", "alone", "alike") or not self.is_numeric or n < 3:
+            return self.data, place, "the data as given"
+        rows, y = np.array(self.data.numbers(slice(None))), self.data.y
+        others = np.arange(n) != place
+        if y is not None:
+            y = np.array(y)
+            labels = self.classes is not None
+            if kind == "alone" and labels and len(self.classes) > 1:
+                y[others] = self.rng.choice(self.classes[self.classes != y[place]])
+            elif kind != "alone" and not labels:
+                y[others] = np.median(y) if kind == "zeros" else y[place]
+        if kind == "zeros":
+            rows[others] = 0
+        elif kind == "alike":
+            rows[others] = rows[place]
+        words = {"zeros": "zeros", "alone": "data of another class", "alike": "that record again"}
+        return DataSet(self.data.like(rows), y), place, f"{words[kind]} around one record"
+
+    def other_data(self) -> Iterator[tuple[DataSet, str]]:
+        """Data sets of the same size, with nothing of this one, and in words what they are.
+
+        Neighbours lead from each to each, one record after the other. So what neighbours must not
+        differ in, no two of these may, and a threshold that lies between them is seen from afar.
+        """
+        if not self.is_numeric:
+            return
+        rows, y, length = self.data.numbers(slice(None)), self.data.y, self.length
+        with np.errstate(all="ignore"):
+            ray = np.broadcast_to(
+                self._unit().reshape(self.data.X.shape[1:]).astype(np.float64), rows.shape
+            )
+            kinds = [
+                (0.0 * np.ones_like(rows), "zeros"),
+                (-rows, "the data on the other side"),
+                (rows[::-1], "the data in another order"),
+                (10.0 * rows, "longer rows"),
+                (1e-3 * rows, "shorter rows"),
+                (FAR * length * ray, "rows far in one direction"),
+                (-length * ray, "rows that are all alike"),
+                (np.abs(rows), "rows without signs"),
+            ]
+        for i, (changed, words) in enumerate(kinds):
+            changed = np.clip(changed, -self.largest, self.largest)
+            yield DataSet(self.data.like(changed), None if y is None else self._targets(i)), words
+
+    def _targets(self, i: int) -> np.ndarray:
+        y, classes = np.asarray(self.data.y), self.classes
+        if classes is not None:
+            if i % 2:
+                return np.roll(y, 1)
+            return np.full(len(y), classes[(i // 2) % len(classes)])
+        y = y.astype(np.float64)
+        with np.errstate(all="ignore"):
+            each = [np.zeros_like(y), -y, y[::-1], 10.0 * y, 1e-3 * y]
+            return [*each, np.full_like(y, FAR), np.full_like(y, y.min()), np.abs(y)][i]
 
     def random(self, n: int) -> list[Record]:
         """Records like the others: rows of the data with targets of others, or near them."""
@@ -174,10 +250,16 @@ class Hostile:
     def _row(self, place: int) -> np.ndarray:
         return self.data.numbers(slice(place, place + 1)).reshape(-1)
 
-    def near(self, record: Record) -> Record:
-        """A record a little, or much, off another: a step of an ascent without gradients."""
+    def near(self, record: Record, partner: Record | None) -> Record:
+        """A record a little, or much, off another: a step of an ascent without gradients.
+
+        It may also be where the one that it is compared with is, or opposite.
+        """
         x = np.asarray(record.x).reshape(-1)
-        kind = self.rng.integers(5)
+        kind = self.rng.integers(5 if partner is None else 7)
+        if kind >= 5 and partner is not None and self.is_numeric:
+            x = np.asarray(partner.x).reshape(-1)
+            return self._record(x * (1.0 if kind == 5 else -1.0), record.words, record.y)
         if not self.is_numeric or kind == 0:
             return self._record(x.copy(), record.words)
         with np.errstate(all="ignore"):

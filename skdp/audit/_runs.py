@@ -1,8 +1,10 @@
 """One run of what is audited: what it released, what it charged, what came out of it."""
 
 import inspect
+import io
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,8 +17,9 @@ from skdp.audit._data import DataSet
 from skdp.audit._transcript import Transcript, listening
 from skdp.privacy import BudgetLedger, Guarantee
 
-__all__ = ["Program", "Run", "same"]
+__all__ = ["N_BETWEEN", "Program", "Run", "same"]
 
+N_BETWEEN = 3  # rows to ask about between calls
 _ANSWERS = ("predict", "predict_proba", "decision_function", "transform")
 
 
@@ -138,8 +141,8 @@ class Program:
         ----------
         data : DataSet
 
-        queries : array-like or None
-            Public rows to ask a fitted estimator about.
+        queries : list of array-like, or None
+            Public rows to ask a fitted estimator about, one block after the other.
 
         listener : callable
             ``listener(record)`` is what goes on in place of a release, or None.
@@ -157,7 +160,13 @@ class Program:
             run.transcript.append(record)
             return listener(run.transcript[-1])
 
-        with warnings.catch_warnings(record=True) as caught, listening(hear):
+        printed = io.StringIO()
+        with (
+            warnings.catch_warnings(record=True) as caught,
+            redirect_stdout(printed),
+            redirect_stderr(printed),
+            listening(hear),
+        ):
             warnings.simplefilter("always")
             try:
                 if self.is_estimator:
@@ -166,6 +175,8 @@ class Program:
                     self._call(run, data, seed)
             except Exception as error:
                 run.error, run.exception = f"{type(error).__name__}: {error}", error
+        if printed.getvalue():
+            run.outcome["what is printed"] = printed.getvalue()
         run.warned = sorted(f"{w.category.__name__}: {w.message}" for w in caught)
         return run
 
@@ -183,13 +194,18 @@ class Program:
             before = len(run.transcript), len(run.charges)
             self._fit_part(model, data if self.n_calls == 1 else data.part(part))
             run.calls.append(before)
+            between = len(run.calls) < self.n_calls
+            if between and queries is not None and hasattr(model, "predict"):
+                said = _attempt(model.predict, queries[0][:N_BETWEEN])
+                run.outcome[f"predict after call {len(run.calls)}"] = said
         run.claim = self.guarantee if self.guarantee is not None else _claim(model)
         run.stream = hasattr(model, "n_samples_seen_")
         run.calls.append((len(run.transcript), len(run.charges)))
         if queries is not None:
             for name in _ANSWERS:
                 if hasattr(model, name):
-                    run.outcome[name] = _attempt(getattr(model, name), queries)
+                    ask = getattr(model, name)
+                    run.outcome[name] = [_attempt(ask, rows) for rows in queries]
         run.outcome.update(_attributes(model))
 
     def _model(self, run: Run, seed: int | None) -> Any:
@@ -197,7 +213,7 @@ class Program:
         changed: dict[str, Any] = {}
         for name, value in model.get_params(deep=True).items():
             last = _last(name)
-            if last == "random_state" and seed is not None:
+            if last == "random_state":  # None draws afresh, whatever it was
                 changed[name] = seed
             elif last == "ledger":
                 original = self.ledgers[name]
@@ -250,7 +266,8 @@ def _attributes(model: Any, prefix: str = "") -> dict[str, Any]:
     """Fitted attributes, those of the steps of a pipeline among them."""
     found = {}
     for name in sorted({*vars(model), *dir(type(model))}):
-        if name.endswith("_") and not name.startswith("_"):
+        # Parameters among them: a fit leaves them alone.
+        if (name.endswith("_") or name in vars(model)) and not name.startswith("_"):
             try:
                 value = getattr(model, name)
             except AttributeError:

@@ -73,6 +73,23 @@ class World:
         """The same on the lattices."""
         return np.concatenate([np.ravel(on_lattice(r.asked, r.step)) for r in self.releases])
 
+    @cached_property
+    def noise(self) -> np.ndarray:
+        """Noise that was drawn, in steps, in one vector; NaN beyond what floats tell apart."""
+        steps = np.repeat(
+            [r.step for r in self.releases], [np.size(r.asked) for r in self.releases]
+        )
+        released = np.concatenate([np.ravel(r.released) for r in self.releases])
+        noise = np.rint((released - self.rounded) / steps)
+        return np.where(np.abs(released) < 2.0**52 * steps, noise, np.nan)
+
+    def noise_equals(self, other: "World") -> bool:
+        """Whether the noise was the same, as it is from one seed; a step is rounding."""
+        if not self.releases or not other.releases or len(self.noise) != len(other.noise):
+            return True  # that is found elsewhere
+        change = np.abs(self.noise - other.noise)
+        return not np.any(change > 1.0)
+
 
 @dataclass(frozen=True, eq=False)
 class Distances:
@@ -80,6 +97,8 @@ class Distances:
 
     Parameters
     ----------
+    releases : list of Released
+
     shares : ndarray of shape (n_releases,)
         Distance of what is asked, over the declared sensitivity.
 
@@ -88,6 +107,7 @@ class Distances:
         noise, mu of Gaussian noise.
     """
 
+    releases: list[Released]
     shares: np.ndarray
     losses: np.ndarray
 
@@ -96,7 +116,7 @@ class Distances:
         """Compare two worlds with the same releases."""
         releases = one.releases
         if not releases:
-            return cls(np.zeros(0), np.zeros(0))
+            return cls([], np.zeros(0), np.zeros(0))
         l1 = np.array([r.law.order == 1 for r in releases])
         sensitivities = np.array([r.sensitivity for r in releases])
         scales = np.array([r.scale for r in releases])
@@ -106,7 +126,7 @@ class Distances:
             # Who declares a sensitivity of 0 promises that nothing changes.
             shares = np.where(exact == 0.0, 0.0, exact / sensitivities)
             losses = np.where(rounded == 0.0, 0.0, rounded / scales)
-        return cls(_not_nan(shares), _not_nan(losses))
+        return cls(releases, _not_nan(shares), _not_nan(losses))
 
 
 def _norms(change: np.ndarray, starts: np.ndarray, l1: np.ndarray) -> np.ndarray:
@@ -123,10 +143,11 @@ def _not_nan(values: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(values), np.inf, values)
 
 
-def differences(one: World, other: World) -> list[Finding]:
+def differences(one: World, other: World, *, same_noise: bool) -> list[Finding]:
     """Whether all but the values is the same in two worlds: what is released, how, and why.
 
-    What comes out follows from what was released, which was forced to be equal.
+    What comes out follows from what was released, which was forced to be equal. The noise that
+    was drawn beforehand is equal, too, where it follows from a seed.
     """
     here, there = one.run, other.run
     pair = f"{one.words} | {other.words}"
@@ -139,6 +160,8 @@ def differences(one: World, other: World) -> list[Finding]:
         found.append(Finding("warning", f"{', '.join(sorted(told))} for one of {pair}"))
     if here.charges != there.charges:
         found.append(Finding("charge", f"charges differ for {pair}"))
+    if same_noise and not found and not one.noise_equals(other):
+        found.append(Finding("noise", f"noise, or its scale, follows from the data, for {pair}"))
     if here.claim != there.claim:
         found.append(Finding("charge", f"guarantee_ differs for {pair}"))
     if not found:

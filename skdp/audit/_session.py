@@ -1,0 +1,294 @@
+"""What one audit runs, and what it makes of what it hears."""
+
+import time
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import type_of_target
+
+from skdp._recording import Perturbed, Released
+from skdp._validation import shown
+from skdp.audit._claims import TOLERANCE, Claim, charge_findings
+from skdp.audit._data import DataSet, Record
+from skdp.audit._density import linear_findings
+from skdp.audit._findings import Finding
+from skdp.audit._neighbours import Hostile
+from skdp.audit._noise import noise_findings, noise_runs_needed
+from skdp.audit._objectives import ObjectivePairs, split_findings
+from skdp.audit._ranks import Ranks
+from skdp.audit._report import ReleaseTally
+from skdp.audit._runs import N_BETWEEN, Program, Run
+from skdp.audit._steering import Honest, Player
+from skdp.audit._transcript import Transcript
+from skdp.audit._worlds import World, differences
+from skdp.privacy import Guarantee
+
+__all__ = ["N_CALLS", "Session"]
+
+N_CALLS = 3  # of partial_fit
+
+_N_QUERIES = 24
+_N_BEYOND = 3
+_ALARM = 1e-7  # probability at most that noise as declared is called something else
+_LEAST_NOISE_RUNS, _MOST_NOISE_RUNS = 20, 150
+_NOISE_SECONDS = 3.0
+
+
+class Session:
+    """One audit: how it runs its target, and what it has found so far."""
+
+    def __init__(
+        self,
+        target: Any,
+        X: Any,
+        y: Any,
+        guarantee: Guarantee | None,
+        queries: Any,
+        rng: np.random.Generator,
+        ranks: Ranks,
+    ) -> None:
+        self.begun, self.ranks = time.perf_counter(), ranks
+        with ranks.together():
+            self.data = DataSet.of(X, y)
+            classes = _classes(target, self.data)
+            Program(target).check()
+        ranks.know(self.data)
+        self.classes = ranks.labels(classes)
+        self.program = Program(target, 1, self.classes, guarantee)
+        # All processes decide on the same numbers, and each makes records of its own rows.
+        self.rng, self.queries = ranks.shared(rng), queries
+        self.hostile = Hostile(self.data, self.classes, ranks.own(self.rng))
+        self.findings: dict[tuple[str, str], Finding] = {}
+        self.tallies: dict[tuple[str, str, int], ReleaseTally] = {}
+        self.share, self.pair, self.n_runs = 0.0, "no pair differed", 0
+        self.directions: list[np.ndarray] = []
+        self.objectives = ObjectivePairs(self.hostile.rng)
+
+    def begin(self) -> None:
+        """Run first, and take over what is claimed."""
+        first = self.first()
+        self.claim = first.run.claim
+        self.adjacency = "replace-one" if self.claim is None else self.claim.adjacency
+        # In a stream places are public: a record that is not there leaves its place empty, and
+        # two records are two such changes apart.
+        self.in_places = first.run.stream or self.adjacency == "replace-one"
+        self.changes = 2 if self.in_places and self.adjacency == "add-remove" else 1
+
+    def run(
+        self,
+        data: DataSet,
+        listener: Any,
+        seed: int | None,
+        n_calls: int = 1,
+        queries: Any = None,
+    ) -> Run:
+        program = self.program
+        queries = self.asked_about if queries is None else queries
+        if n_calls > 1:
+            program = Program(program.target, n_calls, self.classes, program.guarantee)
+        return self.ranks.joined(program.run(data, queries, listener, seed))
+
+    def first(self) -> World:
+        """Run on the data as given: it must work, release, and repeat."""
+        self.asked_about = self.some_queries([]) if self.queries is None else [self.queries]
+        seed, honest = self.seed(), Honest()
+        run = self.run(self.data, honest, seed)
+        if run.exception is not None:
+            raise run.exception
+        if not self.ranks.n_released(run):
+            raise ValueError(
+                f"estimator must release by skdp.mechanisms.release to be replayed; "
+                f"{shown(self.program.target)} recorded no release in this thread and process. "
+                "Of other code skdp.audit.estimate_epsilon tells, from outside, how private it "
+                "can be."
+            )
+        world = World(None, run)
+        again = World(None, self.run(self.data, Player(honest.values), seed))
+        self.seeded = self.ranks.all(world.noise_equals(again))
+        for finding in differences(world, again, same_noise=False):
+            self.found(
+                Finding(
+                    finding.kind,
+                    "two runs on the same data with the same releases differ: something is drawn "
+                    f"that random_state does not fix, or is released unseen ({finding.what})",
+                    finding.where,
+                )
+            )
+        for finding in charge_findings(run, bool(self.program.ledgers)):
+            self.found(finding)
+        for finding in split_findings(world):
+            self.found(finding)
+        self.noise(world)
+        return world
+
+    def noise(self, world: World) -> None:
+        """Run a few times with fresh noise: has it the law that is declared?"""
+        needed = 2
+        for kind, size in _noises(world).items():
+            needed = max(needed, noise_runs_needed(kind, size=size, alarm=_ALARM))
+        needed = max(self.ranks.everyone(needed))
+        found: list[Finding] = []
+        streams = hasattr(self.program.target, "partial_fit")
+        streams = self.ranks.all(streams and len(self.data) >= N_CALLS)
+        for n_calls in (1, N_CALLS) if streams else (1,):
+            transcripts = self.transcripts(needed, n_calls)
+            found += noise_findings(transcripts, alarm=_ALARM)
+            perturbed = [r for t in transcripts for r in t if isinstance(r, Perturbed)]
+            found += linear_findings(perturbed)
+        for finding in found:
+            self.found(finding)
+
+    def transcripts(self, needed: int, n_calls: int) -> list[Transcript]:
+        """Fits with fresh noise: four times as many as halved noise takes, if there is time."""
+        n_runs, begun, runs = max(_LEAST_NOISE_RUNS, 4 * needed), time.perf_counter(), list[Run]()
+        for i in range(min(n_runs, _MOST_NOISE_RUNS)):
+            is_late = time.perf_counter() - begun > _NOISE_SECONDS
+            if i >= min(needed, n_runs) and not self.ranks.all(not is_late):
+                break
+            runs.append(self.run(self.data, Honest(), None, n_calls))
+        return [run.transcript for run in runs if not run.error]
+
+    def minimisers(self) -> None:
+        """Audit the best pairs of objective perturbation by their densities."""
+        for audit, record, pair in self.objectives.audits():
+            for finding in audit.findings:
+                self.found(finding)
+            key = record.where, "gaussian" if record.law.gaussian else "k_norm", record.linear.size
+            before = self.tallies.get(key)
+            if before is None or audit.share > before.share:
+                self.tallies[key] = ReleaseTally(*key, 1, audit.share, pair)
+            if audit.share > self.share:
+                self.share, self.pair = audit.share, pair
+
+    def seed(self) -> int:
+        return int(self.rng.integers(2**31))
+
+    def some_queries(self, records: list[Record]) -> Any:
+        """Public rows to ask about: some like the data, and some of the records.
+
+        Where answers are counted, also such rows again, and more than there are answers.
+        """
+        if not self.program.is_estimator or not self.hostile.is_numeric:
+            return None if not self.program.is_estimator else [self.data.rows(slice(0, 5))]
+        made = [*self.hostile.random(6), *records]
+        rows = [np.asarray(record.x, dtype=np.float64).reshape(-1) for record in made]
+        whole = [row for row in rows if np.abs(row).max(initial=0.0) < 1e300]
+        limit = self.program.target.get_params().get("n_queries")
+        if not isinstance(limit, int):
+            return [self.data.like(np.array(whole[:_N_QUERIES]))]
+        n_beyond, n_asked = _N_BEYOND, min(limit, _N_QUERIES)
+        if hasattr(self.program.target, "partial_fit"):  # some are asked between calls
+            spent = N_BETWEEN * (N_CALLS - 1)
+            n_beyond, n_asked = n_beyond + spent, min(max(1, limit - spent), _N_QUERIES)
+        beyond = [np.roll(whole[i % len(whole)], 1) + 0.5 + i for i in range(n_beyond)]
+        whole = whole[:n_asked]
+        rng = self.hostile.rng
+        if rng.random() < 0.5:  # answers to rows that are nearly one move together
+            row = whole[rng.integers(len(whole))]
+            whole = [row * (1.0 + 1e-6 * i) for i in range(len(whole))]
+            beyond = [row * (1.0 - 1e-6 * (i + 1)) for i in range(n_beyond)]
+        blocks = [[*whole, whole[0]], whole, *([row] for row in beyond)]
+        return [self.data.like(np.array(block)) for block in blocks]
+
+    def neighbour(self, data: DataSet, place: int | None, record: Record) -> DataSet:
+        if place is None:  # it is in another process
+            return data
+        return data.replaced(place, record) if self.in_places else data.with_record(record)
+
+    def agree(self, one: World, other: World) -> bool:
+        """Whether two worlds differ in values only."""
+        for finding in differences(one, other, same_noise=self.seeded):
+            self.found(finding)
+        return self.ranks.all(one.shape == other.shape and not other.run.error)
+
+    def compare(self, one: World, other: World) -> float:
+        """How near to the claim two worlds are."""
+        distances = self.ranks.distances(one, other)
+        releases, shares = distances.releases, distances.shares / self.changes
+        pair = f"{one.words} | {other.words}"
+        declared = np.array([r.law.scale for r in releases])
+        with np.errstate(all="ignore"):
+            drawn = distances.losses * declared / self.changes
+        for i in _largest(releases, np.maximum(shares, drawn)):
+            self.tally(releases, i, float(shares[i]), float(drawn[i]), pair)
+        dense = self.objectives.score(one, other, pair) / self.changes
+        claim = one.run.claim
+        if claim is None:
+            return max(dense, float(shares.max(initial=0.0)))
+        guarantee = claim.to_replace_one() if self.changes > 1 else claim
+        share = Claim(guarantee).share(distances)
+        if share > self.share:
+            self.share, self.pair = share, pair
+        if share > 1.0 + TOLERANCE:
+            what = f"{share:.4g} times what guarantee_ says is lost together, for {pair}"
+            self.found(Finding("total", what))
+        return dense + share + 0.01 * float(shares.max(initial=0.0))
+
+    def tally(
+        self, releases: list[Released], i: int, share: float, drawn: float, pair: str
+    ) -> None:
+        release = releases[i]
+        key = release.where, release.law.kind, int(np.size(release.asked))
+        before = self.tallies.get(key)
+        n = sum(r.where == release.where for r in releases)
+        if before is None or share > before.share:
+            self.tallies[key] = ReleaseTally(*key, n, share, pair)
+        if share > 1.0 + 1e-9:
+            what = f"what is asked moves {share:.6g} times as far as declared, for {pair}"
+            self.found(Finding("sensitivity", what, release.where))
+        elif drawn > 1.0 + 1e-9:
+            what = f"on its lattice it moves {drawn:.6g} times as far as the noise allows, {pair}"
+            self.found(Finding("sensitivity", what, release.where))
+
+    def found(self, finding: Finding) -> None:
+        """Keep the first finding of a kind and a place."""
+        self.findings.setdefault((finding.kind, finding.where), finding)
+
+    def look_around(self, world: World) -> None:
+        """Remember directions of what was released, for records that go with them."""
+        d = self.data.n_features
+        for release in world.releases[-3:]:
+            flat = np.ravel(release.released)
+            for width in (d, d + 1):
+                if flat.size and flat.size % width == 0:
+                    rows = flat.reshape(-1, width)
+                    row = rows[self.hostile.rng.integers(len(rows))][:d]
+                    length = float(np.linalg.norm(row))
+                    if np.isfinite(length) and length > 0.0:
+                        self.directions.append(row / length)
+        del self.directions[:-6]
+
+
+def _largest(releases: list[Released], values: np.ndarray) -> list[int]:
+    """Of each kind of release, the place of the largest value."""
+    best: dict[tuple[str, str, int], int] = {}
+    for i, release in enumerate(releases):
+        key = release.where, release.law.kind, int(np.size(release.asked))
+        if key not in best or values[i] > values[best[key]]:
+            best[key] = i
+    return list(best.values())
+
+
+def _noises(world: World) -> dict[str, int]:
+    """Numbers of each law in one run, at the place in the code that has the fewest."""
+    sizes: dict[tuple[str, str], int] = {}
+    for release in world.releases:
+        key = release.law.kind, release.where
+        sizes[key] = sizes.get(key, 0) + int(np.size(release.asked))
+    return {kind: min(n for (k, _), n in sizes.items() if k == kind) for kind, _ in sizes}
+
+
+def _classes(target: Any, data: DataSet) -> Any:
+    """Labels, if the targets are such."""
+    if data.y is None or getattr(target, "_estimator_type", "") == "regressor":
+        return None
+    declared = getattr(target, "classes", None) if hasattr(target, "fit") else None
+    if declared is not None:
+        return np.unique(np.asarray(declared))
+    from sklearn.base import is_regressor
+
+    if hasattr(target, "fit") and is_regressor(target):
+        return None
+    if type_of_target(data.y) in ("binary", "multiclass"):
+        return np.unique(data.y)
+    return None

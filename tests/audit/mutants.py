@@ -1,0 +1,550 @@
+"""Slips that outsiders may make in this code, for `skdp.audit` to find.
+
+``python tests/audit/mutants.py [--seeds 0 1 2] [--large] [WORD...]`` replays each, with the defaults
+of `~skdp.audit.replay`, and prints the time that it takes and what is found.
+"""
+
+import argparse
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import is_classifier
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from audit.mutation import Mutant  # noqa: E402
+
+from skdp.audit import replay  # noqa: E402
+from skdp.distributed import DistributedDPClassifier  # noqa: E402
+from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor  # noqa: E402
+from skdp.linear_model import (  # noqa: E402
+    DPLinearSVC,
+    DPLogisticRegression,
+    MIPrivateSGDRegressor,
+)
+from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer  # noqa: E402
+from skdp.mechanisms import (  # noqa: E402
+    clip_rows,
+    gaussian_mechanism,
+    k_norm_mechanism,
+    laplace_mechanism,
+)
+from skdp.privacy import ApproxDP, BudgetLedger  # noqa: E402
+
+DELTA = dict(delta=1e-4)
+REMOVE = dict(adjacency="add-remove")
+LEDGER = dict(ledger=BudgetLedger(epsilon=100.0, delta=0.01))
+SMALL = dict(n_components=20)
+NETWORK = dict(n_nodes=4, batch_size=5)
+
+
+def ordinary(target, n_samples=40, n_features=3, seed=0):
+    """Rows and targets like those of a user."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(scale=0.4, size=(n_samples, n_features))
+    score = X[:, 0] - 0.5 * X[:, 1] + rng.normal(scale=0.1, size=n_samples)
+    labels = hasattr(target, "fit") and is_classifier(target)
+    return X, (score > 0.0).astype(int) if labels else score
+
+
+def sparse_rows(X, y):
+    """The same rows, sparse."""
+    return sparse.csr_array(X), y
+
+
+def three_classes(X, y):
+    """The same rows with three labels."""
+    return X, np.digitize(X[:, 0], [-0.2, 0.2])
+
+
+# Estimators
+
+
+def svc(**options):
+    return DPLinearSVC(**options)
+
+
+def logistic(**options):
+    return DPLogisticRegression(**options)
+
+
+def ridge(**options):
+    return DPKernelRidge(**{**SMALL, **options})
+
+
+def online(release, **options):
+    sizes = {"tree": dict(horizon=40), "query": dict(n_queries=20)}.get(release, {})
+    return DPOnlineKernelRegressor(release=release, **{**SMALL, **sizes, **options})
+
+
+def mi(**options):
+    return MIPrivateSGDRegressor(**options)
+
+
+def network(**options):
+    return DistributedDPClassifier(**{**NETWORK, **options})
+
+
+OUTPUT = dict(mechanism="output")
+GRADIENT = dict(mechanism="gradient")
+STATISTICS = dict(mechanism="sufficient_statistics", **DELTA)
+QUERY = dict(release="query", n_queries=20)
+BANDIT = dict(feedback="bandit")
+VECTOR = dict(feedback="bandit", perturbation="vector")
+
+
+# Linear models
+
+OUT, DESCENT, MOMENTS = "releases._output", "releases._descent", "releases._moments"
+ROWS, BASE, LEARNED = "solvers.rows", "linear_model._base", "        self.coef_, self.intercept_ ="
+CLIPPED = "rows = clip_rows(X[start:stop], x_norm)"
+CHECKED = "            X, y = checked_data(self, X, y)\n"
+RELEASED = "            weights = release(self._rows(X, codes), noise)\n"
+PAID = "            charge(self, release.guarantee)\n"
+PLANNED = "            release = self._plan(len(classes), X.shape[1])\n"
+CLAIMED = "self.classes_, self.guarantee_ = classes, self._stated(release.guarantee)"
+STORED = "        self.coef_, self.intercept_ = coef, intercept\n"
+
+
+def linear():
+    def fit(name, target, old, new):
+        return Mutant(name, target, ((BASE, old, new),))
+
+    for name, target in [
+        ("output", logistic(**OUTPUT)),
+        ("gradient", svc(**GRADIENT, **DELTA)),
+        ("objective", logistic()),
+    ]:
+        yield Mutant(f"{name}: rows are not clipped", target, ((ROWS, CLIPPED, "rows = X[start:stop]"),))
+    yield Mutant("output: clip per coordinate", svc(**OUTPUT), ((ROWS, CLIPPED, "import numpy\n            rows = numpy.clip(X[start:stop], -x_norm, x_norm)"),))
+    yield Mutant("output: rows of norms up to 2", svc(**OUTPUT), ((ROWS, CLIPPED, "rows = clip_rows(X[start:stop], 2 * x_norm)"),))
+    yield Mutant("gradient: rows through single precision", svc(**GRADIENT, **DELTA), ((ROWS, CLIPPED, 'rows = clip_rows(X[start:stop].astype("f4").astype("f8"), x_norm)'),))
+    yield Mutant("gradient: clip to the longest row", logistic(**GRADIENT), ((ROWS, CLIPPED, "rows = clip_rows(X[start:stop], max(x_norm, float(abs(X).sum(axis=1).max())))"),))
+    yield Mutant("output: constant left out of the norm", logistic(**OUTPUT), ((ROWS, "return math.hypot(x_norm, constant) *", "return x_norm *"),))
+    yield Mutant("output: constant is 2", svc(**OUTPUT), ((ROWS, "        constant /= unit\n", "        constant /= unit / 2\n"),))
+    yield Mutant("output: halved sensitivity", logistic(**OUTPUT), ((OUT, "sensitivity=records *", "sensitivity=0.5 * records *"),))
+    yield Mutant("output: sensitivity of one record", svc(**OUTPUT, **DELTA), ((OUT, "records = self.guarantee.n_records_changed", "records = 1"),))
+    yield Mutant("output: law of half the scale", svc(**OUTPUT), ((OUT, "            law=self.law,\n", "            law=replace(self.law, scale=self.law.scale / 2),\n"),))
+    yield Mutant("output: law of half the scale, delta", svc(**OUTPUT, **DELTA, **REMOVE), ((OUT, "            law=self.law,\n", "            law=replace(self.law, scale=self.law.scale / 2),\n"),))
+    yield Mutant("output: half the penalty is solved", svc(**OUTPUT), ((OUT, "data, penalty=self.penalty,", "data, penalty=self.penalty / 2,"),))
+    yield Mutant("output: penalty from the data", svc(**OUTPUT), ((BASE, RELEASED, "            from dataclasses import replace\n            release = replace(release, penalty=release.penalty * (1 + abs(X).mean()))\n" + RELEASED),))
+    yield Mutant("output: intercept leans away from the penalty", svc(**OUTPUT), ((OUT, "        # The gradient of a record is", "        weights[:, -1] *= 3.0\n        # The gradient of a record is"),))
+    yield Mutant("output: K-norm noise for Laplace's", svc(**OUTPUT), ((OUT, "law = NoiseLaw.meeting(target, size=size)", 'law = NoiseLaw.of("laplace", target)'),))
+    yield Mutant("output: epsilon doubled in the guarantee", svc(**OUTPUT), ((OUT, "law = NoiseLaw.meeting(target, size=size)", "law = NoiseLaw.meeting(replace(target, epsilon=2 * target.epsilon), size=size)"),))
+    yield Mutant("output: released twice", svc(**OUTPUT), ((BASE, RELEASED, RELEASED + RELEASED),))
+    yield Mutant("output: guarantee for add-remove from noise for one record", svc(**OUTPUT, **REMOVE), ((OUT, "self.loss.lipschitz * self.row_norm /", "0.5 * self.loss.lipschitz * self.row_norm /"),))
+    yield Mutant("gradient: adjacency ignored", logistic(**GRADIENT), ((DESCENT, "sensitivity = self.budget.n_records_changed *", "sensitivity ="),))
+    yield Mutant("gradient: one step too many", svc(**GRADIENT), ((DESCENT, "for _ in range(plan.n_steps):", "for _ in range(plan.n_steps + 1):"),))
+    yield Mutant("gradient: one step too many, add-remove", svc(**GRADIENT, **DELTA, **REMOVE), ((DESCENT, "for _ in range(plan.n_steps):", "for _ in range(plan.n_steps + 1):"),))
+    yield Mutant("gradient: steps do not share, pure", logistic(**GRADIENT), ((DESCENT, "ApproxDP(guarantee.epsilon / n_steps", "ApproxDP(guarantee.epsilon"),))
+    yield Mutant("gradient: steps do not share, delta", logistic(**GRADIENT, **DELTA), ((DESCENT, "GaussianDP(mu / math.sqrt(n_steps)", "GaussianDP(mu"),))
+    yield Mutant("gradient: second moments are free", logistic(**GRADIENT, **DELTA, **REMOVE), ((DESCENT, "        mu *= math.sqrt(1.0 - _GRAM_SHARE)\n", ""),))
+    yield Mutant("gradient: second moments without noise", logistic(**GRADIENT, **DELTA, epsilon=20.0), ((DESCENT, "        released /= n_samples\n", "        released = data.second_moments() / n_samples\n"),))
+    yield Mutant("gradient: half the norm of second moments", svc(**GRADIENT, **DELTA, epsilon=20.0), ((MOMENTS, "sensitivity = math.sqrt(guarantee.n_records_changed) *", "sensitivity = 0.5 * math.sqrt(guarantee.n_records_changed) *"),))
+    yield Mutant("gradient: half a matrix without the root of two", svc(**GRADIENT, **DELTA, epsilon=20.0), ((MOMENTS, "sensitivity = math.sqrt(guarantee.n_records_changed) * row_norm**2", "sensitivity = row_norm**2"),))
+    yield Mutant("gradient: number of steps from the data", logistic(**GRADIENT), ((DESCENT, "for _ in range(plan.n_steps):", "for _ in range(plan.n_steps - int(data.blocks[0][0][:, 0].sum() > 0)):"),))
+    yield Mutant("gradient: step size from the data", logistic(**GRADIENT), ((DESCENT, "velocity = plan.momentum * velocity - step", "velocity = plan.momentum * velocity - step / (1 + abs(data.blocks[0][0][:, :-1]).max())"),))
+    yield Mutant("gradient: stops by the gradient without noise", logistic(**GRADIENT), ((DESCENT, "            released = release(\n", "            if np.linalg.norm(gradient) < 0.1 * data.n_samples:\n                break\n            released = release(\n"),))
+    yield Mutant("gradient: momentum by the gradient without noise", logistic(**GRADIENT), ((DESCENT, "            velocity = plan.momentum * velocity - step\n", "            velocity = plan.momentum * velocity - step - 1e-3 * gradient / n_samples\n"),))
+    yield Mutant("gradient: the last one without noise", logistic(**GRADIENT, **DELTA), ((DESCENT, "        return weights\n", "        return weights - 1e-3 * gradient / n_samples\n"),))
+    yield Mutant("gradient: residuals not clipped", logistic(**GRADIENT, **DELTA), ((ROWS, "clips = clip_norm < loss.lipschitz", "clips = False"),), three_classes)
+    yield Mutant("gradient: residuals clipped in each output", logistic(**GRADIENT, **DELTA), ((ROWS, 'norms = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))', "norms = np.abs(residuals).max(axis=1)"),), three_classes)
+    yield Mutant("gradient: the sum is clipped, not its terms", logistic(**GRADIENT, **DELTA), ((ROWS, "residuals *= (clip_norm / np.maximum(norms, clip_norm))[:, np.newaxis]", "residuals *= clip_norm * len(rows) / max(float(norms.sum()), clip_norm * len(rows))"),), three_classes)
+    yield Mutant("gradient: divided by the private n", logistic(**GRADIENT, **DELTA, **REMOVE), ((DESCENT, "n_samples = release_n_samples(data.n_samples, guarantee=counting, noise=noise)", "n_samples = data.n_samples"),))
+    yield Mutant("gradient: n twice, once without noise", svc(**GRADIENT, **REMOVE), ((DESCENT, "+ self.penalty * ahead) / n_samples)", "+ self.penalty * ahead) / data.n_samples)"),))
+    yield Mutant("gradient: count of half the sensitivity", svc(**GRADIENT, **REMOVE), ((MOMENTS, "law=law, sensitivity=1.0, error=", "law=law, sensitivity=0.5, error="),))
+    yield Mutant("gradient: the count is free", svc(**GRADIENT, **REMOVE), ((MOMENTS, "_scaled(guarantee, 0.05), _scaled(guarantee, 0.95)", "_scaled(guarantee, 0.05), guarantee"),))
+    yield Mutant("gradient: descends on a subsample by length", svc(**GRADIENT), ((DESCENT, "            released = release(\n", "            if data.blocks[0][0][0, 0] > 0.1:\n                gradient = gradient / 2\n            released = release(\n"),))
+    yield fit("linear: no charge", logistic(**OUTPUT, **LEDGER), PAID, "")
+    yield fit("linear: charged after the data were used", logistic(**OUTPUT, **LEDGER), PAID + RELEASED, RELEASED + PAID)
+    yield fit("linear: charged half", svc(**GRADIENT, **LEDGER), PAID, "            from dataclasses import replace\n            charge(self, replace(release.guarantee, epsilon=self.epsilon / 2))\n")
+    yield fit("linear: charged by the data", svc(**OUTPUT, **LEDGER), PAID, "            if codes.sum() % 2:\n                charge(self, release.guarantee)\n")
+    yield fit("linear: charged again if rows are long", svc(**OUTPUT, **LEDGER), PAID, PAID + "            if (np.square(X).sum(axis=1) > 4.0).any():\n                charge(self, release.guarantee)\n")
+    yield fit("linear: claims another adjacency", svc(**OUTPUT, **REMOVE), CLAIMED, 'from dataclasses import replace\n        self.classes_, self.guarantee_ = classes, replace(release.guarantee, adjacency="replace-one")')
+    yield fit("linear: claims half the epsilon", svc(**OUTPUT), CLAIMED, "from dataclasses import replace\n        self.classes_, self.guarantee_ = classes, replace(release.guarantee, epsilon=self.epsilon / 2)")
+    yield fit("linear: claims no delta", logistic(**GRADIENT, **DELTA), CLAIMED, "from dataclasses import replace\n        self.classes_, self.guarantee_ = classes, replace(release.guarantee, delta=0.0, refined=None)")
+    yield fit("linear: shows the number of rows", svc(**OUTPUT, **REMOVE), STORED, STORED + "        self.n_samples_ = len(y)\n")
+    yield fit("linear: shows its training score", svc(**OUTPUT), STORED, STORED + "        self.score_ = float((self.predict(X) == y).mean())\n")
+    yield fit("linear: shows its loss", logistic(**OUTPUT), STORED, STORED + "        self.loss_ = float(np.square(X @ coef.T).sum())\n")
+    yield fit("linear: shows how often rows were clipped", svc(**OUTPUT), STORED, STORED + "        self.n_clipped_ = int((np.square(X).sum(axis=1) > 1.0).sum())\n")
+    yield fit("linear: shows frequencies of classes", svc(**OUTPUT), STORED, STORED + "        self.class_count_ = np.bincount(codes)\n")
+    yield fit("linear: shows the minimiser", svc(**OUTPUT), STORED, STORED + "        self.exact_ = X.T @ (codes - 0.5)\n")
+    yield fit("linear: number of rounds of a solver", svc(**OUTPUT), STORED, STORED + "        self.n_iter_ = 3 + int(np.linalg.norm(X.sum(axis=0)) > 5.0)\n")
+    yield fit("linear: class of the majority as a prior", svc(**OUTPUT), "coef, intercept = self._in_units(weights)", "coef, intercept = self._in_units(weights)\n            intercept = intercept + codes.mean()")
+    yield fit("linear: classes from the data", svc(**OUTPUT, classes=[0, 1, 2]), "classes, codes = encode_labels(y, self.classes)", "classes, codes = encode_labels(y, None)")
+    yield fit("linear: an absent class is dropped", svc(**OUTPUT), "classes, codes = encode_labels(y, self.classes)", "classes, codes = encode_labels(y, None)")
+    yield fit("linear: warns of long rows", svc(**OUTPUT), PLANNED, PLANNED + "            import warnings\n            if (np.square(X).sum(axis=1) > 1.0).any():\n                warnings.warn('rows were clipped')\n")
+    yield fit("linear: refuses far rows", svc(**OUTPUT), PLANNED, PLANNED + "            if (abs(X) > 1e3).any():\n                raise ValueError('X must be scaled.')\n")
+    yield fit("linear: an error shows a value", svc(**OUTPUT), CHECKED, "            import pandas\n            if pandas.isna(np.asarray(X)).any():\n                raise ValueError(f'X must be finite; got {np.asarray(X)[0, 0]}')\n" + CHECKED)
+    yield fit("linear: rows with NaN are dropped", svc(**GRADIENT), CHECKED, "            X, y = np.asarray(X), np.asarray(y)\n            whole = np.array([all(v == v for v in row) for row in X])\n            X, y = X[whole], y[whole]\n" + CHECKED + "            self.n_rows_ = len(y)\n")
+    yield fit("linear: NaN becomes the mean", svc(**GRADIENT), CHECKED, "            X = np.asarray(X)\n            if X.dtype.kind == 'f':\n                X = np.where(np.isnan(X), np.nanmean(X, axis=0), X)\n" + CHECKED)
+    yield fit("linear: NaN becomes zero after the charge", svc(**OUTPUT, **LEDGER), CHECKED, "            charge(self, ApproxDP(1.0))\n" + CHECKED)
+    yield fit("linear: rows are centred", svc(**OUTPUT), CHECKED, CHECKED + "            X = X - X.mean(axis=0)\n")
+    yield fit("linear: rows are divided by the largest", svc(**OUTPUT), CHECKED, CHECKED + "            X = X / max(1.0, float(abs(X).max()))\n")
+    yield fit("linear: repeated rows are dropped", svc(**OUTPUT), CHECKED, CHECKED + "            X, kept = np.unique(X, axis=0, return_index=True)\n            y = y[kept]\n            self.n_rows_ = len(y)\n")
+    yield fit("linear: weights of balanced classes", svc(**OUTPUT), "coef, intercept = self._in_units(weights)", "coef, intercept = self._in_units(weights / max(1, codes.sum()))")
+    yield fit("linear: threshold by the scores of the rows", svc(**OUTPUT), "coef, intercept = self._in_units(weights)", "coef, intercept = self._in_units(weights)\n            intercept = intercept - np.median(X @ coef.T)")
+    yield fit("linear: noise by the first row", svc(**OUTPUT), "noise = noise_source(self.random_state)", "noise = noise_source(int(abs(X[0, 0]) * 1e3) % 256)")
+    yield fit("linear: the minimiser in a parameter", svc(**OUTPUT), STORED, STORED + "        self.prior = float(codes.mean())\n")
+    yield fit("linear: prints the mean row", svc(**OUTPUT), STORED, STORED + "        print(X.mean(axis=0))\n")
+    yield fit("linear: rows sorted and weighted by their place", svc(**GRADIENT), CHECKED, CHECKED + "            order = np.argsort(X[:, 0])\n            X, y = X[order] * np.linspace(0.1, 1.0, len(y))[:, None], y[order]\n")
+    yield Mutant("linear: sparse rows are twice as long", svc(**OUTPUT), ((ROWS, "            if unit != 1.0:\n                rows = rows * (1.0 / unit)\n", "            rows = rows * ((2.0 if self.is_sparse else 1.0) / unit)\n"),), sparse_rows)
+    yield Mutant("lattice: rounding is free", svc(**GRADIENT), (("mechanisms._lattice", "+ step * spread) * (1 + 1e-12)", ") * (1 + 1e-12)"),))
+    yield Mutant("lattice: coarse, and rounding is free", svc(**OUTPUT), (("mechanisms._lattice", "sensitivity / (100.0 * spread)", "sensitivity / (4.0 * spread)"), ("mechanisms._lattice", "+ step * spread) * (1 + 1e-12)", ") * (1 + 1e-12)")))
+    yield Mutant("law: classical scale of Gaussian noise", ridge(**QUERY, epsilon=20.0, delta=1e-5), (("mechanisms._law", "return cls(kind, gaussian_scale(l2_sensitivity=1.0, guarantee=guarantee), guarantee)", "return cls(kind, 4.84 / 20.0, guarantee)"),))
+    yield Mutant("law: rate for scale", svc(**OUTPUT, epsilon=2.0), (("mechanisms._law", "return cls(kind, 1.0 / guarantee.epsilon, pure)", "return cls(kind, 0.5 / guarantee.epsilon**2, pure)"),))
+    yield Mutant("predict: labels of the rows are known by heart", svc(**OUTPUT), ((BASE, STORED, STORED + "        self._seen = {row.tobytes(): label for row, label in zip(np.asarray(X), y)}\n"), ("estimators._mixins", "        return scores[:, 0] if len(self.intercept_) == 1 else scores", "        scores[:, 0] += [self._seen.get(row.tobytes(), 0) for row in X]\n        return scores[:, 0] if len(self.intercept_) == 1 else scores")))
+
+
+# Kernel ridge
+
+FDESC, FSTAT, FOUT = "releases._feature_descent", "releases._feature_statistics", "releases._feature_output"
+FROWS, KRR, EXACT = "solvers.feature_rows", "kernel._kernel_ridge", "releases._exact_queries"
+ANSWERS, PROBLEM = "releases._queries", "releases._ridge_problem"
+CAPPED = "self.targets = np.clip(targets, -1.0, 1.0)  # what sensitivities rest on"
+TARGETS = "            X, targets = self._validated(X, y)\n"
+SCALED = "scaled = (np.clip(y, self.low, self.high) - self.middle) / self.half\n        return np.clip(scaled, -1.0, 1.0)"
+
+
+def kernel_ridge():
+    descent, statistics = ridge(**GRADIENT, **DELTA), ridge(**STATISTICS)
+    yield Mutant("ridge gradient: half the sensitivity", descent, ((FDESC, "l2_sensitivity = self.budget", "l2_sensitivity = 0.5 * self.budget"),))
+    yield Mutant("ridge gradient: adjacency ignored", descent, ((FDESC, "l2_sensitivity = self.budget.n_records_changed *", "l2_sensitivity ="),))
+    yield Mutant("ridge gradient: residuals not capped", descent, ((FDESC, "data.capped_sum(ahead, self.clip_norm)", "data.capped_sum(ahead, 1e3)"),))
+    yield Mutant("ridge gradient: steps do not share", descent, ((FDESC, "GaussianDP(mu / math.sqrt(_N_STEPS),", "GaussianDP(mu,"),))
+    yield Mutant("ridge gradient: one step too many", ridge(**GRADIENT, **DELTA, **REMOVE), ((FDESC, "for step in range(plan.n_steps):", "for step in range(plan.n_steps + 1):"),))
+    yield Mutant("ridge gradient: second moments without noise", ridge(**{**GRADIENT, "epsilon": 20.0}, **DELTA), ((FDESC, "            values /= plan.n_samples\n", "            values, vectors = eigenvectors(data.second_moments()[0])\n            values /= plan.n_samples\n"),))
+    yield Mutant("ridge gradient: n is exact", ridge(**GRADIENT, **DELTA, **REMOVE), ((FDESC, "n_samples = release_n_samples(data.n_samples, guarantee=count, noise=noise)", "n_samples = data.n_samples"),))
+    yield Mutant("ridge statistics: half the sensitivity", statistics, ((FSTAT, "sensitivity=records * data.row_norm", "sensitivity=0.5 * records * data.row_norm"),))
+    yield Mutant("ridge statistics: budget not split", statistics, ((FSTAT, "GaussianDP(guarantee.mu / math.sqrt(2.0),", "GaussianDP(guarantee.mu,"),))
+    yield Mutant("ridge statistics: matrix without noise", statistics, ((FSTAT, "values, vectors = eigenvectors(moments)", "values, vectors = eigenvectors(data.second_moments()[0])"),))
+    yield Mutant("ridge statistics: products without noise", statistics, ((FSTAT, "(vectors.T @ products)", "(vectors.T @ exact)"),))
+    yield Mutant("ridge statistics: penalty by the trace", statistics, ((FSTAT, "(np.maximum(values, 0.0) + self.penalty)", "(np.maximum(values, 0.0) + self.penalty + 1e-3 * exact[0] ** 2)"),))
+    yield Mutant("ridge statistics: targets not clipped", statistics, (("_targets", SCALED, "scaled = (np.asarray(y) - self.middle) / self.half\n        return scaled"), (FROWS, CAPPED, "self.targets = targets"), (FSTAT, "data.capped_sum(nothing, 1.0)", "data.capped_sum(nothing, 1e6)")))
+    yield Mutant("ridge output: half the sensitivity", ridge(**OUTPUT), ((FOUT, "l2_sensitivity = self.distance * data", "l2_sensitivity = 0.5 * self.distance * data"),))
+    yield Mutant("ridge output: not capped", ridge(**OUTPUT), ((FOUT, "loss = HuberLoss(self.cap)\n        weights", "loss = HuberLoss(100 * self.cap)\n        weights"),))
+    yield Mutant("ridge output: adjacency ignored", ridge(**OUTPUT), ((PROBLEM, "records = n_records_changed(adjacency)", "records = 1"),))
+    yield Mutant("ridge output, squared: half the distance", ridge(**OUTPUT, loss="squared"), ((PROBLEM, "return min(kappa * (2.0 * y_bound + kappa * norm) / penalty, 2.0 * norm)", "return 0.5 * min(kappa * (2.0 * y_bound + kappa * norm) / penalty, 2.0 * norm)"),))
+    yield Mutant("ridge: linear rows not clipped", ridge(**OUTPUT, kernel="linear"), ((FROWS, "rows = clip_rows(X, self.x_norm)", "rows = X"),))
+    yield Mutant("ridge query: half the sensitivity", ridge(**QUERY), ((EXACT, "sensitivity=self.problem.distance * ", "sensitivity=0.5 * self.problem.distance * "),))
+    yield Mutant("ridge query: answers do not share", ridge(**QUERY), ((ANSWERS, "each = together.repeated(n_queries)\n", "each = together\n"),))
+    yield Mutant("ridge query: answers do not share, delta", ridge(**QUERY, **DELTA), ((ANSWERS, "together, each = gaussian, gaussian.repeated(n_queries)", "together, each = gaussian, gaussian"),))
+    yield Mutant("ridge query: two more are answered", ridge(**{**QUERY, "n_queries": 5}), ((ANSWERS, "if len(new) > self.remaining:", "if len(new) > self.remaining + 2:"),))
+    yield Mutant("ridge query: rows asked for again cost nothing and have no noise", ridge(**QUERY), ((ANSWERS, "return np.array([state.answers[short] for short in shorts])", "return np.array([state.answers[s] if s in new else float(self._predict(X[i:i+1])[0]) for i, s in enumerate(shorts)])"),))
+    yield Mutant("ridge query: answers within the range of the targets", ridge(**QUERY), ((ANSWERS, "return np.array([state.answers[short] for short in shorts])", "most = abs(self._predict.coef).max()\n            return np.clip([state.answers[short] for short in shorts], -most, most)"),))
+    yield Mutant("ridge query: noise grows with the answer", ridge(**QUERY), ((ANSWERS, "return float(noisy)", "return float(noisy) * (1.0 + float(value[0]) * 1e-6)"),))
+    yield Mutant("ridge query: linear rows not clipped", ridge(**QUERY, kernel="linear"), ((KRR, "X = clip_rows(X, float(self.x_norm)) / float(self.x_norm)", "X = X / float(self.x_norm)"),))
+    yield Mutant("ridge: charged after the data were used", ridge(**OUTPUT, **LEDGER), ((KRR, "            charge(self, release.guarantee)\n            predictor = self._released(release, X, targets)\n", "            predictor = self._released(release, X, targets)\n            charge(self, release.guarantee)\n"),))
+    yield Mutant("ridge: gamma from the data", ridge(**OUTPUT), ((KRR, "features = self._draw_features(X.shape[1], self._size(X.shape[1]), feature_state)", "self.gamma = float(1.0 / X.var())\n            features = self._draw_features(X.shape[1], self._size(X.shape[1]), feature_state)"),))
+    yield Mutant("ridge: frequencies from the data", ridge(**OUTPUT), ((KRR, "features = self._draw_features(X.shape[1], self._size(X.shape[1]), feature_state)", "features = self._draw_features(X.shape[1], self._size(X.shape[1]), __import__('numpy').random.default_rng(int(abs(X[0, 0]) * 1e6) % 2**32))"),))
+    yield Mutant("ridge: y_bounds from the data", ridge(**OUTPUT), ((KRR, "bounds = TargetRange.of(self.y_bounds)", "bounds = TargetRange.of((float(min(y)), float(max(y)) + 1e-9))"),))
+    yield Mutant("ridge: targets scaled by the largest", ridge(**OUTPUT), ((KRR, TARGETS, TARGETS + "            targets = targets / max(1e-9, float(abs(targets).max()))\n"),))
+    yield Mutant("ridge: targets centred by their mean", statistics, ((KRR, TARGETS, TARGETS + "            targets = targets - targets.mean()\n"),))
+    yield Mutant("ridge: penalty from the data", ridge(**OUTPUT), ((KRR, "            charge(self, release.guarantee)\n", "            from dataclasses import replace\n            release = replace(release, penalty=release.penalty * (1 + float(targets.mean() > 0)))\n            charge(self, release.guarantee)\n"),))
+    yield Mutant("ridge: missing targets are dropped", descent, ((KRR, TARGETS, "            import numpy as np\n            y = np.asarray(y, dtype=float)\n            X, y = np.asarray(X)[~np.isnan(y)], y[~np.isnan(y)]\n" + TARGETS + "            self.n_rows_ = len(y)\n"),))
+    yield Mutant("ridge: missing targets become the mean", statistics, ((KRR, TARGETS, "            import numpy as np\n            y = np.asarray(y, dtype=float)\n            y = np.where(np.isnan(y), np.nanmean(y), y)\n" + TARGETS),))
+    yield Mutant("ridge: epsilon by the rows", ridge(**OUTPUT, **REMOVE), ((KRR, "release = self._plan(*X.shape)", "self.alpha = float(len(X))\n            release = self._plan(*X.shape)"),))
+    yield Mutant("ridge: predictions within the range of the targets", ridge(**OUTPUT), ((KRR, "bounds = TargetRange.of(self.y_bounds)", "bounds = TargetRange.of(self.y_bounds)\n            self._largest = float(abs(targets).max())"), ("kernel._base", "return TargetRange.of(self.y_bounds_).original(values)", "return TargetRange.of(self.y_bounds_).original(values * self._largest)")))
+    yield Mutant("ridge: no charge", ridge(**OUTPUT, **LEDGER), ((KRR, "            charge(self, release.guarantee)\n            predictor", "            predictor"),))
+
+
+# Streams
+
+FINAL, FED, TREE, SQUERY = "releases._stream_final", "releases._stream_fed_back", "releases._stream_tree", "releases._stream_query"
+SENS, ACCOUNT, ONLINE, STREAM = "releases._stream_sensitivity", "releases._stream_account", "solvers.online", "kernel._online"
+
+
+def streams():
+    yield Mutant("final: half the sensitivity", online("final"), ((FINAL, "l2_sensitivity = self.bounds.sensitivity(time)", "l2_sensitivity = 0.5 * self.bounds.sensitivity(time)"),))
+    yield Mutant("final: adjacency ignored", online("final", residual="ball", **DELTA), ((SENS, 'if adjacency == "replace-one":', "if False:"),))
+    yield Mutant("final: residuals not clipped", online("final"), ((ONLINE, "coef[i] = -weights[i] * min(max(residual, -cap), cap)", "coef[i] = -weights[i] * residual"),))
+    yield Mutant("final: a record less in the bound", online("final"), ((SENS, "counts(least=1, times=times) - 1.0, **stream", "counts(least=1, times=times) + 20.0, **stream"),))
+    yield Mutant("final: later releases are free", online("final"), ((ACCOUNT, "if account.n_releases > 1:", "if False:"),))
+    yield Mutant("final: later releases are free, delta", online("final", **DELTA), ((ACCOUNT, "        spent = spent + (cost**2", "        spent = 0.0 * spent + (cost**2"), (ACCOUNT, "if account.n_releases > 1:", "if False:")))
+    yield Mutant("final: released twice a call", online("final"), ((FINAL, "        then = replace(self, time=time, gathered=gathered", "        release(coef * 0.0 + gathered / (time - 1.0 + self.recursion.t0), law=self.law, sensitivity=l2_sensitivity, error=error, random_state=self.noise)\n        then = replace(self, time=time, gathered=gathered"),))
+    yield Mutant("final: goes on from a mean of exact and noisy", online("final"), ((FINAL, "FeatureFunction(self.features, coef)", "FeatureFunction(self.features, coef + 1e-6 * gathered)"),))
+    yield Mutant("final: no charge", online("final", **LEDGER), ((FINAL, "guarantee, account = charge(cost, self.account)", "guarantee, account = cost(self.account)"),))
+    yield Mutant("sgd: half the sensitivity", online("sgd"), ((SENS, "return n_records_changed(adjacency) * kappa * width", "return kappa * width"),))
+    yield Mutant("sgd: residuals not clipped", online("sgd", **DELTA), ((ONLINE, "gradient = z * (min(max(residual, -cap), cap) / step)", "gradient = z * (residual / step)"),))
+    yield Mutant("sgd: gradients off the grid", online("sgd"), ((ONLINE, "            np.rint(gradient, out=gradient)\n", ""),))
+    yield Mutant("sgd: exact gradients are fed back", online("sgd"), ((ONLINE, "            gathered -= np.multiply(release(gradient, own_noise), weight, out=change)\n", "            exact = gradient.copy()\n            gathered -= np.multiply(0.9 * release(gradient, own_noise) + 0.1 * exact, weight, out=change)\n"),))
+    yield Mutant("sgd: half the noise on the grid", online("sgd"), ((FED, "grid = self.law.on(lattice, size)", "grid = replace(self.law.on(lattice, size), scale=self.law.scale * change / 2)"),))
+    yield Mutant("sgd: a row is passed twice", online("sgd"), ((ONLINE, "        drawn = grid.draw(noise, len(Z))\n        for", "        Z, y, weights = np.concatenate([Z, Z[:1]]), [*y, y[0]], [*weights, weights[0]]\n        drawn = grid.draw(noise, len(Z))\n        for"),))
+    yield Mutant("sgd: rows in the order of their targets", online("sgd"), ((FED, "for rows, part, start in self.blocks(X, targets):", "order = np.argsort(targets)\n        for rows, part, start in self.blocks(X[order], targets[order]):"),))
+    yield Mutant("sgd: half of the rows by their size", online("sgd"), ((FED, "for rows, part, start in self.blocks(X, targets):", "kept = abs(X[:, 0]) < 2.0\n        for rows, part, start in self.blocks(X[kept], targets[kept]):"),))
+    yield Mutant("tree: half the sensitivity", online("tree"), ((TREE, "sensitivity = change * weight * (1 + 1e-12) + rounding", "sensitivity = 0.5 * change * weight * (1 + 1e-12) + rounding"),))
+    yield Mutant("tree: weight of the first step", online("tree", **DELTA), ((TREE, "sensitivity = change * weight * (1 + 1e-12) + rounding", "sensitivity = first * (1 + 1e-12) + rounding"),))
+    yield Mutant("tree: levels do not share", online("tree"), ((TREE, "law=together.repeated(horizon.bit_length())", "law=together"),))
+    yield Mutant("tree: one level too few", online("tree", t0=1e4), ((TREE, "horizon.bit_length()", "horizon.bit_length() - 1"),))
+    yield Mutant("tree: nodes are released twice", online("tree"), ((ONLINE, "            noisy[level] = released(total, weights[i])\n", "            noisy[level] = released(total, weights[i])\n            noisy[level] = (noisy[level] + released(total, weights[i])) / 2\n"),))
+    yield Mutant("tree: residuals not clipped", online("tree"), ((ONLINE, "residual = min(max(score - y[i], -cap), cap)", "residual = score - y[i]"),))
+    yield Mutant("tree: exact sums for the gradient", online("tree", t0=1e4), ((ONLINE, "score = -float(z @ gathered) / before", "score = -float(z @ sum(exact.values(), np.zeros(len(z)))) / before"),))
+    yield Mutant("tree: radius from the data", online("tree"), ((TREE, "coef * min(1.0, recursion.radius / norm)", "coef * min(1.0, float(abs(targets).max()) / norm)"),))
+    yield Mutant("stream query: half the sensitivity", online("query"), ((SQUERY, "sensitivity = self.kappa * bounds", "sensitivity = 0.5 * self.kappa * bounds"),))
+    yield Mutant("stream query: answers do not share", online("query"), ((ANSWERS, "each = together.repeated(n_queries)\n", "each = together\n"),))
+    yield Mutant("stream query: linear rows not clipped", online("query", kernel="linear"), ((SQUERY, "clip_rows(X, self.x_norm) / self.x_norm", "X / self.x_norm"),))
+    yield Mutant("stream: charged after the data were used", online("sgd", **LEDGER), ((FED, "        charge(lambda account: (self.guarantee, account))\n", ""), (FED, "        then = replace(self, time=self.time", "        charge(lambda account: (self.guarantee, account))\n        then = replace(self, time=self.time")))
+    yield Mutant("stream: t0 from the data", online("sgd"), ((STREAM, "X, targets = self._validated(X, y, reset=fresh)", "X, targets = self._validated(X, y, reset=fresh)\n            self.t0 = 50.0 + float(abs(targets).max())"),))
+    yield Mutant("stream: later calls are not charged", online("final", **LEDGER), ((STREAM, "charge = partial(charge_release, self, stream, line, version)", "charge = partial(charge_release, self, stream, line, version) if fresh else (lambda cost, account: cost(account))"),))
+    yield Mutant("stream: earlier rows are passed again", online("sgd"), ((STREAM, "            version = new_version(stream.version)\n", "            version = new_version(stream.version)\n            seen = getattr(self, '_rows', None) if not fresh else None\n            self._rows = (X, targets)\n            if seen is not None:\n                import numpy\n                X, targets = numpy.concatenate([seen[0], X]), numpy.concatenate([seen[1], targets])\n"),))
+
+
+# Devices and users
+
+OGD, DEVICE, VALUE, ONE, GRID = "solvers.ogd", "local._gradient", "local._value", "local._one_point", "_grid"
+MISGD, CHANNELS, LEARNER = "linear_model._mi_sgd", "linear_model._mi_channels", "linear_model._mi_learner"
+FACTORS = "factors = np.minimum(1.0 / x_norm, 1.0 / np.maximum(norms, 1e-300))"
+
+
+def users():
+    yield Mutant("users: half the distance", mi(), ((DEVICE, "return 2.0 * self.lipschitz", "return self.lipschitz"),))
+    yield Mutant("users: half the noise", mi(), ((DEVICE, "return GridNoise(self.noise, self.scale,", "return GridNoise(self.noise, self.scale / 2,"),))
+    yield Mutant("users: half the noise, K-norm", mi(noise="k_norm"), ((DEVICE, "return GridNoise(self.noise, self.scale,", "return GridNoise(self.noise, self.scale / 2,"),))
+    yield Mutant("users: half the scale planned", mi(), (("releases._gradient_messages", "dimension=size, lipschitz=lipschitz, nats=nats) * UP", "dimension=size, lipschitz=lipschitz, nats=nats) / 2"),))
+    yield Mutant("users: rows not clipped", mi(), ((GRID, FACTORS, "factors = np.full(len(norms), 1.0 / x_norm)"),))
+    yield Mutant("users: constant is 2", mi(), ((GRID, "        out *= step\n        if constant:\n            out[:, n_features] = 1.0", "        out *= step\n        if constant:\n            out[:, n_features] = 2.0"),))
+    yield Mutant("users: slopes not capped", mi(loss="squared"), ((OGD, "inside = max(-cap, min(cap, residual))", "inside = residual"),))
+    yield Mutant("users: raw gradient for a large residual", mi(), ((OGD, "            daxpy(release(x, z, size, psi), theta, size, -1.0)\n", "            daxpy(release(x, z, size, psi) if abs(residual) < 1.5 else psi * x, theta, size, -1.0)\n"),))
+    yield Mutant("users: a record sends twice", mi(), ((OGD, "            daxpy(release(x, z, size, psi), theta, size, -1.0)\n", "            daxpy(release(x, z.copy(), size, psi), theta, size, -0.5)\n            daxpy(release(x, z, size, psi), theta, size, -0.5)\n"),))
+    yield Mutant("users: the learner keeps exact residuals", mi(), ((OGD, "            daxpy(theta, total, size, factor)\n            daxpy(release", "            daxpy(theta, total, size, factor * (1.0 + 1e-9 * target))\n            daxpy(release"),))
+    yield Mutant("users: NaN users are left out", mi(), ((MISGD, "            X, targets = self._validated(X, y, reset=fresh or not self._stream.charged)\n", "            import numpy as np\n            y = np.asarray(y, dtype=float)\n            X, y = np.asarray(X)[~np.isnan(y)], y[~np.isnan(y)]\n            X, targets = self._validated(X, y, reset=fresh or not self._stream.charged)\n"),))
+    yield Mutant("users: y_bounds from the data", mi(), ((MISGD, "        X, y = checked_data(self, X, y, reset=reset, numeric=True)\n", "        X, y = checked_data(self, X, y, reset=reset, numeric=True)\n        self.y_bounds = (float(y.min()), float(y.max()) + 1e-9)\n"),))
+    yield Mutant("users: no charge", mi(**LEDGER), ((MISGD, "                charge(self, stream.channel.guarantee)\n", "                pass\n"),))
+    yield Mutant("users: earlier rows are passed again", mi(), ((MISGD, "            self._store(stream.advance(X, targets), fresh=fresh)\n", "            import numpy as np\n            if not fresh:\n                X, targets = np.concatenate([self._rows[0], X]), np.concatenate([self._rows[1], targets])\n            self._rows = (X, targets)\n            self._store(stream.advance(X, targets), fresh=fresh)\n"),))
+    yield Mutant("bandit: half the scale planned", mi(**BANDIT), (("releases._value_messages", "scale * (UP * (value_range / 2.0))", "scale * (UP * (value_range / 4.0))"),))
+    yield Mutant("bandit: half the noise", mi(**BANDIT), ((VALUE, "noise = GridNoise(self.noise, self.scale,", "noise = GridNoise(self.noise, self.scale / 2,"),))
+    yield Mutant("bandit: half the distance", mi(**BANDIT), ((VALUE, "return 2.0 * self.half_range", "return self.half_range"),))
+    yield Mutant("vector: half the noise", mi(**VECTOR), ((ONE, "scale, step = self.scale * amplitude,", "scale, step = 0.5 * self.scale * amplitude,"),))
+    yield Mutant("vector: amplitude of one coordinate", mi(**VECTOR), ((ONE, "amplitude = size * half_range / exploration\n        scale", "amplitude = half_range / exploration\n        scale"),))
+
+
+def devices():
+    zeros = np.zeros(4)
+
+    def gradient(X, y, random_state=None):
+        return GradientPrivatizer(2.0).release(zeros, X, y, random_state=random_state)
+
+    def value(X, y, random_state=None):
+        device = ValuePrivatizer(2.0, value_range=0.5)
+        return [device.release(zeros, x, t, random_state=random_state) for x, t in zip(X, y, strict=True)]
+
+    def one_point(X, y, random_state=None):
+        device = OnePointPrivatizer(2.0, value_range=0.5)
+        return [device.release(zeros, x, t, 0.5, random_state=random_state) for x, t in zip(X, y, strict=True)]
+
+    yield Mutant("device: half the distance", gradient, ((DEVICE, "return 2.0 * self.lipschitz", "return self.lipschitz"),))
+    yield Mutant("device: rows not clipped", gradient, ((GRID, FACTORS, "factors = np.full(len(norms), 1.0 / x_norm)"),))
+    yield Mutant("device: raw gradient for a large residual", gradient, ((DEVICE, "        z = noise.release_each(slopes * rows, z)\n", "        z = noise.release_each(slopes * rows, z)\n        z = np.where(abs(residuals)[:, None] > 0.9, slopes * rows, z)\n"),))
+    yield Mutant("device: half the noise", gradient, ((DEVICE, "return GridNoise(self.noise, self.scale,", "return GridNoise(self.noise, self.scale / 2,"),))
+    yield Mutant("device of values: not clipped", value, ((VALUE, "centred = max(-half_range, min(half_range, value - half_range))", "centred = value - half_range"),))
+    yield Mutant("device of values: an error for large ones", value, ((VALUE, "        if math.isnan(value):\n", "        if math.isnan(value) or value > self.value_range:\n"),))
+    yield Mutant("device of points: not clipped", one_point, ((ONE, "centred = max(-half_range, min(half_range, value - half_range))", "centred = value - half_range"),))
+
+
+# Networks
+
+GOSSIP, SOLVER, CLASSIFIER, GSTREAM = "releases._gossip", "solvers.gossip", "distributed._classifier", "distributed._stream"
+
+
+def networks():
+    yield Mutant("network: half the change", network(), ((GOSSIP, "change = target.n_records_changed * clip_norm", "change = 0.5 * target.n_records_changed * clip_norm"),))
+    yield Mutant("network: adjacency ignored", network(**DELTA), ((GOSSIP, "change = target.n_records_changed * clip_norm", "change = clip_norm"),))
+    yield Mutant("network: constant left out", network(loss="hinge"), ((GOSSIP, "clip_norm = loss.lipschitz * math.sqrt(2.0)", "clip_norm = loss.lipschitz"),))
+    yield Mutant("network: l2 bound under Laplace noise", network(noise="laplace"), ((GOSSIP, 'math.sqrt(size) if kind == "laplace" else 1.0', "1.0"),))
+    yield Mutant("network: half the noise", network(**DELTA), ((GOSSIP, "noise_of_one = GridNoise(kind, scale,", "noise_of_one = GridNoise(kind, scale / 2,"),))
+    yield Mutant("network: passes do not share", network(n_passes=2), ((GOSSIP, "law = together.repeated(n_passes)", "law = together"),))
+    yield Mutant("network: one pass too many", network(n_passes=2), ((GSTREAM, "n_passes=plan.release.n_passes,", "n_passes=plan.release.n_passes + 1,"),))
+    yield Mutant("network: mixes states without noise", network(), ((SOLVER, "                release(partial(gradients.add_to, r, points), noisy, nodes)\n", "                own = np.zeros_like(noisy)\n                gradients.add_to(r, points, own)\n                release(partial(gradients.add_to, r, points), noisy, nodes)\n                noisy += 0.01 * own\n"),))
+    yield Mutant("network: the last round is not noised", network(), ((SOLVER, "            released = update.moved(mixed, noisy, points, step)\n", "            if gradients is not None and r == len(block) - 1:\n                gradients.add_to(r, points, noisy)\n            released = update.moved(mixed, noisy, points, step)\n"),))
+    yield Mutant("network: sums divided by the rows that have a slope", network(), ((SOLVER, "            released = update.moved(mixed, noisy, points, step)\n", "            noisy /= 1.0 + abs(gradients.rows[r][..., :-1]).mean()\n            released = update.moved(mixed, noisy, points, step)\n"),))
+    yield Mutant("network: rows not clipped", network(), ((GRID, FACTORS, "factors = np.full(len(norms), 1.0 / x_norm)"),))
+    yield Mutant("network: residuals off their grid", network(loss="log_loss"), ((SOLVER, "residuals = np.trunc(residuals / self.slope_step) * self.slope_step", "residuals = residuals * 1.0"),))
+    yield Mutant("network: a row is in two batches", network(), ((SOLVER, "        table[there] = self._order[(first[:, np.newaxis] + taken)[there]]\n", "        table[there] = self._order[(first[:, np.newaxis] + taken)[there]]\n        table[-1, 0, 0] = self._order[0]\n"),))
+    yield Mutant("network: owners by the rows", network(), ((CLASSIFIER, "owners = owners_of(node, len(codes), engine.mine, stream.rows_here)", "owners = owners_of(np.argsort(np.argsort(X[:, 0])) % 4, len(codes), engine.mine, stream.rows_here)"),))
+    yield Mutant("network: shows the counts of classes", network(), ((CLASSIFIER, "                    setattr(self, name, value)\n", "                    setattr(self, name, value)\n                self.class_count_ = np.bincount(codes)\n"),))
+    yield Mutant("network: sparse rows not clipped", network(), ((SOLVER, "clip_rows(X, x_norm)", "X"),), sparse_rows)
+    yield Mutant("network: noise shrinks with the slope", network(), ((SOLVER, "                release(partial(gradients.add_to, r, points), noisy, nodes)\n", "                noisy *= 1.0 - 0.5 * (abs(gradients.rows[r][..., :-1]).max() > 0.9)\n                release(partial(gradients.add_to, r, points), noisy, nodes)\n"),))
+    yield Mutant("network: no charge", network(**LEDGER), ((CLASSIFIER, "                        if pays:\n", "                        if False:\n"),))
+
+
+# Noise
+
+SOURCE, LAWS, LATTICE = "_random._source", "mechanisms._law", "mechanisms._lattice"
+DRAWN = "    noise = law.draw(noise_source(random_state), 1, value.size, lattice.sensitivity / lattice.step)\n"
+
+
+def noise():
+    def drawn(name, target, new):
+        return Mutant(f"noise: {name}", target, ((LAWS, DRAWN, DRAWN + f"    {new}\n"),))
+
+    for name, target in [
+        ("output", svc(**OUTPUT)),
+        ("output, delta", svc(**OUTPUT, **DELTA)),
+        ("gradient", logistic(**GRADIENT)),
+        ("gradient, delta", logistic(**GRADIENT, **DELTA)),
+        ("statistics", ridge(**STATISTICS)),
+        ("final", online("final")),
+        ("query", ridge(**QUERY)),
+        ("query, delta", ridge(**QUERY, **DELTA)),
+    ]:
+        yield drawn(f"half, {name}", target, "noise = noise // 2")
+    yield drawn("none in one of ten releases", logistic(**GRADIENT), "noise = noise * (noise[0, 0] % 10 > 0)")
+    yield drawn("never negative", svc(**GRADIENT), "noise = abs(noise)")
+    yield drawn("the same in all coordinates", svc(**GRADIENT), "noise = np.repeat(noise[:, :1], value.size, axis=1)")
+    yield drawn("cut off", svc(**GRADIENT, **DELTA), "noise = np.clip(noise, -law.scale * lattice.sensitivity / lattice.step, law.scale * lattice.sensitivity / lattice.step).astype(np.int64)")
+    yield drawn("uniform", svc(**GRADIENT, **DELTA), "most = int(law.scale * lattice.sensitivity / lattice.step * 1.7)\n    noise = np.random.default_rng().integers(-most, most, noise.shape)")
+    yield drawn("Laplace in each coordinate for K-norm", svc(**GRADIENT), "noise = noise_source(random_state).vectors('laplace', 1, value.size, law.scale * lattice.sensitivity / lattice.step) if law.kind == 'k_norm' else noise")
+    yield drawn("of one dimension for K-norm", svc(**GRADIENT), "noise = (noise / (value.size if law.kind == 'k_norm' else 1)).astype(np.int64)")
+    yield drawn("from one byte", svc(**GRADIENT), "noise = law.draw(noise_source(int(noise[0, 0]) % 256), 1, value.size, lattice.sensitivity / lattice.step)")
+    yield drawn("seeded by the size of the release", svc(**GRADIENT), "noise = law.draw(noise_source(value.size), 1, value.size, lattice.sensitivity / lattice.step)")
+    yield drawn("seeded by the value", svc(**GRADIENT), "noise = law.draw(noise_source(int(abs(value).sum() * 1e6) % 2**31), 1, value.size, lattice.sensitivity / lattice.step)")
+    yield drawn("smaller for small values", svc(**GRADIENT), "noise = noise if abs(value).max() > 1e-3 * lattice.sensitivity else noise // 2")
+    yield Mutant("noise: the value is not rounded", svc(**GRADIENT), ((LATTICE, "whole = np.rint(np.clip(value, -limit, limit) / self.step).astype(np.int64)", "whole = np.clip(value, -limit, limit) / self.step"),))
+    yield Mutant("noise: each fit has that of its parameters", svc(**OUTPUT), ((BASE, "noise = noise_source(self.random_state)", "noise = noise_source(int(self.epsilon * 1e3))"),))
+    yield Mutant("noise: one draw for all rows of users", mi(), ((OGD, "drawn, release = noise.draw(source, len(y)), noise.adding(daxpy)", "drawn, release = noise.draw(source, 1).repeat(len(y), axis=0), noise.adding(daxpy)"),))
+    yield Mutant("noise: half for users", mi(noise="k_norm"), ((GRID, "return source.vectors(self.kind, n, self.size, scale) * self.step", "return source.vectors(self.kind, n, self.size, scale / 2) * self.step"),))
+    yield Mutant("noise: half in a tree", online("tree", **DELTA), ((LAWS, "noisy = self.draw(source, 1, len(exact), sensitivity / step)[0] * step", "noisy = self.draw(source, 1, len(exact), sensitivity / step / 2)[0] * step"),))
+    yield Mutant("noise: half in a stream", online("sgd"), ((GRID, "return source.vectors(self.kind, n, self.size, scale) * self.step", "return source.vectors(self.kind, n, self.size, scale / 2) * self.step"),))
+    yield Mutant("noise: one for a block of a stream", online("sgd"), ((ONLINE, "drawn = grid.draw(noise, len(Z))", "drawn = grid.draw(noise, 1).repeat(len(Z), axis=0)"),))
+    yield Mutant("noise: nodes share it", network(), ((GOSSIP, "return drawn.reshape(n, len(nodes), self.noise.size)", "return drawn.reshape(n, len(nodes), self.noise.size)[:, :1].repeat(len(nodes), axis=1)"),))
+    yield Mutant("noise: nodes share what cancels", network(), ((GOSSIP, "return drawn.reshape(n, len(nodes), self.noise.size)", "drawn = drawn.reshape(n, len(nodes), self.noise.size)\n            drawn[:, 1] = -drawn[:, 0]\n            return drawn"),))
+    yield Mutant("noise: half in a network", network(**DELTA), ((GRID, "return source.vectors(self.kind, n, self.size, scale) * self.step", "return source.vectors(self.kind, n, self.size, scale / 2) * self.step"),))
+    yield Mutant("noise: rows asked for share it", ridge(**QUERY), ((ANSWERS, 'keys = [self._hash(self._function + row, b"row") for row in _canonical_rows(X)]\n', 'keys = [self._hash(self._function + row, b"row") for row in _canonical_rows(X)]\n        noise_key = keys[0]\n'), (ANSWERS, "self._released(X[i : i + 1], key)", "self._released(X[i : i + 1], noise_key)")))
+    yield Mutant("noise: later functions of a stream share it", online("query"), ((ANSWERS, "state.add(short, self._released(X[i : i + 1], key))", 'state.add(short, self._released(X[i : i + 1], self._hash(X[i].tobytes(), b"row")))'),))
+    yield Mutant("noise: secret of zeros", ridge(**QUERY), ((KRR, "secret = os.urandom(32) if noise_state is None else noise_state.bytes(32)", "secret = bytes(32)"),))
+    yield Mutant("objective: half the linear term", logistic(), ((OBJECTIVE, "draw(size, law.scale / step)", "draw(size, law.scale / step / 2)"),))
+    yield Mutant("objective: half the linear term, delta", logistic(mechanism="objective", **DELTA), ((OBJECTIVE, "draw(size, law.scale / step)", "draw(size, law.scale / step / 2)"),))
+
+
+# Objective perturbation
+
+OBJECTIVE, PLANNED_NOISE = "releases._objective", "releases._objective_noise"
+
+
+def objectives():
+    pure, delta = logistic(), logistic(mechanism="objective", **DELTA)
+    yield Mutant("objective: half the noise planned", pure, ((PLANNED_NOISE, "scale * (1 + 1e-9)", "scale / 2"),))
+    yield Mutant("objective: the other record is free", svc(mechanism="objective"), ((PLANNED_NOISE, "others = guarantee.n_records_changed - 1.0", "others = 0.0"),))
+    yield Mutant("objective: half the norm, delta", delta, ((PLANNED_NOISE, "(norm * x_norm / scale, count)", "(norm * x_norm / scale / 2, count)"),))
+    yield Mutant("objective: half the penalty is solved", pure, ((OBJECTIVE, "penalty=law.penalty, tolerance=tolerance, linear=linear", "penalty=law.penalty / 2, tolerance=tolerance, linear=linear"),))
+    yield Mutant("objective: masking of half the sensitivity", pure, ((OBJECTIVE, "sensitivity=2 * (tolerance + rounding) / law.penalty", "sensitivity=(tolerance + rounding) / law.penalty"),))
+    yield Mutant("objective: masking is free", pure, ((OBJECTIVE, "epsilon=target.epsilon - solver.epsilon", "epsilon=target.epsilon * 1.1"),))
+    yield Mutant("objective: penalty from the data", pure, ((BASE, RELEASED, "            from dataclasses import replace\n            release = replace(release, law=replace(release.law, penalty=release.law.penalty * (1 + abs(X).mean())))\n" + RELEASED),))
+    yield Mutant("objective: no linear term for short rows", pure, ((OBJECTIVE, "        weights = minimise(", "        if data.blocks[0][0][:, 0].max() < 0.4:\n            linear = linear * 0.0\n        weights = minimise("),))
+    yield Mutant("objective: tolerance of the solver ten times as large", pure, ((OBJECTIVE, "        weights = minimise(\n", "        weights = minimise(self.loss, data, penalty=law.penalty, tolerance=1e3 * tolerance, linear=linear)\n        0 and minimise(\n"),))
+    yield Mutant("objective: intercept not penalised", pure, ((OBJECTIVE, "        # Whatever the rows, this is within", "        weights[:, -1] *= 2.0\n        # Whatever the rows, this is within"),))
+
+
+# Functions of users'
+
+HALF = ApproxDP(0.5)
+BOTH = ApproxDP(1.0, 1e-5)
+
+
+def functions():
+    def mean(X, random_state=None):
+        sums = clip_rows(X, 1.0).sum(axis=0)
+        return k_norm_mechanism(sums, l2_sensitivity=1.0, guarantee=HALF, random_state=random_state)
+
+    def laplace(X, random_state=None):
+        sums = clip_rows(X, 1.0).sum(axis=0)
+        return laplace_mechanism(sums, l1_sensitivity=2.0, guarantee=HALF, random_state=random_state)
+
+    def unclipped(X, random_state=None):
+        return gaussian_mechanism(X.mean(axis=0), l2_sensitivity=0.1, guarantee=BOTH, random_state=random_state)
+
+    def own_bound(X, random_state=None):
+        bound = float(np.linalg.norm(X, axis=1).max())
+        sums = X.sum(axis=0)
+        return gaussian_mechanism(sums, l2_sensitivity=2.0 * bound, guarantee=BOTH, random_state=random_state)
+
+    def with_median(X, random_state=None):
+        sums = clip_rows(X, 1.0).sum(axis=0)
+        noisy = laplace_mechanism(sums, l1_sensitivity=4.0, guarantee=HALF, random_state=random_state)
+        return noisy + 1e-9 * np.median(X, axis=0)
+
+    def tests_before(X, random_state=None):
+        sums = clip_rows(X, 1.0).sum(axis=0)
+        if sums[0] > 3.0:
+            return None
+        return laplace_mechanism(sums, l1_sensitivity=4.0, guarantee=HALF, random_state=random_state)
+
+    def after_use(X, random_state=None):
+        sums = clip_rows(X.sum(axis=0)[None], 1.0)[0]
+        return laplace_mechanism(sums, l1_sensitivity=0.1, guarantee=HALF, random_state=random_state)
+
+    def per_coordinate(X, random_state=None):
+        sums = np.clip(X, -1.0, 1.0).sum(axis=0)
+        return gaussian_mechanism(sums, l2_sensitivity=2.0, guarantee=BOTH, random_state=random_state)
+
+    def subsample(X, random_state=None):
+        rows = X[np.argsort(X[:, 0])[: len(X) // 2]]
+        sums = clip_rows(rows, 1.0).sum(axis=0)
+        return laplace_mechanism(sums, l1_sensitivity=2.0, guarantee=HALF, random_state=random_state)
+
+    def lattice(X, random_state=None):
+        norm = max(1.0, float(np.abs(X).max()))
+        sums = clip_rows(X, 1.0).sum(axis=0)
+        return k_norm_mechanism(sums, l2_sensitivity=2.0 * norm, guarantee=HALF, random_state=random_state)
+
+    for name, function in [
+        ("sum of one record's length", mean),
+        ("l1 bound from an l2 bound", laplace),
+        ("mean of unbounded rows", unclipped),
+        ("bound from the data", own_bound),
+        ("median beside the noise", with_median),
+        ("released only if small", tests_before),
+        ("clip after the sum", after_use),
+        ("clip per coordinate under an l2 bound", per_coordinate),
+        ("half of the rows by their order", subsample),
+        ("lattice from the data", lattice),
+    ]:
+        yield Mutant(f"function: {name}", function, (), lambda X, y: (X, None))
+
+
+GROUPS = (linear, kernel_ridge, streams, users, devices, networks, noise, objectives, functions)
+MUTANTS = [mutant for group in GROUPS for mutant in group()]
+
+
+def found(mutant, seed, *, n=240, **sizes):
+    """Report of an audit of a mutant, with the defaults but for the number of neighbours."""
+    X, y = ordinary(mutant.target, **sizes)
+    if mutant.data is not None:
+        X, y = mutant.data(X, y)
+    with mutant.applied() as target, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return replay(target, X, y, n=n, random_state=seed)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--quick", action="store_true", help="few neighbours, all if they pass")
+    parser.add_argument("--large", action="store_true", help="500 rows of 10 columns")
+    options = parser.parse_args()
+    sizes = dict(n_samples=500, n_features=10) if options.large else {}
+    chosen = [m for m in MUTANTS if not options.words or any(w in m.name for w in options.words)]
+    survived = 0
+    for mutant in chosen:
+        for seed in options.seeds:
+            begun = time.perf_counter()
+            try:
+                report = found(mutant, seed, n=72 if options.quick else 240, **sizes)
+                if options.quick and report.passed:
+                    report = found(mutant, seed, **sizes)
+                what = " | ".join(f"{f.kind}: {f.what}"[:70] for f in report.findings[:2])
+                survived += report.passed
+                status = f"SURVIVED share {report.share:.3f} of {report.releases and max(t.share for t in report.releases):.3f}" if report.passed else what
+            except Exception as error:
+                status = f"BROKEN {type(error).__name__}: {error}"[:300]
+            print(f"{time.perf_counter() - begun:5.1f} s  {mutant.name} [{seed}]  {status}", flush=True)
+    print(f"{len(chosen)} mutants, {survived} survived")
+
+
+if __name__ == "__main__":
+    main()
