@@ -27,8 +27,9 @@ class Released:
         Declared bound on its change between neighbours, in the norm of the law, with what the
         computation may err by on either side.
 
-    law : NoiseLaw
-        Of the noise for a sensitivity of 1, with the guarantee of this release.
+    law : NoiseLaw, or None
+        Of the noise for a sensitivity of 1, with the guarantee of this release; None on a device
+        that has numpy only.
 
     scale : float
         Of the noise that is drawn: that of the law times the sensitivity, and a little more

@@ -13,6 +13,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
+from support.mpi import mpiexec  # noqa: F401, a fixture
 
 
 def pytest_addoption(parser):

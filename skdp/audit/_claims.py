@@ -10,7 +10,7 @@ import numpy as np
 from skdp._recording import Released
 from skdp.audit._findings import Finding
 from skdp.audit._runs import Run
-from skdp.audit._worlds import Distances, World
+from skdp.audit._worlds import Distances
 from skdp.privacy import (
     ApproxDP,
     GaussianDP,
@@ -38,19 +38,21 @@ class Claim:
 
     guarantee: Guarantee
 
-    def share(self, world: World, distances: Distances) -> float:
+    def share(self, distances: Distances) -> float:
         """Part of the claim that two worlds have used up: above 1 it is refuted.
 
         Given the earlier ones, releases with noise of known laws lose what composes to at most
         the claim, in whichever transcript.
         """
-        pure, mu = _lost(world, distances)
+        pure, mu = _lost(distances)
         if not math.isfinite(pure + mu):
             return math.inf
         share = self.share_of(pure, mu)
         if isinstance(self.guarantee, MutualInformationPrivacy) and len(distances.losses):
             place = int(np.argmax(distances.losses))
-            share = max(share, self._told(world.releases[place], float(distances.losses[place])))
+            share = max(
+                share, self._told(distances.releases[place], float(distances.losses[place]))
+            )
         return share
 
     def _told(self, release: Released, loss: float) -> float:
@@ -131,8 +133,8 @@ def _gaussian(guarantee: Guarantee) -> float | None:
         return None
 
 
-def _lost(world: World, distances: Distances) -> tuple[float, float]:
-    gaussian = np.array([r.law.kind == "gaussian" for r in world.releases], dtype=bool)
+def _lost(distances: Distances) -> tuple[float, float]:
+    gaussian = np.array([r.law.kind == "gaussian" for r in distances.releases], dtype=bool)
     losses = distances.losses
     with np.errstate(over="ignore"):
         squares = math.sqrt(float(np.sum(losses[gaussian] ** 2)))

@@ -11,6 +11,7 @@ from skdp.audit._claims import charge_findings
 from skdp.audit._data import DataSet, Record, check_neighbour
 from skdp.audit._findings import Finding
 from skdp.audit._neighbours import MALFORMED
+from skdp.audit._ranks import Ranks
 from skdp.audit._report import ReplayReport
 from skdp.audit._rounds import Round
 from skdp.audit._runs import Run
@@ -50,6 +51,7 @@ def replay(
     n: int = 240,
     guarantee: Guarantee | None = None,
     queries: Any = None,
+    engine: Any = None,
     random_state: Any = None,
 ) -> ReplayReport:
     """Run on neighbours with the released values of one run, and compare what is asked for.
@@ -94,6 +96,12 @@ def replay(
     queries : array-like, default=None
         Public rows for ``predict`` and the like. None makes some up.
 
+    engine : {"local", "mpi"} or MPIEngine, default=None
+        Over whose processes a callable runs; None takes the parameter of an estimator. Over MPI
+        every process replays with the rows of its own nodes, and has the same report: one
+        process after another changes a record, of which the others hear no more than how far
+        apart releases are.
+
     random_state : None, int, RandomState or Generator, default=None
         Of the search.
 
@@ -128,7 +136,8 @@ def replay(
     (1, True)
     """
     positive_int(n=n)
-    search = _Search(estimator, X, y, guarantee, queries, np.random.default_rng(random_state))
+    rng, ranks = np.random.default_rng(random_state), Ranks.of(estimator, engine)
+    search = _Search(estimator, X, y, guarantee, queries, rng, ranks)
     return search.report(neighbours, n)
 
 
@@ -148,8 +157,9 @@ class _Search(Session):
                 self.random(n)
         else:
             self.given(neighbours, n)
-        if not self.findings:  # it takes its time, and one is enough
+        if self.ranks.all(not self.findings):  # it takes its time, and one is enough
             self.minimisers()
+        self.findings = self.ranks.merged(self.findings)
         order = sorted(self.tallies.values(), key=lambda tally: tally.where)
         return ReplayReport(
             tuple(self.findings.values()),
@@ -165,16 +175,19 @@ class _Search(Session):
         """Hostile records at several places, in several transcripts, and what is worse yet."""
         streams = hasattr(self.program.target, "partial_fit")
         best: Round | None = None
-        for i in range(-(-n // _PER_ROUND)):
-            if self.findings:  # one is enough
+        length = max(1, min(_PER_ROUND, n // self.ranks.size))
+        for i in range(-(-n // length)):
+            if not self.ranks.all(not self.findings):  # one is enough
                 break
-            left = min(_PER_ROUND, n - i * _PER_ROUND)
+            left = min(length, n - i * length)
             kind, push, in_calls = _ROUNDS[i % len(_ROUNDS)]
             if kind == "climb" and best is not None:
                 best.climb(left)
                 continue
-            data, place, words = self.hostile.surroundings(kind, self.place(i))
-            n_calls = N_CALLS if streams and in_calls and len(data) >= N_CALLS else 1
+            place = self.ranks.place(i, self.rng)
+            data, place, words = self.ranks.surroundings(self.hostile, kind, place)
+            in_calls = self.ranks.all(streams and in_calls and len(data) >= N_CALLS)
+            n_calls = N_CALLS if in_calls else 1
             records = self.hostile.records(min(left, _HOSTILE), self.directions)
             one = self.round(data, words, place, records, n_calls, push)
             for record in records:
@@ -182,16 +195,11 @@ class _Search(Session):
             one.climb(left - one.n_runs)
             best = one if best is None or one.score > best.score else best
 
-    def place(self, i: int) -> int:
-        """Where a record is replaced: first, last, and anywhere."""
-        last = len(self.data) - 1
-        return [0, last][i] if i < 2 else int(self.rng.integers(last + 1))
-
     def round(
         self,
         data: DataSet,
         words: str,
-        place: int,
+        place: int | None,
         records: list[Record],
         n_calls: int = 1,
         push: float = 0.0,
@@ -199,7 +207,7 @@ class _Search(Session):
         """Neighbours in one place, with one transcript: none yet."""
         queries = self.asked_about if self.queries is not None else self.some_queries(records[:6])
         seed = self.seed()
-        listener = Steered(self.rng, push) if push else Honest()
+        listener = Steered(self.hostile.rng, push) if push else Honest()
         base = self.run(data, listener, seed, n_calls, queries)
         if base.error and push:  # no such transcript can be
             listener = Honest()
@@ -224,7 +232,8 @@ class _Search(Session):
         base = World(None, self.run(self.data, honest, seed))
         for i, record in enumerate(self.hostile.random(n)):
             self.n_runs += 1
-            data = self.neighbour(self.data, self.place(i + 2), record)
+            place = self.ranks.place(i + 2, self.rng)
+            data = self.neighbour(self.data, place, record)
             other = World(record, self.run(data, Player(honest.values), seed))
             if self.agree(base, other):
                 self.compare(base, other)
@@ -234,9 +243,12 @@ class _Search(Session):
         seed, honest = self.seed(), Honest()
         base = World(None, self.run(self.data, honest, seed))
         adjacency = "replace-one" if self.in_places else self.adjacency
-        for X, y in self.pairs(neighbours, n):
+        pairs = self.pairs(neighbours, n)
+        for _ in range(n):
             self.n_runs += 1
-            data = check_neighbour(self.data, X, y, adjacency)
+            with self.ranks.together():
+                data = check_neighbour(self.data, *next(pairs), adjacency)
+            self.ranks.check_one_changed(self.data, data)
             record = Record(None, None, f"neighbour {self.n_runs}")
             other = World(record, self.run(data, Player(honest.values), seed))
             if self.agree(base, other):
@@ -273,20 +285,17 @@ class _Search(Session):
     def malformed(self) -> None:
         """What is no record is refused before anything is charged or released, or is a record."""
         told: dict[tuple[str, int], set[str]] = {}
-        last = len(self.data) - 1
+        last = sum(self.ranks.counts) - 1
         for kind in MALFORMED:
             for at, around in [(0, "given"), (last, "given"), (0, "zeros"), (last, "alike")]:
-                record = self.hostile.malformed(kind)
-                if record is None:
-                    continue
-                data, place, _ = self.hostile.surroundings(around, at)
-                try:
-                    data = self.neighbour(data, place, record)
-                except (TypeError, ValueError):  # the container cannot hold it
+                record, here = self.hostile.malformed(kind), self.ranks.here(at)
+                data, place, _ = self.ranks.surroundings(self.hostile, around, here)
+                held = None if record is None else self.held(data, place, record)
+                if not self.ranks.all(held is not None) or held is None:
                     continue
                 self.n_runs += 1
-                run = self.run(data, Honest(), self.seed())
-                told.setdefault((kind, place), set()).add(run.error)
+                run = self.run(held, Honest(), self.seed())
+                told.setdefault((kind, at), set()).add(run.error)
                 used = len(run.transcript) or run.charges
                 if self.program.is_estimator and run.error and used:
                     what = f"{kind} is refused after the data were used, or charged for"
@@ -298,16 +307,23 @@ class _Search(Session):
             if told.get((kind, last)) == {""}:
                 self.accepted(kind)
 
+    def held(self, data: DataSet, place: int | None, record: Record) -> DataSet | None:
+        """The neighbour, if its container can hold such a record."""
+        try:
+            return self.neighbour(data, place, record)
+        except (TypeError, ValueError):
+            return None
+
     def accepted(self, kind: str) -> None:
         """What is taken for a record is one: no farther than others, and they stay as far."""
         record = self.hostile.malformed(kind)
         assert record is not None
-        last = len(self.data) - 1
+        first, last = self.ranks.here(0), self.ranks.here(sum(self.ranks.counts) - 1)
         records = self.hostile.records(_HOSTILE, self.directions)
         around = self.round(self.data, "the data as given", last, records)
         around.put(record)
         data = self.neighbour(self.data, last, record)
-        among = self.round(data, f"data with {kind}", 0, records)
+        among = self.round(data, f"data with {kind}", first, records)
         for other in records:
             around.put(other)
             among.put(other)

@@ -22,8 +22,8 @@ class Round:
     data : DataSet
         In which a record is replaced, or to which one is added.
 
-    place : int
-        Of the record that is replaced.
+    place : int or None
+        Of the record that is replaced; None if it is in another process.
 
     in_places : bool
         Whether neighbours replace a record, so that each two worlds are neighbours.
@@ -48,7 +48,7 @@ class Round:
     def __init__(
         self,
         data: DataSet,
-        place: int,
+        place: int | None,
         in_places: bool,
         base: World,
         hostile: Hostile,
@@ -63,11 +63,14 @@ class Round:
         self.worlds, self.n_runs = [base], 0
         self.score, self.pair = -1.0, (0, 0)
         if not in_places:
-            self._meet(Record(None, None, "one record less"), data.without(place))
+            less = data if place is None else data.without(place)
+            self._meet(Record(None, None, "one record less"), less)
 
     def put(self, record: Record) -> None:
         """Run with a record in the place, or added, and compare with all its neighbours."""
-        if self.in_places:
+        if self.place is None:
+            self._meet(record, self.data)
+        elif self.in_places:
             self._meet(record, self.data.replaced(self.place, record))
         else:
             self._meet(record, self.data.with_record(record))

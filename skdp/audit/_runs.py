@@ -213,7 +213,7 @@ class Program:
         changed: dict[str, Any] = {}
         for name, value in model.get_params(deep=True).items():
             last = _last(name)
-            if last == "random_state" and seed is not None:
+            if last == "random_state":  # None draws afresh, whatever it was
                 changed[name] = seed
             elif last == "ledger":
                 original = self.ledgers[name]

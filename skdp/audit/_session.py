@@ -15,11 +15,12 @@ from skdp.audit._findings import Finding
 from skdp.audit._neighbours import Hostile
 from skdp.audit._noise import noise_findings, noise_runs_needed
 from skdp.audit._objectives import ObjectivePairs, split_findings
+from skdp.audit._ranks import Ranks
 from skdp.audit._report import ReleaseTally
 from skdp.audit._runs import N_BETWEEN, Program, Run
 from skdp.audit._steering import Honest, Player
 from skdp.audit._transcript import Transcript
-from skdp.audit._worlds import Distances, World, differences
+from skdp.audit._worlds import World, differences
 from skdp.privacy import Guarantee
 
 __all__ = ["N_CALLS", "Session"]
@@ -44,19 +45,24 @@ class Session:
         guarantee: Guarantee | None,
         queries: Any,
         rng: np.random.Generator,
+        ranks: Ranks,
     ) -> None:
-        self.begun = time.perf_counter()
-        self.data = DataSet.of(X, y)
-        self.classes = _classes(target, self.data)
+        self.begun, self.ranks = time.perf_counter(), ranks
+        with ranks.together():
+            self.data = DataSet.of(X, y)
+            classes = _classes(target, self.data)
+            Program(target).check()
+        ranks.know(self.data)
+        self.classes = ranks.labels(classes)
         self.program = Program(target, 1, self.classes, guarantee)
-        self.program.check()
-        self.hostile = Hostile(self.data, self.classes, rng)
-        self.rng, self.queries = rng, queries
+        # All processes decide on the same numbers, and each makes records of its own rows.
+        self.rng, self.queries = ranks.shared(rng), queries
+        self.hostile = Hostile(self.data, self.classes, ranks.own(self.rng))
         self.findings: dict[tuple[str, str], Finding] = {}
         self.tallies: dict[tuple[str, str, int], ReleaseTally] = {}
         self.share, self.pair, self.n_runs = 0.0, "no pair differed", 0
         self.directions: list[np.ndarray] = []
-        self.objectives = ObjectivePairs(rng)
+        self.objectives = ObjectivePairs(self.hostile.rng)
 
     def begin(self) -> None:
         """Run first, and take over what is claimed."""
@@ -80,7 +86,7 @@ class Session:
         queries = self.asked_about if queries is None else queries
         if n_calls > 1:
             program = Program(program.target, n_calls, self.classes, program.guarantee)
-        return program.run(data, queries, listener, seed)
+        return self.ranks.joined(program.run(data, queries, listener, seed))
 
     def first(self) -> World:
         """Run on the data as given: it must work, release, and repeat."""
@@ -89,15 +95,16 @@ class Session:
         run = self.run(self.data, honest, seed)
         if run.exception is not None:
             raise run.exception
-        if not len(run.transcript):
+        if not self.ranks.n_released(run):
             raise ValueError(
                 f"estimator must release by skdp.mechanisms.release to be replayed; "
-                f"{shown(self.program.target)} recorded no release. Of other code "
-                "skdp.audit.estimate_epsilon tells, from outside, how private it can be."
+                f"{shown(self.program.target)} recorded no release in this thread and process. "
+                "Of other code skdp.audit.estimate_epsilon tells, from outside, how private it "
+                "can be."
             )
         world = World(None, run)
         again = World(None, self.run(self.data, Player(honest.values), seed))
-        self.seeded = world.noise_equals(again)
+        self.seeded = self.ranks.all(world.noise_equals(again))
         for finding in differences(world, again, same_noise=False):
             self.found(
                 Finding(
@@ -119,8 +126,10 @@ class Session:
         needed = 2
         for kind, size in _noises(world).items():
             needed = max(needed, noise_runs_needed(kind, size=size, alarm=_ALARM))
+        needed = max(self.ranks.everyone(needed))
         found: list[Finding] = []
-        streams = hasattr(self.program.target, "partial_fit") and len(self.data) >= N_CALLS
+        streams = hasattr(self.program.target, "partial_fit")
+        streams = self.ranks.all(streams and len(self.data) >= N_CALLS)
         for n_calls in (1, N_CALLS) if streams else (1,):
             transcripts = self.transcripts(needed, n_calls)
             found += noise_findings(transcripts, alarm=_ALARM)
@@ -133,7 +142,8 @@ class Session:
         """Fits with fresh noise: four times as many as halved noise takes, if there is time."""
         n_runs, begun, runs = max(_LEAST_NOISE_RUNS, 4 * needed), time.perf_counter(), list[Run]()
         for i in range(min(n_runs, _MOST_NOISE_RUNS)):
-            if i >= min(needed, n_runs) and time.perf_counter() - begun > _NOISE_SECONDS:
+            is_late = time.perf_counter() - begun > _NOISE_SECONDS
+            if i >= min(needed, n_runs) and not self.ranks.all(not is_late):
                 break
             runs.append(self.run(self.data, Honest(), None, n_calls))
         return [run.transcript for run in runs if not run.error]
@@ -172,38 +182,41 @@ class Session:
             n_beyond, n_asked = n_beyond + spent, min(max(1, limit - spent), _N_QUERIES)
         beyond = [np.roll(whole[i % len(whole)], 1) + 0.5 + i for i in range(n_beyond)]
         whole = whole[:n_asked]
-        if self.rng.random() < 0.5:  # answers to rows that are nearly one move together
-            row = whole[self.rng.integers(len(whole))]
+        rng = self.hostile.rng
+        if rng.random() < 0.5:  # answers to rows that are nearly one move together
+            row = whole[rng.integers(len(whole))]
             whole = [row * (1.0 + 1e-6 * i) for i in range(len(whole))]
             beyond = [row * (1.0 - 1e-6 * (i + 1)) for i in range(n_beyond)]
         blocks = [[*whole, whole[0]], whole, *([row] for row in beyond)]
         return [self.data.like(np.array(block)) for block in blocks]
 
-    def neighbour(self, data: DataSet, place: int, record: Record) -> DataSet:
+    def neighbour(self, data: DataSet, place: int | None, record: Record) -> DataSet:
+        if place is None:  # it is in another process
+            return data
         return data.replaced(place, record) if self.in_places else data.with_record(record)
 
     def agree(self, one: World, other: World) -> bool:
         """Whether two worlds differ in values only."""
         for finding in differences(one, other, same_noise=self.seeded):
             self.found(finding)
-        return one.shape == other.shape and not other.run.error
+        return self.ranks.all(one.shape == other.shape and not other.run.error)
 
     def compare(self, one: World, other: World) -> float:
         """How near to the claim two worlds are."""
-        distances = Distances.of(one, other)
-        shares = distances.shares / self.changes
+        distances = self.ranks.distances(one, other)
+        releases, shares = distances.releases, distances.shares / self.changes
         pair = f"{one.words} | {other.words}"
-        declared = np.array([r.law.scale for r in one.releases])
+        declared = np.array([r.law.scale for r in releases])
         with np.errstate(all="ignore"):
             drawn = distances.losses * declared / self.changes
-        for i in _largest(one.releases, np.maximum(shares, drawn)):
-            self.tally(one.releases, i, float(shares[i]), float(drawn[i]), pair)
+        for i in _largest(releases, np.maximum(shares, drawn)):
+            self.tally(releases, i, float(shares[i]), float(drawn[i]), pair)
         dense = self.objectives.score(one, other, pair) / self.changes
         claim = one.run.claim
         if claim is None:
             return max(dense, float(shares.max(initial=0.0)))
         guarantee = claim.to_replace_one() if self.changes > 1 else claim
-        share = Claim(guarantee).share(one, distances)
+        share = Claim(guarantee).share(distances)
         if share > self.share:
             self.share, self.pair = share, pair
         if share > 1.0 + TOLERANCE:
@@ -239,7 +252,7 @@ class Session:
             for width in (d, d + 1):
                 if flat.size and flat.size % width == 0:
                     rows = flat.reshape(-1, width)
-                    row = rows[self.rng.integers(len(rows))][:d]
+                    row = rows[self.hostile.rng.integers(len(rows))][:d]
                     length = float(np.linalg.norm(row))
                     if np.isfinite(length) and length > 0.0:
                         self.directions.append(row / length)

@@ -97,6 +97,8 @@ class Distances:
 
     Parameters
     ----------
+    releases : list of Released
+
     shares : ndarray of shape (n_releases,)
         Distance of what is asked, over the declared sensitivity.
 
@@ -105,6 +107,7 @@ class Distances:
         noise, mu of Gaussian noise.
     """
 
+    releases: list[Released]
     shares: np.ndarray
     losses: np.ndarray
 
@@ -113,7 +116,7 @@ class Distances:
         """Compare two worlds with the same releases."""
         releases = one.releases
         if not releases:
-            return cls(np.zeros(0), np.zeros(0))
+            return cls([], np.zeros(0), np.zeros(0))
         l1 = np.array([r.law.order == 1 for r in releases])
         sensitivities = np.array([r.sensitivity for r in releases])
         scales = np.array([r.scale for r in releases])
@@ -123,7 +126,7 @@ class Distances:
             # Who declares a sensitivity of 0 promises that nothing changes.
             shares = np.where(exact == 0.0, 0.0, exact / sensitivities)
             losses = np.where(rounded == 0.0, 0.0, rounded / scales)
-        return cls(_not_nan(shares), _not_nan(losses))
+        return cls(releases, _not_nan(shares), _not_nan(losses))
 
 
 def _norms(change: np.ndarray, starts: np.ndarray, l1: np.ndarray) -> np.ndarray:

@@ -1,0 +1,285 @@
+"""A lower bound on epsilon from a single fit, with canaries."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone, is_classifier
+
+from skdp._validation import fraction, positive_int, probability, shown
+from skdp.audit._black_box import EpsilonEstimate
+from skdp.audit._confidence import (
+    guessing_epsilon,
+    guessing_mu,
+    guessing_p_value,
+    profile_points,
+    refuted_by_guesses,
+)
+from skdp.audit._outcomes import generators
+from skdp.privacy import Guarantee
+
+__all__ = ["estimate_epsilon_one_run"]
+
+Profile = tuple[np.ndarray, np.ndarray]
+
+_SHARES = (1, 2, 4, 10)  # one in so many canaries is guessed
+
+
+def estimate_epsilon_one_run(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    X_canaries: Any,
+    y_canaries: Any,
+    *,
+    X_others: Any = None,
+    y_others: Any = None,
+    score: Callable[[Any, Any, Any], Any] | None = None,
+    n_guesses: int | None = None,
+    delta: float = 0.0,
+    confidence: float = 0.95,
+    guarantee: Guarantee | None = None,
+    random_state: Any = None,
+) -> EpsilonEstimate:
+    """Bound epsilon from below by one fit that saw some of many canaries.
+
+    A fair coin decides for each canary whether it is among the training data; with ``X_others`` or
+    ``y_others``, which of two records is. Scores of the fitted model tell which coins to guess,
+    and how. Too many right guesses refute a small epsilon, for each coin is as well hidden as one
+    record. That costs a single fit, and is weaker than `estimate_epsilon`: many canaries are
+    needed, and such ones as the model remembers, wrong labels for instance.
+
+    The canaries must be chosen without looking at their coins, and the coins are drawn by the
+    operating system.
+
+    Parameters
+    ----------
+    estimator : object with ``fit``
+        A clone of it is fitted, with its ledger if it has one.
+
+    X, y : array-like or sparse matrix of n_samples rows, array-like or None
+        Records that are always there; ``y`` is None where ``fit`` takes none.
+
+    X_canaries, y_canaries : the same, of n_canaries rows
+        Under "add-remove" each is there or not.
+
+    X_others, y_others : the same, default=None
+        Records in place of the canaries that are not there, for "replace-one"; one that is None
+        is as for the canaries, so that wrong labels are given by ``y_others`` alone.
+
+    score : callable, default=None
+        ``score(model, X, y)``: a number for each row that is larger if it was seen. None takes the
+        logarithm of the probability of its label, the decision function in favour of it, the
+        negative squared residual, or ``score_samples``.
+
+    n_guesses : int, default=None
+        Guesses, half of them at either end of the scores. None tries all canaries, one half, a
+        quarter and a tenth, and pays for that in confidence.
+
+    delta : float, default=0.0
+        At which epsilon is bounded.
+
+    confidence : float, default=0.95
+        Probability at least that all bounds hold and no kept guarantee is called violated.
+
+    guarantee : Guarantee, default=None
+        Claim to be tested, with its whole profile.
+
+    random_state : None, int, RandomState or Generator, default=None
+        Of the coins. None draws from the operating system; anything else is for tests.
+
+    Returns
+    -------
+    EpsilonEstimate
+
+    Raises
+    ------
+    ValueError
+        If parameters are invalid, there are too few canaries to refute anything at the confidence,
+        or the guarantee is for other neighbours.
+
+    References
+    ----------
+    Steinke, Nasr and Jagielski, "Privacy auditing with one (1) training run", NeurIPS 2023,
+    theorem 5.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.neighbors import KNeighborsRegressor
+    >>> from skdp.audit import estimate_epsilon_one_run
+    >>> X = np.arange(200.0).reshape(-1, 1)
+    >>> found = estimate_epsilon_one_run(
+    ...     KNeighborsRegressor(1), X[::2], np.zeros(100), X[1::2], np.ones(100), random_state=0
+    ... )
+    >>> found.epsilon > 2  # nothing is hidden
+    True
+    """
+    probability(delta=delta)
+    fraction(confidence=confidence)
+    replaced = X_others is not None or y_others is not None
+    _check_kinds(estimator, score, guarantee, replaced)
+    canaries = X_canaries, y_canaries
+    others = X_canaries if X_others is None else X_others, y_others
+    if y_others is None:
+        others = others[0], y_canaries
+    m = _n_rows(X_canaries)
+    _check_rows(m, y_canaries=y_canaries, X_others=X_others, y_others=y_others)
+    sizes = _sizes(m, n_guesses)
+    level = (1.0 - confidence) / len(sizes)
+    profile = None if guarantee is None else profile_points(guarantee)
+    _check_canaries(max(sizes), m, delta, level, profile)
+
+    coins, ties = generators(random_state)
+    seen = coins.integers(2, size=m).astype(bool)
+    training = [_stacked(base, part, seen) for base, part in zip((X, y), canaries, strict=True)]
+    if replaced:
+        training = [_stacked(a, b, ~seen) for a, b in zip(training, others, strict=True)]
+    model = clone(estimator).fit(*(part for part in training if part is not None))
+    # Scores know the model and the canaries, not the coins; nor do ties depend on these.
+    telling = _scores(score, model, *canaries)
+    if replaced:
+        telling = telling - _scores(score, model, *others)
+    order = ties.permutation(m)
+    order = order[np.argsort(np.nan_to_num(telling)[order], kind="stable")]
+    guesses = [(size, _n_right(order, seen, size)) for size in sizes]
+    return _estimate(guesses, m, level, delta, confidence, guarantee, profile)
+
+
+def _check_kinds(estimator: Any, score: Any, guarantee: Any, replaced: bool) -> None:
+    if not hasattr(estimator, "fit"):
+        raise ValueError(f"estimator must have a method fit; got {shown(estimator)}.")
+    if score is not None and not callable(score):
+        raise ValueError(f"score must be None or callable; got {shown(score)}.")
+    if guarantee is None:
+        return
+    if not isinstance(guarantee, Guarantee):
+        raise ValueError(f"guarantee must be None or a guarantee; got {shown(guarantee)}.")
+    adjacency = "replace-one" if replaced else "add-remove"
+    if guarantee.adjacency != adjacency:
+        raise ValueError(
+            f"guarantee must be for {adjacency!r} neighbours; got {guarantee.adjacency!r}. "
+            "Canaries are there or not; with X_others or y_others one of two is."
+        )
+
+
+def _n_rows(rows: Any) -> int:
+    return rows.shape[0] if hasattr(rows, "shape") else len(rows)
+
+
+def _check_rows(m: int, **named: Any) -> None:
+    for name, rows in named.items():
+        if rows is not None and _n_rows(rows) != m:
+            raise ValueError(
+                f"{name} must have as many rows as X_canaries, {m}; got {_n_rows(rows)}."
+            )
+
+
+def _sizes(m: int, n_guesses: int | None) -> list[int]:
+    """How many coins to guess; fixed before any is drawn."""
+    if n_guesses is None:
+        return sorted({max(1, m // share) for share in _SHARES})
+    positive_int(n_guesses=n_guesses)
+    if n_guesses > m:
+        raise ValueError(f"n_guesses must be at most the {m} canaries; got {shown(n_guesses)}.")
+    return [int(n_guesses)]
+
+
+def _check_canaries(r: int, m: int, delta: float, level: float, profile: Profile | None) -> None:
+    """Check that right guesses could refute something."""
+
+    def enough(r: int) -> bool:
+        if profile is not None:
+            return refuted_by_guesses(profile, max(m, r), r, r, level)
+        return bool(guessing_p_value(max(m, r), r, r, 0.0, delta) <= level)
+
+    if enough(r):
+        return
+    needed = r
+    while not enough(needed):
+        needed += 1 + needed // 8
+        if needed > 10**7:
+            raise ValueError("X_canaries must be more than any number of rows for this claim.")
+    asked = "the confidence" if profile is None else "the confidence and the guarantee"
+    raise ValueError(
+        f"X_canaries must have about {needed} rows, all of them guessed, for {asked} asked; got "
+        f"{r} guesses about {m} canaries. With fewer not even right guesses would refute anything."
+    )
+
+
+def _stacked(base: Any, more: Any, rows: np.ndarray) -> Any:
+    """Rows of ``base``, then the chosen ones of ``more``."""
+    if base is None:
+        return None
+    if sparse.issparse(base) or sparse.issparse(more):
+        return sparse.vstack([sparse.csr_array(base), sparse.csr_array(more)[rows]]).tocsr()
+    return np.concatenate([np.asarray(base), np.asarray(more)[rows]])
+
+
+def _scores(
+    score: Callable[[Any, Any, Any], Any] | None, model: Any, X: Any, y: Any
+) -> np.ndarray:
+    found = np.asarray((_fitting if score is None else score)(model, X, y), dtype=float)
+    if found.shape != (_n_rows(X),):
+        raise ValueError(
+            f"score must return one number for each of {_n_rows(X)} rows; got shape {found.shape}."
+        )
+    return found
+
+
+def _fitting(model: Any, X: Any, y: Any) -> Any:
+    """How well a model fits each record, by whatever it can tell."""
+    if y is None:
+        return model.score_samples(X)
+    if not is_classifier(model):
+        return -((np.asarray(y, dtype=float) - np.asarray(model.predict(X))) ** 2)
+    classes = np.asarray(model.classes_)
+    own = np.asarray(y)[:, None] == classes
+    if hasattr(model, "predict_proba"):
+        return np.log(np.maximum(np.sum(model.predict_proba(X) * own, axis=1), 1e-300))
+    if hasattr(model, "decision_function"):
+        decision = np.asarray(model.decision_function(X))
+        if decision.ndim == 1:
+            decision = np.column_stack([-decision, decision])
+        return np.sum(decision * own, axis=1)
+    return np.asarray(model.predict(X) == np.asarray(y), dtype=float)
+
+
+def _n_right(order: np.ndarray, seen: np.ndarray, size: int) -> int:
+    """Right guesses: the highest scores are of canaries that were seen, the lowest of others."""
+    low, high = size // 2, size - size // 2
+    return int((~seen[order[:low]]).sum() + seen[order[len(order) - high :]].sum())
+
+
+def _estimate(
+    guesses: list[tuple[int, int]],
+    m: int,
+    level: float,
+    delta: float,
+    confidence: float,
+    guarantee: Guarantee | None,
+    profile: Profile | None,
+) -> EpsilonEstimate:
+    """Bounds from right guesses.
+
+    Flipping one coin changes one record, so the run is as private toward each coin as the claim
+    says of neighbours: by removing a record, or, with others, by replacing one. All that is said
+    of one number of guesses is refuted by so many right ones or more, events within one another,
+    and needs no correction for there being a bound on epsilon, one on mu and a verdict.
+    """
+    epsilons = [guessing_epsilon(m, r, v, delta=delta, level=level) for r, v in guesses]
+    best = int(np.argmax(epsilons))
+    violated = None
+    if profile is not None:
+        violated = any(refuted_by_guesses(profile, m, r, v, level) for r, v in guesses)
+    return EpsilonEstimate(
+        epsilon=epsilons[best],
+        mu=max(guessing_mu(m, r, v, level=level) for r, v in guesses),
+        confidence=confidence,
+        n_runs=1,
+        delta=delta,
+        event=f"{guesses[best][1]} of {guesses[best][0]} right guesses about {m} canaries",
+        violated=violated,
+        guarantee=guarantee,
+    )

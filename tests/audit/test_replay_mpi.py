@@ -1,0 +1,19 @@
+"""Replays of networks over several processes: programs of mpi_replays.py under mpiexec."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = Path(__file__).with_name("mpi_replays.py")
+
+
+@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize(
+    "program",
+    ["agrees_with_local", "clean_runs_pass", "mutants_are_found", "all_raise", "rows_stay"],
+)
+def test_processes_replay_together(mpiexec, program, size):
+    status, output, errors = mpiexec(size, "-W", "error", PROGRAMS, program, size, timeout=180)
+    assert status == 0, errors
+    assert set(re.findall(r"process (\d) passed", output)) == set(map(str, range(size)))
