@@ -1,6 +1,6 @@
 """Who records releases hears of each here; needs numpy only, for users' devices release, too."""
 
-import sys
+import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Released", "is_recorded", "recorded", "released_values"]
+__all__ = ["Perturbed", "Released", "is_recorded", "perturbed", "recorded", "released_values"]
 
 # Where noise is added on behalf of others.
 _HOUSEKEEPING = ("skdp._recording", "skdp._grid", "skdp.mechanisms.", "skdp._validation")
@@ -52,8 +52,50 @@ class Released:
     where: str
 
 
-# What a listener returns goes on in place of what was released, unless it is None.
-released_values: ContextVar[Callable[[Released], np.ndarray | None] | None] = ContextVar(
+@dataclass(frozen=True, eq=False)
+class Perturbed:
+    """One random linear term of an objective, for who records releases, and all that it meets.
+
+    The term is private, and so are the rows. What is released is the minimiser, a one-to-one
+    function of the term, whose density follows from these.
+
+    Parameters
+    ----------
+    loss : LogisticLoss, HuberHingeLoss or SoftmaxLoss
+
+    data : RowBlocks
+        The rows as the solver sees them. Private.
+
+    penalty : float
+
+    law : ObjectiveNoise
+        Of the linear term, with the guarantee of the exact minimiser.
+
+    linear : ndarray of shape (n_outputs, n_features)
+        As it was drawn, rounded to its lattice. Private.
+
+    step : float
+        Of the lattice.
+
+    tolerance : float
+        Bound on the norm of the gradient at which the solver stops.
+
+    where : str
+        Module, line and function.
+    """
+
+    loss: Any
+    data: Any = field(repr=False)
+    penalty: float
+    law: Any
+    linear: np.ndarray = field(repr=False)
+    step: float
+    tolerance: float
+    where: str
+
+
+# What a listener returns goes on in place of what it heard of, unless it is None.
+released_values: ContextVar[Callable[[Any], np.ndarray | None] | None] = ContextVar(
     "released_values", default=None
 )
 
@@ -99,12 +141,41 @@ def recorded(
     return released if instead is None else instead
 
 
+def perturbed(
+    linear: np.ndarray,
+    *,
+    loss: Any,
+    data: Any,
+    penalty: float,
+    law: Any,
+    step: float,
+    tolerance: float,
+) -> np.ndarray:
+    """Return the linear term to minimise with; the listener, if there is one, hears of it.
+
+    Parameters
+    ----------
+    linear, loss, data, penalty, law, step, tolerance
+        See `Perturbed`.
+
+    Returns
+    -------
+    ndarray of the shape of ``linear``
+    """
+    listener = released_values.get()
+    if listener is None:
+        return linear
+    record = Perturbed(loss, data, penalty, law, linear, step, tolerance, _caller())
+    instead = listener(record)
+    return linear if instead is None else instead
+
+
 def _caller() -> str:
     """Module, line and function from which a release was asked for."""
-    frame = sys._getframe(2)
-    while frame.f_back is not None:
-        module = frame.f_globals.get("__name__", "")
+    frame = inspect.currentframe()
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "?")
         if not f"{module}.".startswith(_HOUSEKEEPING):
-            break
+            return f"{module}:{frame.f_lineno} {frame.f_code.co_qualname}"
         frame = frame.f_back
-    return f"{frame.f_globals.get('__name__', '?')}:{frame.f_lineno} {frame.f_code.co_qualname}"
+    return ""

@@ -136,7 +136,7 @@ class DataSet:
         same = _equal(here, there).reshape(len(self), -1).all(axis=1)
         if self.y is not None:
             same &= _equal(self.y, np.asarray(other.y))
-        return same
+        return np.asarray(same, dtype=bool)
 
 
 def _kind(value: Any) -> Any:

@@ -17,6 +17,7 @@ from skdp.estimators import (
     LinearPredictions,
     LinkedDocumentation,
     NoisyPredictions,
+    StatedGuarantee,
     charge,
     has_begun,
     ledger_of,
@@ -28,6 +29,7 @@ __all__ = ["DistributedDPClassifier"]
 
 class DistributedDPClassifier(
     CallbackSupportMixin,
+    StatedGuarantee,
     LinearPredictions,
     LinkedDocumentation,
     NoisyPredictions,
@@ -358,7 +360,8 @@ class DistributedDPClassifier(
         check_is_fitted(self)
         positive_int(n_records=n_records)
         plan = self._stream.plan
-        return plan.release.of_unit(int(n_records), plan.update.batch_size, "user")
+        guarantee = plan.release.of_unit(int(n_records), plan.update.batch_size, "user")
+        return guarantee.with_caveats(*self.guarantee_.caveats)
 
     def node_guarantee(self):
         """Guarantee for all rows of the node that has most.
@@ -370,7 +373,8 @@ class DistributedDPClassifier(
         check_is_fitted(self)
         plan = self._stream.plan
         most = int(np.max(self._stream.rows_of)) // plan.release.n_passes
-        return plan.release.of_unit(max(most, 1), plan.update.batch_size, "node")
+        guarantee = plan.release.of_unit(max(most, 1), plan.update.batch_size, "node")
+        return guarantee.with_caveats(*self.guarantee_.caveats)
 
     def regret(self, X, y, node=None, *, of=None, tolerance=1e-3):
         """Losses at the points of the nodes, minus those of the best fixed parameters in the ball.
@@ -435,7 +439,9 @@ class DistributedDPClassifier(
                         if pays:
                             charge(self, plan.release.guarantee)
                 stream = stream.after(engine, X, codes, here, counts, Progress(self, context))
-                for name, value in stream.fitted(engine).items():
+                fitted = stream.fitted(engine)
+                fitted["guarantee_"] = self._stated(fitted["guarantee_"], fresh=fresh)
+                for name, value in fitted.items():
                     setattr(self, name, value)
             finally:
                 engine.close()

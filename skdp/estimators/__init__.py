@@ -7,7 +7,12 @@ from skdp.estimators._budget import (
     ledger_of,
     unchanged_on_error,
 )
-from skdp.estimators._mixins import LinearPredictions, LinkedDocumentation, NoisyPredictions
+from skdp.estimators._mixins import (
+    LinearPredictions,
+    LinkedDocumentation,
+    NoisyPredictions,
+    StatedGuarantee,
+)
 from skdp.estimators._streams import (
     Stream,
     StreamLine,
@@ -23,6 +28,7 @@ __all__ = [
     "LinearPredictions",
     "LinkedDocumentation",
     "NoisyPredictions",
+    "StatedGuarantee",
     "Stream",
     "StreamLine",
     "charge",

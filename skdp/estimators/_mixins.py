@@ -1,11 +1,19 @@
 """Mixins of estimators."""
 
+from copy import deepcopy
+from pickle import PicklingError
+from typing import Any
+
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._inputs import checked_rows
+from skdp._recording import is_recorded
+from skdp.privacy import Guarantee
 
-__all__ = ["LinearPredictions", "LinkedDocumentation", "NoisyPredictions"]
+__all__ = ["LinearPredictions", "LinkedDocumentation", "NoisyPredictions", "StatedGuarantee"]
+
+_VOID = "recorded: void"
 
 
 class LinkedDocumentation:
@@ -28,6 +36,53 @@ class NoisyPredictions:
             if kind is not None:
                 kind.poor_score = True  # noise is a promise and accuracy is not
         return tags
+
+
+class StatedGuarantee:
+    """Mixin: ``guarantee_`` says whether releases were recorded, and such a model stays here.
+
+    Who records releases holds the exact answers behind them, so that nothing is promised of a
+    model that was made of them. It can be copied, but it cannot be pickled.
+    """
+
+    guarantee_: Guarantee
+
+    def _stated(self, guarantee, *, fresh=True):
+        """Return what a ledger was charged as the model states it, with its caveats.
+
+        What goes on with a stream, where ``fresh`` is False, has those of the stream so far.
+        """
+        before = () if fresh else self.guarantee_.caveats
+        now = (_VOID,) if is_recorded() else ()
+        return guarantee.with_caveats(*before, *now)
+
+    def __reduce_ex__(self, protocol):
+        stated = getattr(self, "guarantee_", None)
+        if stated is not None and _VOID in stated.caveats:
+            raise PicklingError(
+                f"This {type(self).__name__} was fitted, or asked, while releases were recorded: "
+                "its guarantee is void, and it must not leave its process. Fit it again outside."
+            )
+        return super().__reduce_ex__(protocol)
+
+    # Copies are made as they would be otherwise, which is as pickles are.
+
+    def __copy__(self):
+        return self._rebuilt(lambda copied, state: state)
+
+    def __deepcopy__(self, memo):
+        def deep(copied, state):
+            memo[id(self)] = copied
+            return deepcopy(state, memo)
+
+        return self._rebuilt(deep)
+
+    def _rebuilt(self, state_of):
+        recipe: Any = super().__reduce_ex__(4)
+        make, given, state = recipe[:3]
+        copied = make(*given)
+        copied.__setstate__(state_of(copied, state))
+        return copied
 
 
 class LinearPredictions:

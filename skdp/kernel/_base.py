@@ -6,6 +6,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._inputs import checked_data, checked_rows
 from skdp._random import seed_sequence
+from skdp._recording import is_recorded
 from skdp._targets import TargetRange
 from skdp._validation import (
     between,
@@ -16,12 +17,15 @@ from skdp._validation import (
     number_or_auto,
     positive,
 )
-from skdp.estimators import LinkedDocumentation, NoisyPredictions
+from skdp.estimators import LinkedDocumentation, NoisyPredictions, StatedGuarantee
 from skdp.features import check_kernel, fourier_features
+from skdp.releases import QueryAnswers
 from skdp.solvers.feature_rows import NormalisedRows
 
 
-class BaseKernelRegressor(LinkedDocumentation, NoisyPredictions, RegressorMixin, BaseEstimator):
+class BaseKernelRegressor(
+    StatedGuarantee, LinkedDocumentation, NoisyPredictions, RegressorMixin, BaseEstimator
+):
     """Regressor on a kernel, with a public range of targets."""
 
     def predict(self, X):
@@ -45,6 +49,8 @@ class BaseKernelRegressor(LinkedDocumentation, NoisyPredictions, RegressorMixin,
         """
         check_is_fitted(self)
         X = checked_rows(self, X)
+        if isinstance(self._predictor, QueryAnswers) and is_recorded():
+            self.guarantee_ = self._stated(self.guarantee_, fresh=False)
         with np.errstate(all="ignore"):  # a warning would tell huge rows from others
             values = self._predictor.answer(X)
         return TargetRange.of(self.y_bounds_).original(values)
@@ -96,12 +102,13 @@ class BaseKernelRegressor(LinkedDocumentation, NoisyPredictions, RegressorMixin,
             random_state=feature_state,
         )
 
-    def _store(self, predictor, **fitted):
+    def _store(self, predictor, *, fresh=True, **fitted):
         """Replace all that an older fit, maybe of another kind, has learned.
 
         ``predictor`` is what `predict` asks: ``answer(X)`` are its values at rows, for targets in
-        [-1, 1], and ``attributes`` what is public of it.
+        [-1, 1], and ``attributes`` what is public of it. ``fresh`` is as for `_stated`.
         """
+        fitted["guarantee_"] = self._stated(fitted["guarantee_"], fresh=fresh)
         for name in [name for name in vars(self) if name.endswith("_") and name not in VALIDATED]:
             delattr(self, name)
         for name, value in {**fitted, **predictor.attributes, "_predictor": predictor}.items():

@@ -361,7 +361,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             stream = replace(stream, release=release, version=version)
             low, high = map(float, self.y_bounds)
             fitted.update(n_samples_seen_=release.time, y_bounds_=(low, high))
-            self._store(**fitted, _stream=stream)
+            self._store(**fitted, _stream=stream, fresh=fresh)
             # From here on no other copy may go on, whether this one lives or not.
             StreamLine.of(stream.token, version)
         return self

@@ -7,14 +7,14 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from skdp._inputs import checked_rows
 from skdp._targets import TargetRange
-from skdp.estimators import LinkedDocumentation, NoisyPredictions
+from skdp.estimators import LinkedDocumentation, NoisyPredictions, StatedGuarantee
 from skdp.features import FeatureFunction
 
 __all__ = ["ReleasedKernelRegressor"]
 
 
 class ReleasedKernelRegressor(
-    LinkedDocumentation, NoisyPredictions, RegressorMixin, BaseEstimator
+    StatedGuarantee, LinkedDocumentation, NoisyPredictions, RegressorMixin, BaseEstimator
 ):
     """Function that a private stream has released: a predictor and nothing else.
 
@@ -40,6 +40,9 @@ class ReleasedKernelRegressor(
 
     Attributes
     ----------
+    guarantee_ : ApproxDP
+        The same as ``guarantee``. Public.
+
     n_features_in_ : int
         Number of columns of ``X``. Public.
 
@@ -56,6 +59,11 @@ class ReleasedKernelRegressor(
 
     def __sklearn_is_fitted__(self):
         return True
+
+    @property
+    def guarantee_(self):  # type: ignore[override]
+        """What all releases of the stream so far satisfy together."""
+        return self.guarantee
 
     @property
     def n_features_in_(self):

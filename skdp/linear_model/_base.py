@@ -13,6 +13,7 @@ from skdp.estimators import (
     LinearPredictions,
     LinkedDocumentation,
     NoisyPredictions,
+    StatedGuarantee,
     charge,
     check_budget,
     unchanged_on_error,
@@ -35,7 +36,13 @@ _SHARPEST = 1e8
 
 
 class BaseDPLinearClassifier(
-    LinearPredictions, LinkedDocumentation, NoisyPredictions, ClassifierMixin, BaseEstimator, ABC
+    StatedGuarantee,
+    LinearPredictions,
+    LinkedDocumentation,
+    NoisyPredictions,
+    ClassifierMixin,
+    BaseEstimator,
+    ABC,
 ):
     """Private linear classifier; a subclass chooses the loss."""
 
@@ -81,7 +88,7 @@ class BaseDPLinearClassifier(
             charge(self, release.guarantee)
             weights = release(self._rows(X, codes), noise)
             coef, intercept = self._in_units(weights)
-        self.classes_, self.guarantee_ = classes, release.guarantee
+        self.classes_, self.guarantee_ = classes, self._stated(release.guarantee)
         self.coef_, self.intercept_ = coef, intercept
         return self
 

@@ -10,7 +10,13 @@ from skdp._inputs import checked_array
 from skdp._random import NoiseSource, noise_source, seed_sequence
 from skdp._targets import TargetRange
 from skdp._validation import finite, positive_int, shown
-from skdp.estimators import check_unchanged, frozen_params, has_begun, unchanged_on_error
+from skdp.estimators import (
+    StatedGuarantee,
+    check_unchanged,
+    frozen_params,
+    has_begun,
+    unchanged_on_error,
+)
 from skdp.linear_model._mi_channels import CHANNELS, Channel, Values
 from skdp.solvers.ogd import OGDState, learn_value, played, run_noised
 
@@ -109,7 +115,7 @@ class MessageStream:
         )
 
 
-class Learner:
+class Learner(StatedGuarantee):
     """Mixin: learn from what devices have sent."""
 
     feedback: str
@@ -157,7 +163,7 @@ class Learner:
             limit = channel.largest(state.time, n_messages)[:, np.newaxis]
             Z = np.ascontiguousarray(np.clip(Z, -limit, limit))
             state = run_noised(Z, state, channel.projection, keep=keep)
-            self._store(stream.continued(channel, state, keep))
+            self._store(stream.continued(channel, state, keep), fresh=not has_begun(self))
         return self
 
     def ask(self, n_features=None):
@@ -189,7 +195,7 @@ class Learner:
                 )
             stream = self._learner(n_features)
             channel = stream.channel.with_question(stream.state.time)
-            self._store(replace(stream, channel=channel))
+            self._store(replace(stream, channel=channel), fresh=not has_begun(self))
         direction, distance = channel.question
         return played(stream.state, channel.projection) + distance * direction
 
@@ -221,7 +227,7 @@ class Learner:
             keep = stream.to_keep(1)
             if keep is not None:
                 keep[0] = weights + distance * direction
-            self._store(stream.continued(channel.without_question(), state, keep))
+            self._store(stream.continued(channel.without_question(), state, keep), fresh=False)
         return self
 
     def _learner(self, n_features):
@@ -233,6 +239,8 @@ class Learner:
         self.n_features_in_ = int(n_features)
         return stream
 
-    def _store(self, stream):
-        for name, value in stream.fitted().items():
+    def _store(self, stream, *, fresh):
+        fitted = stream.fitted()
+        fitted["guarantee_"] = self._stated(fitted["guarantee_"], fresh=fresh)
+        for name, value in fitted.items():
             setattr(self, name, value)

@@ -430,5 +430,5 @@ class MIPrivateSGDRegressor(
                 raise ValueError(f"X must have {stream.n_features} features; got {X.shape[1]}.")
             if not stream.charged:
                 charge(self, stream.channel.guarantee)
-            self._store(stream.advance(X, targets))
+            self._store(stream.advance(X, targets), fresh=fresh)
         return self

@@ -1,6 +1,6 @@
 """Clipping and noise: releases on a public lattice, safe in floating point."""
 
-from skdp._recording import Released, released_values
+from skdp._recording import Perturbed, Released, released_values
 from skdp.mechanisms._additive import (
     additive_mechanism,
     gaussian_mechanism,
@@ -14,6 +14,7 @@ from skdp.mechanisms._law import NoiseLaw, release
 __all__ = [
     "Lattice",
     "NoiseLaw",
+    "Perturbed",
     "Released",
     "additive_mechanism",
     "clip_rows",

@@ -2,19 +2,20 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 
-from skdp._validation import one_of, probability
+from skdp._validation import one_of, probability, shown, store
 from skdp.exceptions import NoConversionError
 
 if TYPE_CHECKING:
     from skdp.privacy._guarantees import ZCDP, ApproxDP, GaussianDP
 
-__all__ = ["ADJACENCIES", "Guarantee", "n_records_changed", "smallest_epsilon"]
+__all__ = ["ADJACENCIES", "Guarantee", "n_records_changed", "smallest_epsilon", "union"]
 
 ADJACENCIES = ("replace-one", "add-remove")
 _CHANGE = {"replace-one": "replacing one {}", "add-remove": "adding or removing one {}"}
@@ -52,15 +53,46 @@ class Guarantee(ABC):
 
     source : str, default=""
         Theorem and paper it rests on.
+
+    caveats : list or tuple of str, default=()
+        Why it does not hold as it stands, such as "recorded: void" of a model that was fitted
+        within :func:`~skdp.audit.recording`. What a guarantee is converted to, and composed to,
+        has them too.
     """
 
     adjacency: str = "replace-one"
     unit: str = "record"
     mechanism: str = ""
     source: str = ""
+    caveats: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         one_of(ADJACENCIES, adjacency=self.adjacency)
+        told = self.caveats
+        if not isinstance(told, list | tuple) or not all(isinstance(c, str) and c for c in told):
+            raise ValueError(f"caveats must be a list of non-empty strings; got {shown(told)}.")
+        store(self, caveats=union(told))
+
+    def with_caveats(self, *caveats: str) -> Self:
+        """Return the same guarantee with further caveats, each once.
+
+        Parameters
+        ----------
+        *caveats : str
+
+        Returns
+        -------
+        Guarantee
+            Of the same kind.
+
+        Examples
+        --------
+        >>> from skdp.privacy import ApproxDP
+        >>> print(ApproxDP(1.0).with_caveats("recorded: void"))
+        1-differential privacy (pure) when replacing one record. Caveat: recorded: void.
+        """
+        both = union(self.caveats, caveats)
+        return self if both == self.caveats else replace(self, caveats=both)
 
     @abstractmethod
     def _profile(self, epsilon: np.ndarray) -> np.ndarray:
@@ -168,6 +200,8 @@ class Guarantee(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Represent by plain values for JSON; `from_dict` restores an equal guarantee."""
         values = {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+        if not self.caveats:  # ledgers compare texts with those from before there were any
+            del values["caveats"]
         return {"kind": type(self).__name__, **values}
 
     @staticmethod
@@ -197,7 +231,13 @@ class Guarantee(ABC):
         how = f", by {self.mechanism}" if self.mechanism else ""
         source = f" [{self.source}]" if self.source else ""
         change = _CHANGE[self.adjacency].format(self.unit)
-        return f"{self._claim()} when {change}{how}{source}."
+        caveats = f" Caveat: {'; '.join(self.caveats)}." if self.caveats else ""
+        return f"{self._claim()} when {change}{how}{source}.{caveats}"
+
+
+def union(*caveats: Iterable[str]) -> tuple[str, ...]:
+    """Caveats of all, each once, in their order."""
+    return tuple(dict.fromkeys(chain(*caveats)))
 
 
 def smallest_epsilon(holds: Callable[[float], bool]) -> float:

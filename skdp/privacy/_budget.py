@@ -65,7 +65,13 @@ class Budget:
             epsilon = min(epsilon, loss_epsilon(total, self.delta))
         if self.bears(parts):
             epsilon = min(epsilon, self.epsilon)  # the inverse is rounded up
-        return ApproxDP(epsilon, self.delta, adjacency=total.adjacency, unit=total.unit)
+        return ApproxDP(
+            epsilon,
+            self.delta,
+            adjacency=total.adjacency,
+            unit=total.unit,
+            caveats=total.caveats,
+        )
 
     def remaining(self, parts: Parts, spent: ApproxDP) -> ApproxDP:
         """Largest pure guarantee that it would bear beside them."""

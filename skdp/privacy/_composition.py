@@ -12,7 +12,7 @@ import numpy as np
 
 from skdp._validation import probability, store
 from skdp.exceptions import NoConversionError
-from skdp.privacy._base import Guarantee, smallest_epsilon
+from skdp.privacy._base import Guarantee, smallest_epsilon, union
 from skdp.privacy._guarantees import ZCDP, ApproxDP, GaussianDP
 from skdp.privacy._losses import LossLaw, loss_law
 from skdp.privacy._mutual_information import MutualInformationPrivacy
@@ -38,7 +38,7 @@ class ComposedDP(Guarantee):
     parts : tuple of (Guarantee, int)
         Each with its multiplicity.
 
-    adjacency, unit, mechanism, source
+    adjacency, unit, mechanism, source, caveats
         See `Guarantee`.
 
     Notes
@@ -52,6 +52,7 @@ class ComposedDP(Guarantee):
     def __post_init__(self) -> None:
         super().__post_init__()
         store(self, parts=tuple((g, int(k)) for g, k in self.parts))
+        store(self, caveats=union(self.caveats, *(g.caveats for g, _ in self.parts)))
 
     def _profile(self, epsilon: np.ndarray) -> np.ndarray:
         delta = self._simple_profile(epsilon)
@@ -101,7 +102,8 @@ class ComposedDP(Guarantee):
         """Convert where each part converts."""
         if self.adjacency == "replace-one":
             return self
-        return compose(_counter((g.to_replace_one(), k) for g, k in self.parts))
+        parts = _counter((g.to_replace_one(), k) for g, k in self.parts)
+        return compose(parts).with_caveats(*self.caveats)
 
     def _claim(self) -> str:
         count = sum(k for _, k in self.parts)
@@ -164,7 +166,8 @@ def compose(guarantees: Iterable[Guarantee] | Mapping[Guarantee, int]) -> Guaran
     Guarantee
         `GaussianDP` if all are Gaussian (exact), pure `ApproxDP` if all are pure, and else a
         guarantee whose profile comes from privacy-loss distributions. Mutual information adds
-        up if all parts bound it and their worst cases are all Gaussian or all pure.
+        up if all parts bound it and their worst cases are all Gaussian or all pure. It has the
+        caveats of all.
 
     References
     ----------
@@ -197,6 +200,7 @@ def compose(guarantees: Iterable[Guarantee] | Mapping[Guarantee, int]) -> Guaran
         "adjacency": first.adjacency,
         "unit": first.unit,
         "mechanism": "composition",
+        "caveats": union(*(guarantee.caveats for guarantee in counts)),
     }
     informed = [(g, k) for g, k in counts.items() if isinstance(g, MutualInformationPrivacy)]
     if len(informed) == len(counts):
@@ -258,7 +262,7 @@ def _merged(guarantees: Counter[Guarantee]) -> Parts:
 
 def _bare(guarantee: Guarantee) -> Guarantee:
     """Without the texts, so that equal promises are counted together."""
-    return replace(guarantee, mechanism="", source="", unit="record")
+    return replace(guarantee, mechanism="", source="", unit="record", caveats=())
 
 
 def _is_pure(guarantee: Guarantee) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from skdp._validation import non_negative, probability, store
-from skdp.privacy._base import Guarantee
+from skdp.privacy._base import Guarantee, union
 from skdp.privacy._calibration import gaussian_delta, gaussian_epsilon, gaussian_mu
 
 __all__ = ["ZCDP", "ApproxDP", "GaussianDP"]
@@ -26,7 +26,7 @@ class ApproxDP(Guarantee):
         Finer statement that implies the point; the profile, the conversions and the
         composition use it.
 
-    adjacency, unit, mechanism, source
+    adjacency, unit, mechanism, source, caveats
         See `Guarantee`.
 
     References
@@ -57,6 +57,9 @@ class ApproxDP(Guarantee):
             own, behind = getattr(self, name), getattr(self.refined or self, name)
             if own != behind:
                 raise ValueError(f"refined must have {name} {own!r}; got {behind!r}.")
+        if self.refined is not None:  # what converts through it keeps the caveats of either
+            store(self, caveats=union(self.caveats, self.refined.caveats))
+            store(self, refined=self.refined.with_caveats(*self.caveats))
 
     def _profile(self, epsilon: np.ndarray) -> np.ndarray:
         # The mechanism that says where it stands with probability delta and else flips a coin
@@ -141,7 +144,7 @@ class GaussianDP(Guarantee):
     ----------
     mu : float, non-negative
 
-    adjacency, unit, mechanism, source
+    adjacency, unit, mechanism, source, caveats
         See `Guarantee`.
 
     References
@@ -200,7 +203,7 @@ class ZCDP(Guarantee):
     ----------
     rho : float, non-negative
 
-    adjacency, unit, mechanism, source
+    adjacency, unit, mechanism, source, caveats
         See `Guarantee`.
 
     References

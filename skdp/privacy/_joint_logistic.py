@@ -29,7 +29,7 @@ class JointLogisticDP(Guarantee):
     cap : float, default=1.0
         Largest slope.
 
-    adjacency, unit, mechanism, source
+    adjacency, unit, mechanism, source, caveats
         See `Guarantee`.
 
     Notes

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from skdp._validation import non_negative, store
-from skdp.privacy._base import Guarantee
+from skdp.privacy._base import Guarantee, union
 from skdp.privacy._guarantees import ZCDP, ApproxDP, GaussianDP
 
 __all__ = ["MutualInformationPrivacy"]
@@ -34,7 +34,7 @@ class MutualInformationPrivacy(Guarantee):
     contributions : int, default=1
         Number of contributions that the unit makes.
 
-    adjacency, unit, mechanism, source
+    adjacency, unit, mechanism, source, caveats
         See `Guarantee`.
 
     Notes
@@ -74,6 +74,7 @@ class MutualInformationPrivacy(Guarantee):
             raise ValueError(f"local must be a GaussianDP or a pure ApproxDP; got {self.local!r}.")
         if self.adjacency != "replace-one" or self.local.adjacency != "replace-one":
             raise ValueError("adjacency must be 'replace-one': contributions are replaced.")
+        store(self, caveats=union(self.caveats, self.local.caveats))
 
     @property
     def bits(self) -> float:

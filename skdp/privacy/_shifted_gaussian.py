@@ -26,7 +26,7 @@ class ShiftedGaussianDP(Guarantee):
     terms : tuple of (float, float)
         Pairs ``(mu, count)``: ``count`` losses with sensitivity ratio ``mu``.
 
-    adjacency, unit, mechanism, source
+    adjacency, unit, mechanism, source, caveats
         See `Guarantee`.
 
     Notes

@@ -11,6 +11,7 @@ from typing import Self
 import numpy as np
 
 from skdp._random import NoiseSource
+from skdp._recording import perturbed
 from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP, compose
@@ -36,10 +37,10 @@ class ObjectivePerturbation:
     satisfies ``law.guarantee``. What the solver returns differs from it by at most its certified
     error, a further query of that sensitivity, released under ``masking``. The two compose.
 
-    The noise of the linear term is not added to a value that could be asked for: who records
-    releases hears of the masking alone, whose sensitivity is that given the exact minimiser. The
-    density of the exact minimiser, and with it the privacy loss, follows from ``loss``,
-    ``penalty`` and ``law``, which are public.
+    The noise of the linear term is not added to a value that could be asked for. Who records
+    releases hears of it before the minimisation, with the rows and all else that the density of
+    the exact minimiser follows from, and then of the masking, whose sensitivity is that given the
+    exact minimiser.
 
     Parameters
     ----------
@@ -151,7 +152,15 @@ class ObjectivePerturbation:
         step = linear_step(self.loss, self.row_norm, size, law.norm_bound(size))
         rounding = step / 2 * math.sqrt(size)
         draw = noise.normal if law.gaussian else noise.k_norm
-        linear = step * draw(size, law.scale / step).reshape(shape)
+        linear = perturbed(
+            step * draw(size, law.scale / step).reshape(shape),
+            loss=self.loss,
+            data=data,
+            penalty=law.penalty,
+            law=law,
+            step=step,
+            tolerance=tolerance,
+        )
         weights = minimise(
             self.loss, data, penalty=law.penalty, tolerance=tolerance, linear=linear
         )

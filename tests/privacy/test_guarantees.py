@@ -18,9 +18,11 @@ from skdp.exceptions import NoConversionError
 from skdp.privacy import (
     ZCDP,
     ApproxDP,
+    ComposedDP,
     GaussianDP,
     Guarantee,
     JointLogisticDP,
+    MutualInformationPrivacy,
     ShiftedGaussianDP,
     compose,
     gaussian_delta,
@@ -36,6 +38,7 @@ KINDS = {
     "shifted": ShiftedGaussianDP(0.3, ((0.5, 1.0), (0.2, 2.0))),
     "composed": compose([ApproxDP(0.4), ApproxDP(0.2, 1e-6), GaussianDP(0.3)]),
     "composed pure": compose([ApproxDP(0.4), ApproxDP(0.2)]),
+    "with caveats": ApproxDP(2.0, 1e-5, refined=GaussianDP(0.5), caveats=["a", "b"]),
 }
 every_kind = pytest.mark.parametrize("guarantee", KINDS.values(), ids=KINDS)
 
@@ -437,8 +440,8 @@ def test_guarantees_of_different_kinds_differ():
 
 @every_kind
 def test_a_guarantee_prints_as_one_sentence(guarantee):
-    guarantee = rewritten(guarantee, unit="user", mechanism="trust", source="a book, theorem 1")
-    text = str(guarantee)
+    texts = dict(unit="user", mechanism="trust", source="a book, theorem 1", caveats=())
+    text = str(rewritten(guarantee, **texts))
     assert text.endswith(" when replacing one user, by trust [a book, theorem 1].")
     assert "\n" not in text
     assert text[0].isdigit() or text[0] in "(A"
@@ -526,3 +529,103 @@ def test_a_profile_that_underflows_is_no_pure_guarantee():
     guarantee = ShiftedGaussianDP(0.0, ((1.0, 0.1),))
     assert guarantee.delta_at(100.0) == 0.0  # in floating point
     assert guarantee.epsilon_at(0.0) == math.inf
+
+
+# Caveats
+
+WITH_CAVEATS = {
+    **{name: guarantee.with_caveats("known seed") for name, guarantee in KINDS.items()},
+    "add-remove": ApproxDP(1.0, 1e-5, adjacency="add-remove", caveats=("known seed",)),
+    "composed, add-remove": compose(
+        [ApproxDP(0.4, adjacency="add-remove"), GaussianDP(0.3, adjacency="add-remove")]
+    ).with_caveats("known seed"),
+    "mutual information": MutualInformationPrivacy(0.1, GaussianDP(0.9), caveats=["known seed"]),
+}
+
+
+@pytest.mark.parametrize("guarantee", WITH_CAVEATS.values(), ids=WITH_CAVEATS)
+def test_whatever_a_guarantee_is_converted_to_has_its_caveats(guarantee):
+    found = [compose([guarantee, ApproxDP(0.1, adjacency=guarantee.adjacency)])]
+    for convert in (
+        lambda: guarantee.to_approx_dp(1e-3),
+        lambda: guarantee.to_approx_dp(1e-3).to_gdp(),
+        guarantee.to_zcdp,
+        guarantee.to_gdp,
+        guarantee.to_replace_one,
+        lambda: guarantee.differential_privacy(),
+    ):
+        try:
+            found.append(convert())
+        except (NoConversionError, AttributeError):
+            continue
+    assert len(found) > 1
+    assert all("known seed" in other.caveats for other in found)
+    bare = rewritten(guarantee, caveats=())
+    assert guarantee.with_caveats("known seed") is guarantee
+    for epsilon in (0.0, 0.5):  # they are words, and no number changes
+        assert guarantee.delta_at(epsilon) == bare.delta_at(epsilon)
+
+
+@pytest.mark.parametrize("guarantee", WITH_CAVEATS.values(), ids=WITH_CAVEATS)
+def test_caveats_survive_the_dictionary_and_are_part_of_the_value(guarantee):
+    assert Guarantee.from_dict(json.loads(json.dumps(guarantee.to_dict()))) == guarantee
+    more = guarantee.with_caveats("recorded: void")
+    assert more != guarantee and len({more, guarantee, more.with_caveats("recorded: void")}) == 2
+    assert more.caveats == (*guarantee.caveats, "recorded: void")
+    assert str(more).endswith(f" Caveat: {'; '.join(more.caveats)}.")
+    assert str(rewritten(more, caveats=())).count("Caveat") == 0
+
+
+def test_without_caveats_the_dictionary_is_that_of_older_ledgers():
+    text = json.dumps(ApproxDP(1.0, refined=GaussianDP(0.1)).to_dict(), sort_keys=True)
+    assert text == (
+        '{"adjacency": "replace-one", "delta": 0.0, "epsilon": 1.0, "kind": "ApproxDP", '
+        '"mechanism": "", "refined": {"adjacency": "replace-one", "kind": "GaussianDP", '
+        '"mechanism": "", "mu": 0.1, "source": "", "unit": "record"}, "source": "", '
+        '"unit": "record"}'
+    )
+    assert Guarantee.from_dict(json.loads(text)).caveats == ()
+
+
+def test_compositions_unite_caveats_in_their_order():
+    one, two = GaussianDP(0.3, caveats=("b", "a")), GaussianDP(0.4, caveats=("c", "b"))
+    assert compose([one, GaussianDP(0.1), two]).caveats == ("b", "a", "c")
+    assert compose([one, ApproxDP(1.0, 1e-5), two]).caveats == ("b", "a", "c")
+    assert compose([GaussianDP(0.3), GaussianDP(0.3)]).caveats == ()
+    # They are no part of the numbers: equal promises are counted together.
+    parts = [ApproxDP(1.0, 1e-5), ApproxDP(1.0, 1e-5, caveats=["a"])]
+    assert compose(parts).parts == compose([ApproxDP(1.0, 1e-5)] * 2).parts
+    assert ComposedDP(((one, 1), (two, 1))).caveats == ("b", "a", "c")
+
+
+def test_a_refinement_and_its_point_share_their_caveats():
+    point = ApproxDP(2.0, 1e-5, refined=GaussianDP(0.5, caveats=["b"]), caveats=["a"])
+    assert point.caveats == ("a", "b") and set(point.refined.caveats) == {"a", "b"}
+    assert set(point.to_gdp().caveats) == set(point.to_zcdp().caveats) == {"a", "b"}
+    assert MutualInformationPrivacy(0.1, GaussianDP(0.5, caveats=["b"])).caveats == ("b",)
+
+
+def test_a_list_of_caveats_is_kept_as_a_tuple_each_once():
+    given = ["b", "a", "b"]
+    guarantee = ApproxDP(1.0, caveats=given)
+    given.append("c")
+    assert guarantee.caveats == ("b", "a")
+    assert hash(guarantee) == hash(ApproxDP(1.0, caveats=("b", "a")))
+    assert str(guarantee).endswith("replacing one record. Caveat: b; a.")
+
+
+@pytest.mark.parametrize("bad", ["known seed", None, 3, [3], [""], {"a"}, [None]])
+def test_caveats_are_texts(bad):
+    with pytest.raises(ValueError, match=r"^caveats must be a list of non-empty strings; got "):
+        ApproxDP(1.0, caveats=bad)
+    if isinstance(bad, list):
+        with pytest.raises(ValueError, match=r"^caveats must"):
+            ApproxDP(1.0).with_caveats(*bad)
+
+
+def test_a_guarantee_that_was_pickled_before_there_were_caveats_has_none():
+    state = vars(ApproxDP(1.0)).copy()
+    del state["caveats"]
+    old = object.__new__(ApproxDP)
+    vars(old).update(state)
+    assert old.caveats == () and old == ApproxDP(1.0) and old.to_dict() == ApproxDP(1.0).to_dict()

@@ -269,6 +269,18 @@ def test_equal_guarantees_are_stored_and_composed_as_one_kind(make):
 # The file and its budget
 
 
+def test_caveats_are_kept_with_a_charge_and_cost_nothing(make):
+    book, void = make(1.0, 1e-5), GaussianDP(0.1, caveats=["known seed"])
+    for guarantee in (GaussianDP(0.1), void, GaussianDP(0.1)):
+        book.charge(guarantee)
+    assert [entry.guarantee.caveats for entry in book.history()] == [(), ("known seed",), ()]
+    plain = make_like(book, 1e-5, 0)
+    for _ in range(3):
+        plain.charge(GaussianDP(0.1))
+    assert book.spent().caveats == ("known seed",) and plain.spent().caveats == ()
+    assert book.spent().epsilon == pytest.approx(plain.spent().epsilon, rel=1e-9)
+
+
 def test_a_second_opener_shares_the_charges(path):
     first = BudgetLedger(path, 1.0, 1e-5)
     second = BudgetLedger(str(path), epsilon=1.0, delta=1e-5)

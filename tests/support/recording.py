@@ -2,12 +2,12 @@
 
 from contextlib import contextmanager
 
-from skdp.mechanisms import released_values
+from skdp.mechanisms import Released, released_values
 
 
 @contextmanager
 def recorded_releases(instead=None):
-    """List of all that is released within, in order.
+    """List of all that is released within, in order; linear terms of objectives pass by.
 
     Parameters
     ----------
@@ -18,6 +18,8 @@ def recorded_releases(instead=None):
     played = None if instead is None else iter(instead)
 
     def listener(released):
+        if not isinstance(released, Released):
+            return None
         found.append(released)
         return None if played is None else next(played)
 

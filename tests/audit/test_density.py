@@ -1,0 +1,429 @@
+"""Objective perturbation by its density: what neighbours attain of the claim, and mutants."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+from support.linear import LAYOUTS, LOSSES, exact_gradient, random_problem, stored_rows
+from support.noise import Silent
+from support.perturbed import ADDED, CASES, NONE, PAIRS, blocks, heard, world
+
+from skdp._random import noise_source
+from skdp.audit._density import (
+    Worlds,
+    forced_linear,
+    linear_findings,
+    linear_noise,
+    linear_of,
+    log_density,
+    log_determinant,
+    log_ratio,
+    minimiser_findings,
+)
+from skdp.audit._density_profile import (
+    _least_mean,
+    _Sampled,
+    density_audit,
+    exact_profile,
+)
+from skdp.audit._transcript import listening
+from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
+from skdp.mechanisms import Perturbed
+from skdp.privacy import ApproxDP
+from skdp.releases import ObjectiveNoise, ObjectivePerturbation, _objective, calibrate
+from skdp.solvers import rows as solver_rows
+from skdp.solvers.newton import minimise
+from skdp.solvers.rows import RowBlocks
+
+PAIR = {pair.name: pair for pair in PAIRS}
+PURE = ObjectiveNoise(2.0, 3.0, False, ApproxDP(1.0))
+GAUSSIAN = ObjectiveNoise(2.0, 3.0, True, ApproxDP(1.0, 1e-5))
+
+
+def problem(loss, n=30, d=3, seed=0, layout="dense", noise=PURE):
+    """A world of random rows, and weights anywhere."""
+    rng = np.random.default_rng(seed)
+    X, codes = random_problem(loss, rng, n=n, d=d)
+    data = RowBlocks(LAYOUTS[layout](X), codes, x_norm=1.0, constant=0.5)
+    return world(loss, data, noise), rng.normal(size=(loss.n_outputs, d + 1))
+
+
+# The density
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_linear_term_and_determinant_are_those_of_the_objective_written_anew(loss, layout):
+    perturbed, weights = problem(loss, layout=layout)
+    rows = stored_rows(perturbed.data)
+    codes = np.concatenate([codes for _, codes in perturbed.data.blocks])
+
+    def gradient(weights):
+        return exact_gradient(loss, rows, codes, weights) + 2 * weights.astype(np.longdouble)
+
+    assert_allclose(linear_of(perturbed, weights), -gradient(weights).astype(float), atol=1e-12)
+    step, columns = 1e-7, []
+    for place in range(weights.size):
+        moved = np.zeros(weights.size)
+        moved[place] = step
+        moved = moved.reshape(weights.shape)
+        change = gradient(weights + moved) - gradient(weights - moved)
+        columns.append((change / (2 * step)).astype(float).ravel())
+    expected = np.linalg.slogdet(np.array(columns))[1]
+    assert_allclose(log_determinant(perturbed, weights), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("noise", [PURE, GAUSSIAN], ids=["K-norm", "Gaussian"])
+@pytest.mark.parametrize("loss", [LogisticLoss(), HuberHingeLoss(1.0)], ids=str)
+def test_densities_of_all_data_sets_have_one_integral(loss, noise):
+    # Minimisers are a change of variables of the noise: what the determinant is there for.
+    axis = np.linspace(-45.0, 45.0, 301)
+    points = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 1, 2)
+    rng = np.random.default_rng(3)
+    pair = [
+        world(loss, blocks(rng.normal(size=(n, 2)), rng.integers(0, 2, n)), noise) for n in (2, 9)
+    ]
+    # Nothing is left of the points by coordinates of their own.
+    worlds = Worlds.of(*pair)
+    points = worlds.outputs.T @ points @ worlds.inputs
+    assert worlds.size == 2
+    totals = np.exp(worlds.log_densities(points)).sum(axis=1) * (axis[1] - axis[0]) ** 2
+    s = noise.scale
+    expected = 2 * np.pi * s**2  # of exp(-|b|^2 / 2 s^2), and of exp(-|b| / s)
+    assert_allclose(totals, expected, rtol=1e-2)
+
+
+@pytest.mark.parametrize("noise", [PURE, GAUSSIAN], ids=["K-norm", "Gaussian"])
+@pytest.mark.parametrize("loss", [LogisticLoss(0.5), SoftmaxLoss(3)], ids=str)
+def test_few_coordinates_say_what_all_of_them_do(loss, noise):
+    # Two rows in six dimensions; weights in their span.
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(2, 6))
+    one = world(loss, blocks(X, [0, 1]), noise)
+    other = world(loss, blocks(X[[0, 0]], [0, 1]), noise)
+    worlds = Worlds.of(one, other)
+    assert worlds.size == 2 * max(1, loss.n_outputs - 1)
+    points = rng.normal(size=(4, *worlds.shape))
+    for point, found in zip(points, worlds.losses(points), strict=True):
+        weights = worlds.outputs @ point @ worlds.inputs.T
+        assert_allclose(log_ratio(one, other, weights), found, rtol=1e-9)
+        assert_allclose(worlds.at(weights)[0], point)
+        outside = rng.normal(size=weights.shape)
+        if noise.gaussian:
+            outside -= outside @ worlds.inputs @ worlds.inputs.T
+            assert_allclose(log_ratio(one, other, weights + outside), found, rtol=1e-9)
+    both = log_density(one, weights) - log_density(other, weights)
+    assert both == log_ratio(one, other, weights)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_minimisers_have_the_linear_terms_they_were_asked_for(loss):
+    perturbed, _ = problem(loss)
+    worlds = Worlds.of(perturbed, problem(loss, seed=1)[0])
+    rng = np.random.default_rng(2)
+    linear = rng.normal(size=(60, *worlds.shape)) * np.geomspace(0.1, 1e3, 60)[:, None, None]
+    for place in (0, 1):
+        points = worlds.minimisers(linear, place)
+        assert_allclose(worlds.linear(points)[place], linear, atol=1e-6)
+
+
+# What neighbours attain
+
+
+@pytest.mark.parametrize(
+    "pair, calibration, gaussian",
+    [pytest.param(*case, id=f"{case[0].name}-{case[1]}-{'gauss' * case[2]}") for case in CASES],
+)
+def test_worst_pairs_keep_the_claim_and_come_near_it(pair, calibration, gaussian):
+    audit = density_audit(*pair.worlds(pair.noise(calibration, gaussian)), rng=0)
+    assert audit.findings == []
+    assert pair.least[calibration, gaussian] <= audit.share <= 1.0
+
+
+@pytest.mark.parametrize("pair", [p for p in PAIRS if len(p.here[0]) < 9], ids=lambda p: p.name)
+@pytest.mark.parametrize("gaussian", [False, True])
+def test_halved_noise_is_found_on_worst_pairs(pair, gaussian):
+    if ("tight", gaussian) not in pair.least:
+        pytest.skip("not a worst pair of this law")
+    noise = pair.noise("tight", gaussian)
+    audit = density_audit(*pair.worlds(replace(noise, scale=noise.scale / 2)), rng=0)
+    assert [finding.kind for finding in audit.findings] == ["sensitivity"]
+    assert audit.share > 1.3
+
+
+def test_the_order_of_the_worlds_does_not_matter():
+    for gaussian in (False, True):
+        pair = PAIR["hinge, added, straight"]
+        worlds = pair.worlds(pair.noise("tight", gaussian))
+        shares = [density_audit(*order, rng=0).share for order in (worlds, worlds[::-1])]
+        assert_allclose(*shares, rtol=1e-6)
+
+
+def test_samples_and_quadrature_agree_with_exact_cells():
+    pair = PAIR["hinge, added, straight"]
+    one, other = pair.worlds(pair.noise("tight", True))
+    exact, worlds = exact_profile(one, other), Worlds.of(one, other)
+    epsilons = np.array([0.3, 1.0, 1.4])
+    sampled = [_Sampled(worlds, order, 4000, 1e-7, np.random.default_rng(0)) for order in (0, 1)]
+    expected = exact.least(epsilons)
+    found = np.max([s.least(epsilons) for s in sampled], axis=0)
+    assert (found <= expected).all()
+    assert (found >= 0.7 * expected).all()
+    estimates = [max(s.delta(epsilon) for s in sampled) for epsilon in epsilons]
+    assert_allclose(estimates, expected, rtol=0.15)
+
+    # A row along another axis, in both, changes nothing but the number of coordinates.
+    along = ([[0.0, 1.0]], [0])
+    beside = [
+        world(pair.loss, blocks(np.vstack([rows, *along[0]]), [*codes, 0]), one.law)
+        for rows, codes in ((np.zeros((0, 2)), []), ADDED)
+    ]
+    plane = exact_profile(*beside)
+    assert Worlds.of(*beside).size == 2
+    assert_allclose(plane.least(epsilons), expected, rtol=0.01)
+
+
+@pytest.mark.parametrize("gaussian", [False, True])
+@pytest.mark.parametrize("loss", [LogisticLoss(), HuberHingeLoss(0.5), SoftmaxLoss(3)], ids=str)
+def test_random_neighbours_raise_no_alarm(loss, gaussian, repetitions):
+    rng = np.random.default_rng(5)
+    for adjacency in ("add-remove", "replace-one"):
+        guarantee = ApproxDP(1.0, 1e-5 if gaussian else 0.0, adjacency=adjacency)
+        for _ in range(repetitions(20, 2)):
+            noise = calibrate(
+                loss, x_norm=1.0, penalty=10.0 ** rng.uniform(-1, 2), guarantee=guarantee
+            )
+            X, codes = random_problem(loss, rng, n=12, d=int(rng.integers(1, 4)))
+            here = blocks(X, codes)
+            there = blocks(X[1:], codes[1:])
+            if adjacency == "replace-one":
+                there = blocks(np.vstack([-9 * X[:1], X[1:]]), codes)
+            audit = density_audit(world(loss, here, noise), world(loss, there, noise), n=500)
+            assert audit.findings == []
+            assert audit.share <= 1.0
+
+
+def test_equal_rows_lose_nothing_and_public_numbers_are_compared():
+    one, other = (problem(LogisticLoss())[0] for _ in range(2))
+    assert density_audit(one, other).share == 0.0
+    empty = [world(LogisticLoss(), blocks(*NONE), PURE) for _ in range(2)]
+    assert density_audit(*empty).dimension == 0
+    (finding,) = density_audit(one, replace(other, penalty=3.0, step=0.5)).findings
+    assert finding.kind == "law"
+    assert finding.what.startswith("penalty, step of")
+
+
+# Mutants of what the claim rests on
+
+
+def fitted(pair, gaussian=False, n=4, data=None, **changed):
+    """Kinds of all that is found in a few fits of one neighbour and one of the other."""
+    plan = pair.plan(gaussian=gaussian, **changed)
+    here, there = pair.data() if data is None else data
+    fits = [heard(plan, here, seed) for seed in range(n)] + [heard(plan, there, n)]
+    found = density_audit(fits[0][0], fits[-1][0], rng=0).findings
+    found += [finding for fit in fits for finding in minimiser_findings(*fit)]
+    found += linear_findings([perturbed for perturbed, _ in fits])
+    return {finding.kind for finding in found}
+
+
+def halved_noise(patch):
+    def halved(*args, **options):
+        noise = calibrate(*args, **options)
+        return replace(noise, scale=noise.scale / 2)
+
+    patch.setattr(_objective, "calibrate", halved)
+
+
+def no_determinant(patch):
+    patch.setattr(HuberHingeLoss, "log_determinant", lambda loss, ratio: 0.0)
+    patch.setattr(HuberHingeLoss, "worst_trade", lambda loss, ratio, weight: weight)
+
+
+def halved_curvature(patch):
+    patch.setattr(HuberHingeLoss, "curvature", property(lambda loss: 0.25 / loss.width))
+
+
+def one_record(patch):
+    patch.setattr(ApproxDP, "n_records_changed", property(lambda guarantee: 1.0))
+
+
+def unclipped(patch):
+    patch.setattr(solver_rows, "clip_rows", lambda X, x_norm: X)
+
+
+def unchecked_norm(patch):
+    patch.setattr(RowBlocks, "check_norm", lambda data, most: None)
+
+
+def minimising(**mutations):
+    """Mutant that minimises something else than it says."""
+
+    def mutant(patch):
+        def other(loss, data, **options):
+            return minimise(loss, data, **options | {k: f(options) for k, f in mutations.items()})
+
+        patch.setattr(_objective, "minimise", other)
+
+    return mutant
+
+
+def drawing(law):
+    """Mutant that draws another linear term."""
+
+    def mutant(patch):
+        draw = _objective.perturbed
+        patch.setattr(_objective, "perturbed", lambda linear, **o: draw(law(linear), **o))
+
+    return mutant
+
+
+def halved_masking(patch):
+    release = _objective.release
+
+    def halved(weights, **options):
+        return release(weights, **options | {"sensitivity": options["sensitivity"] / 2})
+
+    patch.setattr(_objective, "release", halved)
+
+
+KINKED = PAIR["hinge, replaced at the kink"]
+STRAIGHT = PAIR["hinge, replaced, straight"]
+INTERCEPT = PAIR["hinge, intercept"]
+FAR = {"here": (3.0 * STRAIGHT.here[0], [1]), "there": (3.0 * STRAIGHT.there[0], [1])}
+LEFT_OUT = dict(row_norm=blocks(*INTERCEPT.here).row_norm)
+MUTANTS = [
+    (halved_noise, KINKED, False, {}, "sensitivity"),
+    (halved_noise, STRAIGHT, True, {}, "sensitivity"),
+    (no_determinant, KINKED, False, {}, "sensitivity"),
+    (no_determinant, replace(KINKED, penalty=2.0), True, {}, "sensitivity"),
+    (halved_curvature, KINKED, False, {}, "sensitivity"),
+    (one_record, STRAIGHT, False, {}, "sensitivity"),
+    (unclipped, replace(STRAIGHT, **FAR), False, {}, "sensitivity"),
+    (unchecked_norm, INTERCEPT, False, LEFT_OUT, "sensitivity"),
+    (unchecked_norm, INTERCEPT, True, LEFT_OUT, "sensitivity"),
+    (minimising(penalty=lambda o: o["penalty"] / 2), KINKED, False, {}, "outcome"),
+    (minimising(linear=lambda o: None), KINKED, False, {}, "outcome"),
+    (minimising(linear=lambda o: o["linear"] / 2), KINKED, True, {}, "outcome"),
+    (minimising(tolerance=lambda o: 30 * o["tolerance"]), KINKED, False, {}, "outcome"),
+    (drawing(np.zeros_like), KINKED, False, {}, "noise"),
+    (drawing(np.zeros_like), STRAIGHT, True, {}, "noise"),
+    (drawing(lambda linear: linear + 1e-9), KINKED, False, {}, "noise"),
+    (halved_masking, KINKED, False, {}, "sensitivity"),
+]
+
+
+@pytest.mark.parametrize("mutant, pair, gaussian, changed, kind", MUTANTS)
+def test_mutants_are_found(mutant, pair, gaussian, changed, kind, monkeypatch):
+    assert fitted(pair, gaussian) == set()
+    mutant(monkeypatch)
+    assert fitted(pair, gaussian, **changed) == {kind}
+
+
+@pytest.mark.parametrize("gaussian", [False, True])
+def test_linear_terms_have_the_norms_of_their_law(gaussian):
+    pair = PAIR["hinge, added, straight"]
+    plan = pair.plan(gaussian=gaussian)
+    data = pair.data()[1]
+
+    def drawn(n, **changed):
+        plan_ = replace(plan, law=replace(plan.law, **changed))
+        records = [heard(plan_, data, seed)[0] for seed in range(n)]
+        return [replace(record, law=plan.law) for record in records]
+
+    assert linear_findings(drawn(200)) == []
+    for scale in (0.5, 2.0):  # in 200 draws, a standard deviation of 5 or 7 % of the mean
+        (finding,) = linear_findings(drawn(200, scale=scale * plan.law.scale))
+        assert finding.kind == "noise"
+    (finding,) = linear_findings(drawn(200, gaussian=not gaussian))
+    silent = [heard(plan, data, Silent())[0] for _ in range(3)]
+    (finding,) = linear_findings(silent)
+    assert "norms of 3 linear terms" in finding.what
+    assert linear_findings([]) == []
+
+
+def test_the_linear_term_is_handed_to_tests_of_noise_as_it_was_drawn():
+    plan = KINKED.plan(gaussian=True)
+    perturbed, _ = heard(plan, KINKED.data()[0])
+    noise = linear_noise(perturbed)
+    assert (noise.law.kind, noise.scale, noise.step) == (
+        "gaussian",
+        plan.law.scale,
+        perturbed.step,
+    )
+    assert_array_equal(noise.released - noise.asked, perturbed.linear)
+    assert linear_noise(heard(KINKED.plan(), KINKED.data()[0])[0]).law.kind == "k_norm"
+
+
+# Replay
+
+
+@pytest.mark.parametrize("gaussian", [False, True])
+@pytest.mark.parametrize("loss", [LogisticLoss(), HuberHingeLoss(), SoftmaxLoss(3)], ids=str)
+def test_a_forced_linear_term_leads_to_the_same_minimiser(loss, gaussian):
+    rng = np.random.default_rng(0)
+    X, codes = random_problem(loss, rng, n=50, d=4)
+    here, there = blocks(X, codes), blocks(-9.0 * X[::-1], codes)  # any other rows
+    plan = ObjectivePerturbation.plan(
+        ApproxDP(1.0, 1e-5 if gaussian else 0.0), loss=loss, n_features=4, row_norm=here.row_norm,
+        penalty=0.5,
+    )  # fmt: skip
+    _, masking = heard(plan, here)
+    found = []
+
+    def listener(record):
+        found.append(record)
+        if isinstance(record, Perturbed):
+            return forced_linear(record, masking.asked)
+        return masking.released
+
+    with listening(listener):
+        released = plan(there, noise_source(1))
+    assert_array_equal(released, masking.released)
+    perturbed, again = found
+    forced = forced_linear(perturbed, masking.asked)
+    assert_array_equal(forced, perturbed.step * np.rint(forced / perturbed.step))
+    distance = np.linalg.norm(again.asked - masking.asked)
+    assert 0.0 < distance <= masking.sensitivity / 2  # one solver's error, not that of two
+    assert again.sensitivity == masking.sensitivity
+    assert minimiser_findings(replace(perturbed, linear=forced), again) == []
+
+
+# Numbers
+
+
+def test_the_lower_bound_on_a_mean_is_one_of_all_laws_on_the_unit_interval():
+    n, alarm = 50, 1e-3
+    for hits in (0, 1, 20, 49, 50):
+        found = _least_mean(hits / n, n, alarm)
+        exact = stats.beta.ppf(alarm, hits, n - hits + 1) if hits else 0.0
+        assert 0.75 * exact - 0.01 <= found <= exact
+    assert_allclose(_least_mean(1.0, n, alarm), alarm ** (1 / n), rtol=1e-9)
+
+
+def test_profiles_need_few_coordinates_and_gaussian_noise():
+    pair = PAIR["hinge, at the kink"]
+    with pytest.raises(ValueError, match="must have Gaussian noise"):
+        exact_profile(*pair.worlds(pair.noise("tight", False)))
+    with pytest.raises(ValueError, match=r"alarm must be .*; got 2"):
+        density_audit(*pair.worlds(PURE), alarm=2.0)
+    with pytest.raises(ValueError, match=r"n must be .*; got 0"):
+        density_audit(*pair.worlds(PURE), n=0)
+
+
+def test_what_is_found_shows_no_private_value():
+    perturbed, masking = heard(KINKED.plan(), KINKED.data()[0])
+    assert "linear" not in repr(perturbed)
+    assert "RowBlocks" not in repr(perturbed)
+    assert perturbed.where.startswith("skdp.releases._objective:")
+    assert perturbed.where.endswith("ObjectivePerturbation.__call__")
+    assert perturbed.where.split(":")[0] == masking.where.split(":")[0]
+
+
+def test_nobody_listens_in_vain():
+    # The same noise, recorded or not.
+    plan, data = KINKED.plan(), KINKED.data()[0]
+    _, masking = heard(plan, data, 3)
+    assert_array_equal(plan(data, noise_source(3)), masking.released)

@@ -1,0 +1,394 @@
+"""Who records releases hears of all of them, and what was fitted meanwhile is void."""
+
+import copy
+import io
+import pickle
+import threading
+
+import joblib
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from support.configurations import CONFIGURATIONS, EVERYTHING, fitted, model, problem
+
+from skdp.audit import Transcript, recording
+from skdp.distributed import DistributedDPClassifier
+from skdp.exceptions import BudgetExceededError
+from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
+from skdp.linear_model import DPLogisticRegression, MIPrivateSGDRegressor
+from skdp.mechanisms import gaussian_mechanism, laplace_mechanism
+from skdp.privacy import ApproxDP, BudgetLedger
+
+EVERY = pytest.mark.parametrize("name", CONFIGURATIONS)
+STREAMS = [name for name, kind in CONFIGURATIONS.items() if hasattr(kind, "partial_fit")]
+QUERIES = [name for name in CONFIGURATIONS if "release=query" in name]
+VOID = ("recorded: void",)
+
+
+def begun(estimator, X, y, method="fit"):
+    """The estimator, fitted by the method that begins a model."""
+    if method == "partial_fit" and "classes" in estimator.get_params():
+        estimator.set_params(classes=[0, 1])
+    return getattr(estimator, method)(X, y)
+
+
+def beginnings(name):
+    return ("fit", "partial_fit") if name in STREAMS else ("fit",)
+
+
+def outcomes(estimator, X):
+    """All that is seen of a fitted model but its guarantee, as it comes out last."""
+    told = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+    del told["guarantee_"]
+    told.pop("topology_", None)  # of a seed of its own
+    return told | {"answers": estimator.predict(X)}
+
+
+def is_refused(estimator):
+    """Whether every way out of the process is closed; none, or all are."""
+
+    def refuses(write):
+        try:
+            write()
+        except pickle.PicklingError as error:
+            return "recorded" in str(error) and "Fit it again" in str(error)
+        return False
+
+    ways = [lambda p=protocol: pickle.dumps(estimator, p) for protocol in range(6)]
+    ways += [
+        lambda: joblib.dump(estimator, io.BytesIO()),
+        lambda: pickle.dumps({"within": [estimator]}),
+        lambda: joblib.hash(estimator),
+    ]
+    found = set(map(refuses, ways))
+    assert len(found) == 1
+    return found.pop()
+
+
+# Models
+
+
+@EVERY
+def test_a_model_fitted_under_recording_says_so_and_is_charged_as_ever(name):
+    X, y = problem(name)
+    for method in beginnings(name):
+        charged, models = [], []
+        for recorded in (False, True):
+            estimator = model(name, ledger=BudgetLedger(epsilon=1e6, delta=0.5))
+            with recording() as transcript:
+                if recorded:
+                    begun(estimator, X, y, method).predict(X)
+            if not recorded:
+                begun(estimator, X, y, method).predict(X)
+            assert bool(len(transcript)) == recorded
+            history = estimator.ledger.history()
+            charged.append([(entry.label, entry.guarantee) for entry in history])
+            models.append(estimator.guarantee_)
+        plain, void = models
+        assert charged[0] == charged[1] and charged[0][-1][1] == plain
+        assert plain.caveats == () and void.caveats == VOID
+        assert void == plain.with_caveats(*VOID) != plain
+        assert str(void) == f"{plain} Caveat: recorded: void."
+
+
+@EVERY
+def test_recording_changes_no_number(name):
+    X, y = problem(name)
+    queries = problem(name, 7, seed=3)[0]
+    told = []
+    for recorded in (False, True):
+        estimator = model(name, random_state=3)
+        with recording() as transcript:
+            if recorded:
+                told.append(outcomes(estimator.fit(X, y), queries))
+        if not recorded:
+            told.append(outcomes(estimator.fit(X, y), queries))
+    assert told[0].keys() == told[1].keys()
+    for key, value in told[0].items():
+        assert_array_equal(told[1][key], value, err_msg=key)
+    assert len(transcript)
+
+
+@pytest.mark.parametrize("name", [*CONFIGURATIONS, ReleasedKernelRegressor.__name__])
+def test_a_model_fitted_under_recording_stays_in_its_process(name):
+    X, y = problem(name)
+    with recording():
+        void = fitted(name, X, y)
+    told = void.predict(X)
+    assert void.guarantee_.caveats == VOID and is_refused(void)
+    # Within the process it can be copied, and the copies say the same.
+    for copied in (copy.copy(void), copy.deepcopy(void)):
+        assert copied.guarantee_ == void.guarantee_ and is_refused(copied)
+        assert_array_equal(copied.predict(X), told)
+        assert vars(copied).keys() == vars(void).keys()
+
+
+@EVERY
+def test_a_clone_and_a_fresh_fit_have_nothing_of_a_recording(name):
+    X, y = problem(name)
+    with recording():
+        void = model(name).fit(X, y)
+        again = clone(void)
+        assert not is_refused(again)  # as workers are sent it
+    assert vars(again).keys() == again.get_params(deep=False).keys()
+    for estimator in (again, void):
+        assert estimator.fit(X, y).guarantee_.caveats == ()
+        assert not is_refused(estimator)
+        told = pickle.loads(pickle.dumps(estimator)).predict(X)
+        assert_array_equal(told, estimator.predict(X))
+
+
+def test_a_deep_copy_shares_no_array():
+    X, y = problem("DPLogisticRegression")
+    estimator = DPLogisticRegression().fit(X, y)
+    shallow, deep = copy.copy(estimator), copy.deepcopy([estimator, estimator])
+    assert shallow.coef_ is estimator.coef_
+    assert deep[0] is deep[1] is not estimator
+    assert deep[0].coef_ is not estimator.coef_
+    assert_array_equal(deep[0].coef_, estimator.coef_)
+
+
+def test_a_failed_fit_under_recording_leaves_the_old_model():
+    X, y = problem("DPLogisticRegression")
+    estimator = DPLogisticRegression().fit(X, y)
+    before = estimator.guarantee_
+    with recording() as transcript, pytest.raises(ValueError, match="epsilon must"):
+        estimator.set_params(epsilon=-1.0).fit(X, y)
+    assert len(transcript) == 0 and estimator.guarantee_ is before and not is_refused(estimator)
+
+
+# Streams
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_stream_that_was_ever_recorded_stays_void(name):
+    options = {"n_passes": 1} if "n_passes" in EVERYTHING[name].get_params() else {}
+    X, y = problem(name)
+    for recorded in range(3):
+        estimator, told = model(name, **options), []
+        for call, rows in enumerate((slice(20), slice(20, 40), slice(40, 60))):
+            if call == recorded:
+                with recording() as transcript:
+                    begun(estimator, X[rows], y[rows], "partial_fit")
+                    estimator.predict(X[:1])
+                assert len(transcript)
+            else:
+                begun(estimator, X[rows], y[rows], "partial_fit")
+            told.append(estimator.guarantee_.caveats)
+        assert told == [()] * recorded + [VOID] * (3 - recorded)
+        assert is_refused(estimator)
+    assert estimator.fit(X, y).guarantee_.caveats == ()
+
+
+def test_a_predictor_released_by_a_void_stream_is_void():
+    X, y = problem("ReleasedKernelRegressor")
+    estimator = DPOnlineKernelRegressor(n_components=20).fit(X, y)
+    released = estimator.released()
+    assert released.guarantee_ == released.guarantee and not is_refused(released)
+    with recording():
+        estimator.partial_fit(X, y)
+    void = estimator.partial_fit(X, y).released()
+    assert void.guarantee_ == void.guarantee == estimator.guarantee_
+    assert void.guarantee.caveats == VOID and is_refused(void)
+    assert is_refused(clone(void))  # which is as fitted as it is
+    assert released.guarantee.caveats == ()
+
+
+def test_guarantees_for_others_than_a_record_are_as_void():
+    X, y = problem("DPLogisticRegression")
+    with recording():
+        void = DistributedDPClassifier(n_nodes=4).fit(X, y)
+    for other in (void.user_guarantee(2), void.node_guarantee()):
+        assert other.caveats == VOID
+    plain = DistributedDPClassifier(n_nodes=4).fit(X, y)
+    assert plain.user_guarantee(2).with_caveats(*VOID) == void.user_guarantee(2)
+
+
+@pytest.mark.parametrize("options", [{}, {"feedback": "bandit", "perturbation": "vector"}])
+def test_a_learner_of_messages_is_void_if_it_learned_under_recording(options):
+    estimator = MIPrivateSGDRegressor(**options).partial_fit_noised(np.ones((3, 4)))
+    assert estimator.guarantee_.caveats == ()
+    with recording():
+        estimator.partial_fit_noised(np.ones((3, 4)))
+    assert estimator.partial_fit_noised(np.ones((3, 4))).guarantee_.caveats == VOID
+    assert is_refused(estimator)
+    with recording():
+        begun = MIPrivateSGDRegressor(**options).partial_fit_noised(np.ones((3, 4)))
+    assert begun.guarantee_.caveats == VOID
+
+
+@pytest.mark.parametrize("recorded", ["ask", "tell"])
+def test_a_learner_of_values_is_void_if_it_learned_under_recording(recorded):
+    estimator, told = MIPrivateSGDRegressor(feedback="bandit"), []
+    for method, argument in [("ask", 3), ("tell", 0.1), ("ask", None), ("tell", 0.1)]:
+        if method == recorded and not any(told):
+            with recording():
+                getattr(estimator, method)(argument)
+        else:
+            getattr(estimator, method)(argument)
+        told.append(estimator.guarantee_.caveats)
+    assert told == [VOID if recorded == "ask" else (), VOID, VOID, VOID]
+    assert is_refused(estimator)
+
+
+# Queries
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_an_answer_that_was_recorded_makes_its_model_void(name):
+    X, y = problem(name)
+    estimator = model(name).fit(X, y)
+    estimator.predict(X[:5])
+    assert estimator.guarantee_.caveats == () and not is_refused(estimator)
+    with recording() as transcript:
+        estimator.predict(X[:8])
+    assert len(transcript) == 3  # of the others the answers are known
+    assert estimator.guarantee_.caveats == VOID and is_refused(estimator)
+    estimator.predict(X[:9])
+    assert estimator.guarantee_.caveats == VOID
+    if name in STREAMS:
+        assert estimator.partial_fit(X, y).guarantee_.caveats == VOID
+    assert estimator.fit(X, y).guarantee_.caveats == ()
+
+
+def test_a_model_is_void_though_an_answer_failed_after_it_was_recorded():
+    X, y = problem("DPKernelRidge")
+    estimator = DPKernelRidge(release="query", n_queries=10).fit(X, y)
+
+    class Interrupted(Exception):
+        pass
+
+    with pytest.raises(Interrupted), recording() as transcript:
+        append = transcript.append
+
+        def interrupted(record):
+            append(record)
+            raise Interrupted
+
+        transcript.append = interrupted
+        estimator.predict(X[:1])
+    assert len(transcript) == 1 and estimator.guarantee_.caveats == VOID
+
+
+def test_predictions_that_release_nothing_change_nothing():
+    X, y = problem("DPKernelRidge")
+    for estimator in (DPKernelRidge(n_components=20), DPOnlineKernelRegressor(n_components=20)):
+        before = vars(estimator.fit(X, y)).copy()
+        with recording() as transcript:
+            estimator.predict(X)
+        assert len(transcript) == 0
+        assert all(vars(estimator)[key] is value for key, value in before.items())
+
+
+def test_a_refusal_under_recording_releases_nothing():
+    X, y = problem("DPKernelRidge")
+    estimator = DPKernelRidge(release="query", n_queries=3).fit(X, y)
+    with recording() as transcript, pytest.raises(BudgetExceededError):
+        estimator.predict(X[:4])
+    assert len(transcript) == 0 and len(estimator.predict(X[:3])) == 3
+
+
+def test_a_search_within_a_recording_is_as_void_as_its_model():
+    X, y = problem("DPLogisticRegression")
+    with recording() as transcript:
+        search = GridSearchCV(DPLogisticRegression(), {"C": [0.5, 1.0]}, cv=2)
+        assert not is_refused(search)  # workers are sent what is not fitted
+        search.fit(X, y)
+    assert len(transcript) == 5
+    assert search.best_estimator_.guarantee_.caveats == VOID
+    assert is_refused(search)
+
+
+# Transcripts
+
+
+def told(value=0.1234567891, seed=None):
+    return laplace_mechanism(
+        [value], l1_sensitivity=1.0, guarantee=ApproxDP(0.5), random_state=seed
+    )
+
+
+def test_a_transcript_holds_what_was_asked_and_what_was_released():
+    with recording() as transcript:
+        first = told(2.0)
+        second = gaussian_mechanism([3.0, 4.0], l2_sensitivity=5.0, guarantee=ApproxDP(1.0, 1e-5))
+    told(3.0)
+    assert isinstance(transcript, Transcript) and len(transcript) == 2
+    one, two = transcript
+    assert (one.law.kind, two.law.kind) == ("laplace", "gaussian")
+    assert (one.sensitivity, two.sensitivity) == (1.0, 5.0)
+    assert one.law.guarantee.epsilon == 0.5
+    for record, asked, released in ((one, [2.0], first), (two, [3.0, 4.0], second)):
+        np.testing.assert_allclose(record.asked, asked, atol=record.step)
+        assert_array_equal(record.released, released)
+        assert record.where.startswith(f"{__name__}:")
+    assert one.where.endswith(" told")
+    assert two.where.endswith(" test_a_transcript_holds_what_was_asked_and_what_was_released")
+
+
+def test_a_transcript_shows_no_private_value_and_stays_in_its_process():
+    with recording() as transcript:
+        released = told(0.1234567891, seed=0)
+    record = transcript[0]
+    for view in (repr(transcript), str(transcript), repr(record), str(record), f"{transcript}"):
+        assert "0.12345" not in view and f"{released[0]:.5f}" not in view
+    assert repr(transcript) == "<Transcript of 1 releases>"
+    for write in (pickle.dumps, copy.deepcopy, copy.copy):
+        with pytest.raises(pickle.PicklingError, match="private values"):
+            write(transcript)
+
+
+def test_a_transcript_keeps_what_was_there_when_it_was_released():
+    with recording() as transcript:
+        first = told()
+        kept = first.copy()
+        first[:] = 7.0
+    assert_array_equal(transcript[0].released, kept)
+
+
+def test_recordings_within_each_other_hear_the_same():
+    with recording() as outer:
+        told(1.0)
+        with recording() as inner:
+            told(2.0)
+        told(3.0)
+    assert (len(outer), len(inner)) == (3, 1)
+    assert_array_equal(outer[1].released, inner[0].released)
+    assert_array_equal(outer[1].asked, inner[0].asked)
+
+
+def test_a_recording_hears_its_own_thread_only():
+    X, y = problem("DPLogisticRegression")
+    heard, models, inside, done = [], [], threading.Event(), threading.Event()
+
+    def other():
+        with recording() as transcript:
+            inside.set()
+            assert done.wait(30)
+        heard.append(len(transcript))
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert inside.wait(30)
+    models.append(DPLogisticRegression().fit(X, y))  # while another thread records
+    done.set()
+    thread.join()
+    with recording() as transcript:
+        thread = threading.Thread(target=lambda: models.append(DPLogisticRegression().fit(X, y)))
+        thread.start()
+        thread.join()
+    assert heard == [0] and len(transcript) == 0
+    assert [estimator.guarantee_.caveats for estimator in models] == [(), ()]
+
+
+def test_an_error_ends_a_recording():
+    X, y = problem("DPLogisticRegression")
+    with pytest.raises(ZeroDivisionError), recording() as outer:
+        with pytest.raises(KeyError), recording() as inner:
+            raise KeyError
+        told()
+        raise ZeroDivisionError
+    assert DPLogisticRegression().fit(X, y).guarantee_.caveats == ()
+    assert (len(outer), len(inner)) == (1, 0)
