@@ -18,9 +18,11 @@ class Honest:
         self.values: list[Any] = []
 
     def __call__(self, record: Any) -> Any:
-        value = self.value(record) if isinstance(record, Released) else None
-        self.values.append(None if value is None else np.array(value))
-        return value
+        if not isinstance(record, Released):
+            self.values.append(None)
+            return None
+        self.values.append(np.array(self.value(record)))
+        return _copied(self.values[-1])
 
     def value(self, record: Released) -> np.ndarray:
         """What goes on."""
@@ -77,4 +79,9 @@ class Player:
         value = self.values[place]
         if value is None or np.shape(value) != np.shape(record.released):
             return None
-        return value.copy()
+        return _copied(value)
+
+
+def _copied(value: np.ndarray) -> Any:
+    """A copy; of a single number a scalar, as mechanisms return it."""
+    return value.copy()[()]
