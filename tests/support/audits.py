@@ -198,7 +198,7 @@ def linear():
 
 
 def pulled(adjacency, n=20, d=3):
-    """Rows that are all alike, and one far outside the ball: its label, or it, is no more (4.1)."""
+    """Rows that are all alike, and one far out of the ball: its label, or it, is no more (4.1)."""
     X, y = np.tile(1e6 * np.eye(1, d), (n + 1, 1)), np.ones(n + 1, dtype=int)
     y[0] = 0
     if adjacency == "add-remove":
@@ -458,9 +458,7 @@ def users():
                 X, y = np.full((N_ROWS, 1), 1e9), np.ones(N_ROWS)
                 yield Case(
                     "worst pair " + named(MIPrivateSGDRegressor, **options),
-                    MIPrivateSGDRegressor(
-                        fit_intercept=False, step=1e9, horizon=10**9, **options
-                    ),
+                    MIPrivateSGDRegressor(fit_intercept=False, step=1e9, horizon=10**9, **options),
                     (X, y),
                     tuple(changed((X, y), place, 1e9, -1.0) for place in range(1, N_ROWS)),
                 )
