@@ -2,15 +2,15 @@
 Is the promise kept?
 ====================
 
-Four models claim the same epsilon, and two of them are wrong. `~skdp.audit.replay` finds out which: it
-runs each on neighbouring data sets, forces the same releases on them, and compares what one record
-moves with what was declared. `~skdp.audit.estimate_epsilon` judges a function from outside, by what
-comes out of it.
+Four models claim the same epsilon, and two of them are wrong. `~skdp.audit.replay` finds out
+which: it runs each on neighbouring data sets, forces the same releases on them, and compares what
+one record moves with what was declared. `~skdp.audit.estimate_epsilon` judges a function from
+outside, by what comes out of it.
 """
 
 # %%
-# The first model is fine. The second learns a scale from the rows, which the noise knows nothing of.
-# The third and fourth are written by hand; one of them forgets to clip.
+# The first model is fine. The second learns a scale from the rows, which the noise knows nothing
+# of. The third and fourth are written by hand; one of them forgets to clip.
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -26,7 +26,7 @@ from skdp.audit._data import DataSet
 from skdp.audit._runs import Program
 from skdp.audit._steering import Honest, Player
 from skdp.audit._worlds import World, differences
-from skdp.exceptions import BudgetExceededError
+from skdp.exceptions import BudgetExceededError, PrivacyWarning
 from skdp.privacy import BudgetLedger
 
 
@@ -287,6 +287,20 @@ def test_the_charge_follows_from_public_numbers(name):
         estimator = model(name, ledger=ledger()).fit(*problem(name, size, seed=seed))
         charges.append([charge.guarantee for charge in estimator.ledger.history()])
         assert charges[-1] == [estimator.guarantee_] == charges[0]
+
+
+@WITH_LEDGER
+def test_a_seed_is_a_caveat_of_the_guarantee_and_not_of_the_charge(name):
+    X, y = problem(name)
+    estimator = model(name, random_state=0, ledger=ledger())
+    with pytest.warns(PrivacyWarning, match="random_state is set"):
+        stated = estimator.fit(X, y).guarantee_
+    (charge,) = estimator.ledger.history()
+    assert stated.caveats == ("random_state: noise can be recomputed",)
+    assert (
+        charge.guarantee.caveats == () and charge.guarantee.with_caveats(*stated.caveats) == stated
+    )
+    assert estimator.set_params(random_state=None, ledger=None).fit(X, y).guarantee_.caveats == ()
 
 
 @WITH_LEDGER

@@ -2,8 +2,7 @@
 
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -114,8 +113,9 @@ def charge_findings(run: Run, ledgers: bool) -> list[Finding]:
 def _covers(run: Run) -> bool:
     claim = run.claim
     assert claim is not None
-    plain = [_plain(guarantee) for _, guarantee in run.charges]
-    if _plain(claim) in plain:
+    # A fit may add caveats to its own copy.
+    plain = [guarantee.with_caveats(*claim.caveats) for _, guarantee in run.charges]
+    if claim in plain:
         return True
     total = plain[0] if len(plain) == 1 else compose(Counter(plain))
     if (total.adjacency, total.unit) != (claim.adjacency, claim.unit):
@@ -123,11 +123,3 @@ def _covers(run: Run) -> bool:
     far = claim.epsilon_at(_DELTA)
     places = (0.0, *(share * min(far, 1e3) for share in _EPSILONS))
     return all(total.delta_at(e) >= claim.delta_at(e) * (1 - 1e-3) - 1e-9 for e in places)
-
-
-def _plain(guarantee: Guarantee) -> Guarantee:
-    """Without what a fit adds to its own copy."""
-    if "caveats" not in {*getattr(guarantee, "__dataclass_fields__", ())}:
-        return guarantee
-    changed: Any = dict(caveats=())
-    return replace(guarantee, **changed)

@@ -26,6 +26,7 @@ from skdp.audit._noise_sharing import (
 )
 from skdp.audit._suspicion import Suspicion
 from skdp.audit._transcript import Transcript
+from skdp.mechanisms import Released
 
 __all__ = ["noise_findings", "noise_runs_needed"]
 
@@ -41,11 +42,11 @@ def noise_findings(transcripts: Sequence[Transcript], *, alarm: float = 1e-7) ->
     chance: a scale below that of the law times the sensitivity, or a law below its guarantee;
     what is released off the lattice. And by tests: noise that is too little, everywhere, at one
     place in the code, in one release or in one fit; that is not symmetric; that coordinates,
-    releases or fits share; that repeats itself; and that has another shape. More noise than
-    declared breaks no promise and is not found.
+    releases or fits share; that repeats itself; and that has another shape. Noise that is larger
+    than declared by one factor breaks no promise and is not found.
 
-    Two errors are not seen: noise that is not drawn anew but is no copy (a hash of the data, say),
-    and what differs from the law by less than so many numbers tell.
+    Not seen are noise that others can compute although it looks fresh (a seed that counts up, or
+    the clock), and what differs from the law by less than that many numbers can tell.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ def noise_findings(transcripts: Sequence[Transcript], *, alarm: float = 1e-7) ->
     []
     """
     fraction(alarm=alarm)
-    if isinstance(transcripts, Transcript):
+    if isinstance(transcripts, Transcript) or any(isinstance(t, Released) for t in transcripts):
         raise ValueError("transcripts must be a list of transcripts, one of each fit; got one.")
     alarm, fits = float(alarm), noisy_records(transcripts)
     found = broken_records(fits)

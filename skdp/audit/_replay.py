@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
-from skdp._recording import Released
+from skdp._recording import Perturbed, Released
 from skdp._validation import one_of, plain_arguments, positive_int, shown
 from skdp.audit._claims import TOLERANCE, Claim, charge_findings
 from skdp.audit._data import DataSet, Record, check_neighbour
+from skdp.audit._density import linear_findings
 from skdp.audit._findings import Finding
 from skdp.audit._neighbours import MALFORMED, Hostile
+from skdp.audit._noise import noise_findings, noise_runs_needed
+from skdp.audit._objectives import ObjectivePairs, split_findings
 from skdp.audit._report import ReleaseTally, ReplayReport
 from skdp.audit._runs import Program, Run
 from skdp.audit._steering import Honest, Player, Steered
@@ -26,6 +29,8 @@ _HOSTILE = 14  # of these, before the ascent
 _PUSHES = (0.0, 100.0, 1e6, 3.0)  # root mean squares of the noise
 _CALLS = 3
 _N_QUERIES = 24
+_ALARM = 1e-7  # probability at most that noise as declared is called something else
+_MOST_NOISE_RUNS = 150
 
 
 @plain_arguments
@@ -143,6 +148,7 @@ class _Audit:
         self.tallies: dict[tuple[str, str, int], ReleaseTally] = {}
         self.share, self.pair, self.n_runs = 0.0, "no pair differed", 0
         self.directions: list[np.ndarray] = []
+        self.objectives = ObjectivePairs(rng)
 
     def report(self, neighbours: Any, n: int) -> ReplayReport:
         """Run all, and tell."""
@@ -163,6 +169,7 @@ class _Audit:
                 self.random(n)
         else:
             self.given(neighbours, n)
+        self.minimisers()
         order = sorted(self.tallies.values(), key=lambda tally: tally.where)
         return ReplayReport(
             tuple(self.findings.values()),
@@ -208,7 +215,34 @@ class _Audit:
             )
         for finding in charge_findings(run, bool(self.program.ledgers)):
             self.found(finding)
+        for finding in split_findings(world):
+            self.found(finding)
+        self.noise(world)
         return world
+
+    def noise(self, world: World) -> None:
+        """Run a few times with fresh noise: has it the law that is declared?"""
+        needed = 2
+        for kind, size in _noises(world).items():
+            needed = max(needed, noise_runs_needed(kind, size=size, alarm=_ALARM))
+        runs = [self.run(self.data, Honest(), None) for _ in range(min(needed, _MOST_NOISE_RUNS))]
+        transcripts = [run.transcript for run in runs if not run.error]
+        found = noise_findings(transcripts, alarm=_ALARM)
+        found += linear_findings([r for t in transcripts for r in t if isinstance(r, Perturbed)])
+        for finding in found:
+            self.found(finding)
+
+    def minimisers(self) -> None:
+        """Audit the best pairs of objective perturbation by their densities."""
+        for audit, record, pair in self.objectives.audits():
+            for finding in audit.findings:
+                self.found(finding)
+            key = record.where, "gaussian" if record.law.gaussian else "k_norm", record.linear.size
+            before = self.tallies.get(key)
+            if before is None or audit.share > before.share:
+                self.tallies[key] = ReleaseTally(*key, 1, audit.share, pair)
+            if audit.share > self.share:
+                self.share, self.pair = audit.share, pair
 
     def seed(self) -> int:
         return int(self.rng.integers(2**31))
@@ -229,6 +263,8 @@ class _Audit:
         """Hostile records at several places, in several transcripts, and what is worse yet."""
         streams = hasattr(self.program.target, "partial_fit")
         for i in range(-(-n // _PER_ROUND)):
+            if self.findings:  # one is enough
+                break
             n_calls = _CALLS if streams and i % 2 and len(self.data) >= _CALLS else 1
             left = min(_PER_ROUND, n - i * _PER_ROUND)
             self.round(self.place(i), left, _PUSHES[i % len(_PUSHES)], n_calls)
@@ -257,6 +293,8 @@ class _Audit:
             data = self.neighbour(place, record)
             return World(record, self.run(data, Player(listener.values), seed, n_calls))
 
+        for finding in self.objectives.begin(base):
+            self.found(finding)
         worlds = [base]
         scores: dict[tuple[int, int], float] = {}
         for record in records:
@@ -388,9 +426,10 @@ class _Audit:
             drawn = distances.losses * declared / self.changes
         for i in _largest(one.releases, np.maximum(shares, drawn)):
             self.tally(one.releases, i, float(shares[i]), float(drawn[i]), pair)
+        dense = self.objectives.score(one, other, pair) / self.changes
         claim = one.run.claim
         if claim is None:
-            return float(shares.max(initial=0.0))
+            return max(dense, float(shares.max(initial=0.0)))
         guarantee = claim.to_replace_one() if self.changes > 1 else claim
         share = Claim(guarantee).share(one, distances)
         if share > self.share:
@@ -398,7 +437,7 @@ class _Audit:
         if share > 1.0 + TOLERANCE:
             what = f"{share:.4g} times what guarantee_ says is lost together, for {pair}"
             self.found(Finding("total", what))
-        return share + 0.01 * float(shares.max(initial=0.0))
+        return dense + share + 0.01 * float(shares.max(initial=0.0))
 
     def tally(
         self, releases: list[Released], i: int, share: float, drawn: float, pair: str
@@ -443,6 +482,15 @@ def _largest(releases: list[Released], values: np.ndarray) -> list[int]:
         if key not in best or values[i] > values[best[key]]:
             best[key] = i
     return list(best.values())
+
+
+def _noises(world: World) -> dict[str, int]:
+    """Numbers of each law in one run, at the place in the code that has the fewest."""
+    sizes: dict[tuple[str, str], int] = {}
+    for release in world.releases:
+        key = release.law.kind, release.where
+        sizes[key] = sizes.get(key, 0) + int(np.size(release.asked))
+    return {kind: min(n for (k, _), n in sizes.items() if k == kind) for kind, _ in sizes}
 
 
 def _classes(target: Any, data: DataSet) -> Any:

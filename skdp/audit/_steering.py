@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from skdp._recording import Released
+from skdp._recording import Perturbed, Released
+from skdp.audit._density import forced_linear
 from skdp.audit._worlds import on_lattice
 
 __all__ = ["Honest", "Player", "Steered"]
@@ -18,9 +19,12 @@ class Honest:
         self.values: list[Any] = []
 
     def __call__(self, record: Any) -> Any:
-        if not isinstance(record, Released):
+        if isinstance(record, Perturbed):
             self.values.append(None)
             return None
+        if self.values and self.values[-1] is None:
+            # What another world's linear term must lead to: the minimiser of this one.
+            self.values[-1] = np.array(record.asked)
         self.values.append(np.array(self.value(record)))
         return _copied(self.values[-1])
 
@@ -74,12 +78,11 @@ class Player:
 
     def __call__(self, record: Any) -> Any:
         place, self._place = self._place, self._place + 1
-        if place >= len(self.values) or not isinstance(record, Released):
+        value = self.values[place] if place < len(self.values) else None
+        like = record.released if isinstance(record, Released) else record.linear
+        if value is None or np.shape(value) != np.shape(like):
             return None
-        value = self.values[place]
-        if value is None or np.shape(value) != np.shape(record.released):
-            return None
-        return _copied(value)
+        return _copied(value) if isinstance(record, Released) else forced_linear(record, value)
 
 
 def _copied(value: np.ndarray) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._recording import Released
+from skdp._recording import Perturbed, Released
 from skdp.audit._data import Record
 from skdp.audit._findings import Finding
 from skdp.audit._runs import Run, same
@@ -44,12 +44,16 @@ class World:
         return [r for r in self.run.transcript if isinstance(r, Released)]
 
     @cached_property
+    def perturbed(self) -> list[Perturbed]:
+        return [r for r in self.run.transcript if isinstance(r, Perturbed)]
+
+    @cached_property
     def shape(self) -> list[Any]:
         """What must not depend on the data: everything about releases but their values."""
         return [
             (r.where, np.shape(r.asked), r.law, r.sensitivity, r.scale, r.step)
             if isinstance(r, Released)
-            else (r.where, type(r).__name__)
+            else (r.where, np.shape(r.linear), r.law, r.penalty, r.tolerance, r.step)
             for r in self.run.transcript
         ]
 
@@ -157,7 +161,9 @@ def _control_flow(one: World, other: World, pair: str) -> list[Finding]:
         if here != there:
             if here[:2] != there[:2]:
                 return [Finding("control flow", f"another release for {pair}", record.where)]
-            names = ("law", "sensitivity", "scale", "step")
+            names = ["law", "sensitivity", "scale", "step"]
+            if isinstance(record, Perturbed):
+                names[1:3] = "penalty", "tolerance"
             differ = [
                 name for name, a, b in zip(names, here[2:], there[2:], strict=True) if a != b
             ]

@@ -13,7 +13,8 @@ from skdp.privacy import Guarantee
 
 __all__ = ["LinearPredictions", "LinkedDocumentation", "NoisyPredictions", "StatedGuarantee"]
 
-_VOID = "recorded: void"
+# Caveats: who knows the seed, or has the transcript, knows the exact answers.
+_SEEDED, _VOID = "random_state: noise can be recomputed", "recorded: void"
 
 
 class LinkedDocumentation:
@@ -39,13 +40,14 @@ class NoisyPredictions:
 
 
 class StatedGuarantee:
-    """Mixin: ``guarantee_`` says whether releases were recorded, and such a model stays here.
+    """Mixin: ``guarantee_`` says if the noise is known, or releases were recorded.
 
     Who records releases holds the exact answers behind them, so that nothing is promised of a
     model that was made of them. It can be copied, but it cannot be pickled.
     """
 
     guarantee_: Guarantee
+    random_state: Any
 
     def _stated(self, guarantee, *, fresh=True):
         """Return what a ledger was charged as the model states it, with its caveats.
@@ -53,8 +55,9 @@ class StatedGuarantee:
         What goes on with a stream, where ``fresh`` is False, has those of the stream so far.
         """
         before = () if fresh else self.guarantee_.caveats
-        now = (_VOID,) if is_recorded() else ()
-        return guarantee.with_caveats(*before, *now)
+        seeded = () if self.random_state is None else (_SEEDED,)
+        recorded = (_VOID,) if is_recorded() else ()
+        return guarantee.with_caveats(*before, *seeded, *recorded)
 
     def __reduce_ex__(self, protocol):
         stated = getattr(self, "guarantee_", None)

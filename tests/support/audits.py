@@ -181,7 +181,7 @@ def linear():
     """Minimisers, minimisers of a perturbed objective, and descents."""
     kinds = (DPLogisticRegression, {}), (DPLinearSVC, {})
     for kind, options in kinds:
-        for mechanism in ("output", "gradient"):
+        for mechanism in ("objective", "output", "gradient"):
             for n_classes, intercept in ((2, True), (2, False), (3, True)):
                 if n_classes > 2 and kind is DPLinearSVC:
                     continue
