@@ -334,6 +334,8 @@ class _Audit:
         """Records like the others, in the transcript as it comes."""
         seed, honest = self.seed(), Honest()
         base = World(None, self.run(self.data, honest, seed))
+        for finding in self.objectives.begin(base):
+            self.found(finding)
         for i, record in enumerate(self.hostile.random(n)):
             self.n_runs += 1
             data = self.neighbour(self.place(i + 2), record)
@@ -345,6 +347,8 @@ class _Audit:
         """Neighbours of the user's."""
         seed, honest = self.seed(), Honest()
         base = World(None, self.run(self.data, honest, seed))
+        for finding in self.objectives.begin(base):
+            self.found(finding)
         adjacency = "replace-one" if self.in_places else self.adjacency
         for X, y in self.pairs(neighbours, n):
             self.n_runs += 1
