@@ -35,6 +35,8 @@ N_ROWS = 24
 
 # Why a declared bound is not attained, and by how much it is missed at least.
 LOGISTIC = "slopes near 1 and a record that moves the minimiser alone exclude each other (4.1)"
+MASKED = "the solver errs by less than it may; the total is that of the minimiser"
+SEARCHED = f"{MASKED}, for which the stated pairs are worse than those that a search finds"
 PLAIN = "the bound on norms is that of a recursion, which no stream attains (2.3)"
 PAPER = "the paper's constant is loose (2.5)"
 # Why a claim is not used up although each release attains its bound.
@@ -191,6 +193,8 @@ def linear():
                     less = {}
                     if mechanism == "gradient":
                         less = dict(total=0.85, reason=CONSTANT)
+                    elif mechanism == "objective":
+                        less = dict(least=0.05, total=0.4, reason=SEARCHED)
                     elif kind is DPLogisticRegression:
                         least = 0.75 if n_classes == 2 else 0.45
                         less = dict(least=least, total=least, reason=LOGISTIC)
@@ -213,11 +217,15 @@ def stated_linear():
         (DPLinearSVC, dict(huber_width=0.5)),
         (DPLogisticRegression, dict(slope_cap=0.3)),
     ):
-        for chosen in each(mechanism="output", C=1e-4, **options):
-            data, neighbours = pulled(chosen["adjacency"])
-            # All others have label 1, so that labels are told.
-            program = kind(classes=[0, 1], **chosen)
-            yield Case("worst pair " + named(kind, **chosen), program, data, neighbours)
+        for mechanism in ("output", "objective"):
+            for chosen in each(mechanism=mechanism, C=1e-4, **options):
+                data, neighbours = pulled(chosen["adjacency"])
+                # All others have label 1, so that labels are told.
+                program = kind(classes=[0, 1], **chosen)
+                less = dict(least=0.0, reason=MASKED) if mechanism == "objective" else {}
+                yield Case(
+                    "worst pair " + named(kind, **chosen), program, data, neighbours, **less
+                )
     for chosen in each(mechanism="output", C=1.0, slope_cap=None):
         data, neighbours = crossing(chosen["adjacency"])
         least = 0.8 if chosen["adjacency"] == "add-remove" else 0.4
