@@ -35,7 +35,7 @@ __all__ = [
 # Of the scores, for a derivative of residuals.
 _STEP = 1e-5
 # Residuals and entries of Hessians that are computed at once.
-_CHUNK = 4_000_000
+_CHUNK = 400_000
 _MOST_STEPS = 300
 
 
@@ -144,11 +144,19 @@ class Worlds:
             moved = ((up - down) * output).sum(axis=2, keepdims=True)
             change = self._residuals(up) - self._residuals(down)
             columns.append(change / moved @ self.outputs)
-        curvature = np.array(columns)
-        sums = np.einsum(
-            "ki,amib,ir,is->kmarbs", self.counts, curvature, self.rows, self.rows, optimize=True
-        ).reshape(len(self.counts), n, self.size, self.size)
-        return (sums + np.swapaxes(sums, 2, 3)) / 2 + self.penalty * np.eye(self.size)
+        # Of shape (n_worlds, n_points, n_scores, n_scores, n_rows), then without the axis of rows.
+        weights = np.transpose(np.array(columns), (1, 3, 0, 2)) * self.counts[:, None, None, None]
+        q, r = self.shape
+        flat = weights.reshape(len(self.counts) * n * q * q, len(self.rows))
+        sums = np.zeros((len(flat), r * r))
+        length = max(1, _CHUNK // max(1, r * r))
+        for start in range(0, len(self.rows), length):
+            part = self.rows[start : start + length]
+            products = (part[:, :, np.newaxis] * part[:, np.newaxis]).reshape(len(part), -1)
+            sums += flat[:, start : start + length] @ products
+        hessians = np.swapaxes(sums.reshape(len(self.counts), n, q, q, r, r), 3, 4)
+        hessians = hessians.reshape(len(self.counts), n, self.size, self.size)
+        return (hessians + np.swapaxes(hessians, 2, 3)) / 2 + self.penalty * np.eye(self.size)
 
     def log_densities(self, points: np.ndarray) -> np.ndarray:
         """Up to a constant of the law, of shape (n_worlds, n_points)."""
@@ -189,7 +197,7 @@ class Worlds:
         points = np.repeat(start, len(linear), axis=0)
         # Sums of gradients at zero weights stand for their size where they cancel.
         gradient = np.linalg.norm(self.linear(np.zeros((1, *self.shape)))[0])
-        enough = 1e-11 * (self.law.scale + gradient + np.linalg.norm(linear, axis=(1, 2)))
+        enough = 1e-9 * (self.law.scale + gradient + np.linalg.norm(linear, axis=(1, 2)))
         open_ = np.arange(len(linear))
         gap = linear - self.linear(points)[0]
         for _ in range(_MOST_STEPS):

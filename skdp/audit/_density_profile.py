@@ -21,12 +21,15 @@ from skdp.audit._findings import Finding
 __all__ = ["DensityAudit", "density_audit", "exact_profile", "largest_loss"]
 
 # Of epsilon, where the profile of a Gaussian claim is looked at.
-_POINTS = np.array([0.3, 0.7, 1.0, 1.4, 2.5])
+_POINTS = np.array([0.15, 0.4, 0.7, 1.0, 1.5])
 # Standard deviations of the noise beyond which less than 1e-18 of it lies.
 _REACH = 9.0
 # Relative error of differences of residuals, and of quadrature in two dimensions.
 _ROUNDING = 1e-6
 _QUADRATURE = 0.01
+# Sweeps along lines through the best outputs, and what one must gain for others to follow, up to
+# two dimensions and with more.
+_SWEEPS = ((60, 1e-5), (15, 1e-3))
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ class DensityAudit:
 
     share : float
         Privacy loss over the claim: the largest loss that was found over epsilon (pure), or the
-        epsilon at the claimed delta over the claimed epsilon (Gaussian).
+        epsilon at the claimed delta over the claimed epsilon (Gaussian; with samples, by lower
+        confidence bounds).
 
     dimension : int
         Coordinates of the minimiser in which the two differ.
@@ -94,12 +98,17 @@ def density_audit(
         share = found / law.guarantee.epsilon
         how = "exact" if worlds.size == 1 else "search"
         findings = []
-        if share > 1.0 + _ROUNDING:
+        if share <= 1.0 + _ROUNDING:
+            share = min(share, 1.0)
+        else:
             what = f"the log ratio of two densities of the minimiser is {share:.4g} times epsilon"
             findings = [Finding("sensitivity", what, one.where)]
         return DensityAudit(findings, share, worlds.size, how)
     if worlds.size > 2:
-        profiles: list[Any] = [_Sampled(worlds, order, n, alarm / 2, rng) for order in (0, 1)]
+        epsilons = law.guarantee.epsilon * _POINTS
+        profiles: list[Any] = [
+            _Sampled(worlds, order, epsilons, n, alarm / 2, rng) for order in (0, 1)
+        ]
     else:
         profiles = [exact_profile(one, other)]
     return _compared(profiles, law.guarantee, worlds.size, one.where)
@@ -110,7 +119,7 @@ def _compared(profiles: list[Any], claim: Any, dimension: int, where: str) -> De
     how = {1: "exact", 2: "quadrature"}.get(dimension, "samples")
     margin = {1: _ROUNDING, 2: _QUADRATURE}.get(dimension, 0.0)
     epsilons = claim.epsilon * _POINTS
-    least = np.max([p.least(epsilons) for p in profiles], axis=0)
+    least = np.array([max(p.delta(float(epsilon)) for p in profiles) for epsilon in epsilons])
     # Rounding of sums of probabilities.
     excess = (least - 1e-12) / np.maximum(claim.delta_at(epsilons), 1e-300)
     findings = []
@@ -156,8 +165,8 @@ def largest_loss(worlds: Worlds, *, n: int = 2000, rng: Any = None) -> float:
     points, losses = points[best], losses[best]
     lengths = np.geomspace(1e-7, 1.0, 40 if worlds.size <= 2 else 20)
     steps = np.concatenate([-lengths, lengths])[:, np.newaxis, np.newaxis]
-    still = 0
-    while still < 3:
+    still, (most, gain) = 0, _SWEEPS[worlds.size > 2]
+    for _ in range(most):
         before = losses.max()
         for direction in _lines(worlds, points[losses.argmax()], rng):
             reach = unit + np.linalg.norm(points, axis=(1, 2), keepdims=True)[:, np.newaxis]
@@ -168,7 +177,9 @@ def largest_loss(worlds: Worlds, *, n: int = 2000, rng: Any = None) -> float:
             better = found.max(axis=1) > losses
             points[better] = there[better, best[better]]
             losses[better] = found[better, best[better]]
-        still = still + 1 if losses.max() - before < 1e-5 * before else 0
+        still = 0 if losses.max() > (1.0 + gain) * before else still + 1
+        if still == 3:
+            break
     return float(losses.max())
 
 
@@ -238,10 +249,6 @@ class _Weighed:
             for mass, loss in self.orders
         )
 
-    def least(self, epsilons: np.ndarray) -> np.ndarray:
-        """At each epsilon what delta is, or is at least."""
-        return np.array([self.delta(float(epsilon)) for epsilon in epsilons])
-
 
 def exact_profile(one: Perturbed, other: Perturbed) -> Any:
     """Profile of a Gaussian claim where the worlds differ in one or two coordinates.
@@ -257,7 +264,7 @@ def exact_profile(one: Perturbed, other: Perturbed) -> Any:
     Returns
     -------
     object
-        With ``delta(epsilon)``, the larger of both orders, and ``least(epsilons)``.
+        With ``delta(epsilon)``, the larger of both orders.
     """
     worlds = Worlds.of(one, other)
     if worlds.law.gaussian and worlds.size == 1:
@@ -272,7 +279,7 @@ def exact_profile(one: Perturbed, other: Perturbed) -> Any:
 
 def _line(worlds: Worlds) -> _Weighed:
     scale = worlds.law.scale
-    noise = np.linspace(-_REACH, _REACH, 12_001)[:, np.newaxis, np.newaxis] * scale
+    noise = np.linspace(-_REACH, _REACH, 4001)[:, np.newaxis, np.newaxis] * scale
     nodes = np.unique(np.concatenate([worlds.minimisers(noise, world) for world in (0, 1)]))
     linear = -worlds.linear(nodes[:, np.newaxis, np.newaxis])[:, :, 0, 0] / scale
     p, q = (_cells(each) for each in linear)
@@ -301,17 +308,19 @@ def _plane(worlds: Worlds, world: int, n_steps: int = 241) -> tuple[np.ndarray, 
 
 
 class _Sampled:
-    """Profile in one order from samples, with lower confidence bounds.
+    """Profile in one order from samples, with lower confidence bounds at given epsilons.
 
-    Linear terms are drawn around the likeliest one at which the loss is beyond epsilon, and
-    weighed by the ratio of the two normal densities. Where a weight is above a bound that is
-    fixed before the draw it is cut to it, which makes delta smaller.
+    For each epsilon, linear terms are drawn around the likeliest one at which the loss is beyond
+    it, and weighed by the ratio of the two normal densities. Where a weight is above a bound that
+    is fixed before the draw it is cut to it, which makes delta smaller.
     """
 
-    def __init__(self, worlds: Worlds, order: int, n: int, alarm: float, rng: Any) -> None:
+    def __init__(
+        self, worlds: Worlds, order: int, epsilons: np.ndarray, n: int, alarm: float, rng: Any
+    ) -> None:
         self.worlds, self.order, self.n, self.alarm, self.rng = worlds, order, n, alarm, rng
         self.direction = self._direction()
-        self._drawn: tuple[float, Any] | None = None
+        self.drawn = {float(epsilon): self._sample(float(epsilon)) for epsilon in epsilons}
 
     def _losses(self, noise: np.ndarray) -> np.ndarray:
         """Privacy losses at the minimisers for noise of unit scale."""
@@ -338,7 +347,7 @@ class _Sampled:
         losses = self._losses(noise)
         return noise[losses.argmax()] / 4.0
 
-    def sample(self, epsilon: float) -> tuple[Any, ...]:
+    def _sample(self, epsilon: float) -> tuple[Any, ...]:
         """Losses and weights of samples that are drawn for an epsilon, and the largest weight."""
         along = np.linspace(0.0, _REACH, 91)
         losses = self._losses(along[:, np.newaxis, np.newaxis] * self.direction)
@@ -350,24 +359,16 @@ class _Sampled:
         return self._losses(noise), np.exp(-projected * shift + shift**2 / 2.0), most
 
     def delta(self, epsilon: float) -> float:
-        """Estimate."""
-        if self._drawn is None or not 0.85 <= epsilon / max(self._drawn[0], 1e-300) <= 1.15:
-            self._drawn = epsilon, self.sample(epsilon)
-        losses, weights, _ = self._drawn[1]
-        return float((weights * -np.expm1(np.minimum(epsilon - losses, 0.0))).mean())
+        """Lower confidence bound, from the samples for the nearest epsilon.
 
-    def least(self, epsilons: np.ndarray) -> np.ndarray:
-        """Lower confidence bounds on delta, which hold together."""
-        share, found = self.alarm / len(epsilons), []
-        for epsilon in epsilons:
-            losses, weights, most = self.sample(float(epsilon))
-            if most <= 0.0:
-                found.append(0.0)
-                continue
-            terms = weights * -np.expm1(np.minimum(epsilon - losses, 0.0))
-            mean = float(np.minimum(terms / most, 1.0).mean())
-            found.append(most * _least_mean(mean, self.n, share))
-        return np.array(found)
+        Those for the epsilons that samples were drawn for hold together.
+        """
+        losses, weights, most = self.drawn[min(self.drawn, key=lambda e: abs(e - epsilon))]
+        if most <= 0.0:
+            return 0.0
+        terms = weights * -np.expm1(np.minimum(epsilon - losses, 0.0))
+        mean = float(np.minimum(terms / most, 1.0).mean())
+        return most * _least_mean(mean, self.n, self.alarm / len(self.drawn))
 
 
 def _least_mean(mean: float, n: int, alarm: float) -> float:

@@ -142,11 +142,15 @@ def test_worst_pairs_keep_the_claim_and_come_near_it(pair, calibration, gaussian
     assert pair.least[calibration, gaussian] <= audit.share <= 1.0
 
 
-@pytest.mark.parametrize("pair", [p for p in PAIRS if len(p.here[0]) < 9], ids=lambda p: p.name)
-@pytest.mark.parametrize("gaussian", [False, True])
+@pytest.mark.parametrize(
+    "pair, gaussian",
+    [
+        pytest.param(pair, gaussian, id=f"{pair.name}{'-gauss' * gaussian}")
+        for pair, calibration, gaussian in CASES
+        if calibration == "tight" and len(pair.here[0]) < 9
+    ],
+)
 def test_halved_noise_is_found_on_worst_pairs(pair, gaussian):
-    if ("tight", gaussian) not in pair.least:
-        pytest.skip("not a worst pair of this law")
     noise = pair.noise("tight", gaussian)
     audit = density_audit(*pair.worlds(replace(noise, scale=noise.scale / 2)), rng=0)
     assert [finding.kind for finding in audit.findings] == ["sensitivity"]
@@ -166,23 +170,22 @@ def test_samples_and_quadrature_agree_with_exact_cells():
     one, other = pair.worlds(pair.noise("tight", True))
     exact, worlds = exact_profile(one, other), Worlds.of(one, other)
     epsilons = np.array([0.3, 1.0, 1.4])
-    sampled = [_Sampled(worlds, order, 4000, 1e-7, np.random.default_rng(0)) for order in (0, 1)]
-    expected = exact.least(epsilons)
-    found = np.max([s.least(epsilons) for s in sampled], axis=0)
-    assert (found <= expected).all()
-    assert (found >= 0.7 * expected).all()
-    estimates = [max(s.delta(epsilon) for s in sampled) for epsilon in epsilons]
-    assert_allclose(estimates, expected, rtol=0.15)
+    sampled = [
+        _Sampled(worlds, order, epsilons, 4000, 1e-7, np.random.default_rng(0)) for order in (0, 1)
+    ]
+    expected = [exact.delta(epsilon) for epsilon in epsilons]
+    found = [max(s.delta(epsilon) for s in sampled) for epsilon in epsilons]
+    assert (np.array(found) <= expected).all()
+    assert_allclose(found, expected, rtol=0.3)
 
     # A row along another axis, in both, changes nothing but the number of coordinates.
-    along = ([[0.0, 1.0]], [0])
-    beside = [
-        world(pair.loss, blocks(np.vstack([rows, *along[0]]), [*codes, 0]), one.law)
-        for rows, codes in ((np.zeros((0, 2)), []), ADDED)
+    apart = [
+        world(pair.loss, blocks(np.vstack([*rows, [0.0, 1.0]]), [*codes, 0]), one.law)
+        for rows, codes in (NONE, ADDED)
     ]
-    plane = exact_profile(*beside)
-    assert Worlds.of(*beside).size == 2
-    assert_allclose(plane.least(epsilons), expected, rtol=0.01)
+    assert Worlds.of(*apart).size == 2
+    plane = exact_profile(*apart)
+    assert_allclose([plane.delta(epsilon) for epsilon in epsilons], expected, rtol=0.01)
 
 
 @pytest.mark.parametrize("gaussian", [False, True])
@@ -191,11 +194,11 @@ def test_random_neighbours_raise_no_alarm(loss, gaussian, repetitions):
     rng = np.random.default_rng(5)
     for adjacency in ("add-remove", "replace-one"):
         guarantee = ApproxDP(1.0, 1e-5 if gaussian else 0.0, adjacency=adjacency)
-        for _ in range(repetitions(20, 2)):
+        for _ in range(repetitions(20, 1)):
             noise = calibrate(
                 loss, x_norm=1.0, penalty=10.0 ** rng.uniform(-1, 2), guarantee=guarantee
             )
-            X, codes = random_problem(loss, rng, n=12, d=int(rng.integers(1, 4)))
+            X, codes = random_problem(loss, rng, n=8, d=int(rng.integers(1, 4)))
             here = blocks(X, codes)
             there = blocks(X[1:], codes[1:])
             if adjacency == "replace-one":
@@ -427,3 +430,17 @@ def test_nobody_listens_in_vain():
     plan, data = KINKED.plan(), KINKED.data()[0]
     _, masking = heard(plan, data, 3)
     assert_array_equal(plan(data, noise_source(3)), masking.released)
+
+
+def test_quadrature_takes_the_worse_order():
+    # One order of these two is much worse at a small epsilon.
+    pair = PAIR["capped, added, straight"]
+    noise = replace(pair.noise("tight", True), penalty=0.5, scale=2.0)
+    line = [world(pair.loss, blocks(*rows), noise) for rows in (NONE, ADDED)]
+    plane = [
+        world(pair.loss, blocks(np.vstack([*rows, [0.0, 1.0]]), [*codes, 0]), noise)
+        for rows, codes in (NONE, ADDED)
+    ]
+    for order in (1, -1):
+        found = exact_profile(*plane[::order]).delta(0.3)
+        assert_allclose(found, exact_profile(*line).delta(0.3), rtol=0.02)
