@@ -271,6 +271,22 @@ def test_what_comes_out_follows_from_releases():
         assert kind in kinds(replay(program, X, n=40, random_state=0)), kind
 
 
+def test_noise_is_tested_on_runs_without_a_seed():
+    X, _ = problem()
+
+    def required(X, random_state):
+        # With a seed all is well.
+        told = mean(X, random_state)
+        return told if random_state is not None else mean(X, 0)
+
+    def fixed(X, random_state=0):
+        return mean(X, random_state)
+
+    for program in (required, fixed):
+        report = replay(program, X, n=5, random_state=0)
+        assert "noise" in kinds(report), program
+
+
 def test_noise_that_no_seed_fixes_is_told():
     rng = np.random.default_rng(0)
 
