@@ -16,13 +16,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils import estimator_html_repr
 from support.configurations import CONFIGURATIONS, EVERYTHING, fitted, model, problem
 from support.memory import parts_as_long_as
-from support.recording import recorded_releases
 
 import skdp
+from skdp.audit._data import DataSet
+from skdp.audit._runs import Program
+from skdp.audit._steering import Honest, Player
+from skdp.audit._worlds import World, differences
 from skdp.exceptions import BudgetExceededError, PrivacyWarning
 from skdp.privacy import BudgetLedger
 
@@ -331,47 +334,28 @@ SEEDED = {"ledger", "random_state"}
 LEARNERS = [name for name, kind in EVERYTHING.items() if kind.get_params().keys() >= SEEDED]
 
 
-def told(name, X, y, instead=None, **changes):
-    """What comes out of a fit, in two calls of a stream, and what was released for it.
-
-    ``instead`` goes on in place of what this fit releases.
-    """
-    estimator, half = model(name, random_state=0, **changes), len(X) // 2
-    with recorded_releases(instead) as releases:
-        if hasattr(estimator, "partial_fit"):
-            begin(estimator, "partial_fit", X[:half], y[:half]).partial_fit(X[half:], y[half:])
-        else:
-            estimator.fit(X, y)
-        queries = problem(name, 20, seed=2)[0]
-        found = {key: getattr(estimator, key) for key in fitted_attributes(estimator)}
-        found["outcome"] = outcome(estimator, queries)
-    found.pop("topology_", None)  # a graph of a seed, that knows no rows
-    return found, releases
+def world(name, X, y, listener, **changes):
+    """A fit, in two calls if it is a stream, and all that comes out of it."""
+    estimator = model(name, **changes)
+    n_calls = 1 + hasattr(estimator, "partial_fit")
+    program = Program(estimator, n_calls, [0, 1] if is_classifier(estimator) else None)
+    return World(None, program.run(DataSet.of(X, y), problem(name, 20, seed=2)[0], listener, 0))
 
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("name", LEARNERS)
 def test_whatever_comes_out_follows_from_recorded_releases(name, adjacency):
     options = {"adjacency": adjacency} if hasattr(EVERYTHING[name], "adjacency") else {}
-    first, releases = told(name, *problem(name), **options)
-    assert releases
-    # Other rows, and another number where that is private: what was released decides.
-    counted = adjacency == "replace-one" or "n_samples_seen_" in first
+    honest = Honest()
+    first = world(name, *problem(name), honest, **options)
+    assert first.releases and "guarantee_" in first.run.outcome
+    # All rows are others, and their number where that is private: what was released decides.
+    counted = adjacency == "replace-one" or "n_samples_seen_" in first.run.outcome
     X, y = problem(name, 60 if counted else 53, seed=1)
-    played = iter([release.released.copy() for release in releases])
-    again, others = told(name, X, y[::-1], played, **options)
-    assert next(played, None) is None
-    assert again.keys() == first.keys()
-    for key, value in first.items():
-        assert_array_equal(again[key], value, err_msg=key)
-    for here, there in zip(releases, others, strict=True):
-        # Nor does the noise depend on rows.
-        assert (here.sensitivity, here.law) == (there.sensitivity, there.law)
-        assert np.shape(here.asked) == np.shape(there.asked)
-    assert any(
-        not np.array_equal(here.asked, there.asked)
-        for here, there in zip(releases, others, strict=True)
-    )
+    other = world(name, X, y[::-1], Player(honest.values), **options)
+    assert differences(first, other) == []
+    pairs = zip(first.releases, other.releases, strict=True)
+    assert not all(np.array_equal(here.asked, there.asked) for here, there in pairs)
 
 
 # What is kept and shown

@@ -230,6 +230,8 @@ class _Search(Session):
         """Records like the others, in the transcript as it comes."""
         seed, honest = self.seed(), Honest()
         base = World(None, self.run(self.data, honest, seed))
+        for finding in self.objectives.begin(base):
+            self.found(finding)
         for i, record in enumerate(self.hostile.random(n)):
             self.n_runs += 1
             place = self.ranks.place(i + 2, self.rng)
@@ -242,6 +244,8 @@ class _Search(Session):
         """Neighbours of the user's."""
         seed, honest = self.seed(), Honest()
         base = World(None, self.run(self.data, honest, seed))
+        for finding in self.objectives.begin(base):
+            self.found(finding)
         adjacency = "replace-one" if self.in_places else self.adjacency
         pairs = self.pairs(neighbours, n)
         for _ in range(n):

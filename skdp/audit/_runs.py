@@ -182,8 +182,10 @@ class Program:
 
     def _call(self, run: Run, data: DataSet, seed: int | None) -> None:
         options = {}
-        if seed is not None and "random_state" in _parameters(self.target):
-            options["random_state"] = seed
+        if "random_state" in _parameters(self.target):
+            parameter = inspect.signature(self.target).parameters["random_state"]
+            if seed is not None or parameter.default is parameter.empty:
+                options["random_state"] = seed
         given = (data.X,) if data.y is None else (data.X, data.y)
         run.outcome["returned"] = self.target(*given, **options)
         run.claim = self.guarantee

@@ -25,9 +25,8 @@ class Honest:
         if self.values and self.values[-1] is None:
             # What another world's linear term must lead to: the minimiser of this one.
             self.values[-1] = np.array(record.asked)
-        value = self.value(record)
-        self.values.append(np.array(value))
-        return value
+        self.values.append(np.array(self.value(record)))
+        return _copied(self.values[-1])
 
     def value(self, record: Released) -> np.ndarray:
         """What goes on."""
@@ -83,4 +82,9 @@ class Player:
         like = record.released if isinstance(record, Released) else record.linear
         if value is None or np.shape(value) != np.shape(like):
             return None
-        return value.copy() if isinstance(record, Released) else forced_linear(record, value)
+        return _copied(value) if isinstance(record, Released) else forced_linear(record, value)
+
+
+def _copied(value: np.ndarray) -> Any:
+    """A copy; of a single number a scalar, as mechanisms return it."""
+    return value.copy()[()]

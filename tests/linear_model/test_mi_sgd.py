@@ -16,11 +16,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from support.noise import Silent
 from support.problems import plane as problem
-from support.recording import recorded_releases
 
 import skdp.linear_model._mi_learner as module
 from skdp._grid import GridNoise, residual_slope
 from skdp._targets import TargetRange
+from skdp.audit import recording
 from skdp.exceptions import BudgetExceededError, PrivacyWarning
 from skdp.linear_model import MIPrivateSGDRegressor
 from skdp.linear_model._mi_learner import MessageStream
@@ -640,7 +640,7 @@ def test_seeded_noise_and_directions_have_streams_of_their_own(no_noise):
     assert_allclose(other.iterates_[0] / np.linalg.norm(other.iterates_[0]), first)
 
 
-# Who records releases hears of each message, and may replay another run
+# Who records releases hears of each message
 
 
 @every_mode
@@ -648,7 +648,7 @@ def test_every_message_of_a_fit_is_recorded_with_its_law(options):
     X, y = problem(1100)
     silent = regressor(0.2, random_state=0, **options).fit(X, y)
     model = regressor(0.2, random_state=0, **options)
-    with recorded_releases() as messages:
+    with recording() as messages:
         model.fit(X[:600], y[:600]).partial_fit(X[600:], y[600:])
     silent.guarantee_ = silent.guarantee_.with_caveats("recorded: void")
     same(model, silent)
@@ -667,19 +667,6 @@ def test_every_message_of_a_fit_is_recorded_with_its_law(options):
     if not isinstance(device, ValuePrivatizer):
         received = sum(message.released for message in messages)
         assert_allclose(model._stream.state.theta, -received, rtol=1e-9)
-
-
-@every_mode
-def test_a_fit_goes_on_with_what_is_replayed(options):
-    X, y = problem(120)
-    with recorded_releases() as messages:
-        model = regressor(random_state=0, **options).fit(X, y)
-    # Other records and other noise; points are asked for in the same directions.
-    other = regressor(random_state=0, **options)
-    with recorded_releases([message.released for message in messages]) as again:
-        other.fit(-X, 0.3 * y)
-    same(other, model)
-    assert any((a.asked != b.asked).any() for a, b in zip(messages, again, strict=True))
 
 
 # The guarantee

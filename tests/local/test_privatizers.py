@@ -19,11 +19,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import integrate, special, stats
 from support.noise import Silent
-from support.recording import recorded_releases
 from support.statistics import least_epsilon
 
 from skdp._grid import grid_below
 from skdp._random import noise_source
+from skdp.audit._steering import Player
+from skdp.audit._transcript import listening
 from skdp.linear_model import MIPrivateSGDRegressor
 from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer, _one_point
 from skdp.local._one_point import one_point_gradient
@@ -245,39 +246,6 @@ def test_one_point_gradients_are_short_to_the_last_bit(size, exploration):
     assert longest > float(bound) * (1 - 1e-5)
 
 
-def extremes(privatizer, n_features):
-    """What a device is asked for by records that are as far apart as any: recorded, not sent."""
-    size = n_features + privatizer.fit_intercept
-    ends = []
-    # The direction of a one-point gradient is nobody's choice: with a seed it is the same.
-    for x, y, point in [(1e9, -1e9, 0.0), (1e9, 1e9, 1e9), (0.0, 0.0, 0.0)]:
-        more = (1e-9,) if isinstance(privatizer, OnePointPrivatizer) else ()
-        weights = np.zeros(size) if isinstance(privatizer, GradientPrivatizer) else point
-        weights = np.broadcast_to(weights, size)
-        record = np.full(n_features, x), y
-        with recorded_releases() as messages:
-            privatizer.release(weights, *record, *more, random_state=3)
-        ends += messages
-    return ends
-
-
-@pytest.mark.parametrize("noise", NOISES)
-@pytest.mark.parametrize("feedback", ["gradient", "value", "one-point"])
-def test_records_are_as_far_apart_as_is_declared(feedback, noise):
-    options = {
-        "gradient": dict(),
-        "value": dict(feedback="bandit"),
-        "one-point": dict(feedback="bandit", perturbation="vector"),
-    }[feedback]
-    privatizer, told = device(3, noise=noise, **options), guarantee(3, noise=noise, **options)
-    ends = extremes(privatizer, 3)
-    apart = [np.linalg.norm(a.asked - b.asked) for a, b in itertools.combinations(ends, 2)]
-    for end in ends:
-        assert 0.98 * end.sensitivity <= max(apart) <= end.sensitivity * (1 + 1e-15)
-        assert end.law.kind == noise
-        assert_allclose(end.law.guarantee.epsilon_at(1e-3), told.local.epsilon_at(1e-3))
-
-
 @pytest.mark.parametrize("noise", NOISES)
 def test_a_device_sends_what_is_replayed(noise):
     gradients = device(3, noise=noise)
@@ -285,16 +253,15 @@ def test_a_device_sends_what_is_replayed(noise):
     vectors = device(3, noise=noise, feedback="bandit", perturbation="vector")
     X, y = np.ones((5, 3)), np.zeros(5)
     given = np.arange(20.0).reshape(5, 4)
-    with recorded_releases(given) as messages:
+    with listening(Player(given)):
         assert_array_equal(gradients.release(np.zeros(4), X, y), given)
-    assert len(messages) == 5
-    with recorded_releases([given[1]]) as messages:
+    with listening(Player([given[1]])):
         assert_array_equal(gradients.release(np.zeros(4), X[0], 0.0), given[1])
-    with recorded_releases([np.array([7.0])]):
+    with listening(Player([np.array([7.0])])):
         assert values.release(np.zeros(4), X[0], 0.0) == 7.0
-    with recorded_releases([np.array([7.0])]):
+    with listening(Player([np.array([7.0])])):
         assert values.release_value(0.3) == 7.0
-    with recorded_releases([given[2]]):
+    with listening(Player([given[2]])):
         assert_array_equal(vectors.release(np.zeros(4), X[0], 0.0, 0.1), given[2])
 
 

@@ -9,7 +9,6 @@ from scipy import optimize
 from scipy.special import huber
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
-from support.noise import noise_scale
 from support.problems import LAYOUTS
 from support.problems import feature_blocks as blocks
 from support.releases import let_the_solver_err, listening, transcript
@@ -93,9 +92,9 @@ def spent(here, there, solve, guarantee):
     distances, budgets = [], []
     for a, b in zip(first, second, strict=True):
         assert a.scale == b.scale
-        assert a.guarantee == b.guarantee and a.guarantee.adjacency == guarantee.adjacency
-        distances.append(np.linalg.norm(a.value - b.value) / a.scale)
-        budgets.append(strength(a.guarantee))
+        assert a.law == b.law and a.law.guarantee.adjacency == guarantee.adjacency
+        distances.append(np.linalg.norm(a.asked - b.asked) / a.scale)
+        budgets.append(strength(a.law.guarantee))
     assert composed(distances, guarantee) <= strength(guarantee)
     assert_allclose(composed(budgets, guarantee), strength(guarantee), rtol=1e-9)
     assert (np.array(distances) <= budgets).all()
@@ -239,10 +238,13 @@ def test_errors_that_pass_are_part_of_the_sensitivity(adjacency, mechanism):
                 continue
             break
         sizes = {"capped_sum": (6,), "second_moments": (21,)}
-        errors = [
-            release.options["error"] for release in releases if release.value.shape == sizes[name]
-        ]
-        assert errors and min(errors) >= error
+        found = [r.sensitivity for r in releases if r.asked.shape == sizes[name]]
+        # Without an error: of outer products, of capped residuals, of targets.
+        records, row = guarantee.n_records_changed, LINEAR.row_norm
+        exact = math.sqrt(records) * row**2
+        if name == "capped_sum":
+            exact = records * row * (0.25 if mechanism == "gradient" else 1.0)
+        assert found and min(found) >= exact + 2.0 * error * (1.0 - 1e-9)
         setattr(data, name, compute)
 
 
@@ -265,7 +267,7 @@ def test_a_descent_spends_its_budget_where_a_record_is_removed(
 
     distances, budgets, releases = spent(here, there, solve, guarantee)
     size = here.n_features
-    shapes = [release.value.shape for release in releases]
+    shapes = [release.asked.shape for release in releases]
     assert shapes[:3] == [(), (size * (size + 1) // 2,), (size,)]
     assert (distances > 0.96 * budgets).all()
     assert composed(distances, guarantee) > 0.97 * 2.0
@@ -286,7 +288,7 @@ def test_the_gradients_of_a_descent_turn_around_where_a_record_does(
         return descent(data, guarantee, clip_norm=clip_norm)
 
     distances, budgets, releases = spent(here, there, solve, guarantee)
-    steps = np.array([release.value.shape == (here.n_features,) for release in releases])
+    steps = np.array([release.asked.shape == (here.n_features,) for release in releases])
     assert (distances[steps] > 0.96 * budgets[steps]).all()
     assert (distances[~steps] < 0.01).all() and steps.sum() == len(steps) - 1
 
@@ -301,7 +303,7 @@ def test_residuals_stay_capped_where_others_pull_as_hard_as_they_can(adjacency, 
     distances, budgets, releases = spent(
         here, there, lambda data: descent(data, guarantee), guarantee
     )
-    steps = np.array([release.value.shape == (here.n_features,) for release in releases])
+    steps = np.array([release.asked.shape == (here.n_features,) for release in releases])
     attained = distances[steps] / budgets[steps]
     assert attained[0] > 0.96
     if pull == -1.0 and adjacency == "add-remove":
@@ -379,6 +381,13 @@ def output(data, guarantee, noise, *, clip_norm=0.25, penalty=1e3, distance=None
     return FeatureOutput(guarantee, law, penalty, clip_norm, distance)(data, noise)
 
 
+def moved(solve, here, there):
+    """How far apart the one release of each of two worlds is, with its scale and its law."""
+    ((a,), x), ((b,), z) = (transcript(lambda data=data: solve(data)) for data in (here, there))
+    assert (a.scale, a.law) == (b.scale, b.law)
+    return np.linalg.norm(x - z), a.scale, a.law  # same noise: it cancels
+
+
 @pytest.mark.parametrize("features", [LINEAR, FOURIER], ids=["linear", "fourier"])
 @pytest.mark.parametrize("epsilon, delta", [(1.0, 0.0), (1.0, 1e-5), (0.1, 1e-2)])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -386,12 +395,8 @@ def test_worst_minimisers_are_as_far_apart_as_declared(adjacency, epsilon, delta
     # A large penalty keeps scores small and the residual of the odd record capped.
     guarantee = ApproxDP(epsilon, delta, adjacency=adjacency)
     here, there = neighbours(features, adjacency, other="opposite", target=1.0, n=20, pull=1.0)
-    shift = np.linalg.norm(
-        output(here, guarantee, noise_source(0)) - output(there, guarantee, noise_source(0))
-    )
-    scale = noise_scale(lambda ruler: output(here, guarantee, ruler))
-    assert scale == noise_scale(lambda ruler: output(there, guarantee, ruler))
-    gaussian = NoiseLaw.meeting(guarantee, size=here.n_features).kind == "gaussian"
+    shift, scale, law = moved(lambda data: output(data, guarantee, noise_source(0)), here, there)
+    gaussian = law.kind == "gaussian"
     assert gaussian == (epsilon == 0.1 and delta > 0.0)
     attained = (
         gaussian_delta(epsilon, shift / scale) / delta if gaussian else shift / scale / epsilon
@@ -421,11 +426,9 @@ def test_minimisers_of_squared_loss_get_as_far_apart_as_declared():
         ),
     }
     guarantee = ApproxDP(1.0)
-    shift = np.linalg.norm(
-        output(here, guarantee, noise_source(0), **options)
-        - output(there, guarantee, noise_source(0), **options)
+    shift, scale, _ = moved(
+        lambda data: output(data, guarantee, noise_source(0), **options), here, there
     )
-    scale = noise_scale(lambda ruler: output(here, guarantee, ruler, **options))
     assert 0.8 < shift / scale <= 1.0
 
 
@@ -445,12 +448,13 @@ def test_output_noise_covers_neighbours_and_errors_that_add_up(adjacency, monkey
         (release,), _ = transcript(lambda data=data: output(data, guarantee, noise_source(0)))
         releases.append(release)
     here, there = releases
-    options = here.options
-    distance = np.linalg.norm(here.value - there.value)
-    declared = options["l2_sensitivity"] / LINEAR.row_norm**3 + 2.0 * options["error"]
+    exact = guarantee.n_records_changed * 0.25 / 1e3  # cap over penalty
+    error = (here.sensitivity - exact * LINEAR.row_norm**3) / 2.0
+    distance = np.linalg.norm(here.asked - there.asked)
     # The error is a small part of the sensitivity, and the comparison resolves it.
-    assert abs(distance - declared) < 0.3 * options["error"]
-    assert distance <= here.sensitivity == options["l2_sensitivity"] + 2.0 * options["error"]
+    assert 0.0 < error < 1e-5 * exact
+    assert abs(distance - exact - 2.0 * error) < 0.3 * error
+    assert distance <= here.sensitivity
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -484,11 +488,12 @@ def test_releases_live_on_lattices_that_do_not_depend_on_data(adjacency):
             steps.append([])
             for release in releases:
                 # A public power of two, about a hundredth of the sensitivity in norm.
-                size = release.options["l2_sensitivity"] / math.sqrt(release.value.size)
-                step = 2.0 ** math.floor(math.log2(size / 100.0))
-                whole = release.released / step
+                length = release.step * math.sqrt(release.asked.size)
+                assert 0.0049 * release.sensitivity < length <= 0.01 * release.sensitivity
+                whole = release.released / release.step
+                assert math.log2(release.step) % 1.0 == 0.0
                 assert_array_equal(whole, np.rint(whole))
-                steps[-1].append((release.scale, step))
+                steps[-1].append((release.scale, release.step))
         assert steps[0] == steps[1]
 
 
@@ -501,9 +506,9 @@ def test_every_release_draws_its_own_noise():
     releases, _ = transcript(lambda: descent(data, guarantee))
     noises = np.array(
         [
-            (release.released - release.value) / release.scale
+            (release.released - release.asked) / release.scale
             for release in releases
-            if release.value.shape == (n_features,)
+            if release.asked.shape == (n_features,)
         ]
     )
     assert len(noises) > 10

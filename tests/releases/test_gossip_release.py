@@ -1,11 +1,6 @@
-"""Noisy sums of gradients, as who records them hears them: exact, bounded, each with its noise.
-
-A run on one data set is replayed on a neighbour: the second is given what the first has released,
-so that points agree, and what is asked may differ by the declared sensitivity, once a pass.
-"""
+"""Noisy sums of gradients, as who records them hears them: exact, bounded, each with its noise."""
 
 import math
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -14,9 +9,9 @@ from scipy import sparse
 from support.problems import clusters as problem
 
 from skdp._random import noise_source
+from skdp.audit import recording, replay
 from skdp.distributed import DistributedDPClassifier
 from skdp.losses import HingeLoss, LogisticLoss, MulticlassHingeLoss, SoftmaxLoss
-from skdp.mechanisms import released_values
 from skdp.privacy import ApproxDP, GaussianDP, compose
 from skdp.releases import GossipRelease
 
@@ -29,22 +24,6 @@ each_law = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 each_adjacency = pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 
 
-@contextmanager
-def recorder(replay=None):
-    """List of all releases within; ``replay`` has them give out what others gave."""
-    releases = []
-
-    def listen(release):
-        releases.append(release)
-        return None if replay is None else replay[len(releases) - 1].released
-
-    token = released_values.set(listen)
-    try:
-        yield releases
-    finally:
-        released_values.reset(token)
-
-
 def classifier(**options):
     options = {"n_nodes": 3, "batch_size": 2, "step": 1e-3, "random_state": 0} | options
     return DistributedDPClassifier(2.0, **options)
@@ -55,11 +34,6 @@ def planned(size=5, loss=None, epsilon=0.5, delta=0.0, adjacency="replace-one", 
     return GossipRelease.plan(target, loss=loss or HingeLoss(), n_features=size - 1, **options)
 
 
-def length(release, change):
-    """Of a change, in the norm of the law."""
-    return np.linalg.norm(np.ravel(change), ord=release.law.order)
-
-
 @each_law
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -67,7 +41,7 @@ def test_who_records_hears_each_sum_of_each_node_and_changes_nothing(law, kind, 
     X, y = problem(40, n_classes)
     node = np.repeat([0, 1], [13, 27])  # and node 2 has none
     options = dict(n_passes=2, topology="complete") | law
-    with recorder() as releases:
+    with recording() as releases:
         model = classifier(**options).fit(kind(X), y, node=node)
     silent = classifier(**options).fit(kind(X), y, node=node)
     assert_array_equal(model.node_coef_, silent.node_coef_)
@@ -89,32 +63,15 @@ def test_who_records_hears_each_sum_of_each_node_and_changes_nothing(law, kind, 
 @each_law
 @pytest.mark.parametrize("loss", ["hinge", "log_loss", "huber_hinge"])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_replayed_neighbours_ask_for_values_that_differ_by_the_sensitivity_once_a_pass(
-    loss, n_classes, law, adjacency
-):
+def test_neighbours_lose_no_more_than_the_claim_in_all_passes(loss, n_classes, law, adjacency):
     # The intercepts of a few classes are pushed so far that a slope is attained, or is none.
     X, y = problem(30, n_classes)
-    X = 5.0 * X / np.linalg.norm(X, axis=1, keepdims=True)  # outside the ball
     options = dict(loss=loss, n_passes=3, adjacency=adjacency, step=1.0, radius=100.0) | law
-    with recorder() as releases:
-        model = classifier(**options).fit(X, y)
-    release = model._stream.plan.release
-    worst = 0.0
-    for i in range(0, 30, 3):
-        there, labels = X.copy(), y.copy()
-        there[i], labels[i] = (-X[i], (y[i] + 1) % n_classes) if i % 2 else (1e9 * X[i], y[i])
-        with recorder(releases) as others:
-            twin = classifier(**options).fit(there, labels, node=None)
-        assert_array_equal(twin._stream.state.released, model._stream.state.released)
-        pairs = zip(releases, others, strict=True)
-        moved = [length(here, here.asked - other.asked) for here, other in pairs]
-        assert np.count_nonzero(moved) <= 3  # one sum a pass
-        worst = max(worst, *moved)
-        assert releases[0].sensitivity == others[0].sensitivity == release.noise.sensitivity
-    bound = release.noise.sensitivity
-    # A null record is half as far as another record, and is no row that could be put there.
-    assert worst <= bound * (2.0 if adjacency == "add-remove" else 1.0) * (1.0 + 1e-12)
-    assert worst > 0.0
+    report = replay(classifier(**options), X, y, n=48, random_state=0)
+    assert report.passed, report
+    # A record is in one sum a pass: were it in two, the total would be above the claim.
+    # An l1 norm is bounded by way of the l2 norm, which is loose.
+    assert (0.5 if "laplace" in law.values() else 0.75) < report.share <= 1.0
 
 
 @each_law
@@ -127,7 +84,7 @@ def test_opposite_rows_attain_the_sensitivity(law, n_classes):
     labels = np.zeros(8, dtype=int), np.array([1, *np.zeros(7, dtype=int)])
     asked = []
     for y in labels:
-        with recorder() as releases:
+        with recording() as releases:
             classifier(**options).fit(X, y)
         asked.append(releases[0].asked)
     assert asked[0].shape == (size,)

@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError, fields, replace
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from support.linear import random_problem
 from support.releases import transcript
 
@@ -42,7 +42,7 @@ def test_what_is_charged_covers_all_releases_and_wastes_nothing(kind, loss, delt
     plan = planned(kind, loss, target)
     releases, _ = transcript(lambda: plan(rows(loss), noise_source(0)))
     assert releases
-    parts = [release.guarantee for release in releases]
+    parts = [release.law.guarantee for release in releases]
     if kind is ObjectivePerturbation:
         parts.append(plan.law.guarantee)  # of the linear term
     together, charged = compose(parts), plan.guarantee
@@ -67,16 +67,6 @@ def test_a_release_is_for_rows_that_are_no_longer_than_planned(kind, adjacency):
     plan = planned(kind, loss, target, row_norm=longest * 0.99)
     with pytest.raises(ValueError, match="row_norm must be at least"):
         transcript(lambda: plan(rows(loss), noise_source(0)))
-
-
-@EVERY
-def test_what_goes_on_is_what_was_recorded(kind):
-    loss = LogisticLoss()
-    plan = planned(kind, loss, ApproxDP(1.0, 1e-5, adjacency="add-remove"))
-    first, weights = transcript(lambda: plan(rows(loss), noise_source(0)))
-    # Other rows, other noise: what was released decides.
-    _, replayed = transcript(lambda: plan(rows(loss, 150), noise_source(1)), replay=first)
-    assert_array_equal(replayed, weights)
 
 
 @EVERY

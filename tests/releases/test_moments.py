@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from support.noise import Silent, noise_scale
+from support.noise import Silent
 from support.releases import transcript
 from support.statistics import strength
 
@@ -51,9 +51,9 @@ def test_a_private_number_of_rows_has_the_noise_of_its_guarantee(kind):
         return release_n_samples(17, guarantee=guarantee, noise=noise)
 
     (one,), counted = transcript(lambda: release(noise_source(0)))
-    assert one.value == 17.0 and one.guarantee == guarantee
+    assert one.asked == 17.0 and one.law.guarantee == guarantee
     assert counted == max(1.0, one.released)
-    assert 1.0 / 0.4 <= one.scale == noise_scale(release) < 1.012 / 0.4
+    assert 1.0 / 0.4 <= one.scale < 1.012 / 0.4
     counts = np.array([release(noise_source(seed)) for seed in range(300)])
     assert (counts == 1.0).sum() < 20 and counts.min() >= 1.0
     # Deviations are 2.5 for a Gaussian and 2.5 sqrt(2) else; of 300 draws, six standard errors.
@@ -64,13 +64,14 @@ def test_a_private_number_of_rows_has_the_noise_of_its_guarantee(kind):
 def test_noise_covers_moments_that_are_an_error_away_on_either_side(error, extra):
     guarantee = GaussianDP(0.4, adjacency="add-remove")
 
-    def release(noise):
+    def release():
         return release_second_moments(
-            np.ones((3, 3)), 3.0, guarantee=guarantee, noise=noise, error=error
+            np.ones((3, 3)), 3.0, guarantee=guarantee, noise=noise_source(0), error=error
         )
 
+    (one,), _ = transcript(release)
     least = (9.0 + extra) / 0.4
-    assert least <= noise_scale(release) < least * 1.012
+    assert least <= one.scale < least * 1.012
 
 
 @pytest.mark.parametrize("d", [1, 2, 30])
@@ -94,8 +95,8 @@ def test_second_moments_are_released_in_coordinates_that_keep_distances(adjacenc
 
     (first,), _ = transcript(release(here))
     (second,), _ = transcript(release(there))
-    assert first.value.shape == (28,)
-    assert_allclose(np.linalg.norm(first.value - second.value), np.linalg.norm(here - there))
+    assert first.asked.shape == (28,)
+    assert_allclose(np.linalg.norm(first.asked - second.asked), np.linalg.norm(here - there))
     # Outer products of two orthogonal rows of norm 2, or one of them.
     rows = 2.0 * np.eye(2, 7)
     largest = np.outer(rows[0], rows[0])
@@ -114,10 +115,8 @@ def test_the_noise_of_second_moments_is_symmetric_and_isotropic(repetitions):
             for _ in range(draws)
         ]
     )
-    scale = noise_scale(
-        lambda ruler: np.diag(
-            release_second_moments(moments, 1.0, guarantee=guarantee, noise=ruler)
-        )
+    (one,), _ = transcript(
+        lambda: release_second_moments(moments, 1.0, guarantee=guarantee, noise=noise)
     )
     assert_array_equal(noises, noises.transpose(0, 2, 1))
     # A projection on any direction of norm one has the same variance, on or off the diagonal.
@@ -126,4 +125,4 @@ def test_the_noise_of_second_moments_is_symmetric_and_isotropic(repetitions):
         rotation = np.linalg.qr(rng.normal(size=(d, d)))[0]
         direction = rotation @ direction @ rotation.T / np.linalg.norm(direction)
         spread = np.sqrt(np.mean((noises * direction).sum(axis=(1, 2)) ** 2))
-        assert_allclose(spread, scale, rtol=6.0 * math.sqrt(0.5 / draws))
+        assert_allclose(spread, one.scale, rtol=6.0 * math.sqrt(0.5 / draws))

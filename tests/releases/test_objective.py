@@ -46,7 +46,7 @@ def test_the_solver_of_the_objective_is_masked_however_it_errs(delta, monkeypatc
 
     here, there = masked(1.0), masked(-1.0)
     assert here.scale == there.scale
-    assert 0.8 < np.linalg.norm(here.value - there.value) / here.scale / 0.01 <= 1.0
+    assert 0.8 < np.linalg.norm(here.asked - there.asked) / here.scale / 0.01 <= 1.0
 
 
 def test_the_lattice_of_the_linear_term_is_masked_as_well(monkeypatch):

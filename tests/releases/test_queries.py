@@ -16,8 +16,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse, stats
 from support.noise import Greedy
-from support.noise import noise_scale as scale_of
 
+from skdp.audit import recording
 from skdp.exceptions import BudgetExceededError
 from skdp.privacy import ApproxDP
 from skdp.releases import QueryAnswers, QueryPlan, _queries, ridge_sensitivity
@@ -151,15 +151,11 @@ def test_a_sensitivity_beyond_the_projection_costs_nothing():
 # The worst neighbours. The scale of the noise is read off.
 
 
-def noise_scale(answers, monkeypatch):
+def noise_scale(answers):
     """Scale of the noise of fresh ``answers``, of which it spends one."""
-
-    def release(ruler):
-        with monkeypatch.context() as patch:
-            patch.setattr(_queries, "NoiseSource", lambda *words: ruler)
-            return answers.answer(np.ones((1, 2)))
-
-    return scale_of(release)
+    with recording() as transcript:
+        answers.answer(np.ones((1, 2)))
+    return transcript[0].scale
 
 
 def worst_neighbours(lam, n=1000):
@@ -176,9 +172,7 @@ def worst_neighbours(lam, n=1000):
     ("lam", "tightness"),
     [(0.01, 0.83), (0.003, 0.98)],  # with 0.003 the projection is what limits the distance
 )
-def test_worst_neighbours_are_as_far_apart_as_declared(
-    lam, tightness, delta, n_queries, monkeypatch
-):
+def test_worst_neighbours_are_as_far_apart_as_declared(lam, tightness, delta, n_queries):
     n = 1000
     numbers = {"penalty": lam * n, "tolerance": 1e-5 * lam * n}
 
@@ -196,7 +190,7 @@ def test_worst_neighbours_are_as_far_apart_as_declared(
     # Points at which the two functions differ most, all but equal.
     X = np.array([[1.0, 1e-9 * i] for i in range(n_queries)])
     here, there = (world.answer(X) for world in worlds())  # same key: the noise cancels
-    scale, same = (noise_scale(world, monkeypatch) for world in worlds())
+    scale, same = (noise_scale(world) for world in worlds())
     assert scale == same
     ratios = np.abs(here - there) / scale
     # Laplace at a distance has the loss ratio, and losses add up; Gaussians add in squares, and
@@ -206,9 +200,9 @@ def test_worst_neighbours_are_as_far_apart_as_declared(
     assert tightness < spent <= 1.0
 
 
-def test_the_error_of_the_values_is_covered_by_noise(monkeypatch):
-    with_error = noise_scale(answers_of(n_queries=1, error=0.05), monkeypatch)
-    without = noise_scale(answers_of(n_queries=1), monkeypatch)
+def test_the_error_of_the_values_is_covered_by_noise():
+    with_error = noise_scale(answers_of(n_queries=1, error=0.05))
+    without = noise_scale(answers_of(n_queries=1))
     # Values that are off by 0.05 on either side are up to 0.6 apart instead of 0.5.
     assert_allclose(with_error - without, 0.1, rtol=1e-6)
 

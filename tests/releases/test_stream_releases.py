@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from support.problems import surface as problem
+from support.releases import listening
 from support.statistics import name
 
 from skdp._random import noise_source
+from skdp.audit import recording
 from skdp.kernel import DPOnlineKernelRegressor
-from skdp.mechanisms import Lattice, released_values
+from skdp.mechanisms import Lattice
 from skdp.privacy import ApproxDP, GaussianDP, compose
 from skdp.releases import (
     FedBackRelease,
@@ -28,19 +30,6 @@ LIVE = [dict(release="final"), dict(release="sgd"), dict(release="tree", horizon
 RELEASES = [*LIVE, dict(release="query", n_queries=12)]
 
 
-@pytest.fixture
-def listen():
-    """Give every release to a listener, until the test ends."""
-    tokens = []
-
-    def begin(listener):
-        tokens.append(released_values.set(listener))
-
-    yield begin
-    for token in reversed(tokens):
-        released_values.reset(token)
-
-
 def fitted(options, seed=0):
     """A stream of 24 rows in two calls, and what it says about twelve."""
     X, y = problem(36)
@@ -51,10 +40,9 @@ def fitted(options, seed=0):
 
 @pytest.mark.parametrize("law", LAWS, ids=["pure", "gaussian"])
 @pytest.mark.parametrize("options", RELEASES, ids=name)
-def test_every_release_is_recorded_with_what_it_satisfies(options, law, listen):
-    records = []
-    listen(records.append)
-    model, _ = fitted({**options, **law})
+def test_every_release_is_recorded_with_what_it_satisfies(options, law):
+    with recording() as records:
+        model, _ = fitted({**options, **law})
     counts = {"final": 2, "sgd": 24, "tree": 24, "query": 12}
     assert len(records) == counts[options["release"]]
     gaussian = law["delta"] > 0.0
@@ -83,24 +71,6 @@ def test_every_release_is_recorded_with_what_it_satisfies(options, law, listen):
         assert (weights + 0.99 * rounding < found).all() and (found < weights + 0.05).all()
 
 
-@pytest.mark.parametrize("law", LAWS, ids=["pure", "gaussian"])
-@pytest.mark.parametrize("options", RELEASES, ids=name)
-def test_a_replayed_transcript_decides_all_that_comes_out(options, law, listen):
-    transcript = []
-    listen(lambda record: transcript.append(record.released.copy()))
-    model, told = fitted({**options, **law})
-    released = iter(transcript[:])
-    listen(lambda record: next(released))
-    twin = DPOnlineKernelRegressor(2.0, n_components=8, random_state=0, **options, **law)
-    X, y = problem(36)
-    # Other targets: exact values differ, and so do later points, unless they are replayed.
-    twin.partial_fit(X[:10], -y[:10]).partial_fit(X[10:24], -y[10:24])
-    assert_array_equal(twin.predict(X[24:]), told)
-    assert next(released, None) is None
-    if options["release"] != "query":
-        assert_array_equal(twin.coef_, model.coef_)
-
-
 @pytest.mark.parametrize("options", RELEASES, ids=name)
 def test_targets_are_clipped_to_what_sensitivities_rest_on(options):
     X, y = problem(20)
@@ -115,26 +85,25 @@ def test_targets_are_clipped_to_what_sensitivities_rest_on(options):
 
 
 @pytest.mark.parametrize("options", RELEASES, ids=name)
-def test_what_was_recorded_does_not_change_afterwards(options, listen):
+def test_what_was_recorded_does_not_change_afterwards(options):
     records, copies = [], []
 
     def note(record):
         records.append(record)
         copies.append((record.asked.copy(), record.released.copy()))
 
-    listen(note)
-    fitted(options)
+    with listening(note):
+        fitted(options)
     for record, (asked, released) in zip(records, copies, strict=True):
         assert_array_equal(record.asked, asked)
         assert_array_equal(record.released, released)
 
 
 @pytest.mark.parametrize("options", LIVE[1:], ids=name)
-def test_what_is_asked_lies_on_the_grid_and_within_its_bound(options, listen):
+def test_what_is_asked_lies_on_the_grid_and_within_its_bound(options):
     """So that nothing is rounded after the noise, and no gradient exceeds half its change."""
-    records = []
-    listen(records.append)
-    fitted(options)
+    with recording() as records:
+        fitted(options)
     for record in records:
         step = 2.0**-30
         assert_array_equal(np.rint(record.asked / step), record.asked / step)
@@ -161,7 +130,7 @@ def plans():
 
 
 @pytest.mark.parametrize("stream", plans(), ids=lambda stream: type(stream).__name__)
-def test_going_on_makes_another_stream_and_asks_for_its_charge_first(stream, listen):
+def test_going_on_makes_another_stream_and_asks_for_its_charge_first(stream):
     X, y = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
     before = {part.name: getattr(stream, part.name) for part in fields(stream)}
     values = {key: value.copy() for key, value in before.items() if isinstance(value, np.ndarray)}
@@ -171,9 +140,9 @@ def test_going_on_makes_another_stream_and_asks_for_its_charge_first(stream, lis
         events.append("charge")
         return cost(account)
 
-    listen(lambda record: events.append("release"))
-    then, stored = stream.advance(X, y, charge)
-    stored["predictor"].answer(X[:1])  # with noise only if it is an exact function
+    with listening(lambda record: events.append("release")):
+        then, stored = stream.advance(X, y, charge)
+        stored["predictor"].answer(X[:1])  # with noise only if it is an exact function
     assert events == ["charge", *["release"] * (len(events) - 1)] and len(events) > 1
     assert (stream.time, then.time) == (0, 2) and type(then) is type(stream)
     assert stored.keys() == {"guarantee_", "predictor"} and stored["guarantee_"].epsilon == 1.0

@@ -1,0 +1,411 @@
+"""Replay on neighbours: whom it takes, what it finds, what it shows, and what it leaves alone."""
+
+import itertools
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skdp.audit import ReplayReport, replay
+from skdp.distributed import DistributedDPClassifier
+from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
+from skdp.linear_model import DPLogisticRegression, MIPrivateSGDRegressor
+from skdp.mechanisms import NoiseLaw, laplace_mechanism, release
+from skdp.preprocessing import BoundedScaler
+from skdp.privacy import ApproxDP, BudgetLedger
+
+MODEL = DPLogisticRegression(mechanism="output")
+CONTAINERS = {
+    "float32": lambda X: X.astype(np.float32),
+    "integers": lambda X: np.rint(3 * X).astype(int),
+    "lists": lambda X: X.tolist(),
+    "csr": sparse.csr_array,
+    "csc": sparse.csc_matrix,
+    "frame": lambda X: pd.DataFrame(X, columns=list("abc")),
+}
+
+
+def problem(n=20, seed=0):
+    X = np.random.default_rng(seed).uniform(-0.5, 0.5, (n, 3))
+    return X, (X[:, 0] > 0.0).astype(int)
+
+
+def mean(X, random_state=None, *, sensitivity=None, bound=1.0, epsilon=1.0):
+    """Clipped mean of one column with Laplace noise."""
+    values = np.clip(np.nan_to_num(np.asarray(X, dtype=float)[:, 0]), -bound, bound)
+    return laplace_mechanism(
+        values.mean(),
+        l1_sensitivity=2.0 * bound / len(X) if sensitivity is None else sensitivity,
+        guarantee=ApproxDP(epsilon),
+        random_state=random_state,
+    )
+
+
+class Own(ClassifierMixin, BaseEstimator):
+    """A user's own estimator: counts of two labels in each category of the last column."""
+
+    def __init__(self, epsilon=1.0, categories=("a", "b"), random_state=None, sensitivity=2.0):
+        self.epsilon = epsilon
+        self.categories = categories
+        self.random_state = random_state
+        self.sensitivity = sensitivity
+
+    def fit(self, X, y):
+        last = np.asarray(X.iloc[:, -1] if hasattr(X, "iloc") else X[:, -1], dtype=object)
+        y = np.asarray(y)
+        self.classes_ = np.array([0, 1])
+        table = [[np.sum((last == a) & (y == c)) for c in self.classes_] for a in self.categories]
+        law = NoiseLaw.of("laplace", ApproxDP(self.epsilon))
+        self.table_ = release(
+            table, law=law, sensitivity=self.sensitivity, random_state=self.random_state
+        )
+        self.guarantee_ = law.guarantee
+        return self
+
+
+def kinds(report):
+    return {finding.kind for finding in report.findings}
+
+
+# Whom it takes
+
+
+def test_what_releases_nothing_that_is_recorded_is_sent_to_the_black_box():
+    with pytest.raises(ValueError, match=r"recorded no release.*estimate_epsilon"):
+        replay(LogisticRegression(), *problem())
+    with pytest.raises(ValueError, match=r"recorded no release.*estimate_epsilon"):
+        replay(lambda X: X.mean() + np.random.default_rng().laplace(), problem()[0])
+
+
+@pytest.mark.parametrize("target", [3, None, "DPLogisticRegression"])
+def test_what_is_neither_an_estimator_nor_a_function_is_refused(target):
+    with pytest.raises(ValueError, match="estimator must have a method fit, or be a callable"):
+        replay(target, *problem())
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, -1])
+def test_workers_are_refused_by_name(n_jobs):
+    search = GridSearchCV(MODEL, {"epsilon": [1.0]}, n_jobs=n_jobs)
+    with pytest.raises(ValueError, match=f"n_jobs must be None for an audit.*got {n_jobs}"):
+        replay(search, *problem())
+    pipeline = make_pipeline(BoundedScaler(), search)
+    with pytest.raises(ValueError, match="gridsearchcv__n_jobs must be None"):
+        replay(pipeline, *problem())
+
+
+def test_data_that_can_be_read_once_are_refused():
+    X, y = problem()
+    with pytest.raises(ValueError, match=r"X must hold data that can be read again.*exhausted"):
+        replay(MODEL, iter(X), y)
+    with pytest.raises(ValueError, match="y must hold data that can be read again"):
+        replay(MODEL, X, (label for label in y))
+    with pytest.raises(ValueError, match="y must have one entry a row of X; got 19"):
+        replay(MODEL, X, y[:-1])
+    with pytest.raises(ValueError, match="X must have at least one row"):
+        replay(MODEL, X[:0], y[:0])
+
+
+@pytest.mark.parametrize("n", [0, -3, 1.5, None])
+def test_how_many_neighbours_is_a_positive_number(n):
+    with pytest.raises(ValueError, match="n must be a positive int"):
+        replay(MODEL, *problem(), n=n)
+
+
+def test_an_error_of_the_estimator_on_the_data_as_given_is_the_callers():
+    X, y = problem()
+    X[0, 0] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        replay(MODEL, X, y)
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_rows_come_in_any_container(container, adjacency):
+    X, y = problem()
+    model = DPLogisticRegression(mechanism="output", adjacency=adjacency)
+    report = replay(model, CONTAINERS[container](X), y, n=30, random_state=0)
+    assert report.passed, report
+    assert 0.5 < report.releases[0].share <= 1.0
+
+
+def test_own_estimators_may_read_columns_of_categories():
+    X, y = problem()
+    categories = np.array(["a", "b"])[np.arange(20) % 2]
+    frame = pd.DataFrame(X, columns=list("abc")).assign(kind=categories)
+    for data in (frame, frame.astype({"kind": "category"}), frame.to_numpy(dtype=object)):
+        good = replay(Own(), data, y, n=60, random_state=0)
+        assert good.passed, good
+        assert good.releases[0].share == 1.0
+        bad = replay(Own(sensitivity=1.0), data, y, n=60, random_state=0)
+        assert "sensitivity" in kinds(bad)
+
+
+# Neighbours
+
+
+def swapped(X, y=None, place=3):
+    X = np.array(X, dtype=float)
+    X[place] = -X[place]
+    return X if y is None else (X, y)
+
+
+@pytest.mark.parametrize("neighbours", ["worst", "random", swapped, "a list"])
+def test_neighbours_are_searched_drawn_or_given(neighbours):
+    X, y = problem()
+    if neighbours == "a list":
+        neighbours = [swapped(X, y, place) for place in range(5)]
+    report = replay(MODEL, X, y, neighbours=neighbours, n=5, random_state=0)
+    assert report.passed and report.n_runs >= 5
+    assert 0.0 < report.releases[0].share <= 1.0
+
+
+def test_a_generator_gives_as_many_neighbours_as_are_asked_for():
+    X, y = problem()
+    endless = (swapped(X, y, place % 20) for place in itertools.count())
+    assert replay(MODEL, X, y, neighbours=endless, n=7, random_state=0).n_runs == 7
+    short = (swapped(X, y, place) for place in range(2))
+    with pytest.raises(ValueError, match=r"neighbours must give n=3 .* exhausted after 2"):
+        replay(MODEL, X, y, neighbours=short, n=3)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, y: (X[:, :2], y), "must have the 3 columns of X; got 2"),
+        (lambda X, y: (X[1:], y[1:]), "must have the 20 records of X where one is replaced"),
+        (lambda X, y: (-X, y), "must differ in one record; got 20 that differ"),
+        (lambda X, y: (X, 1 - y), "must differ in one record; got 20 that differ"),
+        (lambda X, y: (swapped(swapped(X, place=1), place=7), y), "got 2 that differ"),
+        (lambda X, y: (X, None), "must have targets if and only if y is given"),
+    ],
+)
+def test_what_is_no_neighbour_is_refused(change, message):
+    X, y = problem()
+    with pytest.raises(ValueError, match=message):
+        replay(MODEL, X, y, neighbours=change, n=1)
+    with pytest.raises(ValueError, match=message):
+        replay(MODEL, X, y, neighbours=[change(X, y)], n=1)
+
+
+def test_under_add_remove_neighbours_have_one_record_more_or_less():
+    X, y = problem()
+    model = DPLogisticRegression(mechanism="output", adjacency="add-remove")
+    more = np.vstack([X, X[:1]]), np.append(y, 1 - y[0])
+    less = np.delete(X, 4, axis=0), np.delete(y, 4)
+    assert replay(model, X, y, neighbours=[more, less], n=2, random_state=0).passed
+    for data, message in (
+        (swapped(X, y), "one record more or less than the 20 of X; got 20"),
+        ((X[2:], y[2:]), "one record more or less than the 20 of X; got 18"),
+        ((-X[1:], y[1:]), "must differ in one record"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            replay(model, X, y, neighbours=[data], n=1)
+
+
+@pytest.mark.parametrize("neighbours", ["nearest", 3, None])
+def test_neighbours_of_no_kind_are_refused(neighbours):
+    with pytest.raises(ValueError, match="neighbours must be"):
+        replay(MODEL, *problem(), neighbours=neighbours)
+
+
+def test_the_same_seed_makes_the_same_search():
+    reports = [replay(MODEL, *problem(), n=40, random_state=seed) for seed in (1, 1, 2)]
+    first, again, other = ([t.share for t in r.releases] + [r.share] for r in reports)
+    assert first == again != other
+
+
+# What it finds
+
+
+def test_a_function_passes_if_it_is_as_declared_and_is_found_out_if_not():
+    X, _ = problem()
+    claim = ApproxDP(1.0)
+    good = replay(mean, X, n=40, guarantee=claim, random_state=0)
+    assert good.passed and good.claim == claim
+    assert 0.97 < good.share <= 1.0 and 0.999 < good.releases[0].share <= 1.0 + 1e-9
+    halved = replay(lambda X, random_state: mean(X, random_state, sensitivity=0.05), X, n=40)
+    assert kinds(halved) == {"sensitivity"} and halved.claim is None
+    with_range = replay(
+        lambda X, random_state: mean(X, random_state, bound=float(np.abs(X).max())), X, n=40
+    )
+    assert "law" in kinds(with_range)
+    cheap = replay(mean, X, n=40, guarantee=ApproxDP(0.5), random_state=0)
+    assert kinds(cheap) == {"total"}
+
+
+def test_what_comes_out_follows_from_releases():
+    X, _ = problem()
+
+    def exact(X, random_state):
+        return mean(X, random_state), X[:, 0].mean()
+
+    def warned(X, random_state):
+        if X[:, 0].max() > 1e3:
+            import warnings
+
+            warnings.warn("far", stacklevel=1)
+        return mean(X, random_state)
+
+    def twice(X, random_state):
+        return [mean(X, random_state) for _ in range(1 + (X[:, 0].max() > 1e3))]
+
+    def failing(X, random_state):
+        if X[:, 0].max() > 1e3:
+            raise RuntimeError("far")
+        return mean(X, random_state)
+
+    for program, kind in (
+        (exact, "outcome"),
+        (warned, "warning"),
+        (twice, "control flow"),
+        (failing, "error"),
+    ):
+        assert kind in kinds(replay(program, X, n=40, random_state=0)), kind
+
+
+def test_noise_is_tested_on_runs_without_a_seed():
+    X, _ = problem()
+
+    def required(X, random_state):
+        # With a seed all is well.
+        told = mean(X, random_state)
+        return told if random_state is not None else mean(X, 0)
+
+    def fixed(X, random_state=0):
+        return mean(X, random_state)
+
+    for program in (required, fixed):
+        report = replay(program, X, n=5, random_state=0)
+        assert "noise" in kinds(report), program
+
+
+def test_noise_that_no_seed_fixes_is_told():
+    rng = np.random.default_rng(0)
+
+    def drifting(X, random_state):
+        return mean(X, random_state), rng.normal()
+
+    report = replay(drifting, problem()[0], n=5, random_state=0)
+    assert any("two runs on the same data" in str(finding) for finding in report.findings)
+
+
+def test_a_pipeline_that_learns_from_rows_is_flagged_and_a_public_one_passes():
+    X, y = problem()
+    good = replay(make_pipeline(BoundedScaler((-0.5, 0.5)), MODEL), X, y, n=48, random_state=0)
+    assert good.passed, good
+    assert good.claim.epsilon == 1.0 and good.share > 0.5
+    bad = replay(make_pipeline(StandardScaler(), MODEL), X, y, n=48, random_state=0)
+    # Its means are attributes, and queries are shifted by them.
+    assert "outcome" in kinds(bad)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPKernelRidge(n_components=8),
+        DPOnlineKernelRegressor(kernel="linear", release="sgd"),
+        MIPrivateSGDRegressor(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_regressors_are_asked_with_targets_that_are_numbers(model):
+    X, _ = problem()
+    report = replay(model, X, X[:, 0], n=30, random_state=0)
+    assert report.passed, report
+    assert 0.5 < max(tally.share for tally in report.releases) <= 1.0 + 1e-9
+
+
+# What it leaves alone
+
+
+def test_a_ledger_is_never_charged():
+    X, y = problem()
+    ledger = BudgetLedger(epsilon=3.0, delta=0.0)
+    fitted = DPLogisticRegression(mechanism="output", ledger=ledger).fit(X, y)
+    before, coef = ledger.history(), fitted.coef_.copy()
+    report = replay(fitted, X, y, n=30, random_state=0)
+    assert report.passed, report
+    assert ledger.history() == before
+    assert fitted.ledger is ledger and fitted.guarantee_.caveats == ()
+    assert_array_equal(fitted.coef_, coef)
+
+
+def test_a_ledger_may_be_a_file(tmp_path):
+    X, y = problem()
+    path = tmp_path / "ledger.db"
+    ledger = BudgetLedger(path, epsilon=3.0)
+    ledger.charge(ApproxDP(0.5), label="earlier")
+    report = replay(
+        DPLogisticRegression(mechanism="output", ledger=BudgetLedger(path)), X, y, n=30
+    )
+    assert report.passed, report
+    assert [charge.label for charge in BudgetLedger(path).history()] == ["earlier"]
+
+
+def test_an_estimator_that_charges_nothing_late_or_too_little_is_found():
+    X, y = problem()
+
+    class Free(DPLogisticRegression):
+        def fit(self, X, y):
+            ledger, self.ledger = self.ledger, None
+            try:
+                return super().fit(X, y)
+            finally:
+                self.ledger = ledger
+
+    report = replay(Free(mechanism="output"), X, y, n=5, random_state=0)
+    assert "charge" in kinds(report)
+
+
+def test_nothing_of_the_data_is_changed():
+    X, y = problem()
+    copies = X.copy(), y.copy()
+    replay(MODEL, X, y, n=30)
+    assert_array_equal(X, copies[0])
+    assert_array_equal(y, copies[1])
+
+
+# What it shows
+
+
+def test_a_report_prints_as_a_table_and_shows_no_value():
+    X, y = problem()
+    X[:, 1] = 0.2677712 + 1e-9 * np.arange(len(X))
+    models = [
+        MODEL,
+        DPLogisticRegression(mechanism="gradient", adjacency="add-remove", delta=1e-4),
+        DistributedDPClassifier(n_nodes=2),
+        make_pipeline(StandardScaler(), MODEL),
+    ]
+    for model in models:
+        report = replay(model, X, y, n=24, random_state=0)
+        assert isinstance(report, ReplayReport)
+        text = f"{report}\n{report!r}"
+        assert "267771" not in text
+        assert f"Replay on {report.n_runs} neighbours" in text
+        for tally in report.releases:
+            assert tally.where in text and re.match(r"skdp\.[\w.]+:\d+ \w+", tally.where)
+        assert ("No promise was seen broken." in text) == report.passed
+        assert text.count("BROKEN:") == len(report.findings)
+    assert not report.passed
+
+
+def test_errors_of_neighbours_are_told_without_their_text():
+    X, _ = problem()
+
+    def telling(X, random_state):
+        if X[:, 0].max() > 1e3:
+            raise RuntimeError(f"the largest is {X.max()}")
+        return mean(X, random_state)
+
+    report = replay(telling, X, n=40, random_state=0)
+    assert "error" in kinds(report)
+    assert "RuntimeError" in str(report) and "largest" not in str(report)
