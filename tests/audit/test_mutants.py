@@ -13,36 +13,36 @@ ADJACENCIES = ("replace-one", "add-remove")
 DEVICES = [m for m in MUTANTS if m.slips and not hasattr(m.target, "fit")]
 
 
-@pytest.fixture
-def chosen(request, repetitions):
-    """Skip all but some of the many cases; none with ``--full``."""
+CLEAN = [
+    (name, adjacency)
+    for name, estimator in CONFIGURATIONS.items()
+    for adjacency in ADJACENCIES
+    if "adjacency" in estimator.get_params() or adjacency == "replace-one"
+]
 
-    def choose(cases, case, every):
-        if list(cases).index(case) % repetitions(1, every):
-            pytest.skip("runs with --full")
 
-    return choose
+def pytest_generate_tests(metafunc):
+    """Every sixth of the many cases; all with ``--full``."""
+    every = 1 if metafunc.config.getoption("--full") else 6
+    if "slip" in metafunc.fixturenames:
+        metafunc.parametrize("slip", MUTANTS[::every], ids=lambda mutant: mutant.name)
+    if "clean" in metafunc.fixturenames:
+        metafunc.parametrize("clean", CLEAN[::every], ids="-".join)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_a_slip_is_found(mutant, chosen):
-    chosen(MUTANTS, mutant, 6)
-    report = found(mutant, seed=0)
+def test_a_slip_is_found(slip):
+    report = found(slip, seed=0)
     assert report.findings
     assert report.seconds < 60.0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CONFIGURATIONS)
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_the_code_as_it_is_raises_no_alarm(name, adjacency, chosen):
-    chosen(CONFIGURATIONS, name, 6)
+def test_the_code_as_it_is_raises_no_alarm(clean):
+    name, adjacency = clean
     estimator = model(name)
     if "adjacency" in estimator.get_params():
         estimator.set_params(adjacency=adjacency)
-    elif adjacency != "replace-one":
-        pytest.skip("users replace their records")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         report = replay(estimator, *problem(name, n_samples=40), n=72, random_state=0)
