@@ -2,6 +2,7 @@
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/audit_black_box.py
     OPENBLAS_NUM_THREADS=1 python benchmarks/audit_black_box.py --audits 100 --jobs 2
+    OPENBLAS_NUM_THREADS=1 python benchmarks/audit_black_box.py --laws laplace -n 5000
 
 Laplace and Gaussian mechanisms at a value of 0 and of 1, their sensitivity. Each audit is
 evaluated at two confidences: at 0.95 the bounds are averaged, and at 1 - 1e-6 none may be above
@@ -22,6 +23,7 @@ from skdp.mechanisms import gaussian_mechanism, laplace_mechanism
 from skdp.privacy import ApproxDP, GaussianDP, gaussian_mu
 
 EPSILONS, DELTA = (0.5, 1.0, 4.0), 1e-5
+LAWS = {"laplace": 0.0, "gaussian": DELTA}
 SURE = 1 - 1e-6
 
 
@@ -83,6 +85,8 @@ def main():
     parser.add_argument("--audits", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("-n", type=int, default=25_000, help="runs on each data set")
+    parser.add_argument("--laws", nargs="+", choices=LAWS, default=list(LAWS))
+    parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
     parser.add_argument("--halved", type=int, default=5_000, help="the same, of halved noise")
     options = parser.parse_args()
     print(
@@ -90,8 +94,8 @@ def main():
     )
     print("law       epsilon  mean bound / claim                       above  refuted  halved  s")
     with ProcessPoolExecutor(options.jobs) as pool:
-        for delta in (0.0, DELTA):
-            for epsilon in EPSILONS:
+        for delta in (LAWS[law] for law in options.laws):
+            for epsilon in options.epsilons:
                 jobs = [(epsilon, delta, options.n, options.halved)] * options.audits
                 rows = np.array(list(pool.map(audits, jobs)), dtype=float)
                 bound, mu, of_mu = rows[:, :3].mean(axis=0)
