@@ -17,7 +17,7 @@ from skdp.audit._noise import noise_findings, noise_runs_needed
 from skdp.audit._objectives import ObjectivePairs, split_findings
 from skdp.audit._ranks import Ranks
 from skdp.audit._report import ReleaseTally
-from skdp.audit._runs import N_BETWEEN, Program, Run
+from skdp.audit._runs import ANSWERS, N_BETWEEN, Program, Run
 from skdp.audit._steering import Honest, Player
 from skdp.audit._transcript import Transcript
 from skdp.audit._worlds import World, differences
@@ -49,9 +49,9 @@ class Session:
     ) -> None:
         self.begun, self.ranks = time.perf_counter(), ranks
         with ranks.together():
+            Program(target).check()
             self.data = DataSet.of(X, y)
             classes = _classes(target, self.data)
-            Program(target).check()
         ranks.know(self.data)
         self.classes = ranks.labels(classes)
         self.program = Program(target, 1, self.classes, guarantee)
@@ -95,6 +95,9 @@ class Session:
         run = self.run(self.data, honest, seed)
         if run.exception is not None:
             raise run.exception
+        with self.ranks.together():
+            if self.queries is not None:
+                _check_answers(run)
         if not self.ranks.n_released(run):
             raise ValueError(
                 f"estimator must release by skdp.mechanisms.release to be replayed; "
@@ -276,6 +279,14 @@ def _noises(world: World) -> dict[str, int]:
         key = release.law.kind, release.where
         sizes[key] = sizes.get(key, 0) + int(np.size(release.asked))
     return {kind: min(n for (k, _), n in sizes.items() if k == kind) for kind, _ in sizes}
+
+
+def _check_answers(run: Run) -> None:
+    """Refuse queries that none of the methods takes: nothing would be compared."""
+    answers = [(name, run.outcome[name][0]) for name in ANSWERS if name in run.outcome]
+    if answers and all(isinstance(answer, str) for _, answer in answers):
+        name, error = answers[0]
+        raise ValueError(f"queries must be rows that {name} takes; it raised {error}")
 
 
 def _classes(target: Any, data: DataSet) -> Any:
