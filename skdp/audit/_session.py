@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_regressor
 from sklearn.utils.multiclass import type_of_target
 
 from skdp._recording import Perturbed, Released
@@ -296,8 +297,6 @@ def _classes(target: Any, data: DataSet) -> Any:
     declared = getattr(target, "classes", None) if hasattr(target, "fit") else None
     if declared is not None:
         return np.unique(np.asarray(declared))
-    from sklearn.base import is_regressor
-
     if hasattr(target, "fit") and is_regressor(target):
         return None
     if type_of_target(data.y) in ("binary", "multiclass"):
