@@ -90,7 +90,8 @@ def replay(
         gives one after another: ``(X, y)``, or ``X`` where ``y`` is None.
 
     n : int, default=240
-        Number of neighbours to run on.
+        Number of neighbours to search, or to be given. "worst" looks beside these at a few dozen
+        more: malformed records, and other data.
 
     guarantee : Guarantee, default=None
         What is claimed. None takes ``guarantee_`` of the fitted estimator.
