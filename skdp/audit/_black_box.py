@@ -225,9 +225,11 @@ class _Event:
 
 
 def _check_kinds(release: Any, guarantee: Any, statistic: Any) -> None:
-    for name, value in (("release", release), ("statistic", statistic)):
-        if not callable(value) and (value is not None or name == "release"):
-            raise ValueError(f"{name} must be callable; got {shown(value)}.")
+    if not callable(release):  # it may be data, by a slip of the order
+        kind = type(release).__name__
+        raise ValueError(f"release must be callable; got an object of type {kind}.")
+    if statistic is not None and not callable(statistic):
+        raise ValueError(f"statistic must be None or callable; got {shown(statistic)}.")
     if guarantee is not None and not isinstance(guarantee, Guarantee):
         raise ValueError(f"guarantee must be None or a guarantee; got {shown(guarantee)}.")
 

@@ -58,15 +58,15 @@ class DataSet:
         if sparse.issparse(X):
             X = X.tocsr()
         elif not hasattr(X, "iloc"):
-            X = np.asarray(X)
+            X = _as_array("X", X)
             if X.dtype.kind in "biu":
                 X = X.astype(np.float64)
         if np.ndim(X) < 1 or X.shape[0] < 1:
             raise ValueError("X must have at least one row.")
         if y is not None:
-            y = np.asarray(y)
-            if len(y) != X.shape[0]:
-                raise ValueError(f"y must have one entry a row of X; got {len(y)}.")
+            y = _as_array("y", y)
+            if y.shape[:1] != X.shape[:1]:
+                raise ValueError(f"y must have one entry a row of X; got shape {y.shape}.")
         return cls(X, y)
 
     def __len__(self) -> int:
@@ -137,6 +137,13 @@ class DataSet:
         if self.y is not None:
             same &= _equal(self.y, np.asarray(other.y))
         return np.asarray(same, dtype=bool)
+
+
+def _as_array(name: str, value: Any) -> np.ndarray:
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name} must be an array; got rows of several lengths.") from None
 
 
 def _kind(value: Any) -> Any:

@@ -6,7 +6,6 @@ __all__ = ["KINDS", "Finding"]
 
 # In the order in which a report tells them.
 KINDS = (
-    "nothing recorded",
     "sensitivity",
     "law",
     "control flow",
@@ -26,8 +25,8 @@ class Finding:
     Parameters
     ----------
     kind : str
-        One of "nothing recorded", "sensitivity", "law", "control flow", "total", "charge",
-        "outcome", "error", "warning", "noise".
+        One of "sensitivity", "law", "control flow", "total", "charge", "outcome", "error",
+        "warning", "noise".
 
     what : str
         In words, without a value of the data.

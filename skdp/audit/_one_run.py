@@ -124,8 +124,12 @@ def estimate_epsilon_one_run(
     others = X_canaries if X_others is None else X_others, y_others
     if y_others is None:
         others = others[0], y_canaries
-    m = _n_rows(X_canaries)
-    _check_rows(m, y_canaries=y_canaries, X_others=X_others, y_others=y_others)
+    m = _n_rows(X_canaries=X_canaries)
+    _check_rows(m, "X_canaries", y_canaries=y_canaries, X_others=X_others, y_others=y_others)
+    _check_rows(_n_rows(X=X), "X", y=y)
+    if (y is None) != (y_canaries is None):
+        raise ValueError("y_canaries must be given if and only if y is.")
+    _check_columns(X, X_canaries=X_canaries, X_others=X_others)
     sizes = _sizes(m, n_guesses)
     level = (1.0 - confidence) / len(sizes)
     profile = None if guarantee is None else profile_points(guarantee)
@@ -148,8 +152,10 @@ def estimate_epsilon_one_run(
 
 
 def _check_kinds(estimator: Any, score: Any, guarantee: Any, replaced: bool) -> None:
-    if not hasattr(estimator, "fit"):
-        raise ValueError(f"estimator must have a method fit; got {shown(estimator)}.")
+    if not hasattr(estimator, "fit") or isinstance(estimator, type):
+        kind = "the class " if isinstance(estimator, type) else "an object of type "
+        name = (estimator if isinstance(estimator, type) else type(estimator)).__name__
+        raise ValueError(f"estimator must be an instance with a method fit; got {kind}{name}.")
     if score is not None and not callable(score):
         raise ValueError(f"score must be None or callable; got {shown(score)}.")
     if guarantee is None:
@@ -164,15 +170,27 @@ def _check_kinds(estimator: Any, score: Any, guarantee: Any, replaced: bool) -> 
         )
 
 
-def _n_rows(rows: Any) -> int:
+def _n_rows(**named: Any) -> int:
+    ((name, rows),) = named.items()
+    if not sparse.issparse(rows) and not hasattr(rows, "__len__"):
+        raise ValueError(f"{name} must be rows; got an object of type {type(rows).__name__}.")
     return rows.shape[0] if hasattr(rows, "shape") else len(rows)
 
 
-def _check_rows(m: int, **named: Any) -> None:
+def _check_rows(m: int, of: str, **named: Any) -> None:
     for name, rows in named.items():
-        if rows is not None and _n_rows(rows) != m:
+        n = m if rows is None else _n_rows(**{name: rows})
+        if n != m:
+            raise ValueError(f"{name} must have as many rows as {of}, {m}; got {n}.")
+
+
+def _check_columns(X: Any, **named: Any) -> None:
+    for name, rows in named.items():
+        shape = np.shape(X)[1:]
+        if rows is not None and np.shape(rows)[1:] != shape:
             raise ValueError(
-                f"{name} must have as many rows as X_canaries, {m}; got {_n_rows(rows)}."
+                f"{name} must have the columns of X, shape (n, {', '.join(map(str, shape))}); "
+                f"got shape {np.shape(rows)}."
             )
 
 
@@ -221,9 +239,10 @@ def _scores(
     score: Callable[[Any, Any, Any], Any] | None, model: Any, X: Any, y: Any
 ) -> np.ndarray:
     found = np.asarray((_fitting if score is None else score)(model, X, y), dtype=float)
-    if found.shape != (_n_rows(X),):
+    m = _n_rows(X_canaries=X)
+    if found.shape != (m,):
         raise ValueError(
-            f"score must return one number for each of {_n_rows(X)} rows; got shape {found.shape}."
+            f"score must return one number for each of {m} rows; got shape {found.shape}."
         )
     return found
 

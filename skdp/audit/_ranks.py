@@ -58,7 +58,7 @@ class Ranks:
         engines = [LocalEngine()]
         if engine is not None:
             engines = [engine_of(engine)]
-        elif hasattr(target, "get_params"):
+        elif hasattr(target, "get_params") and not isinstance(target, type):
             params = target.get_params(deep=True).items()
             named = [value for name, value in params if name.rpartition("__")[2] == "engine"]
             # Others may call something else so.

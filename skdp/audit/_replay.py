@@ -2,10 +2,12 @@
 
 import time
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
 
+from skdp._random import check_random_state
 from skdp._validation import one_of, plain_arguments, positive_int, shown
 from skdp.audit._claims import charge_findings
 from skdp.audit._data import DataSet, Record, check_neighbour
@@ -88,7 +90,8 @@ def replay(
         gives one after another: ``(X, y)``, or ``X`` where ``y`` is None.
 
     n : int, default=240
-        Number of neighbours to run on.
+        Number of neighbours to search, or to be given. "worst" looks beside these at a few dozen
+        more: malformed records, and other data.
 
     guarantee : Guarantee, default=None
         What is claimed. None takes ``guarantee_`` of the fitted estimator.
@@ -136,6 +139,16 @@ def replay(
     (1, True)
     """
     positive_int(n=n)
+    if guarantee is not None and not isinstance(guarantee, Guarantee):
+        raise ValueError(f"guarantee must be None or a guarantee; got {shown(guarantee)}.")
+    check_random_state(random_state)
+    if isinstance(neighbours, str):
+        one_of(("worst", "random"), neighbours=neighbours)
+    elif not callable(neighbours) and not isinstance(neighbours, Iterable):
+        raise ValueError(
+            "neighbours must be 'worst', 'random', a callable of (X, y), or data sets; "
+            f"got {shown(neighbours)}."
+        )
     rng, ranks = np.random.default_rng(random_state), Ranks.of(estimator, engine)
     search = _Search(estimator, X, y, guarantee, queries, rng, ranks)
     return search.report(neighbours, n)
@@ -147,16 +160,14 @@ class _Search(Session):
     def report(self, neighbours: Any, n: int) -> ReplayReport:
         """Run all, and tell."""
         self.begin()
-        if isinstance(neighbours, str):
-            one_of(("worst", "random"), neighbours=neighbours)
-            if neighbours == "worst":
-                self.malformed()
-                self.far_away()
-                self.worst(n)
-            else:
-                self.random(n)
-        else:
+        if not isinstance(neighbours, str):
             self.given(neighbours, n)
+        elif neighbours == "random":
+            self.random(n)
+        else:
+            self.malformed()
+            self.far_away()
+            self.worst(n)
         if self.ranks.all(not self.findings):  # it takes its time, and one is enough
             self.minimisers()
         self.findings = self.ranks.merged(self.findings)
@@ -259,22 +270,27 @@ class _Search(Session):
                 self.compare(base, other)
 
     def pairs(self, neighbours: Any, n: int) -> Iterator[tuple[Any, Any]]:
-        if not callable(neighbours) and not isinstance(neighbours, Iterable):
-            raise ValueError(
-                "neighbours must be 'worst', 'random', a callable of (X, y), or data sets; "
-                f"got {shown(neighbours)}."
-            )
         stream = iter(neighbours) if not callable(neighbours) else None
         for i in range(n):
             if stream is None:
-                made = neighbours(self.data.X, self.data.y)
+                # Copies: who changes the data as given would see no neighbour at all.
+                made = neighbours(deepcopy(self.data.X), deepcopy(self.data.y))
             else:
                 made = next(stream, None)
                 if made is None:
                     raise ValueError(
                         f"neighbours must give n={n} data sets; it was exhausted after {i}."
                     )
-            yield made if self.data.y is not None else (made, None)
+            is_pair = isinstance(made, tuple | list) and len(made) == 2
+            if self.data.y is None:
+                yield made if is_pair and made[1] is None else (made, None)
+            elif is_pair:
+                yield made
+            else:
+                raise ValueError(
+                    "neighbours must be pairs (X, y), as y is given; "
+                    f"got an object of type {type(made).__name__}."
+                )
 
     def far_away(self) -> None:
         """All but values is the same for other data, too: neighbours lead from here to there."""

@@ -5,7 +5,7 @@ import io
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,13 @@ from sklearn.base import BaseEstimator, clone
 from skdp._validation import shown
 from skdp.audit._data import DataSet
 from skdp.audit._transcript import Transcript, listening
+from skdp.estimators._mixins import SEEDED, VOID
 from skdp.privacy import BudgetLedger, Guarantee
 
-__all__ = ["N_BETWEEN", "Program", "Run", "same"]
+__all__ = ["ANSWERS", "N_BETWEEN", "Program", "Run", "same"]
 
 N_BETWEEN = 3  # rows to ask about between calls
-_ANSWERS = ("predict", "predict_proba", "decision_function", "transform")
+ANSWERS = ("predict", "predict_proba", "decision_function", "transform")
 
 
 @dataclass(eq=False)
@@ -110,13 +111,22 @@ class Program:
 
     def check(self) -> None:
         """Refuse what could not be heard of."""
+        kind = type(self.target).__name__  # the value may be data, by a slip of the order
         if not self.is_estimator:
             if not callable(self.target):
                 raise ValueError(
                     "estimator must have a method fit, or be a callable of (X, y); "
-                    f"got {shown(self.target)}."
+                    f"got an object of type {kind}."
                 )
             return
+        if isinstance(self.target, type):
+            name = self.target.__name__
+            raise ValueError(f"estimator must be an instance, {name}(...); got the class {name}.")
+        if not hasattr(self.target, "get_params"):
+            raise ValueError(
+                "estimator must have get_params and set_params, as a subclass of "
+                f"sklearn.base.BaseEstimator has them; got an object of type {kind}."
+            )
         for name, value in self.target.get_params(deep=True).items():
             if name.rpartition("__")[2] == "n_jobs" and value is not None:
                 raise ValueError(
@@ -204,7 +214,7 @@ class Program:
         run.stream = hasattr(model, "n_samples_seen_")
         run.calls.append((len(run.transcript), len(run.charges)))
         if queries is not None:
-            for name in _ANSWERS:
+            for name in ANSWERS:
                 if hasattr(model, name):
                     ask = getattr(model, name)
                     run.outcome[name] = [_attempt(ask, rows) for rows in queries]
@@ -260,8 +270,19 @@ def _claim(model: Any) -> Guarantee | None:
             held = held.steps[-1][1]
         claim = getattr(held, "guarantee_", None)
         if isinstance(claim, Guarantee):
-            return claim
+            return _without_caveats(claim)
     return None
+
+
+def _without_caveats(claim: Any) -> Any:
+    """The claim as it is outside of an audit, which records releases and sets seeds."""
+    if isinstance(claim, tuple):
+        return tuple(map(_without_caveats, claim))
+    if not isinstance(claim, Guarantee) or not {SEEDED, VOID} & {*claim.caveats}:
+        return claim
+    parts = {f.name: _without_caveats(getattr(claim, f.name)) for f in fields(claim)}
+    parts["caveats"] = tuple(told for told in claim.caveats if told not in (SEEDED, VOID))
+    return replace(claim, **parts)
 
 
 def _attributes(model: Any, prefix: str = "") -> dict[str, Any]:

@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_regressor
 from sklearn.utils.multiclass import type_of_target
 
 from skdp._recording import Perturbed, Released
@@ -17,7 +18,7 @@ from skdp.audit._noise import noise_findings, noise_runs_needed
 from skdp.audit._objectives import ObjectivePairs, split_findings
 from skdp.audit._ranks import Ranks
 from skdp.audit._report import ReleaseTally
-from skdp.audit._runs import N_BETWEEN, Program, Run
+from skdp.audit._runs import ANSWERS, N_BETWEEN, Program, Run
 from skdp.audit._steering import Honest, Player
 from skdp.audit._transcript import Transcript
 from skdp.audit._worlds import World, differences
@@ -49,9 +50,9 @@ class Session:
     ) -> None:
         self.begun, self.ranks = time.perf_counter(), ranks
         with ranks.together():
+            Program(target).check()
             self.data = DataSet.of(X, y)
             classes = _classes(target, self.data)
-            Program(target).check()
         ranks.know(self.data)
         self.classes = ranks.labels(classes)
         self.program = Program(target, 1, self.classes, guarantee)
@@ -95,6 +96,9 @@ class Session:
         run = self.run(self.data, honest, seed)
         if run.exception is not None:
             raise run.exception
+        with self.ranks.together():
+            if self.queries is not None:
+                _check_answers(run)
         if not self.ranks.n_released(run):
             raise ValueError(
                 f"estimator must release by skdp.mechanisms.release to be replayed; "
@@ -278,6 +282,14 @@ def _noises(world: World) -> dict[str, int]:
     return {kind: min(n for (k, _), n in sizes.items() if k == kind) for kind, _ in sizes}
 
 
+def _check_answers(run: Run) -> None:
+    """Refuse queries that none of the methods takes: nothing would be compared."""
+    answers = [(name, run.outcome[name][0]) for name in ANSWERS if name in run.outcome]
+    if answers and all(isinstance(answer, str) for _, answer in answers):
+        name, error = answers[0]
+        raise ValueError(f"queries must be rows that {name} takes; it raised {error}")
+
+
 def _classes(target: Any, data: DataSet) -> Any:
     """Labels, if the targets are such."""
     if data.y is None or getattr(target, "_estimator_type", "") == "regressor":
@@ -285,8 +297,6 @@ def _classes(target: Any, data: DataSet) -> Any:
     declared = getattr(target, "classes", None) if hasattr(target, "fit") else None
     if declared is not None:
         return np.unique(np.asarray(declared))
-    from sklearn.base import is_regressor
-
     if hasattr(target, "fit") and is_regressor(target):
         return None
     if type_of_target(data.y) in ("binary", "multiclass"):

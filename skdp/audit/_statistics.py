@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import ExtraTreesClassifier
-from sklearn.tree import DecisionTreeClassifier
 
 from skdp.audit._outcomes import Outcomes
 
@@ -150,6 +148,9 @@ def _low_bits(learn: Outcomes) -> Iterator[Statistic]:
 
 def _classifiers(learn: Outcomes) -> Iterator[Statistic]:
     """Scores of trees, for events that are no half-spaces."""
+    from sklearn.ensemble import ExtraTreesClassifier  # slow to load, and replay needs none
+    from sklearn.tree import DecisionTreeClassifier
+
     scaling = _Scaling.of(learn.numbers)
     size = learn.numbers.shape[1]
 

@@ -17,7 +17,9 @@ __all__ = ["Distances", "World", "differences", "on_lattice"]
 def on_lattice(values: np.ndarray, step: float) -> np.ndarray:
     """Values as they are before the noise is added: rounded to multiples of the step."""
     limit = 2.0**53
-    return np.rint(np.clip(np.asarray(values, dtype=np.float64) / step, -limit, limit)) * step
+    with np.errstate(over="ignore"):
+        steps = np.clip(np.asarray(values, dtype=np.float64) / step, -limit, limit)
+    return np.rint(steps) * step
 
 
 @dataclass(eq=False)
@@ -80,8 +82,9 @@ class World:
             [r.step for r in self.releases], [np.size(r.asked) for r in self.releases]
         )
         released = np.concatenate([np.ravel(r.released) for r in self.releases])
-        noise = np.rint((released - self.rounded) / steps)
-        return np.where(np.abs(released) < 2.0**52 * steps, noise, np.nan)
+        with np.errstate(all="ignore"):
+            noise = np.rint((released - self.rounded) / steps)
+            return np.where(np.abs(released) < 2.0**52 * steps, noise, np.nan)
 
     def noise_equals(self, other: "World") -> bool:
         """Whether the noise was the same, as it is from one seed; a step is rounding."""

@@ -14,7 +14,7 @@ from skdp.privacy import Guarantee
 __all__ = ["LinearPredictions", "LinkedDocumentation", "NoisyPredictions", "StatedGuarantee"]
 
 # Caveats: who knows the seed, or has the transcript, knows the exact answers.
-_SEEDED, _VOID = "random_state: noise can be recomputed", "recorded: void"
+SEEDED, VOID = "random_state: noise can be recomputed", "recorded: void"
 
 
 class LinkedDocumentation:
@@ -55,13 +55,13 @@ class StatedGuarantee:
         What goes on with a stream, where ``fresh`` is False, has those of the stream so far.
         """
         before = () if fresh else self.guarantee_.caveats
-        seeded = () if self.random_state is None else (_SEEDED,)
-        recorded = (_VOID,) if is_recorded() else ()
+        seeded = () if self.random_state is None else (SEEDED,)
+        recorded = (VOID,) if is_recorded() else ()
         return guarantee.with_caveats(*before, *seeded, *recorded)
 
     def __reduce_ex__(self, protocol):
         stated = getattr(self, "guarantee_", None)
-        if stated is not None and _VOID in stated.caveats:
+        if stated is not None and VOID in stated.caveats:
             raise PicklingError(
                 f"This {type(self).__name__} was fitted, or asked, while releases were recorded: "
                 "its guarantee is void, and it must not leave its process. Fit it again outside."

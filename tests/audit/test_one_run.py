@@ -213,7 +213,7 @@ class TestBadInput:
             estimate_epsilon_one_run(Coins(1.0, 40), *canaries(40), **options)
 
     def test_what_cannot_be_fitted(self):
-        with pytest.raises(ValueError, match="estimator must have a method fit; got 1"):
+        with pytest.raises(ValueError, match="with a method fit; got an object of type int"):
             estimate_epsilon_one_run(1, *canaries(40))
 
     def test_too_few_canaries_and_how_many_are_needed(self):

@@ -299,7 +299,7 @@ def test_a_search_within_a_recording_is_as_void_as_its_model():
         search = GridSearchCV(DPLogisticRegression(), {"C": [0.5, 1.0]}, cv=2)
         assert not is_refused(search)  # workers are sent what is not fitted
         search.fit(X, y)
-    assert sum(isinstance(record, Released) for record in transcript) == 5
+    assert sum(isinstance(one, Released) for one in transcript) == 5  # of the fits
     assert search.best_estimator_.guarantee_.caveats == VOID
     assert is_refused(search)
 

@@ -20,7 +20,7 @@ from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.linear_model import DPLogisticRegression, MIPrivateSGDRegressor
 from skdp.mechanisms import NoiseLaw, laplace_mechanism, release
 from skdp.preprocessing import BoundedScaler
-from skdp.privacy import ApproxDP, BudgetLedger
+from skdp.privacy import ApproxDP, BudgetLedger, ComposedDP
 
 MODEL = DPLogisticRegression(mechanism="output")
 CONTAINERS = {
@@ -91,6 +91,40 @@ def test_what_is_neither_an_estimator_nor_a_function_is_refused(target):
         replay(target, *problem())
 
 
+def test_a_class_or_what_cannot_be_cloned_is_no_estimator():
+    class Bare:
+        def fit(self, X, y):
+            return self
+
+    with pytest.raises(ValueError, match=r"an instance, Own\(\.\.\.\); got the class Own"):
+        replay(Own, *problem())
+    with pytest.raises(ValueError, match=r"estimator must have get_params .* of type Bare"):
+        replay(Bare(), *problem())
+
+
+def test_arguments_in_another_order_show_no_data():
+    X, y = problem()
+    with pytest.raises(ValueError, match="or be a callable") as caught:
+        replay(X, y, MODEL)
+    assert not re.search(r"\d", str(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"guarantee": 1.0}, "guarantee must be None or a guarantee; got 1.0"),
+        ({"guarantee": ApproxDP}, "guarantee must be None or a guarantee; got <class"),
+        ({"random_state": "a"}, "random_state must be None, a non-negative int"),
+        ({"random_state": -1}, "random_state must be None, a non-negative int"),
+        ({"queries": [[0.0, 0.0]]}, "queries must be rows that predict takes; it raised Value"),
+        ({"engine": "mip"}, "engine must be one of"),
+    ],
+)
+def test_other_parameters_are_refused_by_name(options, message):
+    with pytest.raises(ValueError, match=message):
+        replay(MODEL, *problem(), **options)
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2, -1])
 def test_workers_are_refused_by_name(n_jobs):
     search = GridSearchCV(MODEL, {"epsilon": [1.0]}, n_jobs=n_jobs)
@@ -107,10 +141,14 @@ def test_data_that_can_be_read_once_are_refused():
         replay(MODEL, iter(X), y)
     with pytest.raises(ValueError, match="y must hold data that can be read again"):
         replay(MODEL, X, (label for label in y))
-    with pytest.raises(ValueError, match="y must have one entry a row of X; got 19"):
+    with pytest.raises(ValueError, match=r"y must have one entry a row of X; got shape \(19,\)"):
         replay(MODEL, X, y[:-1])
+    with pytest.raises(ValueError, match="y must have one entry a row of X"):
+        replay(MODEL, X, 1)
     with pytest.raises(ValueError, match="X must have at least one row"):
         replay(MODEL, X[:0], y[:0])
+    with pytest.raises(ValueError, match="X must be an array; got rows of several lengths"):
+        replay(MODEL, [[1.0, 2.0], [3.0]], [0, 1])
 
 
 @pytest.mark.parametrize("n", [0, -3, 1.5, None])
@@ -185,6 +223,7 @@ def test_a_generator_gives_as_many_neighbours_as_are_asked_for():
         (lambda X, y: (X, 1 - y), "must differ in one record; got 20 that differ"),
         (lambda X, y: (swapped(swapped(X, place=1), place=7), y), "got 2 that differ"),
         (lambda X, y: (X, None), "must have targets if and only if y is given"),
+        (lambda X, y: X, r"must be pairs \(X, y\), as y is given; got .* type ndarray"),
     ],
 )
 def test_what_is_no_neighbour_is_refused(change, message):
@@ -214,6 +253,28 @@ def test_under_add_remove_neighbours_have_one_record_more_or_less():
 def test_neighbours_of_no_kind_are_refused(neighbours):
     with pytest.raises(ValueError, match="neighbours must be"):
         replay(MODEL, *problem(), neighbours=neighbours)
+
+
+def test_a_callable_may_change_what_it_is_given():
+    def changed(X, y):
+        X[0] = -5.0
+        return X, y
+
+    X, y = problem()
+    before = X.copy()
+    report = replay(MODEL, X, y, neighbours=changed, n=1, random_state=0)
+    assert report.share > 0.1  # the neighbour is another data set
+    assert_array_equal(X, before)
+
+
+def test_where_there_are_no_targets_a_callable_may_say_so():
+    def neighbour(X, y):
+        return swapped(X), y
+
+    claim = ApproxDP(1.0)
+    for made in (neighbour, swapped):
+        report = replay(mean, problem()[0], neighbours=made, n=1, guarantee=claim)
+        assert report.passed and report.share > 0.0
 
 
 def test_the_same_seed_makes_the_same_search():
@@ -409,3 +470,24 @@ def test_errors_of_neighbours_are_told_without_their_text():
     report = replay(telling, X, n=40, random_state=0)
     assert "error" in kinds(report)
     assert "RuntimeError" in str(report) and "largest" not in str(report)
+
+
+def test_a_claim_is_told_without_the_caveats_that_the_audit_causes():
+    told = ("recorded: void", "random_state: noise can be recomputed", "of the user")
+
+    class Doubtful(Own):
+        def fit(self, X, y):
+            super().fit(X, y)
+            behind = ApproxDP(0.5).with_caveats(*told)
+            both = ComposedDP(((behind, 1), (ApproxDP(0.5), 1)))
+            self.guarantee_ = ApproxDP(1.0, refined=both)
+            return self
+
+    X, y = problem()
+    X[:, -1] = 0
+    report = replay(Doubtful(categories=(0, 1)), X, y, n=2, random_state=0)
+    claim = report.claim
+    assert claim.caveats == ("of the user",) == claim.refined.caveats
+    assert [part.caveats for part, _ in claim.refined.parts] == [("of the user",), ()]
+    plain = replay(MODEL, *problem(), n=2, random_state=0)
+    assert plain.claim.caveats == () and "Caveat" not in str(plain)

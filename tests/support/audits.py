@@ -457,7 +457,7 @@ def users():
                     named(MIPrivateSGDRegressor, **options),
                     MIPrivateSGDRegressor(**options),
                     random_data(MIPrivateSGDRegressor),
-                    searched=96,
+                    searched=240 if feedback == "bandit" else 96,  # full slopes are rare there
                     **less,
                 )
             if feedback == "bandit":
