@@ -85,7 +85,10 @@ class ReplayReport:
     def __str__(self) -> str:
         lines = [f"Replay on {self.n_runs} neighbours in {self.seconds:.1f} s."]
         claim = "nothing is claimed" if self.claim is None else str(self.claim)
-        lines += [f"Claim: {claim}", f"Used up by the worst pair: {self.share:.3f} ({self.pair})"]
+        used = "Used up: not known, as no pair was compared"
+        if self.releases:
+            used = f"Used up by the worst pair: {self.share:.3f} ({self.pair})"
+        lines += [f"Claim: {claim}", used]
         lines += ["", f"{'distance/declared':>17}  {'releases':>8}  {'size':>6}  law       where"]
         for tally in self.releases:
             lines.append(

@@ -31,8 +31,10 @@ N_CALLS = 3  # of partial_fit
 _N_QUERIES = 24
 _N_BEYOND = 3
 _ALARM = 1e-7  # probability at most that noise as declared is called something else
-_LEAST_NOISE_RUNS, _MOST_NOISE_RUNS = 20, 150
-_NOISE_SECONDS = 3.0
+# Of runs for tests of noise: at least, beyond which there are no more than halved noise takes,
+# and at most; and how many times those.
+_LEAST_NOISE_RUNS, _AMPLE_NOISE_RUNS, _MOST_NOISE_RUNS = 20, 80, 150
+_NOISE_FACTOR = 4
 
 
 class Session:
@@ -143,13 +145,10 @@ class Session:
             self.found(finding)
 
     def transcripts(self, needed: int, n_calls: int) -> list[Transcript]:
-        """Fits with fresh noise: four times as many as halved noise takes, if there is time."""
-        n_runs, begun, runs = max(_LEAST_NOISE_RUNS, 4 * needed), time.perf_counter(), list[Run]()
-        for i in range(min(n_runs, _MOST_NOISE_RUNS)):
-            is_late = time.perf_counter() - begun > _NOISE_SECONDS
-            if i >= min(needed, n_runs) and not self.ranks.all(not is_late):
-                break
-            runs.append(self.run(self.data, Honest(), None, n_calls))
+        """Fits with fresh noise: more than halved noise takes, while these are few."""
+        ample = min(_NOISE_FACTOR * needed, _AMPLE_NOISE_RUNS)
+        n_runs = min(max(needed, ample, _LEAST_NOISE_RUNS), _MOST_NOISE_RUNS)
+        runs = [self.run(self.data, Honest(), None, n_calls) for _ in range(n_runs)]
         return [run.transcript for run in runs if not run.error]
 
     def minimisers(self) -> None:

@@ -32,9 +32,7 @@ def pytest_generate_tests(metafunc):
 
 @pytest.mark.slow
 def test_a_slip_is_found(slip):
-    report = found(slip, seed=0)
-    assert report.findings
-    assert report.seconds < 60.0
+    assert found(slip, seed=0).findings
 
 
 @pytest.mark.slow
