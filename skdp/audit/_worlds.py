@@ -17,7 +17,9 @@ __all__ = ["Distances", "World", "differences", "on_lattice"]
 def on_lattice(values: np.ndarray, step: float) -> np.ndarray:
     """Values as they are before the noise is added: rounded to multiples of the step."""
     limit = 2.0**53
-    return np.rint(np.clip(np.asarray(values, dtype=np.float64) / step, -limit, limit)) * step
+    with np.errstate(over="ignore"):  # values of who does not clip
+        steps = np.asarray(values, dtype=np.float64) / step
+    return np.rint(np.clip(steps, -limit, limit)) * step
 
 
 @dataclass(eq=False)

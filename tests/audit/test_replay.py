@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skdp.audit import ReplayReport, replay
+from skdp.audit._worlds import on_lattice
 from skdp.distributed import DistributedDPClassifier
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.linear_model import DPLogisticRegression, MIPrivateSGDRegressor
@@ -456,3 +457,9 @@ class TestTotal:
         found = replay(released, self.X, guarantee=claim, n=24, random_state=0).findings
         assert {finding.kind for finding in found} == {"total"}
         assert replay(released, self.X, guarantee=behind, n=24, random_state=0).passed
+
+
+def test_values_beyond_floats_are_compared_without_a_warning():
+    assert_array_equal(
+        on_lattice(np.array([1e308, -1e308, 0.3]), 0.25), [2.0**51, -(2.0**51), 0.25]
+    )
