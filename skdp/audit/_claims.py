@@ -23,6 +23,7 @@ __all__ = ["Claim", "charge_findings"]
 
 TOLERANCE = 1e-6  # of the rounding of compositions and of distances, relative
 _EPSILONS = (0.0, 0.03, 0.1, 0.3, 0.5, 0.8, 1.0, 1.3, 2.0, 4.0)  # of the claimed epsilon
+_N_DRAWN, _MOST_DRAWN = 8000, 256
 _DELTA = 1e-6  # where a claim of a whole profile is read off as one number
 
 
@@ -48,12 +49,45 @@ class Claim:
         if not math.isfinite(pure + mu):
             return math.inf
         share = self.share_of(pure, mu)
+        if share > 1.0 and not self._counts_sums(pure) and not self._is_exceeded(distances):
+            share = 1.0
         if isinstance(self.guarantee, MutualInformationPrivacy) and len(distances.losses):
             place = int(np.argmax(distances.losses))
             share = max(
                 share, self._told(distances.releases[place], float(distances.losses[place]))
             )
         return share
+
+    def _counts_sums(self, pure: float) -> bool:
+        """Whether the sum of pure losses is what the claim bounds, or there is none."""
+        return pure == 0.0 or math.isfinite(self.guarantee.epsilon_at(0.0))
+
+    def _is_exceeded(self, distances: Distances) -> bool:
+        """Whether the noise as it is loses more than the claim, at six standard deviations.
+
+        Where a delta is allowed the sum of pure losses decides nothing: noise of a law loses as
+        much with a small probability only, and many losses rarely all at once.
+        """
+        lost = sampled_loss(distances)
+        claim, point = self.guarantee, self._point
+        if not math.isfinite(point):
+            return False
+        for epsilon in {0.0, point, *(share * point for share in _EPSILONS)}:
+            excess = -np.expm1(np.minimum(epsilon - lost, 0.0))
+            least = float(excess.mean()) - 6.0 * float(excess.std()) / math.sqrt(len(lost))
+            if least > claim.delta_at(epsilon):
+                return True
+        return False
+
+    @property
+    def _delta(self) -> float:
+        """Delta at which the claim is read off as one epsilon, `_point`."""
+        claim = self.guarantee
+        return claim.delta if isinstance(claim, ApproxDP) and claim.delta else _DELTA
+
+    @property
+    def _point(self) -> float:
+        return self.guarantee.epsilon_at(self._delta)
 
     def _told(self, release: Released, loss: float) -> float:
         """The same for what a message tells of which of two records it is of, by a fair coin."""
@@ -73,7 +107,8 @@ class Claim:
             if math.isfinite(epsilon) and epsilon > 0.0:
                 return total / epsilon
         elif total == 0.0 and _gaussian(self.guarantee) is not None:
-            return mu / max(_gaussian(self.guarantee) or 0.0, 1e-300)
+            share = mu / max(_gaussian(self.guarantee) or 0.0, 1e-300)
+            return max(share, _of_point(self.guarantee, mu))
         return self._profile_share(total, mu)
 
     def _profile_share(self, pure: float, mu: float) -> float:
@@ -82,8 +117,7 @@ class Claim:
         parts += [ApproxDP(pure)] if pure else []
         lost = parts[0] if len(parts) == 1 else compose(Counter(parts))
         claim, largest = self.guarantee, 0.0
-        delta = claim.delta if isinstance(claim, ApproxDP) and claim.delta else _DELTA
-        point = claim.epsilon_at(delta)
+        delta, point = self._delta, self._point
         if not math.isfinite(point):
             return math.inf if lost.delta_at(50.0) > claim.delta_at(50.0) else 0.0
         for epsilon in {0.0, point, *(share * point for share in _EPSILONS)}:
@@ -118,6 +152,62 @@ def told(kind: str, size: int, loss: float) -> float:
     lost = np.logaddexp(0.0, -ratio)
     slack = 6.0 * float(lost.std()) / math.sqrt(len(lost))
     return float(math.log(2.0) - lost.mean()) - slack
+
+
+def sampled_loss(distances: Distances) -> np.ndarray:
+    """Draw what two worlds lose together; at least so much, in distribution.
+
+    Left out are releases beyond the few hundred that lose most, and Laplace noise of several
+    numbers, whose loss depends on more than the distance. Who does not look at a release has
+    lost less.
+
+    Parameters
+    ----------
+    distances : Distances
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    _, mu = _lost(distances)
+    pure = [
+        (int(np.size(release.asked)), math.floor(1e3 * min(loss, 1e3)) / 1e3)
+        for release, loss in zip(distances.releases, distances.losses.tolist(), strict=True)
+        if release.law.kind == "k_norm" or np.size(release.asked) == 1
+        if release.law.kind != "gaussian"
+    ]
+    pure.sort(key=lambda each: -each[1])
+    return _drawn_losses(mu, tuple(pure[:_MOST_DRAWN]))
+
+
+@lru_cache(maxsize=16)
+def _drawn_losses(mu: float, pure: tuple[tuple[int, float], ...]) -> np.ndarray:
+    total = mu * mu / 2 + mu * np.random.default_rng(0).standard_normal(_N_DRAWN)
+    for i, (size, loss) in enumerate(pure):
+        if loss > 0.0:
+            radius, along = _drawn_noise(size, i)
+            total += np.sqrt(np.maximum(radius**2 + 2 * loss * along + loss**2, 0.0)) - radius
+    return np.asarray(total)
+
+
+@lru_cache(maxsize=_MOST_DRAWN)
+def _drawn_noise(size: int, i: int) -> tuple[np.ndarray, np.ndarray]:
+    """K-norm noise: its norms, and what it is along one direction."""
+    rng = np.random.default_rng([1, i])
+    radius, along = rng.gamma(size, size=_N_DRAWN), rng.standard_normal(_N_DRAWN)
+    across = rng.chisquare(size - 1, size=_N_DRAWN) if size > 1 else 0.0
+    return radius, along * radius / np.sqrt(along**2 + across)
+
+
+def _of_point(guarantee: Guarantee, mu: float) -> float:
+    """Part of a claimed point, whatever is said to stand behind it, that a Gaussian loss uses."""
+    if not isinstance(guarantee, ApproxDP) or guarantee.delta == 0.0:
+        return 0.0
+    lost = GaussianDP(mu)
+    if lost.delta_at(guarantee.epsilon) <= guarantee.delta * (1 + TOLERANCE):
+        return 0.0
+    most = max(lost.epsilon_at(guarantee.delta), 0.0) / max(guarantee.epsilon, 1e-300)
+    return max(1.0 + 2 * TOLERANCE, most)
 
 
 def _gaussian(guarantee: Guarantee) -> float | None:

@@ -14,6 +14,7 @@ from skdp.audit._noise_laws import (
     too_little,
     too_little_at_the_centre,
     too_little_in_coordinates,
+    too_short,
 )
 from skdp.audit._noise_sharing import (
     asymmetric,
@@ -112,7 +113,8 @@ def _tests(drawn: Drawn) -> list[list[Callable[[], list[Suspicion]]]]:
             lambda: too_little(drawn, "position", 0.03),
             lambda: too_little(drawn, "fit", 0.03),
             lambda: too_little(drawn, "record", 0.01),
-            lambda: too_little_at_the_centre(drawn, 0.02),
+            lambda: too_little_at_the_centre(drawn, 0.01),
+            lambda: too_short(drawn, 0.01),
             lambda: too_little_in_coordinates(drawn, "place", 0.005),
             lambda: too_little_in_coordinates(drawn, "position", 0.005),
         ],

@@ -17,6 +17,7 @@ __all__ = [
     "too_little",
     "too_little_at_the_centre",
     "too_little_in_coordinates",
+    "too_short",
 ]
 
 
@@ -108,13 +109,7 @@ def too_little_at_the_centre(drawn: Drawn, share: float) -> list[Suspicion]:
     """Is more noise small than should be? As where some of it is missing. (DKW, one-sided.)"""
     kinds, found = np.unique(drawn.kinds), []
     for kind in kinds:
-        chosen = drawn.kinds == kind
-        if kind == K_NORM:
-            shape, energy = _energies(drawn, kind, drawn.high)
-            levels = gammainc(shape[chosen], energy[chosen])
-        else:
-            high = drawn.high[np.repeat(chosen, drawn.sizes)]
-            levels = -np.expm1(-high) if kind == LAPLACE else gammainc(0.5, high**2 / 2.0)
+        levels = _levels(drawn, kind)
         p = np.exp(-2.0 * len(levels) * _excess(levels) ** 2)
         found.append(
             Suspicion(
@@ -124,6 +119,28 @@ def too_little_at_the_centre(drawn: Drawn, share: float) -> list[Suspicion]:
             )
         )
     return found
+
+
+def too_short(drawn: Drawn, share: float) -> list[Suspicion]:
+    """Is even the largest noise small, as where it is truncated? All levels are below u by u^n."""
+    kinds = np.unique(drawn.kinds)
+    what = "the largest of the noise is smaller than the law that is declared allows"
+    found = []
+    for kind in kinds:
+        levels = _levels(drawn, kind)
+        p = np.exp(len(levels) * np.log(np.maximum(levels.max(), 1e-300)))
+        found.append(Suspicion(share / len(kinds), np.array([p]), lambda i: what))
+    return found
+
+
+def _levels(drawn: Drawn, kind: int) -> np.ndarray:
+    """Probabilities to see less than each magnitude; of K-norm noise than each norm."""
+    chosen = drawn.kinds == kind
+    if kind == K_NORM:
+        shape, energy = _energies(drawn, kind, drawn.high)
+        return gammainc(shape[chosen], energy[chosen])
+    high = drawn.high[np.repeat(chosen, drawn.sizes)]
+    return -np.expm1(-high) if kind == LAPLACE else gammainc(0.5, high**2 / 2.0)
 
 
 def _excess(levels: np.ndarray) -> float:

@@ -122,10 +122,20 @@ class Session:
             )
         for finding in charge_findings(run, bool(self.program.ledgers)):
             self.found(finding)
-        for finding in split_findings(world):
+        for finding in [*split_findings(world), *self.too_many_answers(run)]:
             self.found(finding)
         self.noise(world)
         return world
+
+    def too_many_answers(self, run: Run) -> list[Finding]:
+        """Whether more was answered than a public number of queries."""
+        target = self.program.target
+        limit = target.get_params().get("n_queries") if self.program.is_estimator else None
+        answers = list(run.transcript)[run.calls[-1][0] :] if run.calls else []
+        if not isinstance(limit, int) or not answers or len(answers) <= limit:
+            return []
+        what = f"{len(answers)} answers are released where n_queries is {limit}"
+        return [Finding("control flow", what, answers[-1].where)]
 
     def noise(self, world: World) -> None:
         """Run a few times with fresh noise: has it the law that is declared?"""

@@ -453,6 +453,21 @@ def test_noise_of_two_places_that_is_the_same_is_found(reused):
         assert "releases 1 and 4 of each fit share their noise" in said(noise_findings(fits))
 
 
+@pytest.mark.parametrize("kind, size", [("laplace", 1), ("k_norm", 3), ("gaussian", 2)])
+def test_noise_that_is_truncated_is_found(kind, size):
+    fits = drawn_fits(5, 300, [(kind, size, 1)])
+    assert is_clean(fits)
+    longest = {"laplace": 2.5, "k_norm": 5.5, "gaussian": 2.0}[kind]  # a tenth are longer
+
+    def cut(one):
+        norm = np.linalg.norm(one.released) if kind == "k_norm" else np.abs(one.released)
+        short = one.released * np.minimum(1.0, longest / np.maximum(norm, 1e-300))
+        return replace(one, released=np.trunc(short / one.step) * one.step)
+
+    found = noise_findings([[cut(one) for one in fit] for fit in fits], alarm=ALARM)
+    assert "the largest of the noise is smaller" in said(found)
+
+
 def test_coarse_lattices_are_no_finding_and_hide_little():
     for kind in KINDS:
         clean = drawn_fits(4, 30, [(kind, 4, 10)], steps=0.5)

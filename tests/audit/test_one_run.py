@@ -107,6 +107,12 @@ class TestBounds:
             found = estimate_epsilon_one_run(model, *canaries(300), random_state=seed, **options)
             assert found.epsilon <= 1.0 and not found.violated
 
+    def test_several_numbers_of_guesses_are_paid_for(self):
+        found = estimate_epsilon_one_run(Coins(50.0, 100), *canaries(100), random_state=0)
+        # All, a half, a quarter and a tenth of the coins were to be guessed; half are best here.
+        assert found.event.startswith("50 of 50 right guesses")
+        assert_allclose(found.epsilon, guessing_epsilon(100, 50, 50, level=0.05 / 4))
+
     def test_a_model_that_forgets_is_bounded_by_nothing(self):
         found = [
             estimate_epsilon_one_run(Coins(0.0, 100, s), *canaries(100), random_state=s + 1)

@@ -15,12 +15,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skdp.audit import ReplayReport, replay
+from skdp.audit._worlds import on_lattice
 from skdp.distributed import DistributedDPClassifier
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.linear_model import DPLogisticRegression, MIPrivateSGDRegressor
-from skdp.mechanisms import NoiseLaw, laplace_mechanism, release
+from skdp.mechanisms import NoiseLaw, gaussian_mechanism, laplace_mechanism, release
 from skdp.preprocessing import BoundedScaler
-from skdp.privacy import ApproxDP, BudgetLedger, ComposedDP
+from skdp.privacy import ApproxDP, BudgetLedger, ComposedDP, GaussianDP, compose
 
 MODEL = DPLogisticRegression(mechanism="output")
 CONTAINERS = {
@@ -491,3 +492,56 @@ def test_a_claim_is_told_without_the_caveats_that_the_audit_causes():
     assert [part.caveats for part, _ in claim.refined.parts] == [("of the user",), ()]
     plain = replay(MODEL, *problem(), n=2, random_state=0)
     assert plain.claim.caveats == () and "Caveat" not in str(plain)
+
+
+class TestTotal:
+    """What is lost together against claims that allow a delta."""
+
+    X = np.linspace(0.0, 1.0, 12)[:, np.newaxis]
+
+    @staticmethod
+    def counts(n, epsilon):
+        """Release a clipped sum ``n`` times with Laplace noise."""
+
+        def released(X, random_state=None):
+            source = None if random_state is None else np.random.RandomState(random_state)
+            total = np.clip(np.nan_to_num(np.asarray(X, dtype=float)), 0.0, 1.0).sum()
+            options = {"l1_sensitivity": 1.0, "guarantee": ApproxDP(epsilon)}
+            return [laplace_mechanism(total, random_state=source, **options) for _ in range(n)]
+
+        return released
+
+    @pytest.mark.parametrize("share, kept", [(1.001, True), (0.5, False)])
+    def test_a_delta_is_that_of_the_noise_and_not_of_the_worst_release(self, share, kept):
+        # Laplace noise has this delta at 0.7. Randomised response has 0.19.
+        delta = share * (1.0 - np.exp((0.7 - 1.0) / 2.0))
+        claim = ApproxDP(0.7, delta)
+        report = replay(self.counts(1, 1.0), self.X, guarantee=claim, n=24, random_state=0)
+        assert report.passed == kept, report
+
+    @pytest.mark.parametrize("divisor, kept", [(1.0, True), (4.0, False)])
+    def test_claims_that_compose_better_than_by_sums_are_kept(self, divisor, kept):
+        epsilon = compose([ApproxDP(0.2)] * 30).epsilon_at(1e-2)
+        assert epsilon < 0.7 * 30 * 0.2
+        claim = ApproxDP(epsilon / divisor, 1e-2)
+        report = replay(self.counts(30, 0.2), self.X, guarantee=claim, n=24, random_state=0)
+        assert report.passed == kept, report
+
+    def test_a_point_is_not_what_is_said_to_stand_behind_it(self):
+        behind = GaussianDP(2.0)
+        claim = ApproxDP(1.0, 1e-5, refined=behind)
+
+        def released(X, random_state=None):
+            total = np.clip(np.nan_to_num(np.asarray(X, dtype=float)), 0.0, 1.0).sum()
+            options = {"l2_sensitivity": 1.0, "guarantee": behind}
+            return gaussian_mechanism(total, random_state=random_state, **options)
+
+        found = replay(released, self.X, guarantee=claim, n=24, random_state=0).findings
+        assert {finding.kind for finding in found} == {"total"}
+        assert replay(released, self.X, guarantee=behind, n=24, random_state=0).passed
+
+
+def test_values_beyond_floats_are_compared_without_a_warning():
+    assert_array_equal(
+        on_lattice(np.array([1e308, -1e308, 0.3]), 0.25), [2.0**51, -(2.0**51), 0.25]
+    )
