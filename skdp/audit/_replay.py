@@ -188,7 +188,7 @@ class _Search(Session):
         best: Round | None = None
         length = max(1, min(_PER_ROUND, n // self.ranks.size))
         for i in range(-(-n // length)):
-            if not self.ranks.all(not self.findings):  # one is enough
+            if i and not self.ranks.all(not self.findings):  # one is enough
                 break
             left = min(length, n - i * length)
             kind, push, in_calls = _ROUNDS[i % len(_ROUNDS)]
@@ -258,16 +258,21 @@ class _Search(Session):
         for finding in self.objectives.begin(base):
             self.found(finding)
         adjacency = "replace-one" if self.in_places else self.adjacency
-        pairs = self.pairs(neighbours, n)
+        pairs, differ = self.pairs(neighbours, n), False
         for _ in range(n):
             self.n_runs += 1
             with self.ranks.together():
                 data = check_neighbour(self.data, *next(pairs), adjacency)
             self.ranks.check_one_changed(self.data, data)
+            differ |= len(data) != len(self.data) or not self.data.same_records(data).all()
             record = Record(None, None, f"neighbour {self.n_runs}")
             other = World(record, self.run(data, Player(honest.values), seed))
             if self.agree(base, other):
                 self.compare(base, other)
+        if not any(self.ranks.everyone(differ)):
+            raise ValueError(
+                f"neighbours must differ from X and y in one record; none of {n} did."
+            )
 
     def pairs(self, neighbours: Any, n: int) -> Iterator[tuple[Any, Any]]:
         stream = iter(neighbours) if not callable(neighbours) else None

@@ -301,7 +301,7 @@ def _check_answers(run: Run) -> None:
 
 def _classes(target: Any, data: DataSet) -> Any:
     """Labels, if the targets are such."""
-    if data.y is None or getattr(target, "_estimator_type", "") == "regressor":
+    if data.y is None:
         return None
     declared = getattr(target, "classes", None) if hasattr(target, "fit") else None
     if declared is not None:

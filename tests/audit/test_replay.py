@@ -215,6 +215,12 @@ def test_a_generator_gives_as_many_neighbours_as_are_asked_for():
         replay(MODEL, X, y, neighbours=short, n=3)
 
 
+def test_neighbours_that_never_differ_are_none():
+    X, y = problem()
+    with pytest.raises(ValueError, match=r"neighbours must differ from X and y .* none of 2 did"):
+        replay(MODEL, X, y, neighbours=lambda X, y: (X, y), n=2)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
