@@ -62,10 +62,6 @@ for name, report in reports.items():
     print(f"{name:28s} {report.share:9.3g} of the claim used up   {verdict}")
 
 # %%
-# The scaler breaks the promise before anything is compared with the claim: what comes out differs
-# although all that was released is equal.
-
-# %%
 # From outside one needs many runs, and gets a lower bound on epsilon that is wrong with a small
 # chance. Halved noise shows at each epsilon.
 
