@@ -157,17 +157,18 @@ def differences(one: World, other: World, *, same_noise: bool) -> list[Finding]:
     if here.error != there.error:
         told = {run.error.partition(":")[0] or "no error" for run in (here, there)}
         return [Finding("error", f"{' | '.join(sorted(told))} for {pair}")]
-    found = [*_control_flow(one, other, pair)]
+    flow = _control_flow(one, other, pair)
+    found = [*flow]
     if here.warned != there.warned:
         told = {text.partition(":")[0] for text in {*here.warned} ^ {*there.warned}}
         found.append(Finding("warning", f"{', '.join(sorted(told))} for one of {pair}"))
     if here.charges != there.charges:
         found.append(Finding("charge", f"charges differ for {pair}"))
-    if same_noise and not found and not one.noise_equals(other):
+    if same_noise and not flow and not one.noise_equals(other):
         found.append(Finding("noise", f"noise, or its scale, follows from the data, for {pair}"))
     if here.claim != there.claim:
         found.append(Finding("charge", f"guarantee_ differs for {pair}"))
-    if not found:
+    if not flow:
         for name in sorted({*here.outcome, *there.outcome}):
             absent = object()
             values = here.outcome.get(name, absent), there.outcome.get(name, absent)

@@ -67,7 +67,7 @@ def test_neighbours_lose_no_more_than_the_claim_in_all_passes(loss, n_classes, l
     # The intercepts of a few classes are pushed so far that a slope is attained, or is none.
     X, y = problem(30, n_classes)
     options = dict(loss=loss, n_passes=3, adjacency=adjacency, step=1.0, radius=100.0) | law
-    report = replay(classifier(**options), X, y, n=48, random_state=0)
+    report = replay(classifier(**options), X, y, n=120, random_state=0)
     assert report.passed, report
     # A record is in one sum a pass: were it in two, the total would be above the claim.
     # An l1 norm is bounded by way of the l2 norm, which is loose.
