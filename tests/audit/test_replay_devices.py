@@ -15,6 +15,8 @@ from skdp.local._value import centred_value
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, GaussianDP
 
+pytestmark = pytest.mark.slow
+
 LOSSES = ["absolute", "huber", "epsilon_insensitive", "squared"]
 NOISES = ["gaussian", "k_norm"]
 FEEDBACKS = [

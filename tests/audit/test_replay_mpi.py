@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
 PROGRAMS = Path(__file__).with_name("mpi_replays.py")
 
 

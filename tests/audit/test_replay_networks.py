@@ -13,6 +13,8 @@ from sklearn.base import clone
 from skdp.audit import recording, replay
 from skdp.distributed import DistributedDPClassifier
 
+pytestmark = pytest.mark.slow
+
 # Parameters, classes, releases of one run on 32 rows, and share of the claim that is found. Slopes
 # of smooth losses come near their bound far from the boundary between classes only, and only on
 # either side of it can two of them be opposite: in a ball of radius 20 binary "log_loss" attains
