@@ -127,8 +127,17 @@ class DataSet:
             return sparse.vstack([before, made, after], format="csr")
         import pandas
 
-        frame = pandas.DataFrame([list(row)], columns=self.X.columns)
-        return pandas.concat([before, frame, after], ignore_index=True)
+        columns = {}
+        for j, name in enumerate(self.X.columns):
+            value, kind = np.asarray(row, dtype=object)[j], self.X[name].dtype
+            values = [*before[name], value, *after[name]]
+            if isinstance(kind, pandas.CategoricalDtype) and value not in kind.categories:
+                kind = None
+            try:
+                columns[name] = pandas.Series(values, dtype=kind)
+            except (TypeError, ValueError):  # another kind of value than the column has
+                columns[name] = pandas.Series(values)
+        return pandas.DataFrame(columns)
 
     def same_records(self, other: "DataSet") -> np.ndarray:
         """Whether each record is that of another data set of the same length."""
