@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._recording import recorded, released_values
+from skdp._recording import is_recorded, recorded
 from skdp._validation import is_auto, number_or_auto, one_of
 
 __all__ = [
@@ -147,7 +147,7 @@ class GridNoise:
 
     def release_each(self, exact: np.ndarray, noise: np.ndarray) -> np.ndarray:
         """`release` of several, one a row; without anybody who records them, in one sum."""
-        if released_values.get() is None:
+        if not is_recorded():
             noise += exact
         else:
             for i, one in enumerate(exact):
@@ -166,7 +166,7 @@ class GridNoise:
         list of callable
             Functions of an exact float, of which each may be called once.
         """
-        if released_values.get() is None:
+        if not is_recorded():
             return [one.__add__ for one in noise[:, 0].tolist()]
         return [partial(self._release_number, one) for one in noise]
 
@@ -187,7 +187,7 @@ class GridNoise:
         callable
             Like ``axpy``: that itself unless somebody records releases.
         """
-        if released_values.get() is None:
+        if not is_recorded():
             return axpy
         return lambda row, noise, size, factor: self.release(factor * row, noise)
 

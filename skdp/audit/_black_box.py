@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from skdp._validation import fraction, positive_int, probability, shown
-from skdp.audit._confidence import profile_points, region
+from skdp.audit._confidence import Profile, profile_points, region
 from skdp.audit._outcomes import Outcomes, check_reusable, generators, outcomes, run
 from skdp.audit._statistics import Statistic, statistics
 from skdp.privacy import Guarantee, gaussian_epsilon
@@ -199,9 +199,6 @@ def estimate_epsilon(
     learn, choose, test = _split(found, split)
     events = _chosen(statistics(learn), learn, choose, delta=delta, profile=profile)
     return _tested(events, test, n, delta, confidence, guarantee, profile)
-
-
-Profile = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)

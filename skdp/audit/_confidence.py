@@ -20,6 +20,7 @@ from skdp._validation import positive_int
 from skdp.privacy import GaussianDP, Guarantee
 
 __all__ = [
+    "Profile",
     "Region",
     "guessing_epsilon",
     "guessing_mu",
@@ -28,6 +29,9 @@ __all__ = [
     "refuted_by_guesses",
     "region",
 ]
+
+# Values of epsilon with the delta that is claimed at each.
+Profile = tuple[np.ndarray, np.ndarray]
 
 _PIECES = 96  # of the border of a region
 _ULP = 1e-9  # relative error that the inverse beta functions are allowed

@@ -35,7 +35,7 @@ class ObjectivePairs:
     def __init__(self, rng: np.random.Generator) -> None:
         self.rng = rng
         self._outputs: list[np.ndarray] = []
-        self._seen: dict[int, tuple[World, np.ndarray, np.ndarray, np.ndarray]] = {}
+        self._seen: dict[World, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
         self._best: list[tuple[float, Perturbed, Perturbed, str]] = []
 
     def begin(self, base: World) -> list[Finding]:
@@ -71,16 +71,15 @@ class ObjectivePairs:
 
     def _terms(self, world: World) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Log densities, linear terms and log determinants at the outputs."""
-        known = self._seen.get(id(world))
+        known = self._seen.get(world)
         if known is None:
             record = world.perturbed[0]
             linear = np.array([linear_of(record, weights) for weights in self._outputs])
             norms = np.linalg.norm(linear, axis=(1, 2))
             determinants = np.array([log_determinant(record, w) for w in self._outputs])
             density = log_law(record.law, norms) + determinants
-            # The world is kept, so that no other gets its number.
-            known = self._seen[id(world)] = (world, density, linear, determinants)
-        return known[1:]
+            known = self._seen[world] = density, linear, determinants
+        return known
 
     def audits(self) -> Iterator[tuple[DensityAudit, Perturbed, str]]:
         """The best pairs, as their densities have it."""

@@ -10,6 +10,7 @@ from sklearn.base import clone, is_classifier
 from skdp._validation import fraction, positive_int, probability, shown
 from skdp.audit._black_box import EpsilonEstimate
 from skdp.audit._confidence import (
+    Profile,
     guessing_epsilon,
     guessing_mu,
     guessing_p_value,
@@ -21,7 +22,6 @@ from skdp.privacy import Guarantee
 
 __all__ = ["estimate_epsilon_one_run"]
 
-Profile = tuple[np.ndarray, np.ndarray]
 
 _SHARES = (1, 2, 4, 10)  # one in so many canaries is guessed
 

@@ -18,7 +18,7 @@ from skdp._recording import Released
 from skdp._validation import shown
 from skdp.audit._data import DataSet
 from skdp.audit._neighbours import Hostile
-from skdp.audit._runs import Run
+from skdp.audit._runs import Run, last_part
 from skdp.audit._worlds import Distances, World
 from skdp.distributed._agreement import Together, engine_of
 from skdp.engines import LocalEngine, MPIEngine
@@ -60,7 +60,7 @@ class Ranks:
             engines = [engine_of(engine)]
         elif hasattr(target, "get_params") and not isinstance(target, type):
             params = target.get_params(deep=True).items()
-            named = [value for name, value in params if name.rpartition("__")[2] == "engine"]
+            named = [value for name, value in params if last_part(name) == "engine"]
             # Others may call something else so.
             engines += [engine_of(value) for value in named if _is_engine(value)]
         spread = [one for one in engines if one.is_distributed]

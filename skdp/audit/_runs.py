@@ -18,7 +18,7 @@ from skdp.audit._transcript import Transcript, listening
 from skdp.estimators._mixins import SEEDED, VOID
 from skdp.privacy import BudgetLedger, Guarantee
 
-__all__ = ["ANSWERS", "N_BETWEEN", "Program", "Run", "same"]
+__all__ = ["ANSWERS", "N_BETWEEN", "Program", "Run", "last_part", "same"]
 
 N_BETWEEN = 3  # rows to ask about between calls
 ANSWERS = ("predict", "predict_proba", "decision_function", "transform")
@@ -128,7 +128,7 @@ class Program:
                 f"sklearn.base.BaseEstimator has them; got an object of type {kind}."
             )
         for name, value in self.target.get_params(deep=True).items():
-            if name.rpartition("__")[2] == "n_jobs" and value is not None:
+            if last_part(name) == "n_jobs" and value is not None:
                 raise ValueError(
                     f"{name} must be None for an audit, which hears of no other thread or "
                     f"process; got {shown(value)}."
@@ -140,7 +140,7 @@ class Program:
         if not self.is_estimator:
             return {}
         params = self.target.get_params(deep=True)
-        return {name: value for name, value in params.items() if _last(name) == "ledger"}
+        return {name: value for name, value in params.items() if last_part(name) == "ledger"}
 
     def run(
         self, data: DataSet, queries: Any, listener: Callable[[Any], Any], seed: int | None
@@ -224,7 +224,7 @@ class Program:
         model = clone(self.target)
         changed: dict[str, Any] = {}
         for name, value in model.get_params(deep=True).items():
-            last = _last(name)
+            last = last_part(name)
             if last == "random_state":  # None draws afresh, whatever it was
                 changed[name] = seed
             elif last == "ledger":
@@ -244,7 +244,8 @@ class Program:
         method(*((part.X,) if part.y is None else (part.X, part.y)), **options)
 
 
-def _last(name: str) -> str:
+def last_part(name: str) -> str:
+    """Name of a parameter where it stands, without those of the estimators around it."""
     return name.rpartition("__")[2]
 
 

@@ -15,7 +15,7 @@ from scipy.sparse import issparse
 
 from skdp._grid import UP, GridNoise, grid_rows, row_step
 from skdp._random import NoiseSource, noise_source
-from skdp._recording import released_values
+from skdp._recording import is_recorded
 from skdp._validation import plain_arguments, positive, positive_int, shown
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, GaussianDP, gaussian_scale
@@ -153,7 +153,7 @@ class GossipRelease:
         ``add_to`` adds all exact sums to an array. Who does not take part has no rows, which is
         public, and neither noise nor anything to hide.
         """
-        if released_values.get() is None:
+        if not is_recorded():
             add_to(noise)  # on the grid additions are exact, in one go or node by node
             return
         exact = np.zeros_like(noise)
