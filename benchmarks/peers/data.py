@@ -212,7 +212,7 @@ def _diabetes130():
 
 def _kddcup():
     frame = _read("kddcup99/kddcup.data_10_percent.gz", header=None)
-    dos = "back land neptune pod smurf teardrop".split()
+    dos = ["back", "land", "neptune", "pod", "smurf", "teardrop"]
     is_dos = frame[41].isin([f"{name}." for name in dos])
     frame = frame[is_dos | (frame[41] == "normal.")].drop_duplicates()
     target = (frame[41] != "normal.").to_numpy()
@@ -222,7 +222,7 @@ def _kddcup():
     shares = [*range(24, 31), *range(33, 41)]
     bounds = {f"x{i}": (0.0, float(high)) for i, high in counts.items()}
     bounds |= {f"x{i}": (0.0, 1.0) for i in shares}
-    flags = "SF S0 S1 S2 S3 REJ RSTO RSTR RSTOS0 OTH SH".split()
+    flags = ["SF", "S0", "S1", "S2", "S3", "REJ", "RSTO", "RSTR", "RSTOS0", "OTH", "SH"]
     categories = {"x1": ["tcp", "udp", "icmp"], "x3": flags}
     return Table(data, target, bounds, categories, [f"x{i}" for i in counts], ["x6", "x11", "x21"])
 
