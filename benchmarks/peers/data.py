@@ -19,7 +19,7 @@ from scipy import sparse
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler, normalize
 
 from skdp import datasets
 from skdp.preprocessing import make_public_preprocessor
@@ -50,6 +50,10 @@ class Table:
 
     parts : ndarray of bool, default=None
         Which rows are for training where the donors say so.
+
+    from_zero : bool, default=False
+        Whether columns are amounts of which 0 is none: they are mapped to [0, 1], so that
+        what is not there adds nothing to a row.
     """
 
     data: Any
@@ -60,6 +64,7 @@ class Table:
     indicators: Iterable[str] = ()
     y_bounds: tuple[float, float] | None = None
     parts: np.ndarray | None = None
+    from_zero: bool = False
 
 
 @dataclass(frozen=True)
@@ -127,9 +132,11 @@ def split(name: str, n: int | None = None, seed: int = 0, *, rows: str = "auto")
             table.categories,
             log=table.log,
             indicators=table.indicators,
-            norm="scale" if unit else None,
+            norm="scale" if unit and not table.from_zero else None,
         )
         X, X_test = prepare.fit_transform(raw), prepare.transform(raw_test)
+        if table.from_zero:
+            X, X_test = normalize((1.0 + X) / 2.0), normalize((1.0 + X_test) / 2.0)
     return Split(
         X, target[train], X_test, target[test], raw, raw_test, _plain(table), table.y_bounds
     )
@@ -237,7 +244,7 @@ def _spambase():
     target = frame.pop("x57").to_numpy() == 1
     bounds = {f"x{i}": (0.0, 100.0) for i in range(54)}  # percent of words or of characters
     bounds |= {"x54": (1.0, 1e3), "x55": (1.0, 1e4), "x56": (1.0, 1e5)}  # lengths of runs
-    return Table(frame, target, bounds, log=list(bounds))
+    return Table(frame, target, bounds, log=list(bounds), from_zero=True)
 
 
 def _german():
@@ -318,12 +325,17 @@ def _text(fetch, n_features=1024, **options):
 def _letter():
     frame = _read("letter/letter.csv.gz")
     target = frame.pop("class").map(ascii_uppercase.index).to_numpy()
-    return Table(frame, target, {name: (0.0, 15.0) for name in frame})
+    return Table(frame, target, {name: (0.0, 15.0) for name in frame}, from_zero=True)
 
 
 def _digits():
     bunch = load_digits(as_frame=True)
-    return Table(bunch.data, bunch.target.to_numpy(), {name: (-16.0, 16.0) for name in bunch.data})
+    return Table(
+        bunch.data,
+        bunch.target.to_numpy(),
+        {name: (0.0, 16.0) for name in bunch.data},
+        from_zero=True,
+    )
 
 
 def _covertype7():
