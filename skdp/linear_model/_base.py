@@ -89,6 +89,7 @@ class BaseDPLinearClassifier(
             weights = release(self._rows(X, codes), noise)
             coef, intercept = self._in_units(weights)
         self.classes_, self.guarantee_ = classes, self._stated(release.guarantee)
+        self.x_norm_ = float(self.x_norm)
         self.coef_, self.intercept_ = coef, intercept
         return self
 

@@ -56,7 +56,7 @@ class DPLogisticRegression(BaseDPLinearClassifier):
 
     x_norm : float, default=1.0
         Public bound on the Euclidean norm of a row, from 1e-50 to 1e50. Longer rows are scaled
-        back in `fit`.
+        back onto the ball, in `fit` and in `predict`.
 
     classes : array-like, default=None
         Public list of labels. None takes the labels present in ``y`` and treats them as
@@ -80,10 +80,14 @@ class DPLogisticRegression(BaseDPLinearClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (1, `n_features_in_`) or (n_classes, `n_features_in_`)
-        Coefficients. Released under ``guarantee_``.
+        Coefficients, for rows no longer than ``x_norm_``: see `decision_function`. Released under
+        ``guarantee_``.
 
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts. Released under ``guarantee_``.
+
+    x_norm_ : float
+        Norm to which rows were clipped by `fit`, and are when they are predicted. Public.
 
     classes_ : ndarray of shape (n_classes,)
         Labels. Public.

@@ -83,7 +83,8 @@ class MIPrivateSGDRegressor(
         their range around its middle.
 
     x_norm : float, default=1.0
-        Public bound on the Euclidean norm of a row; longer rows are scaled back onto the ball.
+        Public bound on the Euclidean norm of a row. Longer rows are scaled back onto the ball by
+        `fit`, and not by `predict`, where it was measured to hurt.
 
     y_bounds : (float, float), default=(-1.0, 1.0)
         Public bounds of the target. Targets outside are clipped silently; predictions stay
