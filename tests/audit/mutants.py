@@ -94,7 +94,7 @@ CLIPPED = "rows = clip_rows(X[start:stop], x_norm)"
 CHECKED = "            X, y = checked_data(self, X, y)\n"
 RELEASED = "            weights = release(self._rows(X, codes), noise)\n"
 PAID = "            charge(self, release.guarantee)\n"
-PLANNED = "            release = self._plan(len(classes), X.shape[1])\n"
+PLANNED = "            release = self._plan(classes, X.shape[1])\n"
 CLAIMED = "self.classes_, self.guarantee_ = classes, self._stated(release.guarantee)"
 STORED = "        self.coef_, self.intercept_ = coef, intercept\n"
 
@@ -554,6 +554,29 @@ def linear():
         PLANNED,
         PLANNED
         + "            import warnings\n            if (np.square(X).sum(axis=1) > 1.0).any():\n                warnings.warn('rows were clipped')\n",
+    )
+    yield fit(
+        "linear: classes are balanced by their counts",
+        svc(**GRADIENT),
+        PLANNED,
+        "            self.class_weight = dict(zip(classes.tolist(), len(y) / (1 + np.bincount(codes))))\n"
+        + PLANNED,
+    )
+    yield Mutant(
+        "linear: weights are not over the largest",
+        logistic(class_weight={0: 8.0, 1: 8.5}, **OUTPUT),
+        (
+            (
+                "linear_model._class_weight",
+                "weight / heaviest for weight in",
+                "weight for weight in",
+            ),
+            (
+                "losses._weights",
+                "between(1e-300, 1.0, weights=weight)",
+                "between(0.0, 1e9, weights=weight)",
+            ),
+        ),
     )
     yield fit(
         "linear: refuses far rows",

@@ -210,6 +210,15 @@ def pulled(adjacency, n=20, d=3):
     return (X, y), (changed((X, y), 0, X[0], 1),)
 
 
+def turned(adjacency, n=20, d=3):
+    """Rows of the light class, and one of the heavy class that turns round, or is no more."""
+    X, y = np.tile(1e6 * np.eye(1, d), (n + 1, 1)), np.ones(n + 1, dtype=int)
+    y[0] = 0
+    if adjacency == "add-remove":
+        return (X, y), (lessened((X, y), 0),)
+    return (X, y), (changed((X, y), 0, -X[0], 0),)
+
+
 def stated_linear():
     # A large penalty keeps margins in the straight part of a Huberised hinge, and of a logistic
     # loss whose slope is capped.
@@ -226,6 +235,19 @@ def stated_linear():
                 yield Case(
                     "worst pair " + named(kind, **chosen), program, data, neighbours, **less
                 )
+    # The heaviest class attains what is declared for all, a light one its part of it.
+    for mechanism in ("output", "objective", "gradient"):
+        for chosen in each(mechanism=mechanism):
+            data, neighbours = turned(chosen["adjacency"])
+            options = dict(C=1e-4, slope_cap=0.3, class_weight={0: 2.0, 1: 0.5})
+            less = dict(least=0.0, reason=MASKED) if mechanism == "objective" else {}
+            yield Case(
+                "worst pair " + named(DPLogisticRegression, **chosen, **options),
+                DPLogisticRegression(fit_intercept=False, classes=[0, 1], **options, **chosen),
+                data,
+                neighbours,
+                **less,
+            )
     for chosen in each(mechanism="output", C=1.0, slope_cap=None):
         data, neighbours = crossing(chosen["adjacency"])
         least = 0.8 if chosen["adjacency"] == "add-remove" else 0.4

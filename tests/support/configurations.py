@@ -25,6 +25,10 @@ def _all():
         yield _named(kind, mechanism="output")
         yield _named(kind, mechanism="gradient")
     yield _named(DPLogisticRegression, mechanism="objective", delta=1e-4)
+    for kind in (DPLogisticRegression, DPLinearSVC):
+        yield _named(kind, class_weight={1: 4.0})
+    yield _named(DPLogisticRegression, class_weight={0: 0.1}, delta=1e-4)
+    yield _named(DPLogisticRegression, class_weight={0: 0.1}, mechanism="output")
     ridge = dict(n_components=20)
     yield _named(DPKernelRidge, **ridge)
     yield _named(DPKernelRidge, kernel="linear")
