@@ -28,6 +28,7 @@ DELTA = dict(delta=1e-4)
 REMOVE = dict(adjacency="add-remove")
 LEDGER = dict(ledger=BudgetLedger(epsilon=100.0, delta=0.01))
 SMALL = dict(n_components=20)
+BOUNDS = dict(y_bounds=(-1.0, 1.0))
 NETWORK = dict(n_nodes=4, batch_size=5)
 
 
@@ -62,16 +63,16 @@ def logistic(**options):
 
 
 def ridge(**options):
-    return DPKernelRidge(**{**SMALL, **options})
+    return DPKernelRidge(**{**BOUNDS, **SMALL, **options})
 
 
 def online(release, **options):
     sizes = {"tree": dict(horizon=40), "query": dict(n_queries=20)}.get(release, {})
-    return DPOnlineKernelRegressor(release=release, **{**SMALL, **sizes, **options})
+    return DPOnlineKernelRegressor(release=release, **{**BOUNDS, **SMALL, **sizes, **options})
 
 
 def mi(**options):
-    return MIPrivateSGDRegressor(**options)
+    return MIPrivateSGDRegressor(**{**BOUNDS, **options})
 
 
 def network(**options):
@@ -554,13 +555,6 @@ def linear():
         PLANNED,
         PLANNED
         + "            import warnings\n            if (np.square(X).sum(axis=1) > 1.0).any():\n                warnings.warn('rows were clipped')\n",
-    )
-    yield fit(
-        "linear: classes are balanced by their counts",
-        svc(**GRADIENT),
-        PLANNED,
-        "            self.class_weight = dict(zip(classes.tolist(), len(y) / (1 + np.bincount(codes))))\n"
-        + PLANNED,
     )
     yield Mutant(
         "linear: weights are not over the largest",

@@ -169,10 +169,10 @@ def test_nodes_predict_with_clipped_rows_and_streams_keep_their_norm():
 @pytest.mark.parametrize(
     "model",
     [
-        DPKernelRidge(5.0, 1e-5),
-        DPKernelRidge(1e6, release="query", n_queries=20_000, alpha=300.0),
-        DPOnlineKernelRegressor(5.0, 1e-5),
-        DPOnlineKernelRegressor(1e6, release="query", n_queries=20_000),
+        DPKernelRidge(5.0, 1e-5, y_bounds=(-1.0, 1.0)),
+        DPKernelRidge(1e6, release="query", n_queries=20_000, alpha=300.0, y_bounds=(-1.0, 1.0)),
+        DPOnlineKernelRegressor(5.0, 1e-5, y_bounds=(-1.0, 1.0)),
+        DPOnlineKernelRegressor(1e6, release="query", n_queries=20_000, y_bounds=(-1.0, 1.0)),
     ],
     ids=["ridge", "ridge query", "online", "online query"],
 )

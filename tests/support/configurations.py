@@ -11,6 +11,8 @@ from skdp.preprocessing import BoundedScaler, RowNormClipper
 
 def _named(kind, **options):
     words = [kind.__name__, *(f"{k}={v}" for k, v in options.items() if k not in _SIZES)]
+    if "y_bounds" in kind().get_params():
+        options = {"y_bounds": (-1.0, 1.0), **options}  # None warns
     return "-".join(words), kind(**options)
 
 
@@ -67,7 +69,10 @@ def _others():
     yield _named(BoundedScaler, bounds=(-0.4, 0.4))
     yield _named(RowNormClipper, norm=0.5)
     # Not fitted but released, by this stream.
-    yield ReleasedKernelRegressor.__name__, DPOnlineKernelRegressor(n_components=20)
+    yield (
+        ReleasedKernelRegressor.__name__,
+        DPOnlineKernelRegressor(n_components=20, y_bounds=(-1.0, 1.0)),
+    )
 
 
 # For conventions of all estimators, whether they take a ledger or not.
