@@ -390,7 +390,7 @@ def linear():
         (
             (
                 ROWS,
-                "residuals *= (clip_norm / np.maximum(norms, clip_norm))[:, np.newaxis]",
+                "residuals *= (limits / np.maximum(norms, limits))[:, np.newaxis]",
                 "residuals *= clip_norm * len(rows) / max(float(norms.sum()), clip_norm * len(rows))",
             ),
         ),
