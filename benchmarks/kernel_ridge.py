@@ -304,6 +304,7 @@ def scale_models():
     """Models at 2,000 features."""
     gamma = 1.0 / 54.0
     private = {"epsilon": 1.0, "delta": DELTA, "gamma": gamma, "n_components": 2000}
+    private["y_bounds"] = (-1.0, 1.0)
     return {
         "scikit-learn": make_pipeline(RBFSampler(gamma=gamma, n_components=2000), Ridge()),
         "scikit-learn, float32": make_pipeline(

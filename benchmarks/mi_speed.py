@@ -90,9 +90,9 @@ class Rates:
 
 def private(rates, X, y):
     """Measure the private regressor and its noise."""
-    model = MIPrivateSGDRegressor(0.1)
+    model = MIPrivateSGDRegressor(0.1, y_bounds=(-1.0, 1.0))
     rates.measure("private, fit", len(y), lambda: model.fit(X, y))
-    model = MIPrivateSGDRegressor(0.1)
+    model = MIPrivateSGDRegressor(0.1, y_bounds=(-1.0, 1.0))
 
     def stream():
         for rows, targets in chunks(X, y):

@@ -46,14 +46,22 @@ def one_noise(which, seed):
 
 def features(which, seed):
     """Release of the function on random features."""
-    model = DPKernelRidge(epsilon, delta, gamma=gamma, n_components=200, random_state=seed)
+    model = DPKernelRidge(
+        epsilon, delta, gamma=gamma, n_components=200, random_state=seed, y_bounds=(-1.0, 1.0)
+    )
     return model.fit(X, datasets[which]).predict(grid)
 
 
 def queries(which, seed):
     """Two private predictions."""
     model = DPKernelRidge(
-        epsilon, delta, gamma=gamma, release="query", n_queries=2, random_state=seed
+        epsilon,
+        delta,
+        gamma=gamma,
+        release="query",
+        n_queries=2,
+        random_state=seed,
+        y_bounds=(-1.0, 1.0),
     )
     answers = np.full(len(grid), np.nan)
     answers[[here, there]] = model.fit(X, datasets[which]).predict(grid[[here, there]])

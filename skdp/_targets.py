@@ -1,5 +1,6 @@
 """The public range of a target, and the units in which targets are learned."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -7,7 +8,18 @@ import numpy as np
 
 from skdp._validation import check_y_bounds, positive, shown
 
-__all__ = ["TargetRange"]
+__all__ = ["TargetRange", "warn_of_bounds"]
+
+
+def warn_of_bounds(y_bounds: Any, stacklevel: int) -> None:
+    """Warn, whatever the targets are, where nobody said in which range they lie."""
+    if y_bounds is None:
+        warnings.warn(
+            "y_bounds is None: targets outside of (-1, 1) are clipped; pass y_bounds=(low, high), "
+            "public and in units of the target.",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
 @dataclass(frozen=True)
@@ -24,7 +36,9 @@ class TargetRange:
 
     @classmethod
     def of(cls, y_bounds: Any) -> Self:
-        """Range of a parameter ``y_bounds``, checked."""
+        """Range of a parameter ``y_bounds``, checked; None stands for (-1, 1)."""
+        if y_bounds is None:
+            return cls(-1.0, 1.0)
         check_y_bounds(y_bounds)
         low, high = map(float, y_bounds)
         return cls(low, high)

@@ -131,7 +131,10 @@ def configurations():
                 X[rng.random(X.shape) < 0.5] = 0.0
                 X = sparse.csr_array(X)
             name = f"{kind.__name__}({', '.join(f'{k}={v!r}' for k, v in params.items())})"
-            yield f"{name} #{number}", kind(**params), X, y
+            estimator = kind(**params)
+            if "y_bounds" in estimator.get_params():
+                estimator.set_params(y_bounds=params.get("y_bounds", (-1.0, 1.0)))
+            yield f"{name} #{number}", estimator, X, y
     for seed in range(N_RANDOM):
         estimator, X, y, _ = configuration(seed)
         yield f"random {seed}", estimator, X, y

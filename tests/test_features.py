@@ -338,7 +338,9 @@ def test_the_seed_of_the_frequencies_of_an_estimator_is_not_that_of_its_noise(
         for module in modules:
             if hasattr(module, function.__name__):
                 monkeypatch.setattr(module, function.__name__, recorded(function))
-    model = DPKernelRidge(1.0, 1e-5, n_components=4, random_state=random_state)
+    model = DPKernelRidge(
+        1.0, 1e-5, n_components=4, random_state=random_state, y_bounds=(-1.0, 1.0)
+    )
     for _ in range(2):
         model.fit(np.eye(5), np.arange(5.0))
     words = [noise_source(state).normal(8, 1e6) for state in states]

@@ -1,6 +1,7 @@
 """Losses and their constants, which every sensitivity and step size is made of."""
 
 import math
+from dataclasses import replace
 
 import mpmath
 import numpy as np
@@ -28,6 +29,13 @@ SOFTMAX = [
     SoftmaxLoss(3, margin=1.0, temperature=0.01),
 ]
 REGRESSION = [HuberLoss(0.25), HuberLoss(0.01), HuberLoss(30.0)]  # codes are targets
+WEIGHTED = [
+    LogisticLoss(weights=(0.25, 1.0)),
+    LogisticLoss(0.4, weights=(1.0, 1e-9)),
+    HuberHingeLoss(0.3, weights=(1.0, 0.5)),
+    SoftmaxLoss(3, weights=(1.0, 0.1, 0.7)),
+    SoftmaxLoss(4, margin=1.0, temperature=0.5, weights=(0.5, 0.5, 1.0, 0.5)),
+]
 KINKED = [AbsoluteLoss(), EpsilonInsensitiveLoss(0.1), EpsilonInsensitiveLoss(2.0)]
 EXTREME = np.array([-1e4, -800.0, -40.0, 0.0, 40.0, 800.0, 1e4])
 # A dense line of margins, and the corners of the capped losses above.
@@ -52,7 +60,7 @@ def probabilities(loss, scores, codes):
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX + REGRESSION, ids=str)
+@pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX + REGRESSION + WEIGHTED, ids=str)
 def test_residuals_are_the_derivative_of_the_loss(loss):
     rng = np.random.default_rng(0)
     scores, codes = random_scores(loss, rng)
@@ -64,6 +72,60 @@ def test_residuals_are_the_derivative_of_the_loss(loss):
         rise = each_total(loss, scores + shift, codes) - each_total(loss, scores - shift, codes)
         # A kink of the derivative between the two points costs step * curvature.
         assert_allclose(residuals[:, k], rise / (2 * step), atol=1e-8 + 2 * step * loss.curvature)
+
+
+@pytest.mark.parametrize("loss", WEIGHTED, ids=str)
+def test_weights_multiply_the_loss_of_a_record_and_its_derivatives(loss):
+    alone = replace(loss, weights=())
+    scores, codes = random_scores(loss, np.random.default_rng(11), spread=5.0)
+    weights = np.array(loss.weights)[codes]
+    assert_allclose(loss.shares(codes), weights)
+    assert_array_equal(alone.shares(codes), 1.0)
+    assert_allclose(
+        each_total(loss, scores, codes), weights * each_total(alone, scores, codes), rtol=1e-14
+    )
+    assert_allclose(
+        loss.residuals(scores, codes),
+        weights[:, np.newaxis] * alone.residuals(scores, codes),
+        rtol=1e-14,
+    )
+    second = alone.hessian_weights(scores, codes)
+    second = second * weights if loss.n_outputs == 1 else second
+    assert_allclose(loss.hessian_weights(scores, codes), second, rtol=1e-14)
+    assert loss.weights[loss.heaviest] == max(loss.weights)
+
+
+@pytest.mark.parametrize("loss", WEIGHTED, ids=str)
+def test_bounds_hold_of_every_class_whatever_it_weighs(loss):
+    alone, step = replace(loss, weights=()), 1e-6
+    for name in ("lipschitz", "curvature"):
+        assert getattr(loss, name) == getattr(alone, name)
+    assert loss.gradient_corners() == alone.gradient_corners()
+    rng = np.random.default_rng(12)
+    for spread in (0.3, 2.0, 20.0):
+        scores, codes = random_scores(loss, rng, spread=spread)
+        residuals = loss.residuals(scores, codes)
+        norms = np.linalg.norm(residuals, axis=1)
+        assert (norms <= loss.lipschitz).all()
+        assert norms[codes == loss.heaviest].max() > 0.4 * norms.max()
+        columns = []
+        for k in range(loss.n_outputs):
+            shift = step * (np.arange(loss.n_outputs) == k)
+            change = loss.residuals(scores + shift, codes) - loss.residuals(scores - shift, codes)
+            columns.append(change / (2 * step))
+        hessians = np.transpose(columns, (1, 2, 0))
+        for ratio, weight in ((0.5, 1.0), (1.0, 0.3), (3.0, 0.05)):
+            gains = np.linalg.slogdet(np.eye(loss.n_outputs) + ratio * hessians)[1]
+            assert (gains <= loss.log_determinant(ratio) + 1e-7).all()
+            assert (gains + weight * norms <= loss.worst_trade(ratio, weight) + 1e-7).all()
+
+
+@pytest.mark.parametrize("weights", [(1.0,), (1.0, 1.0, 1.0), (2.0, 1.0), (0.0, 1.0), (-1.0, 1.0)])
+def test_weights_are_one_a_class_and_at_most_one(weights):
+    for loss in (LogisticLoss(), HuberHingeLoss(), SoftmaxLoss(2)):
+        with pytest.raises(ValueError, match="weights must be"):
+            replace(loss, weights=weights)
+    assert LogisticLoss(weights=[np.float32(0.5), 1]).weights == (0.5, 1.0)
 
 
 @pytest.mark.parametrize("loss", LOGISTIC + HUBER, ids=str)

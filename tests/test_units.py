@@ -136,6 +136,7 @@ def test_kernel_ridge_has_no_units(options, alpha):
             alpha=alpha if alpha == "auto" else alpha * 4.0**k,
             random_state=0,
             **options,
+            y_bounds=(-1.0, 1.0),
         ).fit(X, 0.5 * y)
 
     check(fit, X)
@@ -156,7 +157,12 @@ def test_online_kernel_regression_has_no_units(options):
 
     def fit(X, k):
         model = DPOnlineKernelRegressor(
-            5.0, kernel="linear", x_norm=1.3 * 2.0**k, random_state=0, **options
+            5.0,
+            kernel="linear",
+            x_norm=1.3 * 2.0**k,
+            random_state=0,
+            **options,
+            y_bounds=(-1.0, 1.0),
         )
         return model.partial_fit(X[:150], 0.5 * y[:150]).partial_fit(X[150:], 0.5 * y[150:])
 
@@ -175,6 +181,7 @@ def test_exact_expansions_have_no_units(kind):
             release="query",
             n_queries=500,
             x_norm=1.3 * 2.0**k,
+            y_bounds=(-1.0, 1.0),
             random_state=0,
         ).fit(X * 2.0**k, 0.5 * y)
 

@@ -113,7 +113,7 @@ class DistributedDPClassifier(
         some of the nodes and calls `fit` with their rows only.
 
     x_norm : float, default=1.0
-        Public bound on the Euclidean norm of a row; longer rows are scaled back onto the ball.
+        Public bound on the Euclidean norm of a row; longer ones are scaled back, to predict too.
 
     classes : array-like, default=None
         Public list of labels. None takes the labels present and treats them as public; it is
@@ -141,13 +141,16 @@ class DistributedDPClassifier(
         Labels. Public.
 
     coef_ : ndarray of shape (1, `n_features_in_`) or (n_classes, `n_features_in_`)
-        Coefficients. Released under ``guarantee_``.
+        Coefficients, for rows no longer than ``x_norm_``. Released under ``guarantee_``.
 
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts. Released under ``guarantee_``.
 
+    x_norm_ : float
+        Norm to which rows were clipped by `fit`, and are when they are predicted. Public.
+
     node_coef_ : ndarray of shape (n_nodes, 1 or n_classes, `n_features_in_`)
-        Coefficients of each node. Released under ``guarantee_``.
+        Coefficients of each node, for rows as those of ``coef_``. Released under ``guarantee_``.
 
     node_intercept_ : ndarray of shape (n_nodes, 1 or n_classes)
         Intercepts of each node. Released under ``guarantee_``.
@@ -247,8 +250,7 @@ class DistributedDPClassifier(
         self.n_nodes = n_nodes
         self.topology, self.topology_seed = topology, topology_seed
         self.edge_probability = edge_probability
-        self.loss = loss
-        self.noise = noise
+        self.loss, self.noise = loss, noise
         self.alpha = alpha
         self.sparsity = sparsity
         self.batch_size = batch_size

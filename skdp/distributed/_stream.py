@@ -123,6 +123,7 @@ class GossipStream:
             classes_=plan.classes,
             coef_=coef[output].copy(),
             intercept_=intercept[output].copy(),
+            x_norm_=plan.release.x_norm,
             node_coef_=coef[:-1],
             node_intercept_=intercept[:-1],
             consensus_distance_=float(np.sqrt(spread.mean())),

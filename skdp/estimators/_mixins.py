@@ -5,16 +5,21 @@ from pickle import PicklingError
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._inputs import checked_rows
 from skdp._recording import is_recorded
+from skdp.mechanisms import clip_rows
 from skdp.privacy import Guarantee
 
 __all__ = ["LinearPredictions", "LinkedDocumentation", "NoisyPredictions", "StatedGuarantee"]
 
 # Caveats: who knows the seed, or has the transcript, knows the exact answers.
 SEEDED, VOID = "random_state: noise can be recomputed", "recorded: void"
+
+
+_IN_CACHE = 2**17  # numbers
 
 
 class LinkedDocumentation:
@@ -89,14 +94,18 @@ class StatedGuarantee:
 
 
 class LinearPredictions:
-    """Mixin: scores and classes of a linear classifier."""
+    """Mixin: scores and classes of a linear classifier, whose rows are clipped as in its fit."""
 
     classes_: np.ndarray
     coef_: np.ndarray
     intercept_: np.ndarray
+    x_norm_: float
 
     def decision_function(self, X):
         """Score of each sample: of the second class, or of every class if there are more.
+
+        Rows longer than ``x_norm_`` are scaled back onto the ball, as they were in `fit`: only
+        within it is the score ``X @ coef_.T + intercept_``.
 
         Parameters
         ----------
@@ -109,7 +118,7 @@ class LinearPredictions:
         check_is_fitted(self)
         X = checked_rows(self, X)
         with np.errstate(all="ignore"):  # a warning would tell huge rows from others
-            scores = np.asarray(X @ self.coef_.T) + self.intercept_
+            scores = self._clipped_products(X) + self.intercept_
         return scores[:, 0] if len(self.intercept_) == 1 else scores
 
     def predict(self, X):
@@ -126,3 +135,13 @@ class LinearPredictions:
         scores = self.decision_function(X)
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
+
+    def _clipped_products(self, X):
+        if sparse.issparse(X):
+            return np.asarray(clip_rows(X, self.x_norm_) @ self.coef_.T)
+        products = np.empty((len(X), len(self.coef_)))
+        length = max(1, _IN_CACHE // X.shape[1])
+        for start in range(0, len(X), length):
+            rows = clip_rows(X[start : start + length], self.x_norm_)
+            np.matmul(rows, self.coef_.T, out=products[start : start + length])
+        return products

@@ -11,7 +11,6 @@ from skdp._targets import TargetRange
 from skdp._validation import (
     between,
     boolean,
-    check_y_bounds,
     int_or_auto,
     is_auto,
     number_or_auto,
@@ -60,7 +59,7 @@ class BaseKernelRegressor(
         boolean(orthogonal=self.orthogonal)
         positive(x_norm=self.x_norm)
         between(1e-50, 1e50, x_norm=self.x_norm)
-        check_y_bounds(self.y_bounds)
+        TargetRange.of(self.y_bounds)
 
     def _validated(self, X, y, *, reset=True):
         """Rows, and targets in units of half their range around its middle."""

@@ -5,7 +5,7 @@ import os
 from scipy.sparse import issparse
 
 from skdp._random import noise_source
-from skdp._targets import TargetRange
+from skdp._targets import TargetRange, warn_of_bounds
 from skdp._validation import (
     between,
     is_auto,
@@ -114,9 +114,9 @@ class DPKernelRidge(BaseKernelRegressor):
     orthogonal : bool, default=True
         Draw frequencies in orthogonal groups, for a better approximation of the kernel.
 
-    y_bounds : (float, float), default=(-1.0, 1.0)
-        Public bounds of the target. Targets outside are clipped silently; predictions stay
-        within.
+    y_bounds : (float, float), default=None
+        Public bounds of the target. Targets outside are clipped; predictions stay within. None
+        takes (-1, 1) and warns in every fit, whatever the targets are.
 
     x_norm : float, default=1.0
         Public bound on the Euclidean norm of a row, for the linear kernel only: longer rows
@@ -198,7 +198,8 @@ class DPKernelRidge(BaseKernelRegressor):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(5000, 2))
     >>> y = np.sin(3 * X[:, 0]) * X[:, 1]
-    >>> model = DPKernelRidge(epsilon=1.0, delta=1e-6, gamma=1.0).fit(X[:4000], y[:4000])
+    >>> model = DPKernelRidge(epsilon=1.0, delta=1e-6, gamma=1.0, y_bounds=(-1, 1))
+    >>> model = model.fit(X[:4000], y[:4000])
     >>> bool(model.score(X[4000:], y[4000:]) > 0.7)
     True
     """
@@ -218,7 +219,7 @@ class DPKernelRidge(BaseKernelRegressor):
         residual_cap="auto",
         n_components="auto",
         orthogonal=True,
-        y_bounds=(-1.0, 1.0),
+        y_bounds=None,
         x_norm=1.0,
         adjacency="replace-one",
         n_queries=None,
@@ -269,6 +270,7 @@ class DPKernelRidge(BaseKernelRegressor):
         SolverError
             If the solution could not be certified; the ledger stays charged.
         """
+        warn_of_bounds(self.y_bounds, stacklevel=2)
         with unchanged_on_error(self):
             self._check_parameters()
             X, targets = self._validated(X, y)

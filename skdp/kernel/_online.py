@@ -8,6 +8,7 @@ from functools import partial
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._random import noise_source
+from skdp._targets import TargetRange, warn_of_bounds
 from skdp._validation import (
     between,
     is_auto,
@@ -113,9 +114,9 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
     orthogonal : bool, default=True
         Draw frequencies in orthogonal groups.
 
-    y_bounds : (float, float), default=(-1.0, 1.0)
-        Public bounds of the target. Targets outside are clipped silently; predictions stay
-        within.
+    y_bounds : (float, float), default=None
+        Public bounds of the target. Targets outside are clipped; predictions stay within. None
+        takes (-1, 1) and warns in each call of `fit` and `partial_fit`, whatever the targets are.
 
     x_norm : float, default=1.0
         Public bound on the Euclidean norm of a row, for the linear kernel only.
@@ -212,7 +213,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(20000, 2))
     >>> y = np.sin(3 * X[:, 0])
-    >>> model = DPOnlineKernelRegressor(epsilon=1.0, delta=1e-6, theta=0.6)
+    >>> model = DPOnlineKernelRegressor(epsilon=1.0, delta=1e-6, theta=0.6, y_bounds=(-1, 1))
     >>> for start in range(0, 15000, 5000):
     ...     model = model.partial_fit(X[start : start + 5000], y[start : start + 5000])
     >>> bool(model.released().score(X[15000:], y[15000:]) > 0.7)
@@ -238,7 +239,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         release="final",
         n_components="auto",
         orthogonal=True,
-        y_bounds=(-1.0, 1.0),
+        y_bounds=None,
         x_norm=1.0,
         adjacency="replace-one",
         horizon=None,
@@ -246,11 +247,9 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         random_state=None,
         ledger=None,
     ):
-        self.epsilon = epsilon
-        self.delta = delta
+        self.epsilon, self.delta = epsilon, delta
         self.kernel = kernel
-        self.gamma = gamma
-        self.nu = nu
+        self.gamma, self.nu = gamma, nu
         self.theta = theta
         self.t0 = t0
         self.residual = residual
@@ -346,6 +345,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         )
 
     def _advance(self, X, y, *, fresh):
+        warn_of_bounds(self.y_bounds, stacklevel=3)
         line = StreamLine((0, b"")) if fresh else self._stream.line
         # Threads go on one after the other, each from where the last has ended.
         with line.lock, unchanged_on_error(self):
@@ -359,8 +359,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             charge = partial(charge_release, self, stream, line, version)
             release, fitted = stream.release.advance(X, targets, charge)
             stream = replace(stream, release=release, version=version)
-            low, high = map(float, self.y_bounds)
-            fitted.update(n_samples_seen_=release.time, y_bounds_=(low, high))
+            bounds = TargetRange.of(self.y_bounds)
+            fitted.update(n_samples_seen_=release.time, y_bounds_=(bounds.low, bounds.high))
             self._store(**fitted, _stream=stream, fresh=fresh)
             # From here on no other copy may go on, whether this one lives or not.
             StreamLine.of(stream.token, version)

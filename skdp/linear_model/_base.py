@@ -18,6 +18,7 @@ from skdp.estimators import (
     check_budget,
     unchanged_on_error,
 )
+from skdp.linear_model._class_weight import check_class_weight, with_class_weight
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, n_records_changed
 from skdp.releases import (
@@ -82,34 +83,39 @@ class BaseDPLinearClassifier(
             self._check_parameters()
             X, y = checked_data(self, X, y)
             classes, codes = encode_labels(y, self.classes)
-            release = self._plan(len(classes), X.shape[1])
+            release = self._plan(classes, X.shape[1])
             release.check_n_rows(X.shape[0])
             noise = noise_source(self.random_state)
             charge(self, release.guarantee)
             weights = release(self._rows(X, codes), noise)
             coef, intercept = self._in_units(weights)
         self.classes_, self.guarantee_ = classes, self._stated(release.guarantee)
+        self.x_norm_ = float(self.x_norm)
         self.coef_, self.intercept_ = coef, intercept
         return self
 
-    def _plan(self, n_classes, n_features):
+    def _plan(self, classes, n_features):
         """Release for the parameters, from public numbers. Norms are in units of `_unit`."""
         target = ApproxDP(float(self.epsilon), float(self.delta), adjacency=self.adjacency)
         mechanism = self._resolved_mechanism()
-        loss = self._loss(n_classes)
+        loss = self._loss(len(classes))
+        loss, heaviest = with_class_weight(loss, self.class_weight, classes)
+        self._check_penalty(heaviest)
         n_features += bool(self.fit_intercept)
         row_norm = RowBlocks.norm_bound(float(self.x_norm), self._constant(), n_features)
         public = dict(loss=loss, n_features=n_features, row_norm=row_norm / self._unit())
         if mechanism == "gradient":
-            public["penalty"] = 0.0 if is_auto(self.C) else self._own_penalty()
+            public["penalty"] = 0.0 if is_auto(self.C) else self._own_penalty() / heaviest
             return NoisyDescent.plan(target, clip_norm=self._clip_norm(loss), **public)
         public["penalty"] = self._penalty(mechanism, **public)
+        if not is_auto(self.C):
+            public["penalty"] /= heaviest
         release: OutputPerturbation | ObjectivePerturbation
         if mechanism == "output":
             release = OutputPerturbation.plan(target, **public)
         else:
             release = ObjectivePerturbation.plan(target, calibration=self.calibration, **public)
-        self._check_sharpness(release)
+        self._check_sharpness(release, heaviest)
         return release
 
     def _rows(self, X, codes):
@@ -146,17 +152,22 @@ class BaseDPLinearClassifier(
             positive(intercept_scaling=self.intercept_scaling)
             between(1e-50, 1e50, intercept_scaling=self.intercept_scaling)
         number_or_auto(C=self.C)
-        if not is_auto(self.C):
-            # Beyond these floating point could no longer certify a minimiser.
-            square = math.hypot(float(self.x_norm), self._constant()) ** 2
-            if not 1e-12 <= float(self.C) * square <= 1e9:
-                others = ""
-                if self.fit_intercept:
-                    others = f" and intercept_scaling={shown(self.intercept_scaling)}"
-                raise ValueError(
-                    f"C must be between {1e-12 / square:g} and {1e9 / square:g} with "
-                    f"x_norm={shown(self.x_norm)}{others}; got {shown(self.C)}."
-                )
+        check_class_weight(self.class_weight)
+
+    def _check_penalty(self, heaviest):
+        """Refuse a penalty beyond which floating point could no longer certify a minimiser."""
+        square = heaviest * math.hypot(float(self.x_norm), self._constant()) ** 2
+        if is_auto(self.C) or 1e-12 <= float(self.C) * square <= 1e9:
+            return
+        others = ""
+        if self.fit_intercept:
+            others = f" and intercept_scaling={shown(self.intercept_scaling)}"
+        if heaviest != 1.0:
+            others += f" and a largest class_weight of {heaviest:g}"
+        raise ValueError(
+            f"C must be between {1e-12 / square:g} and {1e9 / square:g} with "
+            f"x_norm={shown(self.x_norm)}{others}; got {shown(self.C)}."
+        )
 
     def _own_penalty(self):
         """Strength of the penalty on weights of rows in units of `_unit`."""
@@ -190,13 +201,13 @@ class BaseDPLinearClassifier(
         factor = 2.0 if self.delta == 0.0 else records
         return factor * row_norm**2 / epsilon
 
-    def _check_sharpness(self, release):
+    def _check_sharpness(self, release, heaviest):
         """Check that the curvature of the loss is not out of proportion to the penalty."""
         least, unit = _least_penalty(release.loss, release.row_norm), self._unit()
         if release.penalty < least * (1 - 1e-9):
             raise ValueError(
-                f"C must be at most {1.0 / (least * unit) / unit:g} for the solver to get along "
-                f"with the curvature of the loss; got {shown(self.C)}."
+                f"C must be at most {1.0 / (least * heaviest * unit) / unit:g} for the solver to "
+                f"get along with the curvature of the loss; got {shown(self.C)}."
             )
 
     def _resolved_mechanism(self):

@@ -56,11 +56,16 @@ class DPLogisticRegression(BaseDPLinearClassifier):
 
     x_norm : float, default=1.0
         Public bound on the Euclidean norm of a row, from 1e-50 to 1e50. Longer rows are scaled
-        back in `fit`.
+        back onto the ball, in `fit` and in `predict`.
 
     classes : array-like, default=None
         Public list of labels. None takes the labels present in ``y`` and treats them as
         public.
+
+    class_weight : dict, default=None
+        ``{label: weight}``, from 1e-6 to 1e6 and public: what the loss of a record with that label
+        is multiplied by. Labels that are not named weigh 1. "balanced" is refused, as it would
+        count the labels: declare shares, and pass ``1 / (n_classes * share)``.
 
     fit_intercept : bool, default=True
         Whether to fit an intercept, as the coefficient of a constant feature. It is
@@ -80,10 +85,14 @@ class DPLogisticRegression(BaseDPLinearClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (1, `n_features_in_`) or (n_classes, `n_features_in_`)
-        Coefficients. Released under ``guarantee_``.
+        Coefficients, for rows no longer than ``x_norm_``: see `decision_function`. Released under
+        ``guarantee_``.
 
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts. Released under ``guarantee_``.
+
+    x_norm_ : float
+        Norm to which rows were clipped by `fit`, and are when they are predicted. Public.
 
     classes_ : ndarray of shape (n_classes,)
         Labels. Public.
@@ -109,8 +118,10 @@ class DPLogisticRegression(BaseDPLinearClassifier):
     guarantee does not cover: the time `fit` takes, errors about malformed input, a
     `SolverError`, and other uses of the same data, such as cross-validation without a ledger.
 
-    Rows are treated with equal weight: a ``sample_weight`` of k would multiply the
-    sensitivity by k, and ``class_weight="balanced"`` would read the labels.
+    Rows of a class are treated with equal weight: a ``sample_weight`` of k would multiply the
+    sensitivity by k, and so does the largest of ``class_weight``. An objective with it is k times
+    one with weights of at most 1 and the penalty ``1 / (k C)``; with ``C="auto"`` weights count
+    by their ratios only.
 
     References
     ----------
@@ -146,6 +157,7 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         adjacency="replace-one",
         x_norm=1.0,
         classes=None,
+        class_weight=None,
         fit_intercept=True,
         intercept_scaling=1.0,
         random_state=None,
@@ -160,6 +172,7 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         self.adjacency = adjacency
         self.x_norm = x_norm
         self.classes = classes
+        self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.random_state = random_state

@@ -298,11 +298,12 @@ def _step(model, automatic):
 
 def _options(model):
     """Parameters that a device has in common with the estimator."""
+    targets = TargetRange.of(model.y_bounds)
     return dict(
         noise=model.noise,
         loss=model.loss,
         width=model.width,
         x_norm=model.x_norm,
-        y_bounds=model.y_bounds,
+        y_bounds=(targets.low, targets.high),
         fit_intercept=model.fit_intercept,
     )

@@ -7,11 +7,10 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._grid import NOISES, residual_slope
 from skdp._inputs import checked_data, checked_rows
 from skdp._random import check_random_state
-from skdp._targets import TargetRange
+from skdp._targets import TargetRange, warn_of_bounds
 from skdp._validation import (
     between,
     boolean,
-    check_y_bounds,
     int_or_none,
     is_auto,
     number_or_auto,
@@ -83,11 +82,12 @@ class MIPrivateSGDRegressor(
         their range around its middle.
 
     x_norm : float, default=1.0
-        Public bound on the Euclidean norm of a row; longer rows are scaled back onto the ball.
+        Public bound on the Euclidean norm of a row. Longer rows are scaled back onto the ball by
+        `fit`, and not by `predict`, where it was measured to hurt.
 
-    y_bounds : (float, float), default=(-1.0, 1.0)
-        Public bounds of the target. Targets outside are clipped silently; predictions stay
-        within.
+    y_bounds : (float, float), default=None
+        Public bounds of the target. Targets outside are clipped; predictions stay within. None
+        takes (-1, 1) and warns in each call that clips, whatever the targets are.
 
     step : float or "auto", default="auto"
         "auto" is the paper's step if ``horizon`` is given, and otherwise a step that decreases
@@ -194,7 +194,7 @@ class MIPrivateSGDRegressor(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-0.7, 0.7, size=(20000, 2))
     >>> y = 0.6 * X[:, 0] + 0.1
-    >>> model = MIPrivateSGDRegressor(mi_budget=0.2).fit(X, y)
+    >>> model = MIPrivateSGDRegressor(mi_budget=0.2, y_bounds=(-1, 1)).fit(X, y)
     >>> bool(model.score(X, y) > 0.5)
     True
     >>> round(model.guarantee_.bits, 4)
@@ -213,7 +213,7 @@ class MIPrivateSGDRegressor(
         perturbation="scalar",
         radius=1.0,
         x_norm=1.0,
-        y_bounds=(-1.0, 1.0),
+        y_bounds=None,
         step="auto",
         horizon=None,
         average=True,
@@ -300,6 +300,7 @@ class MIPrivateSGDRegressor(
         GradientPrivatizer, ValuePrivatizer or OnePointPrivatizer
             It can be pickled and needs numpy only.
         """
+        warn_of_bounds(self.y_bounds, stacklevel=2)
         self._check_parameters()
         return MessageStream.begin(self, n_features).channel.device
 
@@ -316,9 +317,9 @@ class MIPrivateSGDRegressor(
         """
         check_is_fitted(self)
         X = checked_rows(self, X)
-        low, high = self._stream.params["y_bounds"]
+        targets = TargetRange.of(self._stream.params["y_bounds"])
         with np.errstate(all="ignore"):  # a warning would tell huge rows from others
-            return np.clip(X @ self.coef_ + self.intercept_, low, high)
+            return np.clip(X @ self.coef_ + self.intercept_, targets.low, targets.high)
 
     @property
     def iterates_(self):
@@ -392,7 +393,6 @@ class MIPrivateSGDRegressor(
         between(1e-6, 100.0, mi_budget=self.mi_budget)
         between(1e-6, 1e6, radius=self.radius)
         between(1e-50, 1e50, x_norm=self.x_norm)
-        check_y_bounds(self.y_bounds)
         residual_slope(self.loss, self.width, TargetRange.of(self.y_bounds))
         number_or_auto(step=self.step)
         if not is_auto(self.step):
@@ -418,6 +418,7 @@ class MIPrivateSGDRegressor(
         return X, TargetRange.of(self.y_bounds).scaled(y)
 
     def _advance(self, X, y, *, fresh):
+        warn_of_bounds(self.y_bounds, stacklevel=3)
         with unchanged_on_error(self):
             if fresh:
                 self._check_parameters()

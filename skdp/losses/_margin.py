@@ -8,11 +8,12 @@ import numpy as np
 from scipy.special import expit
 
 from skdp._validation import positive, shown, store
+from skdp.losses._weights import ByClass
 
 __all__ = ["HingeLoss", "HuberHingeLoss", "LogisticLoss"]
 
 
-class _MarginLoss(ABC):
+class _MarginLoss(ByClass, ABC):
     """Convex, non-increasing function of the margin ``(2 code - 1) * score``."""
 
     n_outputs = 1
@@ -54,15 +55,16 @@ class _MarginLoss(ABC):
         ndarray of shape (n_samples, 1)
         """
         sign = (2.0 * codes - 1.0)[:, np.newaxis]
-        return -sign * self.slope(sign * scores)
+        return self._weighted(-sign * self.slope(sign * scores), codes)
 
     def total(self, scores, codes):
         """Sum of the losses; arguments as for `residuals`."""
-        return float(self.value((2.0 * codes - 1.0) * scores[:, 0]).sum())
+        values = self.value((2.0 * codes - 1.0) * scores[:, 0])
+        return float(self._weighted(values, codes).sum())
 
     def hessian_weights(self, scores, codes):
         """Second derivatives, of the shape (n_samples,)."""
-        return self.second((2.0 * codes - 1.0) * scores[:, 0])
+        return self._weighted(self.second((2.0 * codes - 1.0) * scores[:, 0]), codes)
 
     def mean_slope(self, mean_loss):
         """Bound on the mean norm of residuals where the losses have the given mean."""
@@ -94,11 +96,16 @@ class LogisticLoss(_MarginLoss):
     ----------
     slope_cap : float in (0, 1], default=1.0
         Largest slope; 1 is the logistic loss itself.
+
+    weights : tuple of two floats in (0, 1], default=()
+        Weights of the classes; none for 1.
     """
 
     slope_cap: float = 1.0
+    weights: tuple[float, ...] = ()
 
     def __post_init__(self):
+        self._store_weights(2)
         positive(slope_cap=self.slope_cap)
         if self.slope_cap > 1.0:
             raise ValueError(f"slope_cap must be at most 1; got {shown(self.slope_cap)}.")
@@ -169,14 +176,19 @@ class HuberHingeLoss(_MarginLoss):
     ----------
     width : float, default=0.5
 
+    weights : tuple of two floats in (0, 1], default=()
+        Weights of the classes; none for 1.
+
     References
     ----------
     Chaudhuri, Monteleoni and Sarwate, JMLR 2011, section 3.4.2.
     """
 
     width: float = 0.5
+    weights: tuple[float, ...] = ()
 
     def __post_init__(self):
+        self._store_weights(2)
         positive(huber_width=self.width)
         store(self, width=float(self.width))
 

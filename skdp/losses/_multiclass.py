@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp._validation import finite, positive, positive_int, store
+from skdp.losses._weights import ByClass
 
 __all__ = ["MulticlassHingeLoss", "SoftmaxLoss"]
 
@@ -60,7 +61,7 @@ class MulticlassHingeLoss:
 
 
 @dataclass(frozen=True)
-class SoftmaxLoss:
+class SoftmaxLoss(ByClass):
     """Joint loss of several classes: a softmax of scores, optionally with a margin.
 
     ``temperature * log(sum_k exp((z_k - z_y + margin [k != y]) / temperature))``: the multinomial
@@ -75,6 +76,9 @@ class SoftmaxLoss:
 
     temperature : float, default=1.0
 
+    weights : tuple of float in (0, 1], default=()
+        Weights of the classes; none for 1.
+
     Notes
     -----
     A residual is ``p - e_y`` with ``p`` a probability vector, so that its norm is at most
@@ -86,6 +90,7 @@ class SoftmaxLoss:
     n_classes: int
     margin: float = 0.0
     temperature: float = 1.0
+    weights: tuple[float, ...] = ()
 
     def __post_init__(self):
         positive_int(n_classes=self.n_classes)
@@ -97,6 +102,7 @@ class SoftmaxLoss:
             margin=float(self.margin),
             temperature=float(self.temperature),
         )
+        self._store_weights(self.n_classes)
 
     @property
     def n_outputs(self):
@@ -144,14 +150,15 @@ class SoftmaxLoss:
         """Derivative with respect to the scores, of the shape of ``scores``."""
         residuals = self._probabilities(scores, codes)[0]
         residuals[np.arange(len(codes)), codes] -= 1.0
-        return residuals
+        return self._weighted(residuals, codes)
 
     def total(self, scores, codes):
         """Sum of the losses."""
-        return float(self.temperature * self._probabilities(scores, codes)[1].sum())
+        logs = self._probabilities(scores, codes)[1]
+        return float(self.temperature * self._weighted(logs, codes).sum())
 
     def hessian_weights(self, scores, codes):
-        """Probabilities, from which the second derivative is made."""
+        """Probabilities, from which and from `shares` the second derivative is made."""
         return self._probabilities(scores, codes)[0]
 
     def log_determinant(self, ratio):

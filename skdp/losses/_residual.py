@@ -15,6 +15,7 @@ class _ResidualLoss(ABC):
     """Convex function of the residual ``score - target``, even and least at 0."""
 
     n_outputs = 1
+    heaviest = 1  # the target whose loss is largest at a score of 0
 
     @property
     @abstractmethod

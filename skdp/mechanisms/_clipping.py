@@ -59,6 +59,8 @@ def _split_norms(X: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _plain_norms(X: Any) -> np.ndarray:
     if not sparse.issparse(X):
+        if X.dtype == np.float64:
+            return np.sqrt(np.vecdot(X, X))  # the fastest
         return np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
     squares = np.square(X.data, dtype=np.float64)
     squares = sparse.csr_array((squares, X.indices, X.indptr), shape=X.shape)

@@ -11,7 +11,8 @@ The tight calibration rests on three observations. With ``B`` the Hessian of the
 ``B >= penalty I``, so that replacing or adding a record changes the determinant by at most
 ``1 + h'' x^T B^-1 x <= 1 + c q``, not its square. Gradient and curvature are those of the same
 point. And under Gaussian noise the loss of the gradient part is a convex function of the
-record's residual, so that it is largest at one of finitely many corners.
+record's residual, so that it is largest at one of finitely many corners. All of it holds of
+losses with weights of classes, of at most 1: see `skdp.losses._weights`.
 """
 
 import math

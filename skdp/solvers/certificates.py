@@ -150,7 +150,7 @@ def largest_n_rows(loss, *, n_features, row_norm, tolerance, penalty=None, noise
     int
         At most `MOST_ROWS`.
     """
-    start = loss.total(np.zeros((1, loss.n_outputs)), np.ones(1, dtype=int))
+    start = loss.total(np.zeros((1, loss.n_outputs)), np.array([loss.heaviest]))
 
     def is_certain(n_samples):
         norm = 0.0

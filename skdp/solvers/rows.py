@@ -89,7 +89,9 @@ class Blocks:
             residuals = loss.residuals(scores, codes)
             if clips:
                 norms = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))
-                residuals *= (clip_norm / np.maximum(norms, clip_norm))[:, np.newaxis]
+                # Before the weights of classes, so that what they are for is left.
+                limits = clip_norm * loss.shares(codes)
+                residuals *= (limits / np.maximum(norms, limits))[:, np.newaxis]
             if scores_of is None:
                 part = rows.T @ residuals
             else:
@@ -156,9 +158,10 @@ class Blocks:
                 rows *= np.sqrt(curvature).astype(dtype)[:, np.newaxis]
                 hessian += rows.T @ rows
                 continue
+            shares = loss.shares(codes) / loss.temperature
             for j in range(p):
                 for k in range(j + 1):
-                    pair = curvature[:, j] * ((j == k) - curvature[:, k]) / loss.temperature
+                    pair = curvature[:, j] * ((j == k) - curvature[:, k]) * shares
                     part = (rows * pair.astype(dtype)[:, np.newaxis]).T @ rows
                     hessian[j * d : (j + 1) * d, k * d : (k + 1) * d] += part
         if p > 1:
@@ -171,13 +174,14 @@ class Blocks:
 
         def product(direction):
             result = np.zeros_like(weights)
-            for (rows, _), curvature in zip(self.blocks, stored, strict=True):
+            for (rows, codes), curvature in zip(self.blocks, stored, strict=True):
                 along = rows @ direction.T
                 if along.shape[1] == 1:
                     change = curvature[:, np.newaxis] * along
                 else:
                     mean = (curvature * along).sum(axis=1, keepdims=True)
-                    change = curvature * (along - mean) / loss.temperature
+                    shares = loss.shares(codes)[:, np.newaxis] / loss.temperature
+                    change = curvature * (along - mean) * shares
                 result += (rows.T @ change).T
             return result
 

@@ -28,6 +28,7 @@ DELTA = dict(delta=1e-4)
 REMOVE = dict(adjacency="add-remove")
 LEDGER = dict(ledger=BudgetLedger(epsilon=100.0, delta=0.01))
 SMALL = dict(n_components=20)
+BOUNDS = dict(y_bounds=(-1.0, 1.0))
 NETWORK = dict(n_nodes=4, batch_size=5)
 
 
@@ -62,16 +63,16 @@ def logistic(**options):
 
 
 def ridge(**options):
-    return DPKernelRidge(**{**SMALL, **options})
+    return DPKernelRidge(**{**BOUNDS, **SMALL, **options})
 
 
 def online(release, **options):
     sizes = {"tree": dict(horizon=40), "query": dict(n_queries=20)}.get(release, {})
-    return DPOnlineKernelRegressor(release=release, **{**SMALL, **sizes, **options})
+    return DPOnlineKernelRegressor(release=release, **{**BOUNDS, **SMALL, **sizes, **options})
 
 
 def mi(**options):
-    return MIPrivateSGDRegressor(**options)
+    return MIPrivateSGDRegressor(**{**BOUNDS, **options})
 
 
 def network(**options):
@@ -94,7 +95,7 @@ CLIPPED = "rows = clip_rows(X[start:stop], x_norm)"
 CHECKED = "            X, y = checked_data(self, X, y)\n"
 RELEASED = "            weights = release(self._rows(X, codes), noise)\n"
 PAID = "            charge(self, release.guarantee)\n"
-PLANNED = "            release = self._plan(len(classes), X.shape[1])\n"
+PLANNED = "            release = self._plan(classes, X.shape[1])\n"
 CLAIMED = "self.classes_, self.guarantee_ = classes, self._stated(release.guarantee)"
 STORED = "        self.coef_, self.intercept_ = coef, intercept\n"
 
@@ -389,7 +390,7 @@ def linear():
         (
             (
                 ROWS,
-                "residuals *= (clip_norm / np.maximum(norms, clip_norm))[:, np.newaxis]",
+                "residuals *= (limits / np.maximum(norms, limits))[:, np.newaxis]",
                 "residuals *= clip_norm * len(rows) / max(float(norms.sum()), clip_norm * len(rows))",
             ),
         ),
@@ -554,6 +555,22 @@ def linear():
         PLANNED,
         PLANNED
         + "            import warnings\n            if (np.square(X).sum(axis=1) > 1.0).any():\n                warnings.warn('rows were clipped')\n",
+    )
+    yield Mutant(
+        "linear: weights are not over the largest",
+        logistic(class_weight={0: 8.0, 1: 8.5}, **OUTPUT),
+        (
+            (
+                "linear_model._class_weight",
+                "weight / heaviest for weight in",
+                "weight for weight in",
+            ),
+            (
+                "losses._weights",
+                "between(1e-300, 1.0, weights=weight)",
+                "between(0.0, 1e9, weights=weight)",
+            ),
+        ),
     )
     yield fit(
         "linear: refuses far rows",

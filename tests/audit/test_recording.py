@@ -187,7 +187,7 @@ def test_a_stream_that_was_ever_recorded_stays_void(name):
 
 def test_a_predictor_released_by_a_void_stream_is_void():
     X, y = problem("ReleasedKernelRegressor")
-    estimator = DPOnlineKernelRegressor(n_components=20).fit(X, y)
+    estimator = DPOnlineKernelRegressor(n_components=20, y_bounds=(-1.0, 1.0)).fit(X, y)
     released = estimator.released()
     assert released.guarantee_ == released.guarantee and not is_refused(released)
     with recording():
@@ -211,20 +211,24 @@ def test_guarantees_for_others_than_a_record_are_as_void():
 
 @pytest.mark.parametrize("options", [{}, {"feedback": "bandit", "perturbation": "vector"}])
 def test_a_learner_of_messages_is_void_if_it_learned_under_recording(options):
-    estimator = MIPrivateSGDRegressor(**options).partial_fit_noised(np.ones((3, 4)))
+    estimator = MIPrivateSGDRegressor(**options, y_bounds=(-1.0, 1.0)).partial_fit_noised(
+        np.ones((3, 4))
+    )
     assert estimator.guarantee_.caveats == ()
     with recording():
         estimator.partial_fit_noised(np.ones((3, 4)))
     assert estimator.partial_fit_noised(np.ones((3, 4))).guarantee_.caveats == VOID
     assert is_refused(estimator)
     with recording():
-        begun = MIPrivateSGDRegressor(**options).partial_fit_noised(np.ones((3, 4)))
+        begun = MIPrivateSGDRegressor(**options, y_bounds=(-1.0, 1.0)).partial_fit_noised(
+            np.ones((3, 4))
+        )
     assert begun.guarantee_.caveats == VOID
 
 
 @pytest.mark.parametrize("recorded", ["ask", "tell"])
 def test_a_learner_of_values_is_void_if_it_learned_under_recording(recorded):
-    estimator, told = MIPrivateSGDRegressor(feedback="bandit"), []
+    estimator, told = MIPrivateSGDRegressor(feedback="bandit", y_bounds=(-1.0, 1.0)), []
     for method, argument in [("ask", 3), ("tell", 0.1), ("ask", None), ("tell", 0.1)]:
         if method == recorded and not any(told):
             with recording():
@@ -258,7 +262,7 @@ def test_an_answer_that_was_recorded_makes_its_model_void(name):
 
 def test_a_model_is_void_though_an_answer_failed_after_it_was_recorded():
     X, y = problem("DPKernelRidge")
-    estimator = DPKernelRidge(release="query", n_queries=10).fit(X, y)
+    estimator = DPKernelRidge(release="query", n_queries=10, y_bounds=(-1.0, 1.0)).fit(X, y)
 
     class Interrupted(Exception):
         pass
@@ -277,7 +281,10 @@ def test_a_model_is_void_though_an_answer_failed_after_it_was_recorded():
 
 def test_predictions_that_release_nothing_change_nothing():
     X, y = problem("DPKernelRidge")
-    for estimator in (DPKernelRidge(n_components=20), DPOnlineKernelRegressor(n_components=20)):
+    for estimator in (
+        DPKernelRidge(n_components=20, y_bounds=(-1.0, 1.0)),
+        DPOnlineKernelRegressor(n_components=20, y_bounds=(-1.0, 1.0)),
+    ):
         before = vars(estimator.fit(X, y)).copy()
         with recording() as transcript:
             estimator.predict(X)
@@ -287,7 +294,7 @@ def test_predictions_that_release_nothing_change_nothing():
 
 def test_a_refusal_under_recording_releases_nothing():
     X, y = problem("DPKernelRidge")
-    estimator = DPKernelRidge(release="query", n_queries=3).fit(X, y)
+    estimator = DPKernelRidge(release="query", n_queries=3, y_bounds=(-1.0, 1.0)).fit(X, y)
     with recording() as transcript, pytest.raises(BudgetExceededError):
         estimator.predict(X[:4])
     assert len(transcript) == 0 and len(estimator.predict(X[:3])) == 3

@@ -378,9 +378,9 @@ def test_a_pipeline_that_learns_from_rows_is_flagged_and_a_public_one_passes():
 @pytest.mark.parametrize(
     "model",
     [
-        DPKernelRidge(n_components=8),
-        DPOnlineKernelRegressor(kernel="linear", release="sgd"),
-        MIPrivateSGDRegressor(),
+        DPKernelRidge(n_components=8, y_bounds=(-1.0, 1.0)),
+        DPOnlineKernelRegressor(kernel="linear", release="sgd", y_bounds=(-1.0, 1.0)),
+        MIPrivateSGDRegressor(y_bounds=(-1.0, 1.0)),
     ],
     ids=lambda model: type(model).__name__,
 )

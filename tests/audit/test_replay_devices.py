@@ -69,7 +69,7 @@ def kinds(report):
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("feedback", FEEDBACKS, ids=str)
 def test_devices_keep_their_promise_and_no_more_than_that(feedback, loss, noise):
-    model = MIPrivateSGDRegressor(0.5, loss=loss, noise=noise, **feedback)
+    model = MIPrivateSGDRegressor(0.5, loss=loss, noise=noise, **feedback, y_bounds=(-1.0, 1.0))
     device, guarantee = model.privatizer(3), local(model)
     # Weights may come from an adversary: far ones take values to both ends of their range.
     for weights in (np.zeros(4), np.array([40.0, -30.0, 20.0, 0.0])):
@@ -87,7 +87,10 @@ def test_devices_keep_their_promise_and_no_more_than_that(feedback, loss, noise)
 @pytest.mark.parametrize("feedback", FEEDBACKS, ids=str)
 def test_who_plays_both_parties_keeps_the_promise(feedback, noise):
     report = replay(
-        MIPrivateSGDRegressor(0.5, noise=noise, **feedback), *users(20), n=96, random_state=0
+        MIPrivateSGDRegressor(0.5, noise=noise, **feedback, y_bounds=(-1.0, 1.0)),
+        *users(20),
+        n=96,
+        random_state=0,
     )
     assert report.passed, str(report)
     # A value is at the end of its range at the farthest point only, where weights on the border
@@ -97,7 +100,7 @@ def test_who_plays_both_parties_keeps_the_promise(feedback, noise):
 
 def test_a_value_is_at_the_end_of_its_range_where_weights_are_explored_outward():
     """The declared distance of values is attained in a stream, at a point that can occur."""
-    model = MIPrivateSGDRegressor(0.5, feedback="bandit", random_state=0)
+    model = MIPrivateSGDRegressor(0.5, feedback="bandit", random_state=0, y_bounds=(-1.0, 1.0))
     model.ask(1)
     device, projection = model.privatizer(1), model._stream.channel.projection
     outward = np.full(2, np.sqrt(0.5))
@@ -112,7 +115,9 @@ def test_a_value_is_at_the_end_of_its_range_where_weights_are_explored_outward()
 
 def ask_and_tell(X, y, random_state=None):
     """A learner and the devices of its users, as they run apart."""
-    model = MIPrivateSGDRegressor(0.5, feedback="bandit", random_state=random_state)
+    model = MIPrivateSGDRegressor(
+        0.5, feedback="bandit", random_state=random_state, y_bounds=(-1.0, 1.0)
+    )
     device = model.privatizer(X.shape[1])
     rng = None if random_state is None else np.random.default_rng(random_state)
     check_finite(X, y)
@@ -123,7 +128,7 @@ def ask_and_tell(X, y, random_state=None):
 
 
 def test_learners_and_devices_that_run_apart_are_replayed_together():
-    guarantee = local(MIPrivateSGDRegressor(0.5, feedback="bandit"))
+    guarantee = local(MIPrivateSGDRegressor(0.5, feedback="bandit", y_bounds=(-1.0, 1.0)))
     report = replay(ask_and_tell, *users(), n=48, guarantee=guarantee, random_state=0)
     assert report.passed, str(report)
     assert report.releases[0].n_releases == 6
@@ -132,7 +137,7 @@ def test_learners_and_devices_that_run_apart_are_replayed_together():
 
 def test_a_learner_alone_releases_nothing():
     def learned(Z):
-        return MIPrivateSGDRegressor(0.5).partial_fit_noised(Z).coef_
+        return MIPrivateSGDRegressor(0.5, y_bounds=(-1.0, 1.0)).partial_fit_noised(Z).coef_
 
     with pytest.raises(ValueError, match=r"learned.* recorded no release.*estimate_epsilon"):
         replay(learned, np.zeros((5, 4)))
@@ -156,7 +161,7 @@ class Near(GradientPrivatizer):
 
 def test_devices_that_break_their_promise_are_found():
     weights = np.zeros(4)
-    model = MIPrivateSGDRegressor(0.5)
+    model = MIPrivateSGDRegressor(0.5, y_bounds=(-1.0, 1.0))
     sound, guarantee = model.privatizer(3), local(model)
     for device, expected in [
         (Unclipped(sound.scale), {"sensitivity", "total"}),
@@ -178,7 +183,9 @@ def test_values_that_leave_their_range_are_found(perturbation):
         bounded = one_point_gradient(half_range * 2, direction, exploration, half_range, step)
         return np.trunc((value / half_range - 1.0) * bounded / step) * step
 
-    model = MIPrivateSGDRegressor(0.5, feedback="bandit", perturbation=perturbation)
+    model = MIPrivateSGDRegressor(
+        0.5, feedback="bandit", perturbation=perturbation, y_bounds=(-1.0, 1.0)
+    )
     send = messages(model.privatizer(3), np.full(4, 30.0))
     options = dict(n=24, guarantee=local(model), random_state=0)
     assert replay(send, *users(), **options).passed
@@ -225,8 +232,8 @@ for device, more in [
 
 @pytest.mark.parametrize("noise", NOISES)
 def test_the_law_of_a_device_is_what_its_guarantee_says(noise):
-    device = MIPrivateSGDRegressor(0.5, noise=noise).privatizer(3)
+    device = MIPrivateSGDRegressor(0.5, noise=noise, y_bounds=(-1.0, 1.0)).privatizer(3)
     law = device._law()
     assert isinstance(law, NoiseLaw) and law.kind == noise
     assert isinstance(law.guarantee, GaussianDP if noise == "gaussian" else ApproxDP)
-    assert law.guarantee == local(MIPrivateSGDRegressor(0.5, noise=noise))
+    assert law.guarantee == local(MIPrivateSGDRegressor(0.5, noise=noise, y_bounds=(-1.0, 1.0)))

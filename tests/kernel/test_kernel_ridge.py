@@ -27,17 +27,33 @@ from skdp.theory.kernel_ridge import epsilon_rule
 
 ESTIMATORS = [
     DPKernelRidge(),
-    DPKernelRidge(delta=1e-5, n_components=50),
-    DPKernelRidge(delta=1e-5, n_components=50, adjacency="add-remove"),
-    DPKernelRidge(adjacency="add-remove", kernel="laplacian"),
-    DPKernelRidge(delta=1e-5, n_components=50, mechanism="sufficient_statistics"),
-    DPKernelRidge(mechanism="output", loss="squared", kernel="matern"),
-    DPKernelRidge(delta=1e-5, kernel="linear"),
-    DPKernelRidge(epsilon=1e6, delta=1e-5, n_components=50),
-    DPKernelRidge(epsilon="auto"),
-    DPKernelRidge(release="query", n_queries=10_000),
-    DPKernelRidge(release="query", n_queries=10_000, delta=1e-5, kernel="matern", nu=0.5),
-    DPKernelRidge(release="query", n_queries=10_000, adjacency="add-remove", kernel="linear"),
+    DPKernelRidge(y_bounds=(-1.0, 1.0)),
+    DPKernelRidge(delta=1e-5, n_components=50, y_bounds=(-1.0, 1.0)),
+    DPKernelRidge(delta=1e-5, n_components=50, adjacency="add-remove", y_bounds=(-1.0, 1.0)),
+    DPKernelRidge(adjacency="add-remove", kernel="laplacian", y_bounds=(-1.0, 1.0)),
+    DPKernelRidge(
+        delta=1e-5, n_components=50, mechanism="sufficient_statistics", y_bounds=(-1.0, 1.0)
+    ),
+    DPKernelRidge(mechanism="output", loss="squared", kernel="matern", y_bounds=(-1.0, 1.0)),
+    DPKernelRidge(delta=1e-5, kernel="linear", y_bounds=(-1.0, 1.0)),
+    DPKernelRidge(epsilon=1e6, delta=1e-5, n_components=50, y_bounds=(-1.0, 1.0)),
+    DPKernelRidge(epsilon="auto", y_bounds=(-1.0, 1.0)),
+    DPKernelRidge(release="query", n_queries=10_000, y_bounds=(-1.0, 1.0)),
+    DPKernelRidge(
+        release="query",
+        n_queries=10_000,
+        delta=1e-5,
+        kernel="matern",
+        nu=0.5,
+        y_bounds=(-1.0, 1.0),
+    ),
+    DPKernelRidge(
+        release="query",
+        n_queries=10_000,
+        adjacency="add-remove",
+        kernel="linear",
+        y_bounds=(-1.0, 1.0),
+    ),
 ]
 
 # One of each release and mechanism, for both relations.
@@ -54,6 +70,7 @@ RELEASES = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:y_bounds is None")
 @parametrize_with_checks(ESTIMATORS)
 def test_sklearn_conventions(estimator, check):
     check(estimator)
@@ -74,7 +91,7 @@ def test_sklearn_conventions(estimator, check):
 )
 def test_a_private_fit_learns(options, least):
     X, y = problem(5000)
-    model = DPKernelRidge(random_state=0, **options).fit(X[:4000], y[:4000])
+    model = DPKernelRidge(random_state=0, **options, y_bounds=(-1.0, 1.0)).fit(X[:4000], y[:4000])
     assert model.score(X[4000:], y[4000:]) > least
 
 
@@ -82,7 +99,7 @@ def test_a_private_fit_learns(options, least):
 def test_without_privacy_queries_are_kernel_ridge(kernel):
     X, y = problem(200)
     options = dict(release="query", n_queries=50, alpha=200.0, x_norm=2.0, loss="squared")
-    model = DPKernelRidge(1e9, kernel=kernel, gamma=2.0, **options).fit(X, y)
+    model = DPKernelRidge(1e9, kernel=kernel, gamma=2.0, **options, y_bounds=(-1.0, 1.0)).fit(X, y)
     K = kernel_matrix(kernel, X, gamma=2.0)
     exact = KernelRidge(alpha=200.0, kernel="precomputed").fit(K, y)
     # The lattice has steps of about a hundredth of the sensitivity, which is 0.012
@@ -93,7 +110,7 @@ def test_without_privacy_queries_are_kernel_ridge(kernel):
 def test_without_privacy_outputs_are_kernel_ridge_on_the_features():
     X, y = problem(500)
     options = dict(mechanism="output", loss="squared", alpha=50.0, n_components=60)
-    model = DPKernelRidge(1e9, **options).fit(X, y)
+    model = DPKernelRidge(1e9, **options, y_bounds=(-1.0, 1.0)).fit(X, y)
     phases = X @ model.frequencies_.T
     Z = np.hstack([np.cos(phases), np.sin(phases)]) / math.sqrt(30)
     exact = KernelRidge(alpha=50.0).fit(Z, y)
@@ -105,7 +122,13 @@ def test_alpha_of_the_linear_kernel_does_not_depend_on_its_norm_bound():
     X, y = problem(300)
     predictions = [
         DPKernelRidge(
-            1e9, kernel="linear", alpha=100.0, mechanism="output", loss="squared", x_norm=x_norm
+            1e9,
+            kernel="linear",
+            alpha=100.0,
+            mechanism="output",
+            loss="squared",
+            x_norm=x_norm,
+            y_bounds=(-1.0, 1.0),
         )
         .fit(X, y)
         .predict(X)
@@ -119,7 +142,7 @@ def test_alpha_of_the_linear_kernel_does_not_depend_on_its_norm_bound():
 @pytest.mark.parametrize("options", RELEASES, ids=name)
 def test_units_of_the_target_do_not_matter(options):
     X, y = problem(300)
-    plain = DPKernelRidge(random_state=0, **options).fit(X, y).predict(X[:9])
+    plain = DPKernelRidge(random_state=0, **options, y_bounds=(-1.0, 1.0)).fit(X, y).predict(X[:9])
     large = DPKernelRidge(random_state=0, y_bounds=(50, 150), **options)
     large.fit(X, 100 + 50 * y)
     assert_allclose(large.predict(X[:9]), 100 + 50 * plain, rtol=1e-6)
@@ -131,7 +154,7 @@ def test_targets_are_clipped_and_predictions_stay_within_the_bounds(options):
     wild = y.copy()
     wild[:10] = [1e300, -1e300, 7, -7, 1e9, -1e9, 2, -2, 3, -3]
     models = [
-        DPKernelRidge(random_state=0, **options).fit(X, target)
+        DPKernelRidge(random_state=0, **options, y_bounds=(-1.0, 1.0)).fit(X, target)
         for target in (wild, np.clip(wild, -1, 1))
     ]
     predictions = [model.predict(50 * X[:20]) for model in models]
@@ -144,7 +167,7 @@ def test_targets_are_clipped_and_predictions_stay_within_the_bounds(options):
 def test_rows_far_away_do_no_harm(options, kernel):
     X, y = problem(100)
     X[0], X[1], X[2] = 1e300, -1e300, (1e200, -1e-300)
-    model = DPKernelRidge(kernel=kernel, random_state=0, **options).fit(X, y)
+    model = DPKernelRidge(kernel=kernel, random_state=0, **options, y_bounds=(-1.0, 1.0)).fit(X, y)
     assert np.isfinite(model.predict(X[:20])).all()
 
 
@@ -153,14 +176,16 @@ def test_layouts_of_the_input_agree(options):
     X, y = problem(300)
     frame = pd.DataFrame(X, columns=["a", "b"])
     fits = [
-        DPKernelRidge(random_state=0, **options).fit(rows, y).predict(rows[:9])
+        DPKernelRidge(random_state=0, **options, y_bounds=(-1.0, 1.0))
+        .fit(rows, y)
+        .predict(rows[:9])
         for rows in (X, np.asfortranarray(X), frame, sparse.csr_array(X), sparse.csc_matrix(X))
         if not sparse.issparse(rows) or rows.format == "csr"
     ]
     for fit in fits[1:]:
         assert_allclose(fit, fits[0], atol=1e-6)
     columns = sparse.csc_array(X)
-    model = DPKernelRidge(random_state=0, **options).fit(columns, y)
+    model = DPKernelRidge(random_state=0, **options, y_bounds=(-1.0, 1.0)).fit(columns, y)
     assert_allclose(model.predict(X[:9]), fits[0], atol=1e-6)
 
 
@@ -170,7 +195,7 @@ def test_layouts_of_the_input_agree(options):
 @pytest.mark.parametrize("options", RELEASES, ids=name)
 def test_the_guarantee_is_what_was_asked_for(options):
     X, y = problem(50)
-    guarantee = DPKernelRidge(0.7, **options).fit(X, y).guarantee_
+    guarantee = DPKernelRidge(0.7, **options, y_bounds=(-1.0, 1.0)).fit(X, y).guarantee_
     assert (guarantee.epsilon, guarantee.delta) == (0.7, options.get("delta", 0.0))
     assert guarantee.adjacency == options.get("adjacency", "replace-one")
     assert guarantee.source and guarantee.mechanism
@@ -215,7 +240,11 @@ def audited_epsilon(options, epsilon, n_fits):
     options = dict(options, gamma=1e-12)
     values = [
         [
-            attacked_value(DPKernelRidge(epsilon, random_state=seed + side, **options).fit(*world))
+            attacked_value(
+                DPKernelRidge(
+                    epsilon, random_state=seed + side, **options, y_bounds=(-1.0, 1.0)
+                ).fit(*world)
+            )
             for seed in range(0, 2 * n_fits, 2)
         ]
         for side, world in enumerate(worlds)
@@ -270,7 +299,11 @@ def test_the_difference_of_two_predictions_gives_nothing_away(options, repetitio
         if "variant" in options:
             predict = scalar_noise_variant(X, target, 1.0, seed)
         else:
-            predict = DPKernelRidge(1.0, random_state=seed, **options).fit(X, target).predict
+            predict = (
+                DPKernelRidge(1.0, random_state=seed, **options, y_bounds=(-1.0, 1.0))
+                .fit(X, target)
+                .predict
+            )
         difference = float(np.diff(predict(points))[0])
         guess = int(abs(difference - exact[1]) < abs(difference - exact[0]))
         right += guess == world
@@ -285,10 +318,10 @@ def test_the_difference_of_two_predictions_gives_nothing_away(options, repetitio
 def test_frequencies_and_noise_have_streams_of_their_own():
     X, y = problem(50)
     options = dict(mechanism="output", n_components=40, random_state=3)
-    first = DPKernelRidge(1.0, **options).fit(X, y)
-    second = DPKernelRidge(1.0, **options).fit(X, -y)
+    first = DPKernelRidge(1.0, **options, y_bounds=(-1.0, 1.0)).fit(X, y)
+    second = DPKernelRidge(1.0, **options, y_bounds=(-1.0, 1.0)).fit(X, -y)
     assert_allclose(first.frequencies_, second.frequencies_, rtol=0)
-    wide = DPKernelRidge(1e-3, **{**options, "n_components": 400}).fit(X, y)
+    wide = DPKernelRidge(1e-3, **{**options, "n_components": 400}, y_bounds=(-1.0, 1.0)).fit(X, y)
     normals = wide.frequencies_.ravel() / math.sqrt(2.0)
     assert abs(np.corrcoef(normals, wide.coef_)[0, 1]) < 0.3  # 6 standard errors
 
@@ -296,7 +329,7 @@ def test_frequencies_and_noise_have_streams_of_their_own():
 @pytest.mark.parametrize("options", RELEASES, ids=name)
 def test_noise_is_new_in_each_fit_and_clone(options):
     X, y = problem(50)
-    model = DPKernelRidge(3.0, **{**options, "alpha": 500.0})
+    model = DPKernelRidge(3.0, **{**options, "alpha": 500.0}, y_bounds=(-1.0, 1.0))
     values = [attacked_value(m.fit(X, y)) for m in (model, model, clone(model))]
     assert len(set(values)) == 3
 
@@ -305,7 +338,7 @@ def test_noise_is_new_in_each_fit_and_clone(options):
 def test_a_released_function_keeps_nothing_of_the_data(options):
     n_samples = 97
     X, y = problem(n_samples)
-    model = DPKernelRidge(**options).fit(X, y)
+    model = DPKernelRidge(**options, y_bounds=(-1.0, 1.0)).fit(X, y)
     found = [array for _, array in arrays_in(model)]
     assert len(found) >= 2
     assert all(n_samples not in array.shape for array in found)
@@ -313,7 +346,7 @@ def test_a_released_function_keeps_nothing_of_the_data(options):
 
 def test_queries_end_and_repeated_rows_are_free():
     X, y = problem(30)
-    model = DPKernelRidge(release="query", n_queries=5).fit(X, y)
+    model = DPKernelRidge(release="query", n_queries=5, y_bounds=(-1.0, 1.0)).fit(X, y)
     answers = model.predict(X[:3])
     copy = pickle.loads(pickle.dumps(model))
     assert_allclose(copy.predict(X[[2, 0]]), answers[[2, 0]], rtol=0)
@@ -326,7 +359,7 @@ def test_queries_end_and_repeated_rows_are_free():
 
 def test_refits_in_another_way_leave_nothing_behind():
     X, y = problem(60)
-    model = DPKernelRidge(release="query", n_queries=5).fit(X, y)
+    model = DPKernelRidge(release="query", n_queries=5, y_bounds=(-1.0, 1.0)).fit(X, y)
     model.set_params(release="features", n_components=10).fit(X, y)
     assert model._predictor.coef is model.coef_ and model.coef_.shape == (10,)
     model.set_params(kernel="linear").fit(X, y)
@@ -342,7 +375,7 @@ def test_refits_in_another_way_leave_nothing_behind():
 def test_fits_are_charged_and_refused(options):
     X, y = problem(60)
     ledger = BudgetLedger(epsilon=0.7, delta=1e-4)
-    model = DPKernelRidge(0.6, ledger=ledger, **options).fit(X, y)
+    model = DPKernelRidge(0.6, ledger=ledger, **options, y_bounds=(-1.0, 1.0)).fit(X, y)
     (record,) = ledger.history()
     assert record.label == "DPKernelRidge"
     before = attacked_value(model)
@@ -365,7 +398,7 @@ def test_fits_are_charged_and_refused(options):
 def test_a_failed_fit_leaves_the_old_model_and_the_charge(monkeypatch, options, module, solver):
     X, y = problem(60)
     ledger = BudgetLedger(epsilon=10.0, delta=1e-3)
-    model = DPKernelRidge(ledger=ledger, **options).fit(X, y)
+    model = DPKernelRidge(ledger=ledger, **options, y_bounds=(-1.0, 1.0)).fit(X, y)
     before = dict(vars(model))
 
     def fail(*args, **kwargs):
@@ -381,7 +414,7 @@ def test_a_failed_fit_leaves_the_old_model_and_the_charge(monkeypatch, options, 
 def test_grid_search_in_a_pipeline_is_charged_for_every_fit():
     X, y = problem(200)
     ledger = BudgetLedger(epsilon=100.0, delta=0.1)
-    model = DPKernelRidge(delta=1e-5, n_components=20, ledger=ledger)
+    model = DPKernelRidge(delta=1e-5, n_components=20, ledger=ledger, y_bounds=(-1.0, 1.0))
     pipeline = make_pipeline(BoundedScaler((-1.0, 1.0)), model)
     grid = {"dpkernelridge__epsilon": [0.5, 1.0], "dpkernelridge__gamma": [0.1, 1.0, 10.0]}
     search = GridSearchCV(pipeline, grid, cv=3).fit(X, y)
@@ -398,7 +431,9 @@ def test_epsilon_auto_reads_the_number_of_rows_only(r):
     for seed in range(2):
         X, y = problem(400, seed)
         for release in (dict(), dict(release="query", n_queries=2)):
-            model = DPKernelRidge("auto", source_smoothness=r, **release).fit(X, y)
+            model = DPKernelRidge(
+                "auto", source_smoothness=r, **release, y_bounds=(-1.0, 1.0)
+            ).fit(X, y)
             guarantees.append(model.guarantee_.epsilon)
     assert_allclose(guarantees, epsilon_rule(400, r), rtol=0)
     assert_allclose(guarantees[0], 400 ** -min(1 / 3, 4 * r / (3 + 6 * r)))
@@ -422,7 +457,7 @@ def test_epsilon_auto_reads_the_number_of_rows_only(r):
         (dict(y_bounds=(1, 1)), "y_bounds must be .* low first"),
         (dict(y_bounds=(0, math.inf)), r"y_bounds\[1\] must be a finite"),
         (dict(y_bounds=(math.nan, 1)), r"y_bounds\[0\] must be a finite"),
-        (dict(y_bounds=None), "y_bounds must be two numbers"),
+        (dict(y_bounds="auto"), "y_bounds must be two numbers"),
         (dict(alpha="scale"), "alpha must be 'auto' or a positive"),
         (dict(alpha=0.0), "alpha must be a positive"),
         (dict(alpha=1e-9), "alpha must be between"),
@@ -467,7 +502,7 @@ def test_bad_parameters_are_named_before_the_ledger_is_charged(options, message)
     X, y = problem(20)
     ledger = BudgetLedger(epsilon=10.0, delta=0.1)
     with pytest.raises(ValueError, match=message):
-        DPKernelRidge(**{"ledger": ledger, **options}).fit(X, y)
+        DPKernelRidge(**{"ledger": ledger, "y_bounds": (-1.0, 1.0), **options}).fit(X, y)
     assert not ledger.history()
 
 
@@ -475,7 +510,9 @@ def test_the_mechanism_is_chosen_by_public_numbers():
     X, y = problem(40)
     sentences = {
         delta: {
-            DPKernelRidge(epsilon, delta, n_components=p, adjacency=adjacency)
+            DPKernelRidge(
+                epsilon, delta, n_components=p, adjacency=adjacency, y_bounds=(-1.0, 1.0)
+            )
             .fit(X, y)
             .guarantee_.mechanism
             for epsilon in (0.1, 1.0, 10.0)
@@ -497,7 +534,9 @@ def test_the_mechanism_is_chosen_by_public_numbers():
 def test_a_model_for_queries_does_not_follow_the_array_it_was_fitted_to(kernel):
     X, y = problem(50)
     twins = [
-        DPKernelRidge(kernel=kernel, release="query", n_queries=20, random_state=0)
+        DPKernelRidge(
+            kernel=kernel, release="query", n_queries=20, random_state=0, y_bounds=(-1.0, 1.0)
+        )
         for _ in range(2)
     ]
     for model, rows in zip(twins, (X, X.copy()), strict=True):
@@ -523,27 +562,29 @@ def test_targets_of_any_numeric_type_are_taken_in_double_precision(options, dtyp
 def test_targets_that_are_not_numbers_are_refused():
     X, y = problem(50)
     with pytest.raises(ValueError, match="y must hold numbers"):
-        DPKernelRidge().fit(X, np.where(y > 0, "high", "low"))
+        DPKernelRidge(y_bounds=(-1.0, 1.0)).fit(X, np.where(y > 0, "high", "low"))
 
 
 @pytest.mark.parametrize("epsilon", [1e5, 1e8])
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_the_automatic_penalty_of_queries_can_be_certified(epsilon, adjacency):
     X, y = problem(1000)
-    model = DPKernelRidge(epsilon, release="query", n_queries=20, adjacency=adjacency).fit(X, y)
+    model = DPKernelRidge(
+        epsilon, release="query", n_queries=20, adjacency=adjacency, y_bounds=(-1.0, 1.0)
+    ).fit(X, y)
     assert_allclose(model.predict(X[:20]), y[:20], atol=0.2)
 
 
 def test_a_refit_keeps_what_was_set_besides_parameters():
     X, y = problem(60)
-    model = DPKernelRidge(n_components=10).fit(X, y)
+    model = DPKernelRidge(n_components=10, y_bounds=(-1.0, 1.0)).fit(X, y)
     model._metadata_request = "as set_score_request leaves it"
     assert model.fit(X, y)._metadata_request == "as set_score_request leaves it"
 
 
 def test_an_interrupt_while_results_are_stored_leaves_the_old_model(monkeypatch):
     X, y = problem(60)
-    model = DPKernelRidge(10.0, n_components=10).fit(X, y)
+    model = DPKernelRidge(10.0, n_components=10, y_bounds=(-1.0, 1.0)).fit(X, y)
     before = dict(vars(model))
     plain = DPKernelRidge.__setattr__
 
@@ -563,8 +604,8 @@ def test_an_interrupt_while_results_are_stored_leaves_the_old_model(monkeypatch)
 @pytest.mark.parametrize("delta, size", [(0.0, 200), (1e-5, 1000)])
 def test_the_number_of_features_has_a_default_and_is_even(delta, size):
     X, y = problem(30)
-    assert DPKernelRidge(delta=delta).fit(X, y).coef_.shape == (size,)
-    model = DPKernelRidge(delta=delta, n_components=7).fit(X, y)
+    assert DPKernelRidge(delta=delta, y_bounds=(-1.0, 1.0)).fit(X, y).coef_.shape == (size,)
+    model = DPKernelRidge(delta=delta, n_components=7, y_bounds=(-1.0, 1.0)).fit(X, y)
     assert model.coef_.shape == (8,) and model.frequencies_.shape == (4, 2)
 
 
@@ -572,7 +613,9 @@ def test_rows_of_the_linear_kernel_are_clipped_to_the_ball():
     X, y = problem(200)
     options = dict(kernel="linear", mechanism="output", alpha=20.0, x_norm=0.5, random_state=0)
     inside = 0.5 * X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 0.5)
-    fits = [DPKernelRidge(1e6, **options).fit(rows, y) for rows in (X, inside)]
+    fits = [
+        DPKernelRidge(1e6, **options, y_bounds=(-1.0, 1.0)).fit(rows, y) for rows in (X, inside)
+    ]
     assert_allclose(fits[0].coef_, fits[1].coef_, rtol=1e-9)
     assert_allclose(fits[0].predict(X), fits[0].predict(inside), rtol=1e-9)
 
@@ -581,7 +624,9 @@ def test_a_seed_beside_a_ledger_warns():
     X, y = problem(30)
     ledger = BudgetLedger(epsilon=10.0, delta=0.1)
     with pytest.warns(PrivacyWarning, match="random_state is set"):
-        DPKernelRidge(random_state=0, ledger=ledger, n_components=4).fit(X, y)
+        DPKernelRidge(random_state=0, ledger=ledger, n_components=4, y_bounds=(-1.0, 1.0)).fit(
+            X, y
+        )
 
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
@@ -589,7 +634,9 @@ def test_rows_that_do_not_fit_into_memory_are_refused_before_the_charge(monkeypa
     X, y = problem(2000)
     monkeypatch.setattr(_limits.os, "sysconf", lambda name: 1000)
     ledger = BudgetLedger(epsilon=10.0)
-    model = DPKernelRidge(release="query", n_queries=5, adjacency=adjacency, ledger=ledger)
+    model = DPKernelRidge(
+        release="query", n_queries=5, adjacency=adjacency, ledger=ledger, y_bounds=(-1.0, 1.0)
+    )
     with pytest.raises(ValueError, match="X must have fewer rows") as caught:
         model.fit(X, y)
     assert not ledger.history()
@@ -602,7 +649,7 @@ def test_queries_use_hubers_loss_unless_the_rule_of_the_paper_is_asked_for(epsil
     X, y = problem(500)
     options = dict(release="query", n_queries=5, alpha=2000.0, random_state=0)  # little noise
     fits = [
-        DPKernelRidge(epsilon, loss=loss, **options).fit(X, y).predict(X[:5])
+        DPKernelRidge(epsilon, loss=loss, **options, y_bounds=(-1.0, 1.0)).fit(X, y).predict(X[:5])
         for loss in ("auto", same, "huber" if same == "squared" else "squared")
     ]
     assert_allclose(fits[0], fits[1], rtol=0)
@@ -613,7 +660,12 @@ def test_more_rows_than_queries_can_be_certified_for_are_refused_before_the_char
     X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(41, 3))
     ledger = BudgetLedger(epsilon=2.0)
     model = DPKernelRidge(
-        release="query", n_queries=5, alpha=1e-4, adjacency="add-remove", ledger=ledger
+        release="query",
+        n_queries=5,
+        alpha=1e-4,
+        adjacency="add-remove",
+        ledger=ledger,
+        y_bounds=(-1.0, 1.0),
     )
     with pytest.raises(ValueError, match="X must have at most 20 rows") as error:
         model.fit(X, X[:, 0])

@@ -63,16 +63,29 @@ from skdp.releases import (
 
 ESTIMATORS = [
     DPOnlineKernelRegressor(),
-    DPOnlineKernelRegressor(delta=1e-5, n_components=50, adjacency="add-remove"),
-    DPOnlineKernelRegressor(residual="ball", kernel="laplacian"),
-    DPOnlineKernelRegressor(residual="plain", sensitivity="paper", kernel="linear"),
-    DPOnlineKernelRegressor(release="sgd", n_components=20),
-    DPOnlineKernelRegressor(release="sgd", residual="ball", delta=1e-5, kernel="linear"),
-    DPOnlineKernelRegressor(release="tree", horizon=10_000, n_components=20),
-    DPOnlineKernelRegressor(release="tree", residual="ball", delta=1e-5, horizon=10_000),
-    DPOnlineKernelRegressor(release="query", n_queries=10_000),
-    DPOnlineKernelRegressor(release="query", n_queries=10_000, residual="ball", delta=1e-5),
-    DPOnlineKernelRegressor(release="query", n_queries=10_000, residual="plain", kernel="matern"),
+    DPOnlineKernelRegressor(y_bounds=(-1.0, 1.0)),
+    DPOnlineKernelRegressor(
+        delta=1e-5, n_components=50, adjacency="add-remove", y_bounds=(-1.0, 1.0)
+    ),
+    DPOnlineKernelRegressor(residual="ball", kernel="laplacian", y_bounds=(-1.0, 1.0)),
+    DPOnlineKernelRegressor(
+        residual="plain", sensitivity="paper", kernel="linear", y_bounds=(-1.0, 1.0)
+    ),
+    DPOnlineKernelRegressor(release="sgd", n_components=20, y_bounds=(-1.0, 1.0)),
+    DPOnlineKernelRegressor(
+        release="sgd", residual="ball", delta=1e-5, kernel="linear", y_bounds=(-1.0, 1.0)
+    ),
+    DPOnlineKernelRegressor(release="tree", horizon=10_000, n_components=20, y_bounds=(-1.0, 1.0)),
+    DPOnlineKernelRegressor(
+        release="tree", residual="ball", delta=1e-5, horizon=10_000, y_bounds=(-1.0, 1.0)
+    ),
+    DPOnlineKernelRegressor(release="query", n_queries=10_000, y_bounds=(-1.0, 1.0)),
+    DPOnlineKernelRegressor(
+        release="query", n_queries=10_000, residual="ball", delta=1e-5, y_bounds=(-1.0, 1.0)
+    ),
+    DPOnlineKernelRegressor(
+        release="query", n_queries=10_000, residual="plain", kernel="matern", y_bounds=(-1.0, 1.0)
+    ),
 ]
 
 # One of each release and residual, with both noises and relations.
@@ -102,7 +115,7 @@ LAWS = [dict(delta=0.0), dict(delta=1e-3)]
 
 
 def regressor(epsilon=1.0, **options):
-    return DPOnlineKernelRegressor(epsilon, **options)
+    return DPOnlineKernelRegressor(epsilon, **{"y_bounds": (-1.0, 1.0), **options})
 
 
 def in_chunks(model, X, y, size):
@@ -175,6 +188,7 @@ def releases():
     released_values.reset(token)
 
 
+@pytest.mark.filterwarnings("ignore:y_bounds is None")
 @parametrize_with_checks(ESTIMATORS)
 def test_sklearn_conventions(estimator, check):
     check(estimator)
@@ -1634,7 +1648,7 @@ def test_an_array_that_changes_later_does_not_change_the_stream():
         (dict(n_components=10**7), "n_components must be smaller: .* GiB"),
         (dict(y_bounds=(1, -1)), "y_bounds must be .* low first"),
         (dict(y_bounds=(0, math.inf)), r"y_bounds\[1\] must be a finite"),
-        (dict(y_bounds=None), "y_bounds must be two numbers"),
+        (dict(y_bounds="auto"), "y_bounds must be two numbers"),
         (dict(x_norm=0.0), "x_norm must be a positive"),
         (dict(adjacency="both"), "adjacency must be one of"),
         (dict(random_state=-1), "random_state must be None"),
@@ -1648,7 +1662,7 @@ def test_an_array_that_changes_later_does_not_change_the_stream():
 def test_bad_parameters_are_named_before_the_ledger_is_charged(options, message, method):
     X, y = problem(20)
     ledger = BudgetLedger(epsilon=10.0, delta=0.1)
-    model = DPOnlineKernelRegressor(**{"ledger": ledger, **options})
+    model = DPOnlineKernelRegressor(**{"ledger": ledger, "y_bounds": (-1.0, 1.0), **options})
     with pytest.raises(ValueError, match=message):
         getattr(model, method)(X, y)
     assert not ledger.history()

@@ -51,7 +51,7 @@ some_modes = pytest.mark.parametrize(
 
 
 def regressor(mi_budget=1.0, **options):
-    return MIPrivateSGDRegressor(mi_budget, **options)
+    return MIPrivateSGDRegressor(mi_budget, **{"y_bounds": (-1.0, 1.0), **options})
 
 
 def same(a, b):
@@ -74,15 +74,25 @@ def no_noise(monkeypatch):
     monkeypatch.setattr(module, "noise_source", lambda random_state: Silent())
 
 
+@pytest.mark.filterwarnings("ignore:y_bounds is None")
 @parametrize_with_checks(
     [
         MIPrivateSGDRegressor(),
-        MIPrivateSGDRegressor(feedback="bandit"),
-        MIPrivateSGDRegressor(feedback="bandit", perturbation="vector"),
-        MIPrivateSGDRegressor(noise="k_norm", keep_iterates=True, average=False),
-        MIPrivateSGDRegressor(loss="huber", horizon=100, fit_intercept=False),
-        MIPrivateSGDRegressor(loss="epsilon_insensitive", unit="bits", noise="k_norm"),
-        MIPrivateSGDRegressor(loss="squared", feedback="bandit", noise="k_norm", step=0.01),
+        MIPrivateSGDRegressor(y_bounds=(-1.0, 1.0)),
+        MIPrivateSGDRegressor(feedback="bandit", y_bounds=(-1.0, 1.0)),
+        MIPrivateSGDRegressor(feedback="bandit", perturbation="vector", y_bounds=(-1.0, 1.0)),
+        MIPrivateSGDRegressor(
+            noise="k_norm", keep_iterates=True, average=False, y_bounds=(-1.0, 1.0)
+        ),
+        MIPrivateSGDRegressor(
+            loss="huber", horizon=100, fit_intercept=False, y_bounds=(-1.0, 1.0)
+        ),
+        MIPrivateSGDRegressor(
+            loss="epsilon_insensitive", unit="bits", noise="k_norm", y_bounds=(-1.0, 1.0)
+        ),
+        MIPrivateSGDRegressor(
+            loss="squared", feedback="bandit", noise="k_norm", step=0.01, y_bounds=(-1.0, 1.0)
+        ),
     ]
 )
 def test_sklearn_conventions(estimator, check):
@@ -905,7 +915,7 @@ BAD = [
     (dict(y_bounds=(0, 0)), "y_bounds must be (low, high), low first; got (0, 0)"),
     (dict(y_bounds=3), "y_bounds must be two numbers (low, high); got 3"),
     (dict(y_bounds=(1, 2, 3)), "y_bounds must be two numbers (low, high); got (1, 2, 3)"),
-    (dict(y_bounds=None), "y_bounds must be two numbers (low, high); got None"),
+    (dict(y_bounds="auto"), "y_bounds must be two numbers (low, high); got 'auto'"),
     (dict(y_bounds=(0, math.inf)), "y_bounds[1] must be a finite number; got inf"),
     (dict(y_bounds=("a", 1)), "y_bounds[0] must be a finite number; got 'a'"),
     (dict(step="constant"), "step must be 'auto' or a positive number; got 'constant'"),
@@ -1071,7 +1081,7 @@ def test_the_slope_of_the_loss_is_the_one_of_the_devices():
 def test_the_channel_has_a_coordinate_for_each_weight(fit_intercept):
     # Capacity (d/2) ln(1 + L^2 / (d sigma^2)), with d and L of the augmented row.
     budget, size = 0.3, 2 + fit_intercept
-    model = MIPrivateSGDRegressor(budget, fit_intercept=fit_intercept)
+    model = MIPrivateSGDRegressor(budget, fit_intercept=fit_intercept, y_bounds=(-1.0, 1.0))
     scale = model.fit([[0.1, 0.2]], [0.3]).noise_scale_
     squared = 2.0 if fit_intercept else 1.0
     capacity = size / 2 * np.log1p(squared / (size * scale**2))

@@ -43,11 +43,13 @@ def exact(privatizer, *record, spy=None):
 
 
 def device(n_features=1, mi_budget=0.1, **options):
-    return MIPrivateSGDRegressor(mi_budget, **options).privatizer(n_features)
+    return MIPrivateSGDRegressor(mi_budget, **{"y_bounds": (-1.0, 1.0), **options}).privatizer(
+        n_features
+    )
 
 
 def guarantee(n_features=1, mi_budget=0.1, **options):
-    model = MIPrivateSGDRegressor(mi_budget, **options)
+    model = MIPrivateSGDRegressor(mi_budget, **{"y_bounds": (-1.0, 1.0), **options})
     if model.feedback == "bandit" and model.perturbation == "scalar":
         model.ask(n_features)
     else:

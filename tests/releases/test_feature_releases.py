@@ -171,7 +171,9 @@ def test_too_many_rows_are_refused_before_the_charge(options, adjacency, monkeyp
     monkeypatch.setattr(_kernel_ridge, "MOST_ROWS", 20)
     monkeypatch.setattr(certificates, "MOST_ROWS", 20)
     ledger = BudgetLedger(epsilon=9.0, delta=1e-3)
-    model = DPKernelRidge(1.0, kernel="linear", adjacency=adjacency, ledger=ledger, **options)
+    model = DPKernelRidge(
+        1.0, kernel="linear", adjacency=adjacency, ledger=ledger, **options, y_bounds=(-1.0, 1.0)
+    )
     X = np.eye(21, 2)
     model.fit(X[:20], X[:20, 0])
     with pytest.raises(ValueError, match="X must have at most 20 rows") as caught:

@@ -42,7 +42,9 @@ def rows(n=200, seed=0):
 
 def outcome(kind, X, y, **options):
     """What a fit gives away, all of its answers included."""
-    model = DPKernelRidge(1.5, n_components=20, **KINDS[kind], **options).fit(X, y)
+    model = DPKernelRidge(
+        1.5, n_components=20, **KINDS[kind], **options, y_bounds=(-1.0, 1.0)
+    ).fit(X, y)
     return model, model.predict(rows(40)[0])
 
 
@@ -70,7 +72,9 @@ def worst_releases(adjacency, **options):
     worlds = [(X, y), (X, -y) if adjacency == "replace-one" else (X[1:], y[1:])]
     with recording() as records:
         for world in worlds:
-            model = DPKernelRidge(1.0, kernel="linear", alpha=20.0, **options)
+            model = DPKernelRidge(
+                1.0, kernel="linear", alpha=20.0, **options, y_bounds=(-1.0, 1.0)
+            )
             model.set_params(adjacency=adjacency).fit(*world).predict(X[:1])
     return list(records)
 

@@ -123,6 +123,58 @@ def test_the_true_pure_loss_is_never_above_epsilon(loss, adjacency, repetitions)
         assert neighbours.pure_loss(loss, noise) <= noise.guarantee.epsilon, (neighbours, noise)
 
 
+# Weights of classes.
+
+WEIGHTED = [
+    LogisticLoss(weights=(1.0, 0.3)),
+    LogisticLoss(0.7, weights=(0.05, 1.0)),
+    LogisticLoss(0.4, weights=(0.6, 1.0)),
+    HuberHingeLoss(0.3, weights=(1.0, 0.5)),
+]
+
+
+def labelled_neighbours(rng, x_norm, adjacency):
+    """The same with labels at random."""
+    pair = random_neighbours(rng, x_norm, adjacency)
+    labels = dict.fromkeys((*pair.here, *pair.there))
+    labels = {record: (record, int(rng.integers(0, 2))) for record in labels}
+    return Neighbours(
+        *[tuple(labels[record] for record in part) for part in (pair.here, pair.there)]
+    )
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("calibration", ["tight", "jmlr2011", "kst2012", "redberg2023"])
+@pytest.mark.parametrize("loss", WEIGHTED, ids=str)
+def test_claims_hold_of_losses_with_weights(loss, calibration, adjacency, repetitions):
+    rng = np.random.default_rng(9)
+    for delta in (0.0, 1e-2, 1e-5):
+        if calibration != "tight" and (delta == 0.0) != (calibration == "jmlr2011"):
+            continue
+        for _ in range(repetitions(20, 3)):
+            x_norm, noise = random_noise(
+                rng, loss, adjacency, delta=delta, calibration=calibration
+            )
+            for _ in range(4):
+                neighbours = labelled_neighbours(rng, x_norm, adjacency)
+                if delta:
+                    assert excess(neighbours, loss, noise).max() <= 1.0 + 1e-9, (neighbours, noise)
+                else:
+                    assert neighbours.pure_loss(loss, noise) <= noise.guarantee.epsilon
+
+
+def test_a_joint_profile_of_a_light_class_is_below_that_of_the_heaviest():
+    # M(z) of weight w: the largest log(1 + w t (1 - t) q) + w t s z + (w t s)^2 / 2 over t.
+    t, z = np.linspace(0.0, 1.0, 4001)[:, np.newaxis], np.linspace(-6.0, 6.0, 97)
+
+    def worst(w, q, s):
+        return (np.log1p(w * t * (1.0 - t) * q) + w * t * s * z + (w * t * s) ** 2 / 2).max(axis=0)
+
+    for q, s in ((0.3, 0.25), (1.0, 0.5), (4.0, 0.1), (2.0, 3.0)):
+        for w in (0.01, 0.3, 0.9):
+            assert (worst(w, q, s) <= worst(1.0, q, s) + 1e-6).all()
+
+
 # The published rules.
 
 

@@ -33,7 +33,9 @@ RELEASES = [*LIVE, dict(release="query", n_queries=12)]
 def fitted(options, seed=0):
     """A stream of 24 rows in two calls, and what it says about twelve."""
     X, y = problem(36)
-    model = DPOnlineKernelRegressor(2.0, n_components=8, random_state=seed, **options)
+    model = DPOnlineKernelRegressor(
+        2.0, n_components=8, random_state=seed, **options, y_bounds=(-1.0, 1.0)
+    )
     model.partial_fit(X[:10], y[:10]).partial_fit(X[10:24], y[10:24])
     return model, model.predict(X[24:])
 
@@ -77,7 +79,9 @@ def test_targets_are_clipped_to_what_sensitivities_rest_on(options):
     signs, found = np.where(y > 0.0, 1.0, -1.0), []
     for targets in (signs, 9.0 * signs):
         # A seed, for a plan with the same features, noise and keys.
-        model = DPOnlineKernelRegressor(n_components=8, random_state=0, **options)
+        model = DPOnlineKernelRegressor(
+            n_components=8, random_state=0, **options, y_bounds=(-1.0, 1.0)
+        )
         release = model._plan(X.shape[1])
         _, fitted = release.advance(X, targets, lambda cost, account=None: cost(account))
         found.append(fitted["predictor"].answer(X[:5]))

@@ -103,7 +103,9 @@ def test_residuals_are_clipped_over_all_outputs_together(loss, clip_norm):
         # The gradient is an outer product: clipping the residual scales all of it.
         (row,) = data.blocks[0][0]
         length = np.linalg.norm(free)
-        factor = min(1.0, clip_norm * np.linalg.norm(row) / length) if length else 1.0
+        # What is left of it is weighted after it was clipped.
+        limit = clip_norm * loss.shares(codes[i : i + 1])[0] * np.linalg.norm(row)
+        factor = min(1.0, limit / length) if length else 1.0
         assert_allclose(clipped, factor * free, rtol=1e-12, atol=1e-300)
         parts.append(clipped)
     assert_allclose(whole, np.sum(parts, axis=0), atol=1e-12)

@@ -210,6 +210,15 @@ def pulled(adjacency, n=20, d=3):
     return (X, y), (changed((X, y), 0, X[0], 1),)
 
 
+def turned(adjacency, n=20, d=3):
+    """Rows of the light class, and one of the heavy class that turns round, or is no more."""
+    X, y = np.tile(1e6 * np.eye(1, d), (n + 1, 1)), np.ones(n + 1, dtype=int)
+    y[0] = 0
+    if adjacency == "add-remove":
+        return (X, y), (lessened((X, y), 0),)
+    return (X, y), (changed((X, y), 0, -X[0], 0),)
+
+
 def stated_linear():
     # A large penalty keeps margins in the straight part of a Huberised hinge, and of a logistic
     # loss whose slope is capped.
@@ -226,6 +235,19 @@ def stated_linear():
                 yield Case(
                     "worst pair " + named(kind, **chosen), program, data, neighbours, **less
                 )
+    # The heaviest class attains what is declared for all, a light one its part of it.
+    for mechanism in ("output", "objective", "gradient"):
+        for chosen in each(mechanism=mechanism):
+            data, neighbours = turned(chosen["adjacency"])
+            options = dict(C=1e-4, slope_cap=0.3, class_weight={0: 2.0, 1: 0.5})
+            less = dict(least=0.0, reason=MASKED) if mechanism == "objective" else {}
+            yield Case(
+                "worst pair " + named(DPLogisticRegression, **chosen, **options),
+                DPLogisticRegression(fit_intercept=False, classes=[0, 1], **options, **chosen),
+                data,
+                neighbours,
+                **less,
+            )
     for chosen in each(mechanism="output", C=1.0, slope_cap=None):
         data, neighbours = crossing(chosen["adjacency"])
         least = 0.8 if chosen["adjacency"] == "add-remove" else 0.4
@@ -260,7 +282,7 @@ def ridge():
                 gradient = mechanism == "gradient"
                 yield Case(
                     named(DPKernelRidge, **chosen),
-                    DPKernelRidge(**chosen, **sizes),
+                    DPKernelRidge(**chosen, **sizes, y_bounds=(-1.0, 1.0)),
                     random_data(DPKernelRidge),
                     searched=72,
                     total=0.9 if both or gradient else 0.8,
@@ -269,7 +291,7 @@ def ridge():
         for chosen in each(release="query", kernel=kernel):
             yield Case(
                 named(DPKernelRidge, **chosen),
-                DPKernelRidge(n_queries=1, alpha=20.0, **chosen),
+                DPKernelRidge(n_queries=1, alpha=20.0, **chosen, y_bounds=(-1.0, 1.0)),
                 *one_query(chosen["adjacency"]),
                 options=tuple(dict(queries=np.ones((1, 1))).items()),
             )
@@ -282,7 +304,7 @@ def ridge():
         options = dict(kernel="linear", mechanism="output", loss="squared", alpha=penalty)
         yield Case(
             "worst pair " + named(DPKernelRidge, **options, delta=delta),
-            DPKernelRidge(delta=delta, **options),
+            DPKernelRidge(delta=delta, **options, y_bounds=(-1.0, 1.0)),
             data,
             (changed((X, y), 0, [3.0, -3.0], 200.0),),
         )
@@ -316,7 +338,7 @@ def online():
                 data = changed((X, y), place, np.eye(3)[0], 1.0)
                 yield Case(
                     named(DPOnlineKernelRegressor, **chosen),
-                    DPOnlineKernelRegressor(**chosen, **more),
+                    DPOnlineKernelRegressor(**chosen, **more, y_bounds=(-1.0, 1.0)),
                     data,
                     (changed((X, y), place, np.eye(3)[0], -1.0),),
                     searched=48 if kind == "tree" else 0,
@@ -338,7 +360,7 @@ def positions():
             for call in range(3):
                 # So much budget that noise which is fed back leaves points near 0.
                 model = DPOnlineKernelRegressor(
-                    1e3, release=kind, kernel="linear", delta=delta, **more
+                    1e3, release=kind, kernel="linear", delta=delta, **more, y_bounds=(-1.0, 1.0)
                 )
                 X, y = np.zeros((N_ROWS, 3)), np.zeros(N_ROWS)
                 place = (call + 1) * N_ROWS // 3 - 1
@@ -403,7 +425,7 @@ def bounded():
                 least = 0.3 if sensitivity == "tight" else 0.05
             yield Case(
                 named(DPOnlineKernelRegressor, **chosen),
-                DPOnlineKernelRegressor(kernel="linear", **chosen),
+                DPOnlineKernelRegressor(kernel="linear", **chosen, y_bounds=(-1.0, 1.0)),
                 data,
                 (neighbour,),
                 least=least,
@@ -455,7 +477,7 @@ def users():
                     less = dict(least=0.6, total=0.6, reason=POINTS)
                 yield Case(
                     named(MIPrivateSGDRegressor, **options),
-                    MIPrivateSGDRegressor(**options),
+                    MIPrivateSGDRegressor(**options, y_bounds=(-1.0, 1.0)),
                     random_data(MIPrivateSGDRegressor),
                     searched=240 if feedback == "bandit" else 96,  # full slopes are rare there
                     **less,
@@ -466,7 +488,13 @@ def users():
                 X, y = np.full((N_ROWS, 1), 1e9), np.ones(N_ROWS)
                 yield Case(
                     "worst pair " + named(MIPrivateSGDRegressor, **options),
-                    MIPrivateSGDRegressor(fit_intercept=False, step=1e9, horizon=10**9, **options),
+                    MIPrivateSGDRegressor(
+                        fit_intercept=False,
+                        step=1e9,
+                        horizon=10**9,
+                        **options,
+                        y_bounds=(-1.0, 1.0),
+                    ),
                     (X, y),
                     tuple(changed((X, y), place, 1e9, -1.0) for place in range(1, N_ROWS)),
                 )
@@ -475,7 +503,7 @@ def users():
             X, y = np.zeros((N_ROWS, 3)), np.zeros(N_ROWS)
             place = call * N_ROWS // 3
             data = changed((X, y), place, far_row := np.full(3, 1e9), -1e9)
-            program = three_calls(MIPrivateSGDRegressor(noise=noise))
+            program = three_calls(MIPrivateSGDRegressor(noise=noise, y_bounds=(-1.0, 1.0)))
             yield Case(
                 f"call {call + 1} of 3 MIPrivateSGDRegressor noise={noise}",
                 program,
@@ -494,7 +522,7 @@ def devices():
             ("bandit", "vector"),
         ):
             options = dict(noise=noise, feedback=feedback, perturbation=perturbation)
-            model = MIPrivateSGDRegressor(**options)
+            model = MIPrivateSGDRegressor(**options, y_bounds=(-1.0, 1.0))
             device = model.privatizer(3)
             yield Case(
                 f"{type(device).__name__} noise={noise}",

@@ -11,6 +11,8 @@ from skdp.preprocessing import BoundedScaler, RowNormClipper
 
 def _named(kind, **options):
     words = [kind.__name__, *(f"{k}={v}" for k, v in options.items() if k not in _SIZES)]
+    if "y_bounds" in kind().get_params():
+        options = {"y_bounds": (-1.0, 1.0), **options}  # None warns
     return "-".join(words), kind(**options)
 
 
@@ -25,6 +27,10 @@ def _all():
         yield _named(kind, mechanism="output")
         yield _named(kind, mechanism="gradient")
     yield _named(DPLogisticRegression, mechanism="objective", delta=1e-4)
+    for kind in (DPLogisticRegression, DPLinearSVC):
+        yield _named(kind, class_weight={1: 4.0})
+    yield _named(DPLogisticRegression, class_weight={0: 0.1}, delta=1e-4)
+    yield _named(DPLogisticRegression, class_weight={0: 0.1}, mechanism="output")
     ridge = dict(n_components=20)
     yield _named(DPKernelRidge, **ridge)
     yield _named(DPKernelRidge, kernel="linear")
@@ -63,7 +69,10 @@ def _others():
     yield _named(BoundedScaler, bounds=(-0.4, 0.4))
     yield _named(RowNormClipper, norm=0.5)
     # Not fitted but released, by this stream.
-    yield ReleasedKernelRegressor.__name__, DPOnlineKernelRegressor(n_components=20)
+    yield (
+        ReleasedKernelRegressor.__name__,
+        DPOnlineKernelRegressor(n_components=20, y_bounds=(-1.0, 1.0)),
+    )
 
 
 # For conventions of all estimators, whether they take a ledger or not.

@@ -16,6 +16,9 @@ LOSSES = [
     HuberHingeLoss(0.05),
     SoftmaxLoss(3),
     SoftmaxLoss(4, margin=1.0, temperature=0.5),
+    LogisticLoss(0.8, weights=(1.0, 0.05)),
+    HuberHingeLoss(0.5, weights=(0.3, 1.0)),
+    SoftmaxLoss(3, temperature=0.5, weights=(0.02, 1.0, 0.4)),
 ]
 
 
@@ -42,6 +45,8 @@ def exact_gradient(loss, X, codes, weights, dtype=np.longdouble):
             width = dtype(loss.width)
             slope = np.clip((1 + width - margin) / (2 * width), 0, 1)
         residuals = -sign * slope
+    if loss.weights:
+        residuals *= np.array(loss.weights, dtype)[codes][:, np.newaxis]
     return residuals.T @ X
 
 
