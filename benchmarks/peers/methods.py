@@ -24,7 +24,7 @@ from peers.scores import classification_scores, regression_scores
 from skdp.kernel import DPKernelRidge
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 
-__all__ = ["DEFAULT", "METHODS", "Method", "searched"]
+__all__ = ["DEFAULT", "METHODS", "Method", "feature_ridge", "searched"]
 
 CLASSIFIERS = ("binary", "multiclass")
 EVERY = (*CLASSIFIERS, "regression")
@@ -123,7 +123,7 @@ def _constant(split, epsilons, delta, seed):
 def searched():
     """Logistic regression without privacy, C by cross-validation."""
     return GridSearchCV(
-        LogisticRegression(max_iter=300, tol=1e-3),
+        LogisticRegression(max_iter=1000),
         {"C": [0.1, 1.0, 10.0, 100.0, 1e3, 1e4]},
         scoring=_log_loss_scorer,
         cv=3,
@@ -136,7 +136,7 @@ def _best(split, epsilons, delta, seed):
         model = searched().fit(split.X, split.y)
         yield math.inf, "", _classifier_scores(model, split)
         return
-    yield math.inf, "", _regressor_scores(_feature_ridge(split, seed), split)
+    yield math.inf, "", _regressor_scores(feature_ridge(split.X, split.y, seed), split)
 
 
 def _log_loss_scorer(model, X, y):
@@ -151,18 +151,17 @@ def _regressor_scores(model, split):
     return regression_scores(split.y_test, predicted)
 
 
-def _feature_ridge(split, seed):
-    """Ridge on random features, with gamma and alpha that leave-one-out scores prefer."""
-    d, n = split.X.shape[1], min(_MOST_SEARCHED, len(split.X))
+def feature_ridge(X, y, seed):
+    """Ridge on random features of rbf, with gamma and alpha that leave-one-out scores prefer."""
+    d, n = X.shape[1], min(_MOST_SEARCHED, len(X))
     alphas = [1e-3, 1e-2, 0.1, 1.0, 10.0]
     found = []
     for gamma in (0.3, 1.0, 3.0, 10.0):
         sampler = RBFSampler(gamma=gamma / d, n_components=min(1000, n), random_state=seed)
-        model = make_pipeline(sampler, RidgeCV(alphas)).fit(split.X[:n], split.y[:n])
+        model = make_pipeline(sampler, RidgeCV(alphas)).fit(X[:n], y[:n])
         found.append((model[-1].best_score_, gamma, model))
     _, _, model = max(found)
-    alpha = model[-1].alpha_ * len(split.X) / n
-    return make_pipeline(model[0], Ridge(alpha)).fit(split.X, split.y)
+    return make_pipeline(model[0], Ridge(model[-1].alpha_ * len(X) / n)).fit(X, y)
 
 
 def _best_linear(split, epsilons, delta, seed):
@@ -203,7 +202,15 @@ def _tuned(split, epsilons, delta, seed):
 def _by_moments(solver):
     def run(split, epsilons, delta, seed):
         for epsilon in epsilons:
-            predicted = solver(split, epsilon, delta, np.random.default_rng(seed))
+            predicted = solver(
+                split.X,
+                split.y,
+                split.X_test,
+                y_bounds=split.y_bounds,
+                epsilon=epsilon,
+                delta=delta,
+                rng=np.random.default_rng(seed),
+            )
             yield epsilon, "", regression_scores(split.y_test, predicted)
 
     return run

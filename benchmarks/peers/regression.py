@@ -20,14 +20,14 @@ def _rows(X):
     return rows / np.sqrt(rows.shape[1])
 
 
-def _targets(split):
-    low, high = split.y_bounds
-    return np.clip((2.0 * split.y - low - high) / (high - low), -1.0, 1.0)
+def _targets(y, y_bounds):
+    low, high = y_bounds
+    return np.clip((2.0 * y - low - high) / (high - low), -1.0, 1.0)
 
 
-def _predicted(split, weights):
-    low, high = split.y_bounds
-    return (low + high + (high - low) * np.clip(_rows(split.X_test) @ weights, -1.0, 1.0)) / 2.0
+def _predicted(X_test, weights, y_bounds):
+    low, high = y_bounds
+    return (low + high + (high - low) * np.clip(_rows(X_test) @ weights, -1.0, 1.0)) / 2.0
 
 
 def _noisy_moments(rows, mu, rng):
@@ -44,15 +44,17 @@ def _noisy_moments(rows, mu, rng):
     return moments + noise + penalty * np.eye(d)
 
 
-def ada_ssp(split, epsilon, delta, rng):
+def ada_ssp(X, y, X_test, *, y_bounds, epsilon, delta, rng):
     """Predictions for the test rows by AdaSSP: three Gaussian releases of equal mu.
 
     Wang, "Revisiting differentially private linear regression", UAI 2018, algorithm 2.
 
     Parameters
     ----------
-    split : Split
-        Of rows in [-1, 1]^d.
+    X, y, X_test : ndarray
+        Rows in [-1, 1]^d; what is beyond is cut.
+
+    y_bounds : (float, float)
 
     epsilon, delta : float
 
@@ -62,14 +64,14 @@ def ada_ssp(split, epsilon, delta, rng):
     -------
     predicted : ndarray of shape (n_test,)
     """
-    rows, targets = _rows(split.X), _targets(split)
+    rows, targets = _rows(X), _targets(y, y_bounds)
     mu = gaussian_mu(epsilon=epsilon, delta=delta) / np.sqrt(3.0)
     moments = _noisy_moments(rows, mu, rng)
     products = rows.T @ targets + rng.normal(0.0, 2.0 / mu, rows.shape[1])
-    return _predicted(split, np.linalg.solve(moments, products))
+    return _predicted(X_test, np.linalg.solve(moments, products), y_bounds)
 
 
-def boosted_ada_ssp(split, epsilon, delta, rng, *, n_rounds=100):
+def boosted_ada_ssp(X, y, X_test, *, y_bounds, epsilon, delta, rng, n_rounds=100):
     """The same by boosted AdaSSP: residuals, cut at 1, are fitted round by round.
 
     Tang, Aydore, Kearns, Rho, Roth, Wang, Wang and Wu, "Improved differentially private regression
@@ -77,8 +79,10 @@ def boosted_ada_ssp(split, epsilon, delta, rng, *, n_rounds=100):
 
     Parameters
     ----------
-    split : Split
-        Of rows in [-1, 1]^d.
+    X, y, X_test : ndarray
+        Rows in [-1, 1]^d; what is beyond is cut.
+
+    y_bounds : (float, float)
 
     epsilon, delta : float
 
@@ -90,7 +94,7 @@ def boosted_ada_ssp(split, epsilon, delta, rng, *, n_rounds=100):
     -------
     predicted : ndarray of shape (n_test,)
     """
-    rows, targets = _rows(split.X), _targets(split)
+    rows, targets = _rows(X), _targets(y, y_bounds)
     mu = gaussian_mu(epsilon=epsilon, delta=delta) / np.sqrt(3.0)
     solver = np.linalg.inv(_noisy_moments(rows, mu, rng))
     sigma = 2.0 * np.sqrt(n_rounds) / mu
@@ -98,4 +102,4 @@ def boosted_ada_ssp(split, epsilon, delta, rng, *, n_rounds=100):
     for _ in range(n_rounds):
         residuals = np.clip(targets - rows @ weights, -1.0, 1.0)
         weights += solver @ (rows.T @ residuals + rng.normal(0.0, sigma, len(weights)))
-    return _predicted(split, weights)
+    return _predicted(X_test, weights, y_bounds)

@@ -25,7 +25,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from peers.data import kind_of
 
-
 HIGHER = {"accuracy": 1.0, "auc": 1.0, "log_loss": -1.0, "r2": 1.0}
 CELL = ["kind", "set", "n", "epsilon", "delta"]
 # The smallest and the largest n * epsilon, without the latter.
