@@ -1,0 +1,169 @@
+"""The comparison with peers: data, scores and peers on sets that come with the libraries."""
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss, r2_score, roc_auc_score
+
+from skdp.privacy import gaussian_delta, gaussian_mu
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+BUNDLED = ("breast cancer", "fair", "digits", "diabetes")
+
+
+@pytest.fixture(scope="module")
+def peers():
+    """The modules of the folder, which is no package that is installed."""
+    sys.path.insert(0, str(FOLDER))
+    try:
+        from peers import data, descent, methods, regression, scores
+    finally:
+        sys.path.remove(str(FOLDER))
+    return {m.__name__.split(".")[1]: m for m in (data, descent, methods, regression, scores)}
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+def test_splits_are_disjoint_and_the_same_again(peers, name):
+    split = peers["data"].split
+    first, again, other = split(name, 200, 3), split(name, 200, 3), split(name, 200, 4)
+    np.testing.assert_array_equal(first.X, again.X)
+    np.testing.assert_array_equal(first.y_test, again.y_test)
+    assert list(first.raw.index) != list(other.raw.index)
+    assert not set(first.raw.index) & set(first.raw_test.index)
+    assert len(first.X) == len(first.y) == len(first.raw) == 200
+    # Fewer rows are the first of more, and the test rows do not depend on them.
+    most = split(name, None, 3)
+    np.testing.assert_array_equal(most.y[:200], first.y)
+    np.testing.assert_array_equal(most.y_test, first.y_test)
+    assert len(most.raw) > 200
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+def test_rows_are_within_what_is_declared(peers, name):
+    split = peers["data"].split(name, None, 0)
+    for X in (split.X, split.X_test):
+        if split.y_bounds is None:
+            norms = np.linalg.norm(X, axis=1)
+            assert np.all(norms <= 1.0 + 1e-12)
+            assert np.median(norms) > 0.99
+        else:
+            assert np.abs(X).max() <= 1.0
+            assert np.ptp(X, axis=0).min() > 0.1
+    if split.y_bounds is not None:
+        low, high = split.y_bounds
+        assert np.mean((split.y < low) | (split.y > high)) < 0.01
+
+
+def test_each_column_has_one_public_description_in_round_numbers(peers):
+    for name in BUNDLED:
+        table = peers["data"].SETS[name]()
+        named = [*table.bounds, *table.categories, *table.indicators]
+        assert sorted(named) == sorted(table.data)
+        assert all(low < high for low, high in table.bounds.values())
+        ends = [*table.bounds.values(), *([table.y_bounds] if table.y_bounds else [])]
+        # Three digits are of a codebook or a guess; extremes of measurements have more.
+        assert all(np.isclose(end, float(f"{end:.3g}"), atol=0.0) for pair in ends for end in pair)
+
+
+def test_scores_are_those_of_scikit_learn(peers):
+    scores = peers["scores"]
+    rng = np.random.default_rng(0)
+    for n_classes in (2, 3):
+        y = rng.integers(n_classes, size=300)
+        X = rng.standard_normal((300, 4)) + 0.5 * y[:, np.newaxis]
+        X[:100] = np.round(X[:100])  # ties
+        model = LogisticRegression().fit(X, y)
+        values = model.predict_proba(X)
+        found = scores.classification_scores(y, values, model.classes_, np.arange(n_classes))
+        expected = roc_auc_score(y, values[:, 1] if n_classes == 2 else values, multi_class="ovr")
+        assert found["auc"] == pytest.approx(expected)
+        assert found["accuracy"] == pytest.approx(model.score(X, y))
+        assert found["log_loss"] == pytest.approx(log_loss(y, values))
+    y, predicted = rng.standard_normal((2, 50))
+    assert scores.regression_scores(y, predicted)["r2"] == pytest.approx(r2_score(y, predicted))
+
+
+def test_a_class_that_a_model_does_not_know_costs_what_a_certain_mistake_costs(peers):
+    values = np.array([[0.25, 0.75], [0.5, 0.5], [1.0, 0.0]])
+    labels, y = np.array(["a", "b", "c"]), np.array(["a", "b", "c"])
+    found = peers["scores"].classification_scores(y, values, np.array(["a", "c"]), labels)
+    expected = -np.log([0.25, 1e-15, 1e-15]).mean()
+    assert found["log_loss"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("solver", ["ada_ssp", "boosted_ada_ssp"])
+def test_regression_from_noisy_moments_is_least_squares_at_a_large_budget(peers, solver):
+    split = peers["data"].split("diabetes", None, 0)
+    public = dict(y_bounds=split.y_bounds, delta=1e-5, rng=np.random.default_rng(0))
+    fit = getattr(peers["regression"], solver)
+    predicted = fit(split.X, split.y, split.X_test, epsilon=1e9, **public)
+    rows, test = (np.column_stack([X, np.ones(len(X))]) for X in (split.X, split.X_test))
+    expected = test @ np.linalg.lstsq(rows, split.y)[0]
+    # Cut to the public bounds.
+    np.testing.assert_allclose(predicted, np.clip(expected, *split.y_bounds), atol=0.5)
+    noisy = fit(split.X[:200], split.y[:200], split.X_test, epsilon=1.0, **public)
+    assert np.all((noisy >= split.y_bounds[0]) & (noisy <= split.y_bounds[1]))
+    assert np.abs(noisy - predicted).max() > 1.0
+
+
+def test_the_descents_of_a_grid_spend_the_whole_budget_and_no_more(peers):
+    """The noise of a step without a gradient: its standard deviation, and mu of all steps."""
+    n_steps, cap, epsilon, delta = 4, 0.7, 1.0, 1e-5
+    mu = gaussian_mu(epsilon=epsilon, delta=delta)
+    # Rows of zeros: weights are noise only, of the last of steps of length cap * n_rows.
+    weights = peers["descent"]._descend(
+        np.zeros((10, 50_000)),
+        np.zeros_like,
+        np.array([mu]),
+        np.array([[10.0 * cap, cap]]),
+        n_steps,
+        np.random.default_rng(0),
+    )["last"]
+    sigma = weights.std() / np.sqrt(n_steps)
+    # 50,000 values: seven standard errors are 2.2 %.
+    assert sigma == pytest.approx(2.0 * cap * np.sqrt(n_steps) / mu, rel=0.022)
+    spent = 2.0 * cap / sigma * np.sqrt(n_steps)
+    assert gaussian_delta(epsilon=epsilon, mu=spent) == pytest.approx(delta, rel=0.35)
+
+
+def test_a_gradient_in_a_descent_is_cut(peers):
+    """One row of slope one: the first step has the length of the cap."""
+    row = np.array([[3.0, 4.0]])
+    weights = peers["descent"]._descend(
+        row, np.ones_like, np.array([1e12]), np.array([[0.5, 0.5]]), 1, np.random.default_rng(0)
+    )["last"]
+    np.testing.assert_allclose(weights[:, 0, 0], [-0.3, -0.4], atol=1e-6)
+
+
+def test_a_table_goes_on_where_it_stopped(tmp_path):
+    path = tmp_path / "table.csv"
+    command = [sys.executable, FOLDER / "peers" / "table.py", "--out", path, "--jobs", "1"]
+    command += ["--sets", "breast cancer", "--sizes", "200", "full", "--epsilons", "1"]
+    command += ["--methods", "ours", "constant", "--draws"]
+
+    def run(draws):
+        subprocess.run([*command, str(draws)], check=True, capture_output=True, timeout=120)
+        return path.read_text().splitlines()
+
+    first = run(1)
+    longer = run(2)
+    assert longer[: len(first)] == first
+    assert run(2) == longer
+    lines = list(csv.DictReader(longer))
+    # Two sizes, two draws; ours with two values of delta, and the constant once.
+    assert len(lines) == 2 * 2 * 3
+    assert all(0.0 < float(line["accuracy"]) <= 1.0 and not line["error"] for line in lines)
+    report = subprocess.run(
+        [sys.executable, FOLDER / "peers" / "report.py", path],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    ).stdout
+    mean = np.mean([float(x["accuracy"]) for x in lines if x["method"] == "constant"])
+    assert f"{mean:.3f}" in report
