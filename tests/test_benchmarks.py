@@ -1,7 +1,7 @@
 """The comparison with peers: data, scores and peers on sets that come with the libraries."""
 
 import csv
-import subprocess
+import importlib
 import sys
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from sklearn.metrics import log_loss, r2_score, roc_auc_score
 from skdp.privacy import gaussian_delta, gaussian_mu
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
+NAMES = ("data", "descent", "regression", "report", "scores", "table")
 BUNDLED = ("breast cancer", "fair", "digits", "diabetes")
 
 
@@ -21,10 +22,9 @@ def peers():
     """The modules of the folder, which is no package that is installed."""
     sys.path.insert(0, str(FOLDER))
     try:
-        from peers import data, descent, methods, regression, scores
+        return {name: importlib.import_module(f"peers.{name}") for name in NAMES}
     finally:
         sys.path.remove(str(FOLDER))
-    return {m.__name__.split(".")[1]: m for m in (data, descent, methods, regression, scores)}
 
 
 @pytest.mark.parametrize("name", BUNDLED)
@@ -140,14 +140,14 @@ def test_a_gradient_in_a_descent_is_cut(peers):
     np.testing.assert_allclose(weights[:, 0, 0], [-0.3, -0.4], atol=1e-6)
 
 
-def test_a_table_goes_on_where_it_stopped(tmp_path):
+def test_a_table_goes_on_where_it_stopped(peers, tmp_path, monkeypatch, capsys):
     path = tmp_path / "table.csv"
-    command = [sys.executable, FOLDER / "peers" / "table.py", "--out", path, "--jobs", "1"]
-    command += ["--sets", "breast cancer", "--sizes", "200", "full", "--epsilons", "1"]
-    command += ["--methods", "ours", "constant", "--draws"]
+    options = ["--sets", "breast cancer", "--sizes", "200", "full", "--epsilons", "1"]
+    options += ["--methods", "ours", "constant", "--jobs", "1", "--out", str(path), "--draws"]
 
     def run(draws):
-        subprocess.run([*command, str(draws)], check=True, capture_output=True, timeout=120)
+        monkeypatch.setattr(sys, "argv", ["table.py", *options, str(draws)])
+        peers["table"].main()
         return path.read_text().splitlines()
 
     first = run(1)
@@ -158,12 +158,34 @@ def test_a_table_goes_on_where_it_stopped(tmp_path):
     # Two sizes, two draws; ours with two values of delta, and the constant once.
     assert len(lines) == 2 * 2 * 3
     assert all(0.0 < float(line["accuracy"]) <= 1.0 and not line["error"] for line in lines)
-    report = subprocess.run(
-        [sys.executable, FOLDER / "peers" / "report.py", path],
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    ).stdout
-    mean = np.mean([float(x["accuracy"]) for x in lines if x["method"] == "constant"])
-    assert f"{mean:.3f}" in report
+    assert {line["n_train"] for line in lines} == {"200", "398"}
+    capsys.readouterr()
+    monkeypatch.setattr(sys, "argv", ["report.py", str(path)])
+    peers["report"].main()
+    mean = np.mean([float(line["accuracy"]) for line in lines if line["method"] == "constant"])
+    assert f"{mean:.3f}" in capsys.readouterr().out
+
+
+def test_a_report_counts_where_another_one_is_ahead_draw_by_draw(peers):
+    """Splits differ by much, methods on the same split by little."""
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    lines = []
+    for draw in range(20):
+        split = rng.normal(0.8, 0.1)
+        for method, ahead in {"ours": 0.0, "peer": 0.01, "tuned": -0.01, "worst": -0.1}.items():
+            for setting in ("a", "b") if method == "tuned" else ("",):
+                score = split + ahead + rng.normal(0.0, 0.002) + 0.02 * (setting == "b")
+                cell = dict(kind="binary", set="fair", n="1000", epsilon=1.0, delta=0.0)
+                lines.append(cell | dict(method=method, draw=draw, setting=setting, auc=score))
+    report = peers["report"]
+    table = report.by_score(pd.DataFrame(lines), "auc")
+    gaps = {
+        name: report.differences(table, "ours", name, "auc").iloc[0]
+        for name in ("peer", "tuned", "worst")
+    }
+    assert gaps["peer"]["gap"] == pytest.approx(-0.01, abs=0.003)
+    assert gaps["peer"]["error"] == pytest.approx(0.002 * np.sqrt(2 / 20), rel=0.6)
+    assert gaps["tuned"]["gap"] == pytest.approx(-0.01, abs=0.003)  # the setting "b"
+    assert gaps["worst"]["gap"] == pytest.approx(0.1, abs=0.003)

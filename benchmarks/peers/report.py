@@ -101,7 +101,7 @@ def print_means(tables, kind, delta, ours):
         if part.empty or ours not in part.columns.get_level_values("method"):
             continue
         print(f"\n{kind}, delta={delta:g}: {score}, mean over sets and sizes by epsilon")
-        print("    and in brackets ours minus the other; /: cells where the other is ahead, of")
+        print("    (+: how much better ours is), cells where the other is ahead / cells")
         epsilons = sorted(part.index.unique("epsilon"))
         print(f"  {'epsilon':22s}" + "".join(f"{epsilon:<24g}" for epsilon in epsilons))
         own = part[ours].mean(axis=1)

@@ -20,6 +20,7 @@ import math
 import sys
 import time
 import warnings
+from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -108,9 +109,21 @@ def rounded(scores):
     return {name: f"{value:.6g}" for name, value in scores.items()}
 
 
-def _start():
-    threadpool_limits(1)
-    warnings.simplefilter("ignore")
+def _quietly(task):
+    """Lines of a task by one thread, without warnings about convergence and the like."""
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return run(task)
+
+
+@contextmanager
+def _results(tasks, jobs):
+    """Results of tasks as they come, in this process where one is enough."""
+    if jobs == 1:
+        yield map(_quietly, tasks)
+        return
+    with get_context("fork").Pool(jobs) as pool:
+        yield pool.imap_unordered(_quietly, tasks)
 
 
 def main():
@@ -140,12 +153,9 @@ def main():
     tasks = missing(arguments, done)
     print(f"{len(tasks)} tasks; {len(done)} cells are in {arguments.out}", flush=True)
     start, said = time.perf_counter(), set()
-    with (
-        get_context("fork").Pool(arguments.jobs, _start) as pool,
-        open(arguments.out, "a", newline="") as file,
-    ):
+    with _results(tasks, arguments.jobs) as results, open(arguments.out, "a", newline="") as file:
         writer = csv.DictWriter(file, FIELDS)
-        for i, (lines, trouble) in enumerate(pool.imap_unordered(run, tasks), 1):
+        for i, (lines, trouble) in enumerate(results, 1):
             writer.writerows(lines)
             file.flush()
             if trouble and trouble not in said:
