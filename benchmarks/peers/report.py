@@ -1,6 +1,7 @@
 """Tables of what `peers/table.py` has found.
 
-    python benchmarks/peers/report.py FILE.csv [FILE.csv ...] [--ours ours] [--guide] [--sets]
+    python benchmarks/peers/report.py FILE.csv [FILE.csv ...] [--ours ours] [--sets]
+        [--guide [FILE.rst ...]]
 
 Means over sets and sizes, at each epsilon and delta, of each method; ours against each other
 method on the cells of both; the cells where another one is ahead by more than two standard errors,
@@ -9,8 +10,8 @@ a delta. Differences are taken draw by draw, which have their splits in common, 
 error is that of their mean. Of a tuned method each score takes the setting that is best for it in
 the mean over draws on the test rows.
 
-``--guide`` prints the tables of the documentation: what to expect by n * epsilon. ``--sets``
-prints ours by set and size.
+``--guide`` prints the tables of the documentation, what to expect by n * epsilon, or puts them
+into the pages that are named. ``--sets`` prints ours by set and size.
 """
 
 import argparse
@@ -27,8 +28,11 @@ from peers.data import kind_of
 
 HIGHER = {"accuracy": 1.0, "auc": 1.0, "log_loss": -1.0, "r2": 1.0}
 CELL = ["kind", "set", "n", "epsilon", "delta"]
-# The smallest and the largest n * epsilon, without the latter.
-RANGES = [(0, 500), (500, 2_000), (2_000, 10_000), (10_000, 50_000), (50_000, np.inf)]
+# Of n * epsilon in the guide.
+ENDS = (0, 500, 2_000, 10_000, 50_000, np.inf)
+RANGES = list(pairwise(ENDS))
+KINDS = ("binary", "multiclass", "regression")
+NAMES = {"accuracy": "accuracy", "r2": ":math:`R^2`"}
 WITHOUT_PRIVACY = ("constant", "best", "best linear", "plain", "plain kernel")
 
 
@@ -203,36 +207,51 @@ def print_monotone(tables, ours):
             print(f"  {score:9s} {name:22s} {len(bad):3d} of {len(gaps):3d}  {cells}")
 
 
-def print_guide(tables, frame, ours):
-    """What to expect by n * epsilon, as rows of a list-table."""
+def guide(tables, frame, ours, kind):
+    """What to expect by n * epsilon, as a table in reStructuredText."""
+    score, constant = ("r2", "the mean") if kind == "regression" else ("accuracy", "larger class")
+    table = tables[score]
+    part = table[table.index.get_level_values("kind") == kind]
+    means = part.T.groupby("method").mean().T[[ours, "constant", "best"]]
+    wide = means.unstack("delta").dropna()
+    deltas = sorted(wide.columns.unique("delta"))
     n_train = frame.groupby(["kind", "set", "n"])["n_train"].first()
-    for kinds, score in ((("binary", "multiclass"), "accuracy"), (("regression",), "r2")):
-        table = tables[score]
-        if ours not in table.columns.get_level_values("method"):
+    sizes = n_train.reindex(wide.index.droplevel("epsilon")).to_numpy()
+    n_epsilon = sizes * wide.index.get_level_values("epsilon")
+    named = [f"``delta={delta:g}``".replace("e-0", "e-") for delta in deltas]
+    header = [":math:`n \\varepsilon`", constant, *named, "not private"]
+    header += [f"{name}: below {constant}" for name in named]
+    rows = []
+    for low, high in RANGES:
+        cells = wide[(n_epsilon >= low) & (n_epsilon < high)]
+        if cells.empty:
             continue
-        part = table[table.index.get_level_values("kind").isin(kinds)]
-        means = part.T.groupby("method").mean().T[[ours, "constant", "best"]].dropna()
-        sizes = n_train.reindex(means.index.droplevel(["epsilon", "delta"])).to_numpy()
-        means["n_epsilon"] = sizes * means.index.get_level_values("epsilon")
-        for delta in sorted(means.index.unique("delta")):
-            here = means.xs(delta, level="delta")
-            print(f"\n   .. {', '.join(kinds)}, delta={delta:g}: {score}")
-            for low, high in RANGES:
-                cells = here[(here["n_epsilon"] >= low) & (here["n_epsilon"] < high)]
-                if cells.empty:
-                    continue
-                gain = cells[ours] - cells["constant"]
-                name = f"{low:,} to {high:,}" if np.isfinite(high) else f"from {low:,}"
-                name = name if low else f"below {high:,}"
-                columns = [
-                    f"{delta:g}",
-                    f"{cells['constant'].mean():.2f}",
-                    f"{cells[ours].mean():.2f}",
-                    f"{cells['best'].mean():.2f}",
-                    f"{gain.min():+.2f}",
-                    f"{(gain < -0.005).mean():.0%}",
-                ]
-                print(f"   * - {name}\n" + "\n".join(f"     - {column}" for column in columns))
+        row = [f"{low:,} to {high:,}" if np.isfinite(high) else f"from {low:,}"]
+        row[0] = row[0] if low else f"below {high:,}"
+        floors = cells["constant"][deltas[0]]
+        values = [floors, *(cells[ours][delta] for delta in deltas), cells["best"][deltas[0]]]
+        row += [f"{value.mean() + 0.0:.2f}".replace("-0.00", "0.00") for value in values]
+        margin = 0.02 if kind == "regression" else 0.005
+        below = [(cells[ours][delta] < floors - margin).mean() for delta in deltas]
+        rows.append(row + [f"{100 * share:.0f} %" for share in below])
+    n_sets = len(wide.index.unique("set"))
+    title = {"binary": "two classes", "multiclass": "more classes", "regression": "regression"}
+    text = [f".. list-table:: {n_sets} sets, {title[kind]}: mean {NAMES[score]}"]
+    text += ["   :header-rows: 1", ""]
+    for row in [header, *rows]:
+        text += [f"   * - {row[0]}", *(f"     - {cell}" for cell in row[1:])]
+    return "\n".join(text)
+
+
+def write_guide(path, tables, frame, ours):
+    """Put the tables between the comments that ask for them."""
+    text = path.read_text(encoding="utf-8")
+    for kind in KINDS:
+        start, end = f".. begin guide {kind}\n", f".. end guide {kind}\n"
+        if start in text:
+            before, after = text.split(start)[0], text.split(end)[1]
+            text = before + start + f"\n{guide(tables, frame, ours, kind)}\n\n" + end + after
+    path.write_text(text, encoding="utf-8")
 
 
 def print_sets(tables, ours):
@@ -269,21 +288,24 @@ def main():
     parser.add_argument("--ours", default="ours", help="the method to compare with others")
     parser.add_argument("--sizes", nargs="+", help="only these")
     parser.add_argument("--most", type=int, default=30, help="cells a list shows")
-    parser.add_argument("--guide", action="store_true")
+    parser.add_argument("--guide", nargs="*", type=Path, metavar="FILE.rst")
     parser.add_argument("--sets", action="store_true")
     arguments = parser.parse_args()
     frame = loaded(arguments.files)
     if arguments.sizes:
         frame = frame[frame["n"].isin(arguments.sizes)]
     tables = {score: by_score(frame, score) for score in HIGHER}
-    if arguments.guide:
-        print_guide(tables, frame, arguments.ours)
+    if arguments.guide is not None:
+        for path in arguments.guide:
+            write_guide(path, tables, frame, arguments.ours)
+        for kind in KINDS if not arguments.guide else ():
+            print(f"\n{guide(tables, frame, arguments.ours, kind)}")
         return
     if arguments.sets:
         print_sets(tables, arguments.ours)
         return
     deltas = sorted(frame.loc[np.isfinite(frame["epsilon"]), "delta"].unique())
-    for kind in ("binary", "multiclass", "regression"):
+    for kind in KINDS:
         for delta in deltas:
             print_means(tables, kind, delta, arguments.ours)
     print_ahead(tables, arguments.ours, arguments.most)
