@@ -18,9 +18,9 @@ from skdp.privacy import gaussian_mu
 __all__ = ["classification_descents", "regression_descents"]
 
 # Steps; their length times the norm at which gradients are cut; that norm.
-BINARY_GRID = ((10, 30, 100), (0.1, 0.5, 2.0, 5.0), (0.2, 0.7))
-MULTICLASS_GRID = ((20, 60), (0.5, 2.0, 6.0), (0.3, 1.0))
-REGRESSION_GRID = ((20, 80), (0.1, 0.3, 1.0), (0.05, 0.2))
+BINARY_GRID = ((10, 40, 200), (0.1, 0.5, 2.0, 5.0), (0.2, 0.7))
+MULTICLASS_GRID = ((20, 100), (0.5, 2.0, 6.0), (0.3, 1.0))
+REGRESSION_GRID = ((20, 120), (0.1, 0.3, 1.0), (0.05, 0.2))
 GAMMAS = (0.5, 1.5, 5.0)  # over the number of columns
 N_FEATURES = 300
 
