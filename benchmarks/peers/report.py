@@ -212,7 +212,10 @@ def guide(tables, frame, ours, kind):
     score, constant = ("r2", "the mean") if kind == "regression" else ("accuracy", "larger class")
     table = tables[score]
     part = table[table.index.get_level_values("kind") == kind]
-    means = part.T.groupby("method").mean().T[[ours, "constant", "best"]]
+    means = part.T.groupby("method").mean().T
+    if missing := {ours, "constant", "best"} - set(means):
+        return f".. {kind}: no lines of {', '.join(sorted(missing))}"
+    means = means[[ours, "constant", "best"]]
     wide = means.unstack("delta").dropna()
     deltas = sorted(wide.columns.unique("delta"))
     n_train = frame.groupby(["kind", "set", "n"])["n_train"].first()
