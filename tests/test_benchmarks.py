@@ -112,10 +112,10 @@ def test_regression_from_noisy_moments_is_least_squares_at_a_large_budget(peers,
 
 
 def test_regression_from_noisy_moments_has_the_noise_of_its_budget(peers, monkeypatch):
-    """Rows that are no rows: moments and products are noise, a third of mu^2 each."""
+    """Rows that are no rows: moments and products are noise, of releases of equal mu."""
     regression = peers["regression"]
     mu, d = 0.7, 300
-    moments = regression._noisy_moments(np.zeros((1, d)), mu, np.random.default_rng(0))
+    moments = regression._noisy_moments(np.zeros((1, d)), mu, np.random.default_rng(0), 40.0, 2.0)
     np.testing.assert_array_equal(moments, moments.T)
     # xx' - zz' for orthogonal unit rows has the Frobenius norm sqrt(2), each pair counted twice.
     off = moments[np.triu_indices(d, 1)]
@@ -123,17 +123,17 @@ def test_regression_from_noisy_moments_has_the_noise_of_its_budget(peers, monkey
     # The penalty makes them positive.
     assert np.linalg.eigvalsh(moments)[0] > 0.0
 
-    monkeypatch.setattr(regression, "_noisy_moments", lambda rows, mu, rng: np.eye(d))
+    monkeypatch.setattr(regression, "_noisy_moments", lambda *_: np.eye(d))
     monkeypatch.setattr(regression, "_rows", lambda X: np.zeros((len(X), d)))
     monkeypatch.setattr(regression, "_predicted", lambda X, weights, y_bounds: weights)
     public = dict(y_bounds=(-1.0, 1.0), epsilon=1.0, delta=1e-5, rng=np.random.default_rng(0))
     nothing = np.zeros((1, 1)), np.zeros(1), np.zeros((1, 1))
-    sigma = 2.0 * np.sqrt(3.0) / gaussian_mu(epsilon=1.0, delta=1e-5)
+    sigma = 2.0 / gaussian_mu(epsilon=1.0, delta=1e-5)
     products = [regression.ada_ssp(*nothing, **public) for _ in range(50)]
-    assert np.std(products) == pytest.approx(sigma, rel=0.041)  # 15,000 values: 7 errors
+    assert np.std(products) == pytest.approx(np.sqrt(3.0) * sigma, rel=0.041)  # 15,000 values
     rounds = [regression.boosted_ada_ssp(*nothing, n_rounds=4, **public) for _ in range(50)]
-    # Four rounds of twice the noise.
-    assert np.std(rounds) == pytest.approx(4.0 * sigma, rel=0.041)
+    # Six releases; the weights have the noise of four rounds.
+    assert np.std(rounds) == pytest.approx(np.sqrt(6.0) * 2.0 * sigma, rel=0.041)
 
 
 def test_the_descents_of_a_grid_spend_the_whole_budget_and_no_more(peers):
