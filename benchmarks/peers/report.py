@@ -129,6 +129,26 @@ def print_means(tables, kind, delta, ours):
             print(f"  {other:22s}" + "".join(cells))
 
 
+def print_summary(tables, ours):
+    """For each other method the share of cells where it is ahead by more than two errors."""
+    print(f"\nCells where another one is ahead of {ours} by more than two standard errors")
+    print(f"  {'':22s}" + "".join(f"{score:20s}" for score in tables))
+    names = {name: None for table in tables.values() for name in methods_of(table, ours)}
+    for other in names:
+        if other in WITHOUT_PRIVACY:
+            continue
+        cells = []
+        for score, table in tables.items():
+            known = ours in table.columns.get_level_values("method")
+            found = differences(table, ours, other, score) if known else None
+            if found is None or found.empty:
+                cells.append("")
+                continue
+            ahead = int((found["gap"] < -2.0 * found["error"]).sum())
+            cells.append(f"{ahead}/{len(found)} ({ahead / len(found):.1%})")
+        print(f"  {other:22s}" + "".join(f"{cell:20s}" for cell in cells))
+
+
 def print_ahead(tables, ours, most):
     """Cells where a private method is ahead by more than two standard errors."""
     for score, table in tables.items():
@@ -311,6 +331,7 @@ def main():
     for kind in KINDS:
         for delta in deltas:
             print_means(tables, kind, delta, arguments.ours)
+    print_summary(tables, arguments.ours)
     print_ahead(tables, arguments.ours, arguments.most)
     print_floor(tables, frame, arguments.ours)
     print_monotone(tables, arguments.ours)
