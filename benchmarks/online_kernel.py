@@ -260,7 +260,7 @@ class Stream:
             return make
 
         end = f", theta={theta:g}"
-        self.show(f"not private{end}", recursive)
+        self.show(f"same recursion, not private{end}", recursive)
         cost = self.show(f"final{end}", private("final"))
         # The scale of the noise is inversely proportional to mu, of one release and of all.
         mu = gaussian_mu(epsilon=EPSILON, delta=DELTA)

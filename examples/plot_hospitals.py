@@ -23,6 +23,7 @@ import matplotlib.pyplot as plt
 import networkx
 import numpy as np
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 
 from skdp.datasets import fetch_diabetes130
 from skdp.distributed import DistributedDPClassifier
@@ -138,13 +139,17 @@ together = DistributedDPClassifier(
 ).fit(X, y, hospital)
 print(together.guarantee_)
 
+# Without privacy, cross-validation picks the penalty.
+searched = GridSearchCV(
+    LogisticRegression(max_iter=300), {"C": 10.0 ** np.arange(5)}, scoring="neg_log_loss", cv=3
+)
 central = {"classes": [0, 1], "random_state": 0}
 alone = [
     DPLogisticRegression(epsilon, delta, **central).fit(X[hospital == i], y[hospital == i])
     for i in range(n_hospitals)
 ]
 scores = {
-    "pooled, not private": LogisticRegression(C=1e3, max_iter=300).fit(X, y),
+    "pooled, not private": searched.fit(X, y).best_estimator_,
     "pooled by a curator, private": DPLogisticRegression(epsilon, delta, **central).fit(X, y),
     "together, private": together,
 }

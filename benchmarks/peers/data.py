@@ -24,7 +24,17 @@ from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler, n
 from skdp import datasets
 from skdp.preprocessing import make_public_preprocessor
 
-__all__ = ["BINARY", "MULTICLASS", "REGRESSION", "SETS", "SIZES", "Split", "Table", "split"]
+__all__ = [
+    "BINARY",
+    "MULTICLASS",
+    "REGRESSION",
+    "SETS",
+    "SIZES",
+    "Split",
+    "Table",
+    "kind_of",
+    "split",
+]
 
 # Rows to learn from: these, and all that a split leaves, which are no more than 50,000.
 SIZES = (1_000, 5_000, None)
@@ -461,3 +471,10 @@ REGRESSION: dict[str, Callable[[], Table]] = {
     "diabetes": _diabetes,
 }
 SETS = BINARY | MULTICLASS | REGRESSION
+
+
+def kind_of(name: str) -> str:
+    """Whether a set is "binary", "multiclass" or "regression"."""
+    if name in BINARY:
+        return "binary"
+    return "multiclass" if name in MULTICLASS else "regression"
