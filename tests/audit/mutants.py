@@ -94,7 +94,7 @@ CLIPPED = "rows = clip_rows(X[start:stop], x_norm)"
 CHECKED = "            X, y = checked_data(self, X, y)\n"
 RELEASED = "            weights = release(self._rows(X, codes), noise)\n"
 PAID = "            charge(self, release.guarantee)\n"
-PLANNED = "            release = self._plan(len(classes), X.shape[1])\n"
+PLANNED = "            release = self._plan(len(classes), X.shape[1], n_public)\n"
 CLAIMED = "self.classes_, self.guarantee_ = classes, self._stated(release.guarantee)"
 STORED = "        self.coef_, self.intercept_ = coef, intercept\n"
 

@@ -242,7 +242,7 @@ def test_published_calibrations_add_more_noise(binary, calibration, adjacency):
         ({"delta": 1.0}, "delta must be .*; got 1.0"),
         ({"delta": -1e-9}, "delta must be .*; got -1e-09"),
         ({"C": 0.0}, "C must be .*; got 0.0"),
-        ({"C": 1e14}, r"C must be between .* with x_norm=1.0 and intercept_scaling=1.0; got"),
+        ({"C": 1e14}, r"C must be between .* with x_norm=1.0 and intercept_scaling='auto'; got"),
         ({"C": "scale"}, "C must be 'auto' or a positive number; got 'scale'"),
         ({"x_norm": np.inf}, "x_norm must be .*; got inf"),
         ({"mechanism": "laplace"}, "mechanism must be one of .*; got 'laplace'"),
