@@ -50,6 +50,11 @@ def three_classes(X, y):
     return X, np.digitize(X[:, 0], [-0.2, 0.2])
 
 
+def rows_between_powers_of_two(X, y):
+    """46 rows of three labels: with one less they are nearer to 32 than to 64 (in logarithms)."""
+    return three_classes(np.vstack([X, 0.5 * X[:6]]), y)
+
+
 # Estimators
 
 
@@ -152,6 +157,35 @@ def linear():
         "output: constant is 2",
         svc(**OUTPUT),
         ((ROWS, "        constant /= unit\n", "        constant /= unit / 2\n"),),
+    )
+    yield Mutant(
+        "objective: the count without noise",
+        logistic(**REMOVE),
+        (
+            (
+                "releases._counted",
+                "count = release_n_samples(data.n_samples, guarantee=self.counting, noise=noise)",
+                "count = float(data.n_samples)",
+            ),
+        ),
+        rows_between_powers_of_two,
+    )
+    yield Mutant(
+        "objective: noise of the count for 200 times its epsilon",
+        logistic(**REMOVE),
+        (
+            (
+                "releases._counted",
+                "guarantee=self.counting, noise",
+                "guarantee=replace(self.counting, epsilon=200 * self.counting.epsilon), noise",
+            ),
+        ),
+    )
+    yield Mutant(
+        "objective: rules see a private number of rows",
+        logistic(**REMOVE),
+        ((BASE, 'if self.adjacency == "replace-one" else None', ""),),
+        three_classes,
     )
     yield Mutant(
         "output: halved sensitivity",
