@@ -31,7 +31,8 @@ __all__ = [
 AUTOMATIC_CONSTANT = 0.3
 
 # Rows that are supposed where their number is private and not released. Over 1,000 to 20,000 rows
-# it is as good as the number; at 100,000 rows and epsilon 0.1 it loses 0.05 of accuracy.
+# that is as good as the number; at 60,000 to 100,000 it loses up to 0.017 of accuracy and 0.04 of
+# log-loss.
 TYPICAL_ROWS = 1000.0
 
 

@@ -131,8 +131,7 @@ def test_plans_see_the_number_of_rows_only_where_it_is_public(
 
 
 @pytest.mark.parametrize("kind", BOTH)
-def test_rules_have_no_units(binary, kind):
-    X, y = binary
+def test_rules_have_no_units(kind):
     for n_classes, delta in ((2, 0.0), (2, 1e-5), (4, 0.0)):
         for mechanism in ("objective", "output"):
             plans = [
