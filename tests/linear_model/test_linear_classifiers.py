@@ -136,9 +136,13 @@ def test_rules_have_no_units(kind):
         for mechanism in ("objective", "output"):
             plans = [
                 kind(1.0, delta, mechanism=mechanism, x_norm=unit)._plan(n_classes, 8, 4000)
-                for unit in (1.0, 1024.0)
+                for unit in (1.0, 1024.0, 1.75)
             ]
             assert plans[0] == plans[1]
+            # Norms are in units of a power of two: these are the same penalties.
+            strengths = [plan.penalty / plan.row_norm**2 for plan in plans]
+            assert_allclose(strengths, strengths[0], rtol=1e-12)
+            assert plans[0].row_norm != plans[2].row_norm
 
 
 @pytest.mark.parametrize("kind", BOTH)
