@@ -19,13 +19,18 @@ from skdp.estimators import (
     unchanged_on_error,
 )
 from skdp.linear_model._class_weight import check_class_weight, with_class_weight
-from skdp.mechanisms import NoiseLaw
-from skdp.privacy import ApproxDP, n_records_changed
+from skdp.privacy import ApproxDP
 from skdp.releases import (
+    AUTOMATIC_CONSTANT,
     CALIBRATIONS,
+    TYPICAL_ROWS,
+    CountedRelease,
     NoisyDescent,
     ObjectivePerturbation,
     OutputPerturbation,
+    objective_penalty,
+    objective_slope_cap,
+    output_penalty,
 )
 from skdp.solvers.rows import RowBlocks
 
@@ -48,8 +53,11 @@ class BaseDPLinearClassifier(
     """Private linear classifier; a subclass chooses the loss."""
 
     @abstractmethod
-    def _loss(self, n_classes):
-        """Loss for the number of classes; checks the subclass's own parameters."""
+    def _loss(self, n_classes, mechanism, slope_cap):
+        """Loss for the number of classes; checks the subclass's own parameters.
+
+        ``slope_cap`` is what "auto" stands for.
+        """
 
     def _clip_norm(self, loss):
         """Norm to which the gradient mechanism clips residuals."""
@@ -83,7 +91,9 @@ class BaseDPLinearClassifier(
             self._check_parameters()
             X, y = checked_data(self, X, y)
             classes, codes = encode_labels(y, self.classes)
-            release = self._plan(classes, X.shape[1])
+            # Under add-remove the number of rows is private: rules do not see it.
+            n_public = X.shape[0] if self.adjacency == "replace-one" else None
+            release = self._plan(classes, X.shape[1], n_public)
             release.check_n_rows(X.shape[0])
             noise = noise_source(self.random_state)
             charge(self, release.guarantee)
@@ -94,29 +104,68 @@ class BaseDPLinearClassifier(
         self.coef_, self.intercept_ = coef, intercept
         return self
 
-    def _plan(self, classes, n_features):
-        """Release for the parameters, from public numbers. Norms are in units of `_unit`."""
+    def _plan(self, classes, n_features, n_samples):
+        """Release for the parameters, from public numbers. Norms are in units of `_unit`.
+
+        ``n_samples`` is None where the number of rows is private.
+        """
         target = ApproxDP(float(self.epsilon), float(self.delta), adjacency=self.adjacency)
-        mechanism = self._resolved_mechanism()
-        loss = self._loss(len(classes))
-        loss, heaviest = with_class_weight(loss, self.class_weight, classes)
-        self._check_penalty(heaviest)
         n_features += bool(self.fit_intercept)
+        mechanism = self._resolved_mechanism()
         row_norm = RowBlocks.norm_bound(float(self.x_norm), self._constant(), n_features)
-        public = dict(loss=loss, n_features=n_features, row_norm=row_norm / self._unit())
+        public = dict(n_features=n_features, row_norm=row_norm / self._unit())
+        if mechanism == "objective":
+            # Calibrations of papers keep their budget whole, and so does a penalty that is given.
+            counted = target.delta == 0.0 and self.calibration == "tight" and is_auto(self.C)
+
+            def planned(budget, n_samples):
+                return self._objective(classes, budget, n_samples, **public)
+
+            if n_samples is None and counted:
+                return CountedRelease.plan(target, release=planned)
+            return planned(target, TYPICAL_ROWS if n_samples is None else n_samples)
+        automatic = 0.4 if target.delta == 0.0 else 0.5
+        loss, heaviest = self._weighted_loss(classes, mechanism, automatic)
         if mechanism == "gradient":
-            public["penalty"] = 0.0 if is_auto(self.C) else self._own_penalty() / heaviest
-            return NoisyDescent.plan(target, clip_norm=self._clip_norm(loss), **public)
-        public["penalty"] = self._penalty(mechanism, **public)
-        if not is_auto(self.C):
-            public["penalty"] /= heaviest
-        release: OutputPerturbation | ObjectivePerturbation
-        if mechanism == "output":
-            release = OutputPerturbation.plan(target, **public)
-        else:
-            release = ObjectivePerturbation.plan(target, calibration=self.calibration, **public)
+            public["penalty"] = 0.0 if is_auto(self.C) else self._own_penalty(heaviest)
+            return NoisyDescent.plan(target, loss=loss, clip_norm=self._clip_norm(loss), **public)
+        rule = output_penalty(
+            target, lipschitz=loss.lipschitz, n_outputs=loss.n_outputs, n_features=n_features
+        )
+        penalty = self._penalty(loss, heaviest, public["row_norm"], rule)
+        release = OutputPerturbation.plan(target, loss=loss, penalty=penalty, **public)
         self._check_sharpness(release, heaviest)
         return release
+
+    def _objective(self, classes, target, n_samples, *, n_features, row_norm):
+        """Objective perturbation, by the rules for a number of rows."""
+        sizes = dict(n_features=n_features, n_samples=n_samples)
+        cap = objective_slope_cap(target, **sizes)
+        loss, heaviest = self._weighted_loss(classes, "objective", cap)
+        rule = objective_penalty(target, loss=loss, **sizes)
+        release = ObjectivePerturbation.plan(
+            target,
+            loss=loss,
+            n_features=n_features,
+            row_norm=row_norm,
+            penalty=self._penalty(loss, heaviest, row_norm, rule),
+            calibration=self.calibration,
+        )
+        self._check_sharpness(release, heaviest)
+        return release
+
+    def _weighted_loss(self, classes, mechanism, slope_cap):
+        """Loss with weights of at most 1 for the classes, and what the largest was."""
+        loss = self._loss(len(classes), mechanism, slope_cap)
+        loss, heaviest = with_class_weight(loss, self.class_weight, classes)
+        self._check_penalty(heaviest)
+        return loss, heaviest
+
+    def _penalty(self, loss, heaviest, row_norm, rule):
+        """Strength of the penalty: 1/C, or that of a rule for rows of norm 1."""
+        if not is_auto(self.C):
+            return self._own_penalty(heaviest)
+        return max(rule * row_norm**2, _least_penalty(loss, row_norm))
 
     def _rows(self, X, codes):
         """Rows, clipped, in units of `_unit`."""
@@ -125,7 +174,11 @@ class BaseDPLinearClassifier(
 
     def _constant(self):
         """Feature whose coefficient is the intercept, or 0."""
-        return float(self.intercept_scaling) if self.fit_intercept else 0.0
+        if not self.fit_intercept:
+            return 0.0
+        if is_auto(self.intercept_scaling):
+            return AUTOMATIC_CONSTANT * float(self.x_norm)
+        return float(self.intercept_scaling)
 
     def _unit(self):
         """Power of two near the norm of a row, in which everything is computed.
@@ -149,8 +202,9 @@ class BaseDPLinearClassifier(
         one_of(CALIBRATIONS, calibration=self.calibration)
         boolean(fit_intercept=self.fit_intercept)
         if self.fit_intercept:
-            positive(intercept_scaling=self.intercept_scaling)
-            between(1e-50, 1e50, intercept_scaling=self.intercept_scaling)
+            number_or_auto(intercept_scaling=self.intercept_scaling)
+            if not is_auto(self.intercept_scaling):
+                between(1e-50, 1e50, intercept_scaling=self.intercept_scaling)
         number_or_auto(C=self.C)
         check_class_weight(self.class_weight)
 
@@ -169,37 +223,10 @@ class BaseDPLinearClassifier(
             f"x_norm={shown(self.x_norm)}{others}; got {shown(self.C)}."
         )
 
-    def _own_penalty(self):
-        """Strength of the penalty on weights of rows in units of `_unit`."""
+    def _own_penalty(self, heaviest):
+        """Strength of the penalty on weights of rows in units of `_unit`, for class weights of 1."""
         unit = self._unit()
-        return 1.0 / (float(self.C) * unit) / unit
-
-    def _penalty(self, mechanism, loss, n_features, row_norm):
-        """Strength of the penalty: 1/C, or a rule of public numbers found by experiment."""
-        if not is_auto(self.C):
-            return self._own_penalty()
-        return max(
-            self._automatic_penalty(mechanism, loss, row_norm, loss.n_outputs * n_features),
-            _least_penalty(loss, row_norm),
-        )
-
-    def _automatic_penalty(self, mechanism, loss, row_norm, size):
-        epsilon = float(self.epsilon)
-        records = n_records_changed(self.adjacency)
-        if mechanism == "output":
-            # The noise moves the score of a row by a standard deviation of about 1/3.
-            target = ApproxDP(epsilon, float(self.delta))
-            return (
-                3.0
-                * row_norm**2
-                * records
-                * loss.lipschitz
-                * NoiseLaw.meeting(target, size=size).level(size)
-            )
-        if loss.n_outputs > 1:
-            return 6.0 * (1.0 - 1.0 / loss.n_outputs) * row_norm**2 / epsilon
-        factor = 2.0 if self.delta == 0.0 else records
-        return factor * row_norm**2 / epsilon
+        return 1.0 / (float(self.C) * unit) / unit / heaviest
 
     def _check_sharpness(self, release, heaviest):
         """Check that the curvature of the loss is not out of proportion to the penalty."""

@@ -21,11 +21,13 @@ class DPLinearSVC(BaseDPLinearClassifier):
 
     C : float or "auto", default="auto"
         Inverse strength of the penalty as in :class:`~sklearn.svm.LinearSVC` with the hinge
-        loss (sum of losses). "auto" is a rule of public numbers. The objective mechanism
-        may use a stronger penalty than asked for, where the budget would not pay for the
-        curvature. The gradient mechanism has no penalty with "auto". Times the squared norm of a
-        row, which counts the constant feature, it lies between 1e-12 and 1e9, and below 2e8 times
-        ``huber_width`` where there is a minimiser.
+        loss (sum of losses). "auto" is a rule of public numbers: few rows, many features and a
+        small epsilon have a stronger penalty. Under "add-remove", where the number of rows is
+        private, objective perturbation with ``delta=0`` releases it for 2 % of epsilon, and the
+        others do not need it. The objective mechanism may use a stronger penalty than asked for,
+        where the budget would not pay for the curvature. The gradient mechanism has no penalty
+        with "auto". Times the squared norm of a row, which counts the constant feature, it lies
+        between 1e-12 and 1e9, and below 2e8 times ``huber_width`` where there is a minimiser.
 
     mechanism : {"auto", "objective", "output", "gradient"}, default="auto"
         "objective" adds a random linear term to the objective, "output" adds noise to the
@@ -64,8 +66,10 @@ class DPLinearSVC(BaseDPLinearClassifier):
         penalised, and the constant enters the norm bound: without a penalty no finite noise
         would do.
 
-    intercept_scaling : float, default=1.0
-        Value of the constant feature, from 1e-50 to 1e50; public.
+    intercept_scaling : float or "auto", default="auto"
+        Value of the constant feature, from 1e-50 to 1e50; public. "auto" is 0.3 times ``x_norm``:
+        noise grows with the norm of a row and its constant, and a smaller constant leaves the
+        intercept behind.
 
     random_state : None, int, RandomState or Generator, default=None
         None draws the noise from the operating system. Anything else makes it reproducible
@@ -148,7 +152,7 @@ class DPLinearSVC(BaseDPLinearClassifier):
         classes=None,
         class_weight=None,
         fit_intercept=True,
-        intercept_scaling=1.0,
+        intercept_scaling="auto",
         random_state=None,
         ledger=None,
     ):
@@ -167,12 +171,11 @@ class DPLinearSVC(BaseDPLinearClassifier):
         self.random_state = random_state
         self.ledger = ledger
 
-    def _loss(self, n_classes):
+    def _loss(self, n_classes, mechanism, slope_cap):
         width = self.huber_width
         number_or_auto(huber_width=width)
         if is_auto(width):
-            is_output = self._resolved_mechanism() == "output"
-            width = 0.05 if is_output and n_classes == 2 else 0.5
+            width = 0.05 if mechanism == "output" and n_classes == 2 else 0.5
         between(1e-3, 1e6, huber_width=width)
         if n_classes == 2:
             return HuberHingeLoss(float(width))

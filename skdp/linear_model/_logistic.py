@@ -30,11 +30,14 @@ class DPLogisticRegression(BaseDPLinearClassifier):
     C : float or "auto", default="auto"
         Inverse strength of the penalty as in
         :class:`~sklearn.linear_model.LogisticRegression` (sum of losses). "auto" is a rule of
-        public numbers. The objective mechanism may use a stronger penalty than asked for,
-        where the budget would not pay for the curvature. The gradient mechanism has no penalty
-        with "auto". Times the squared norm of a row, which counts the constant feature, it lies
-        between 1e-12 and 1e9, and below 1e8 over the curvature of the loss (1/4; 1/2 for more
-        classes than two) where there is a minimiser.
+        public numbers: few rows, many features and a small epsilon have a stronger penalty.
+        Under "add-remove", where the number of rows is private, objective perturbation with
+        ``delta=0`` releases it for 2 % of epsilon, and the others do not need it. The objective
+        mechanism may use a stronger penalty than asked for, where the budget would not pay for
+        the curvature. The gradient mechanism has no penalty with "auto". Times the squared norm
+        of a row, which counts the constant feature, it lies between 1e-12 and 1e9, and below 1e8
+        over the curvature of the loss (1/4; 1/2 for more classes than two) where there is a
+        minimiser.
 
     mechanism : {"auto", "objective", "output", "gradient"}, default="auto"
         "objective" adds a random linear term to the objective, "output" adds noise to the
@@ -47,7 +50,8 @@ class DPLogisticRegression(BaseDPLinearClassifier):
     slope_cap : float from 1e-6 to 1, "auto" or None, default="auto"
         Largest slope of the loss: where the logistic loss is steeper it goes on as a
         straight line, and the noise shrinks in proportion. "auto" is 0.4 for ``delta=0`` and
-        0.5 otherwise; None does not cap. For more than two classes the gradient mechanism
+        0.5 otherwise, and with the objective mechanism goes to 1 where rows are many for epsilon
+        and features; None does not cap. For more than two classes the gradient mechanism
         clips ``p - e_y`` to a norm of sqrt(2) times the cap (1/2 for "auto"), and the other
         mechanisms do not cap.
 
@@ -72,8 +76,10 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         penalised, and the constant enters the norm bound: without a penalty no finite noise
         would do.
 
-    intercept_scaling : float, default=1.0
-        Value of the constant feature, from 1e-50 to 1e50; public.
+    intercept_scaling : float or "auto", default="auto"
+        Value of the constant feature, from 1e-50 to 1e50; public. "auto" is 0.3 times ``x_norm``:
+        noise grows with the norm of a row and its constant, and a smaller constant leaves the
+        intercept behind.
 
     random_state : None, int, RandomState or Generator, default=None
         None draws the noise from the operating system. Anything else makes it reproducible
@@ -159,7 +165,7 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         classes=None,
         class_weight=None,
         fit_intercept=True,
-        intercept_scaling=1.0,
+        intercept_scaling="auto",
         random_state=None,
         ledger=None,
     ):
@@ -178,7 +184,7 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         self.random_state = random_state
         self.ledger = ledger
 
-    def _loss(self, n_classes):
+    def _loss(self, n_classes, mechanism, slope_cap):
         cap = self.slope_cap
         if isinstance(cap, str) and not is_auto(cap):
             raise ValueError(f"slope_cap must be 'auto', None or in (0, 1]; got {shown(cap)}.")
@@ -186,8 +192,7 @@ class DPLogisticRegression(BaseDPLinearClassifier):
             positive(slope_cap=cap)
             if float(cap) < 1e-6:
                 raise ValueError(f"slope_cap must be at least 1e-6; got {shown(cap)}.")
-        automatic = 0.4 if self.delta == 0.0 else 0.5
-        binary = LogisticLoss({None: 1.0, "auto": automatic}.get(cap, cap))
+        binary = LogisticLoss({None: 1.0, "auto": slope_cap}.get(cap, cap))
         if n_classes == 2:
             return binary
         return SoftmaxLoss(n_classes)

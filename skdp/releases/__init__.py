@@ -1,5 +1,6 @@
 """One object a privacy claim: bound, reason, noise and guarantee in one place."""
 
+from skdp.releases._counted import CountedRelease
 from skdp.releases._descent import DescentPlan, NoisyDescent, plan_descent
 from skdp.releases._exact_queries import ExactQueries
 from skdp.releases._feature_choice import expected_error
@@ -18,6 +19,14 @@ from skdp.releases._gradient_messages import (
     k_norm_scale,
     local_law,
     nats_of,
+)
+from skdp.releases._linear_rules import (
+    AUTOMATIC_CONSTANT,
+    TYPICAL_ROWS,
+    linear_signal,
+    objective_penalty,
+    objective_slope_cap,
+    output_penalty,
 )
 from skdp.releases._objective import ObjectivePerturbation
 from skdp.releases._objective_noise import (
@@ -58,7 +67,10 @@ from skdp.releases._value_messages import (
 )
 
 __all__ = [
+    "AUTOMATIC_CONSTANT",
     "CALIBRATIONS",
+    "TYPICAL_ROWS",
+    "CountedRelease",
     "DescentPlan",
     "EpsilonSuggestion",
     "ExactQueries",
@@ -98,9 +110,13 @@ __all__ = [
     "k_norm_scale",
     "laplace_leakage",
     "laplace_scale",
+    "linear_signal",
     "local_law",
     "nats_of",
     "norm_bounds",
+    "objective_penalty",
+    "objective_slope_cap",
+    "output_penalty",
     "plan_descent",
     "plan_features",
     "query_variance",

@@ -51,6 +51,11 @@ def three_classes(X, y):
     return X, np.digitize(X[:, 0], [-0.2, 0.2])
 
 
+def rows_between_powers_of_two(X, y):
+    """46 rows of three labels: with one less they are nearer to 32 than to 64 (in logarithms)."""
+    return three_classes(np.vstack([X, 0.5 * X[:6]]), y)
+
+
 # Estimators
 
 
@@ -95,7 +100,7 @@ CLIPPED = "rows = clip_rows(X[start:stop], x_norm)"
 CHECKED = "            X, y = checked_data(self, X, y)\n"
 RELEASED = "            weights = release(self._rows(X, codes), noise)\n"
 PAID = "            charge(self, release.guarantee)\n"
-PLANNED = "            release = self._plan(classes, X.shape[1])\n"
+PLANNED = "            release = self._plan(classes, X.shape[1], n_public)\n"
 CLAIMED = "self.classes_, self.guarantee_ = classes, self._stated(release.guarantee)"
 STORED = "        self.coef_, self.intercept_ = coef, intercept\n"
 
@@ -153,6 +158,35 @@ def linear():
         "output: constant is 2",
         svc(**OUTPUT),
         ((ROWS, "        constant /= unit\n", "        constant /= unit / 2\n"),),
+    )
+    yield Mutant(
+        "objective: the count without noise",
+        logistic(**REMOVE),
+        (
+            (
+                "releases._counted",
+                "count = release_n_samples(data.n_samples, guarantee=self.counting, noise=noise)",
+                "count = float(data.n_samples)",
+            ),
+        ),
+        rows_between_powers_of_two,
+    )
+    yield Mutant(
+        "objective: noise of the count for 200 times its epsilon",
+        logistic(**REMOVE),
+        (
+            (
+                "releases._counted",
+                "guarantee=self.counting, noise",
+                "guarantee=replace(self.counting, epsilon=200 * self.counting.epsilon), noise",
+            ),
+        ),
+    )
+    yield Mutant(
+        "objective: rules see a private number of rows",
+        logistic(**REMOVE),
+        ((BASE, 'if self.adjacency == "replace-one" else None', ""),),
+        three_classes,
     )
     yield Mutant(
         "output: halved sensitivity",

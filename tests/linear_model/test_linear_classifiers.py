@@ -98,6 +98,54 @@ def test_a_large_budget_learns(binary, kind, mechanism, delta):
 
 
 @pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_the_automatic_constant_is_a_share_of_the_norm(binary, kind, mechanism):
+    X, y = binary
+    options = dict(mechanism=mechanism, x_norm=4.0, random_state=0)
+    automatic = kind(**options).fit(X, y)
+    assert_array_equal(
+        automatic.coef_, kind(intercept_scaling=0.3 * 4.0, **options).fit(X, y).coef_
+    )
+    other = kind(intercept_scaling=1.0, **options).fit(X, y)
+    assert (automatic.coef_ != other.coef_).any()
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("mechanism", ["auto", *MECHANISMS])
+def test_plans_see_the_number_of_rows_only_where_it_is_public(
+    three_classes, monkeypatch, kind, delta, mechanism
+):
+    X, y = three_classes
+    seen = []
+    plan = kind._plan
+
+    def watched(self, *numbers):
+        seen.append(numbers)
+        return plan(self, *numbers)
+
+    monkeypatch.setattr(kind, "_plan", watched)
+    for adjacency in ("replace-one", "add-remove"):
+        kind(1.0, delta, mechanism=mechanism, adjacency=adjacency).fit(X[:90], y[:90])
+    assert seen == [(3, 6, 90), (3, 6, None)]
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_rules_have_no_units(kind):
+    for n_classes, delta in ((2, 0.0), (2, 1e-5), (4, 0.0)):
+        for mechanism in ("objective", "output"):
+            plans = [
+                kind(1.0, delta, mechanism=mechanism, x_norm=unit)._plan(n_classes, 8, 4000)
+                for unit in (1.0, 1024.0, 1.75)
+            ]
+            assert plans[0] == plans[1]
+            # Norms are in units of a power of two: these are the same penalties.
+            strengths = [plan.penalty / plan.row_norm**2 for plan in plans]
+            assert_allclose(strengths, strengths[0], rtol=1e-12)
+            assert plans[0].row_norm != plans[2].row_norm
+
+
+@pytest.mark.parametrize("kind", BOTH)
 def test_several_classes_are_one_release(three_classes, kind):
     X, y = three_classes
     model = kind(20.0, 1e-5, random_state=0).fit(X, y)
@@ -242,7 +290,7 @@ def test_published_calibrations_add_more_noise(binary, calibration, adjacency):
         ({"delta": 1.0}, "delta must be .*; got 1.0"),
         ({"delta": -1e-9}, "delta must be .*; got -1e-09"),
         ({"C": 0.0}, "C must be .*; got 0.0"),
-        ({"C": 1e14}, r"C must be between .* with x_norm=1.0 and intercept_scaling=1.0; got"),
+        ({"C": 1e14}, r"C must be between .* with x_norm=1.0 and intercept_scaling='auto'; got"),
         ({"C": "scale"}, "C must be 'auto' or a positive number; got 'scale'"),
         ({"x_norm": np.inf}, "x_norm must be .*; got inf"),
         ({"mechanism": "laplace"}, "mechanism must be one of .*; got 'laplace'"),

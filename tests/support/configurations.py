@@ -23,6 +23,7 @@ def _all():
     for kind in (DPLogisticRegression, DPLinearSVC):
         yield _named(kind)
         yield _named(kind, delta=1e-4)
+        yield _named(kind, adjacency="add-remove")
         yield _named(kind, adjacency="add-remove", delta=1e-4)
         yield _named(kind, mechanism="output")
         yield _named(kind, mechanism="gradient")
