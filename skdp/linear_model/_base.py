@@ -224,7 +224,7 @@ class BaseDPLinearClassifier(
         )
 
     def _own_penalty(self, heaviest):
-        """Strength of the penalty on weights of rows in units of `_unit`, for class weights of 1."""
+        """Strength of the penalty, rows in units of `_unit` and classes in that of the heaviest."""
         unit = self._unit()
         return 1.0 / (float(self.C) * unit) / unit / heaviest
 
