@@ -80,7 +80,9 @@ def test_curvature_is_the_derivative_of_the_gradient(loss, layout):
     step = 1e-5
     change = data.gradient(loss, weights + step * direction)[0]
     change = (change - data.gradient(loss, weights - step * direction)[0]) / (2 * step)
-    product = data.curvature_product(loss, weights)(direction)
+    scores: list = []
+    data.gradient(loss, weights, scores_into=scores)
+    product = data.curvature_product(loss, scores, 0.0)(direction)
     hessian = data.hessian(loss, weights, data.n_samples)
     # A record that passes a kink in between counts by half.
     atol = 1e-6 * len(codes) + (5.0 if loss.n_outputs == 1 else 0.0)
