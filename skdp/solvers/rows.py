@@ -281,13 +281,13 @@ class RowBlocks(Blocks):
         constant /= unit
         for start in range(0, self.n_samples, self.length):
             stop = start + self.length
+            block = _few_rows(X, start, stop) if self.is_sparse else X[start:stop]
             # Entries may be as large as floats can be until they are clipped.
-            rows = clip_rows(X[start:stop], x_norm)
+            rows = clip_rows(block, x_norm)
             if unit != 1.0:
                 rows = rows * (1.0 / unit)
             if self.is_sparse:
-                columns = [rows, np.full((rows.shape[0], 1), constant)] if constant else [rows]
-                rows = sparse.csr_array(sparse.hstack(columns, format="csr"))
+                rows = _with_constant(rows, constant) if constant else sparse.csr_array(rows)
             elif constant:
                 rows = np.column_stack([rows, np.full(len(rows), constant)])
             self.blocks.append((rows, codes[start:stop]))
@@ -308,3 +308,19 @@ class RowBlocks(Blocks):
             part = rows.T @ rows
             moments.add(part.toarray() if self.is_sparse else part)
         return moments.total()
+
+
+def _few_rows(X, start, stop):
+    """Rows of a CSR matrix, without a copy of their entries."""
+    pointers = X.indptr[start : stop + 1]
+    entries = slice(pointers[0], pointers[-1])
+    parts = (X.data[entries], X.indices[entries], pointers - pointers[0])
+    return sparse.csr_array(parts, shape=(len(pointers) - 1, X.shape[1]))
+
+
+def _with_constant(rows, constant):
+    """Append a column to a CSR matrix."""
+    n = rows.shape[0]
+    kind = rows.indices.dtype
+    column = (np.full(n, constant), np.zeros(n, dtype=kind), np.arange(n + 1, dtype=kind))
+    return sparse.hstack([rows, sparse.csr_array(column, shape=(n, 1))], format="csr")
