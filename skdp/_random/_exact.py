@@ -21,9 +21,11 @@ from statistics import NormalDist
 import numpy as np
 
 __all__ = [
+    "NearRadius",
     "Radius",
     "Uniform",
     "laplace_magnitude",
+    "near_quantile",
     "normal_magnitude",
     "precision",
     "rounded",
@@ -126,6 +128,101 @@ class Radius:
             if self._inner:
                 return float(value)
             length *= 2
+
+
+class NearRadius:
+    """``scale * sqrt(2 G)`` from the first 63 digits of each uniform number, with an error bound.
+
+    Radii of long vectors take very many digits, of which these nearly always are enough.
+
+    Parameters
+    ----------
+    digits : ndarray of shape (n_terms,), unsigned 64-bit integers
+        More than ``2**45``.
+
+    size : int
+
+    scale : float
+    """
+
+    def __init__(self, digits: np.ndarray, size: int, scale: float) -> None:
+        n_exponentials = (size + 1) // 2
+        # A number is within half a unit of its last digit of ``(2 digits + 1) / 2**64``.
+        missing = 0.5 / digits.astype(np.float64)
+        with precision(128):
+            gamma = -_near_product(digits[:n_exponentials])
+            error = float(missing[:n_exponentials].sum()) + n_exponentials * 2.0**-90
+            if size % 2 == 0:
+                uniform = Decimal(2 * int(digits[-1]) + 1) / (1 << 64)
+                quantile, slack = near_quantile(uniform / 2, float(missing[-1]))
+                gamma += quantile**2 / 2
+                error += (float(quantile) + slack) * slack
+            self.value = Decimal(scale) * (2 * gamma).sqrt()
+            # A root errs by half as much as its square, up to the square of that.
+            relative = 1.01 * error / float(gamma)
+        self.relative_error = relative if relative < 1e-3 else 1.0
+
+    def rounded(self, digits: int) -> int | None:
+        """Round the radius times a normal magnitude, if so few digits tell its nearest integer."""
+        missing = 0.5 / digits
+        with precision(128):
+            quantile, slack = near_quantile(Decimal(2 * digits + 1) / (1 << 65), missing)
+            product = self.value * quantile
+            error = float(product) * self.relative_error + 1.01 * float(self.value) * slack
+            nearest = product.to_integral_value()
+            doubt = float(Decimal("0.5") - abs(product - nearest))
+        return int(nearest) if doubt > 2 * error + 1e-20 else None
+
+
+def near_quantile(probability: Decimal, missing: float) -> tuple[Decimal, float]:
+    """`upper_quantile` by one step of Newton's method, and a bound on its error.
+
+    ``missing`` is the relative error of the probability. It moves the quantile by that times the
+    Mills ratio, which is below 1.26. A step leaves less than half its square.
+    """
+    root = Decimal(-NormalDist().inv_cdf(float(probability)))
+    tail, density = _normal_tail(root)
+    step = (tail / probability).ln() * tail / density
+    return root + step, 1.3 * missing + float(step) ** 2 + 1e-30
+
+
+def _near_product(digits: np.ndarray) -> Decimal:
+    """Logarithm of the product of ``(2 digits + 1) / 2**64``, in pairs of floats.
+
+    A product of pairs errs by a relative 2**-98 at most.
+    """
+    high = (digits >> np.uint64(20)).astype(np.float64) * 2.0**-43  # 43 bits, no rounding
+    low = ((digits & np.uint64(0xFFFFF)).astype(np.float64) + 0.5) * 2.0**-63
+    exponent = 0
+    while len(high) > 1:
+        if len(high) % 2:
+            high, low = np.append(high, 1.0), np.append(low, 0.0)
+        high, low = _multiplied(high[::2], low[::2], high[1::2], low[1::2])
+        _, shifts = np.frexp(high)
+        high, low = np.ldexp(high, -shifts), np.ldexp(low, -shifts)
+        exponent += int(shifts.sum())
+    return (Decimal(float(high[0])) + Decimal(float(low[0]))).ln() + exponent * Decimal(2).ln()
+
+
+def _multiplied(
+    a: np.ndarray, a_low: np.ndarray, b: np.ndarray, b_low: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Multiply pairs of floats, by Dekker's and Knuth's exact products and sums."""
+    product = a * b
+    (a_first, a_rest), (b_first, b_rest) = _halves(a), _halves(b)
+    rest = a_rest * b_rest - (
+        ((product - a_first * b_first) - a_rest * b_first) - a_first * b_rest
+    )
+    rest += a * b_low + a_low * b
+    high = product + rest
+    return high, rest - (high - product)
+
+
+def _halves(number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Cut floats into a first half of 26 bits and the rest."""
+    large = (2.0**27 + 1.0) * number
+    first = large - (large - number)
+    return first, number - first
 
 
 def normal_magnitude(u: Decimal, scale: Decimal) -> Decimal:
