@@ -404,36 +404,41 @@ def test_the_near_radius_keeps_within_its_bound_of_all_digits(size):
     for least in (2**21, 2**46, 2**62):
         digits = rng.integers(0, 2**63, size // 2 + 1).astype(np.uint64)
         digits[[0, -1]] = least, 2**63 - 1  # close to 0, and to 1
-        near = _exact.NearRadius(digits, size, 1000.0)
+        second = rng.integers(0, 2**64, digits.size, dtype=np.uint64)
+        near = _exact.NearRadius(digits, second, size, 1000.0)
         for later in (0, 2**64 - 1):
-            uniforms = [_exact.Uniform(int(d), lambda later=later: later) for d in digits]
+            uniforms = [_exact.Uniform(int(d), lambda: 0) for d in digits]
+            for uniform, word in zip(uniforms, second, strict=True):
+                uniform.append(int(word))
             words = lambda n, later=later: np.full(n, later, dtype=np.uint64)  # noqa: E731
             with _exact.precision(256):
                 whole = _exact.Radius(uniforms, words, size, 1000.0).at(192)
                 error = abs(near.value / whole - 1)
             assert error <= near.relative_error
-        assert near.relative_error < (2.0**-52 if least > 2**40 else 1e-3)
+        assert near.relative_error < (2.0**-80 if least > 2**40 else 2.0**-50)
 
 
-def test_the_near_radius_rounds_as_all_digits_do_or_not_at_all():
+@pytest.mark.parametrize("scale", [2.0**30, 2.0**50, 2.0**80, 2.0**120])
+def test_the_near_radius_rounds_as_all_digits_do_or_not_at_all(scale):
     rng = np.random.default_rng(4)
     shared = rng.integers(2**21, 2**63, 40).astype(np.uint64)
-    scale, n_settled = 2.0**40, 0
-    near = _exact.NearRadius(shared, 79, scale)
-    uniforms = [_exact.Uniform(int(d), lambda: 2**63) for d in shared]
-    whole = _exact.Radius(uniforms, lambda n: np.full(n, 2**63, dtype=np.uint64), 79, scale)
+    word, n_settled = 2**63 + 2**33 + 5, 0
+    near = _exact.NearRadius(shared, np.full(40, word, dtype=np.uint64), 79, scale)
+    uniforms = [_exact.Uniform(int(d), lambda: word) for d in shared]
+    whole = _exact.Radius(uniforms, lambda n: np.full(n, word, dtype=np.uint64), 79, scale)
     for digits in [2**20 + 1, 2**63 - 1, *rng.integers(2**21, 2**63, 200).tolist()]:
-        uniform = _exact.Uniform(digits, lambda: 2**63)
         exact = _exact.rounded(
-            lambda length, u=uniform: whole.at(length) * _exact.upper_quantile(u.to(length) / 2),
-            [uniform, whole],
+            lambda length, d=digits: (
+                whole.at(length)
+                * _exact.upper_quantile(_exact.Uniform(d, lambda: word).to(length) / 2)
+            ),
+            [whole],
         )
-        rounded = near.rounded(digits)
+        rounded = near.rounded(_exact.Uniform(digits, lambda: word))
         n_settled += rounded is not None
         assert rounded in (None, exact)
-    assert n_settled > 195
-    # Where the distance from a half is less than the digits tell, it does not say.
-    assert _exact.NearRadius(shared, 79, 2.0**62).rounded(2**62) is None
+    assert n_settled > 195 or scale > 2.0**60
+    assert n_settled == 0 or scale < 2.0**100  # where the digits do not tell it does not say
 
 
 @pytest.mark.parametrize("law", ["normal", "laplace"])

@@ -131,30 +131,30 @@ class Radius:
 
 
 class NearRadius:
-    """``scale * sqrt(2 G)`` from the first 63 digits of each uniform number, with an error bound.
+    """``scale * sqrt(2 G)`` from the first 127 digits of each uniform number, with an error bound.
 
-    Radii of long vectors take very many digits, of which these nearly always are enough.
+    A long vector has very many of them, of which so many digits are nearly always enough.
 
     Parameters
     ----------
-    digits : ndarray of shape (n_terms,), unsigned 64-bit integers
-        More than ``2**45``.
+    digits, later : ndarray of shape (n_terms,), unsigned 64-bit integers
+        The first 63 digits, more than ``2**20``, and the 64 that follow.
 
     size : int
 
     scale : float
     """
 
-    def __init__(self, digits: np.ndarray, size: int, scale: float) -> None:
+    def __init__(self, digits: np.ndarray, later: np.ndarray, size: int, scale: float) -> None:
         n_exponentials = (size + 1) // 2
-        # A number is within half a unit of its last digit of ``(2 digits + 1) / 2**64``.
-        missing = 0.5 / digits.astype(np.float64)
-        with precision(128):
-            gamma = -_near_product(digits[:n_exponentials])
+        # A float holds the digits after the 43rd to 2**-33 of a unit of the 63rd.
+        missing = 2.0**-32 / digits.astype(np.float64)
+        with precision(192):
+            gamma = -_near_product(digits[:n_exponentials], later[:n_exponentials])
             error = float(missing[:n_exponentials].sum()) + n_exponentials * 2.0**-90
             if size % 2 == 0:
-                uniform = Decimal(2 * int(digits[-1]) + 1) / (1 << 64)
-                quantile, slack = near_quantile(uniform / 2, float(missing[-1]))
+                whole = (int(digits[-1]) << 64) | int(later[-1])
+                quantile, slack = near_quantile(whole, 127)
                 gamma += quantile**2 / 2
                 error += (float(quantile) + slack) * slack
             self.value = Decimal(scale) * (2 * gamma).sqrt()
@@ -162,37 +162,42 @@ class NearRadius:
             relative = 1.01 * error / float(gamma)
         self.relative_error = relative if relative < 1e-3 else 1.0
 
-    def rounded(self, digits: int) -> int | None:
-        """Round the radius times a normal magnitude, if so few digits tell its nearest integer."""
-        missing = 0.5 / digits
-        with precision(128):
-            quantile, slack = near_quantile(Decimal(2 * digits + 1) / (1 << 65), missing)
-            product = self.value * quantile
-            error = float(product) * self.relative_error + 1.01 * float(self.value) * slack
-            nearest = product.to_integral_value()
-            doubt = float(Decimal("0.5") - abs(product - nearest))
-        return int(nearest) if doubt > 2 * error + 1e-20 else None
+    def rounded(self, uniform: Uniform) -> int | None:
+        """Round the radius times a normal magnitude, if 127 digits tell its nearest integer."""
+        for length in (63, 127):
+            uniform.to(length)
+            with precision(192):
+                quantile, slack = near_quantile(uniform.digits, uniform.length)
+                product = self.value * quantile
+                error = float(product) * self.relative_error + 1.01 * float(self.value) * slack
+                nearest = product.to_integral_value()
+                if Decimal("0.5") - abs(product - nearest) > Decimal(2 * error + 1e-20):
+                    return int(nearest)
+        return None
 
 
-def near_quantile(probability: Decimal, missing: float) -> tuple[Decimal, float]:
-    """`upper_quantile` by one step of Newton's method, and a bound on its error.
+def near_quantile(digits: int, length: int) -> tuple[Decimal, float]:
+    """Normal magnitude of a uniform number of so many digits, and a bound on its error.
 
-    ``missing`` is the relative error of the probability. It moves the quantile by that times the
-    Mills ratio, which is below 1.26. A step leaves less than half its square.
+    One step of Newton's method leaves less than half the square of it. The digits that are not
+    known move the quantile by less than 1.26, a bound on the Mills ratio, times their share.
     """
+    probability = Decimal(2 * digits + 1) / (4 << length)
     root = Decimal(-NormalDist().inv_cdf(float(probability)))
     tail, density = _normal_tail(root)
     step = (tail / probability).ln() * tail / density
-    return root + step, 1.3 * missing + float(step) ** 2 + 1e-30
+    missing = float(1 / Decimal(2 * digits))
+    return root + step, 1.3 * missing + float(step) ** 2 + 1e-40
 
 
-def _near_product(digits: np.ndarray) -> Decimal:
-    """Logarithm of the product of ``(2 digits + 1) / 2**64``, in pairs of floats.
+def _near_product(digits: np.ndarray, later: np.ndarray) -> Decimal:
+    """Logarithm of the product of uniform numbers in (0, 1), in pairs of floats.
 
     A product of pairs errs by a relative 2**-98 at most.
     """
     high = (digits >> np.uint64(20)).astype(np.float64) * 2.0**-43  # 43 bits, no rounding
-    low = ((digits & np.uint64(0xFFFFF)).astype(np.float64) + 0.5) * 2.0**-63
+    low = (digits & np.uint64(0xFFFFF)).astype(np.float64) + later.astype(np.float64) * 2.0**-64
+    high, low = _summed(high, low * 2.0**-63)
     exponent = 0
     while len(high) > 1:
         if len(high) % 2:
@@ -207,15 +212,20 @@ def _near_product(digits: np.ndarray) -> Decimal:
 def _multiplied(
     a: np.ndarray, a_low: np.ndarray, b: np.ndarray, b_low: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Multiply pairs of floats, by Dekker's and Knuth's exact products and sums."""
+    """Multiply pairs of floats, by Dekker's product."""
     product = a * b
     (a_first, a_rest), (b_first, b_rest) = _halves(a), _halves(b)
     rest = a_rest * b_rest - (
         ((product - a_first * b_first) - a_rest * b_first) - a_first * b_rest
     )
     rest += a * b_low + a_low * b
-    high = product + rest
-    return high, rest - (high - product)
+    return _summed(product, rest)
+
+
+def _summed(large: np.ndarray, small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sum to a float and what it leaves, by Dekker's sum."""
+    total = large + small
+    return total, small - (total - large)
 
 
 def _halves(number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -33,6 +33,7 @@ _BLOCK = 1 << 13
 _LARGEST = 2.0**52
 _MANY = 16  # numbers in doubt from which a closer look at all of them pays
 _LEAST_DIGITS = 2**20
+_MORE_WORDS = 3  # those of 192 digits and more, as a `Radius` asks for
 _LONG = 64  # coordinates of a vector from which its radius is worth a shorter way
 
 
@@ -161,16 +162,21 @@ class NoiseSource:
         size = out.shape[1]
         exact: dict[int, Radius] = {}
         near: dict[int, NearRadius] = {}
+        drawn: dict[int, np.ndarray] = {}  # further words of a row's radius
 
         def radius(row: int) -> Radius:  # rarely needed, and slow to make
             if row not in exact:
                 uniforms = [self._uniform(int(word) >> 1) for word in shared[row]]
-                exact[row] = Radius(uniforms, self._more_words, size, scale)
+                first = [drawn[row]] if row in drawn else []
+                more = self._more_words
+                exact[row] = Radius(
+                    uniforms, lambda n: first.pop() if first else more(n), size, scale
+                )
             return exact[row]
 
         def settle(row: int, uniform: Uniform) -> int:
             if row in near and uniform.digits > _LEAST_DIGITS:
-                magnitude = near[row].rounded(uniform.digits)
+                magnitude = near[row].rounded(uniform)
                 if magnitude is not None:
                     return magnitude
             return rounded(
@@ -188,7 +194,8 @@ class NoiseSource:
             self._round(out, words, begin, row, radii, errors, _minus_normal, settle)
             digits = shared[row] >> np.uint64(1)
             if size > _LONG and digits.min() > _LEAST_DIGITS:
-                near[row] = NearRadius(digits, size, scale)
+                drawn[row] = self._more_words(_MORE_WORDS * len(digits))
+                near[row] = NearRadius(digits, drawn[row][::_MORE_WORDS], size, scale)
             if row in near and near[row].relative_error < 2.0**-53:
                 radii[row] = float(near[row].value)
             else:
