@@ -176,6 +176,7 @@ class Blocks:
             curvature = loss.hessian_weights(rows @ weights.T, codes)
             rows = (rows.toarray() if self.is_sparse else rows).astype(dtype)
             if p == 1:
+                curvature = np.maximum(curvature, share * loss.curvature)
                 rows *= np.sqrt(curvature).astype(dtype)[:, np.newaxis]
                 hessian += rows.T @ rows
                 continue
