@@ -398,6 +398,68 @@ def seldom(words, rng):
     return words
 
 
+@pytest.mark.parametrize("size", [65, 66, 1001, 4096])
+def test_the_near_radius_keeps_within_its_bound_of_all_digits(size):
+    rng = np.random.default_rng(size)
+    for least in (2**21, 2**46, 2**62):
+        digits = rng.integers(0, 2**63, size // 2 + 1).astype(np.uint64)
+        digits[[0, -1]] = least, 2**63 - 1  # close to 0, and to 1
+        second = rng.integers(0, 2**64, digits.size, dtype=np.uint64)
+        near = _exact.NearRadius(digits, second, size, 1000.0)
+        for later in (0, 2**64 - 1):
+            uniforms = [_exact.Uniform(int(d), lambda: 0) for d in digits]
+            for uniform, word in zip(uniforms, second, strict=True):
+                uniform.append(int(word))
+            words = lambda n, later=later: np.full(n, later, dtype=np.uint64)  # noqa: E731
+            with _exact.precision(256):
+                whole = _exact.Radius(uniforms, words, size, 1000.0).at(192)
+                error = abs(near.value / whole - 1)
+            assert error <= near.relative_error
+        assert near.relative_error < (2.0**-80 if least > 2**40 else 2.0**-50)
+
+
+@pytest.mark.parametrize("scale", [2.0**30, 2.0**50, 2.0**80, 2.0**120])
+def test_the_near_radius_rounds_as_all_digits_do_or_not_at_all(scale):
+    rng = np.random.default_rng(4)
+    shared = rng.integers(2**21, 2**63, 40).astype(np.uint64)
+    word, n_settled = 2**63 + 2**33 + 5, 0
+    near = _exact.NearRadius(shared, np.full(40, word, dtype=np.uint64), 79, scale)
+    uniforms = [_exact.Uniform(int(d), lambda: word) for d in shared]
+    whole = _exact.Radius(uniforms, lambda n: np.full(n, word, dtype=np.uint64), 79, scale)
+    for digits in [2**20 + 1, 2**63 - 1, *rng.integers(2**21, 2**63, 200).tolist()]:
+        exact = _exact.rounded(
+            lambda length, d=digits: (
+                whole.at(length)
+                * _exact.upper_quantile(_exact.Uniform(d, lambda: word).to(length) / 2)
+            ),
+            [whole],
+        )
+        rounded = near.rounded(_exact.Uniform(digits, lambda: word))
+        n_settled += rounded is not None
+        assert rounded in (None, exact)
+    assert n_settled > 195 or scale > 2.0**60
+    assert n_settled == 0 or scale < 2.0**100  # where the digits do not tell it does not say
+
+
+@pytest.mark.parametrize("law", ["normal", "laplace"])
+def test_the_close_errors_bound_each_magnitude(law):
+    rng = np.random.default_rng(5)
+    digits = np.concatenate([2.0 ** rng.uniform(46, 63, 300), 2.0**63 - 2.0 ** np.arange(10, 60)])
+    float_law = {"normal": _source._minus_normal, "laplace": _source._minus_laplace}[law]
+    scale = 2.0**30
+    values = -scale * float_law(digits.copy())
+    bounds = _source._close_errors(np.abs(np.rint(values)), digits, np.full(len(digits), scale))
+    magnitude = {"normal": _exact.normal_magnitude, "laplace": _exact.laplace_magnitude}[law]
+    for word, value, bound in zip(digits, values, bounds, strict=True):
+        # The midpoint is rounded to a float; the number is within half a unit of it.
+        for shift in ("-0.5", "0.5"):
+            with _exact.precision(192):
+                u = min((Decimal(word) + Decimal(shift)) / 2**63, Decimal(1) - Decimal(2) ** -80)
+                whole = magnitude(u, Decimal(scale))
+            assert abs(Decimal(value) - whole) <= Decimal(bound)
+    assert bounds.max() < 2.0**-10
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 9, 55, 400])
 def test_the_float_radius_keeps_within_its_bound(size, quantile):
     n_shared = size // 2 + 1

@@ -21,9 +21,11 @@ from statistics import NormalDist
 import numpy as np
 
 __all__ = [
+    "NearRadius",
     "Radius",
     "Uniform",
     "laplace_magnitude",
+    "near_quantile",
     "normal_magnitude",
     "precision",
     "rounded",
@@ -126,6 +128,111 @@ class Radius:
             if self._inner:
                 return float(value)
             length *= 2
+
+
+class NearRadius:
+    """``scale * sqrt(2 G)`` from the first 127 digits of each uniform number, with an error bound.
+
+    A long vector has very many of them, of which so many digits are nearly always enough.
+
+    Parameters
+    ----------
+    digits, later : ndarray of shape (n_terms,), unsigned 64-bit integers
+        The first 63 digits, more than ``2**20``, and the 64 that follow.
+
+    size : int
+
+    scale : float
+    """
+
+    def __init__(self, digits: np.ndarray, later: np.ndarray, size: int, scale: float) -> None:
+        n_exponentials = (size + 1) // 2
+        # A float holds the digits after the 43rd to 2**-33 of a unit of the 63rd.
+        missing = 2.0**-32 / digits.astype(np.float64)
+        with precision(192):
+            gamma = -_near_product(digits[:n_exponentials], later[:n_exponentials])
+            error = float(missing[:n_exponentials].sum()) + n_exponentials * 2.0**-90
+            if size % 2 == 0:
+                whole = (int(digits[-1]) << 64) | int(later[-1])
+                quantile, slack = near_quantile(whole, 127)
+                gamma += quantile**2 / 2
+                error += (float(quantile) + slack) * slack
+            self.value = Decimal(scale) * (2 * gamma).sqrt()
+            # A root errs by half as much as its square, up to the square of that.
+            relative = 1.01 * error / float(gamma)
+        self.relative_error = relative if relative < 1e-3 else 1.0
+
+    def rounded(self, uniform: Uniform) -> int | None:
+        """Round the radius times a normal magnitude, if 127 digits tell its nearest integer."""
+        for length in (63, 127):
+            uniform.to(length)
+            with precision(192):
+                quantile, slack = near_quantile(uniform.digits, uniform.length)
+                product = self.value * quantile
+                error = float(product) * self.relative_error + 1.01 * float(self.value) * slack
+                nearest = product.to_integral_value()
+                if Decimal("0.5") - abs(product - nearest) > Decimal(2 * error + 1e-20):
+                    return int(nearest)
+        return None
+
+
+def near_quantile(digits: int, length: int) -> tuple[Decimal, float]:
+    """Normal magnitude of a uniform number of so many digits, and a bound on its error.
+
+    One step of Newton's method leaves less than half the square of it. The digits that are not
+    known move the quantile by less than 1.26, a bound on the Mills ratio, times their share.
+    """
+    probability = Decimal(2 * digits + 1) / (4 << length)
+    root = Decimal(-NormalDist().inv_cdf(float(probability)))
+    tail, density = _normal_tail(root)
+    step = (tail / probability).ln() * tail / density
+    missing = float(1 / Decimal(2 * digits))
+    return root + step, 1.3 * missing + float(step) ** 2 + 1e-40
+
+
+def _near_product(digits: np.ndarray, later: np.ndarray) -> Decimal:
+    """Logarithm of the product of uniform numbers in (0, 1), in pairs of floats.
+
+    A product of pairs errs by a relative 2**-98 at most.
+    """
+    high = (digits >> np.uint64(20)).astype(np.float64) * 2.0**-43  # 43 bits, no rounding
+    low = (digits & np.uint64(0xFFFFF)).astype(np.float64) + later.astype(np.float64) * 2.0**-64
+    high, low = _summed(high, low * 2.0**-63)
+    exponent = 0
+    while len(high) > 1:
+        if len(high) % 2:
+            high, low = np.append(high, 1.0), np.append(low, 0.0)
+        high, low = _multiplied(high[::2], low[::2], high[1::2], low[1::2])
+        _, shifts = np.frexp(high)
+        high, low = np.ldexp(high, -shifts), np.ldexp(low, -shifts)
+        exponent += int(shifts.sum())
+    return (Decimal(float(high[0])) + Decimal(float(low[0]))).ln() + exponent * Decimal(2).ln()
+
+
+def _multiplied(
+    a: np.ndarray, a_low: np.ndarray, b: np.ndarray, b_low: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Multiply pairs of floats, by Dekker's product."""
+    product = a * b
+    (a_first, a_rest), (b_first, b_rest) = _halves(a), _halves(b)
+    rest = a_rest * b_rest - (
+        ((product - a_first * b_first) - a_rest * b_first) - a_first * b_rest
+    )
+    rest += a * b_low + a_low * b
+    return _summed(product, rest)
+
+
+def _summed(large: np.ndarray, small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sum to a float and what it leaves, by Dekker's sum."""
+    total = large + small
+    return total, small - (total - large)
+
+
+def _halves(number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Cut floats into a first half of 26 bits and the rest."""
+    large = (2.0**27 + 1.0) * number
+    first = large - (large - number)
+    return first, number - first
 
 
 def normal_magnitude(u: Decimal, scale: Decimal) -> Decimal:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdp._random._exact import (
+    NearRadius,
     Radius,
     Uniform,
     laplace_magnitude,
@@ -30,6 +31,10 @@ _FLOAT_ERROR = 2.0**-44
 _FEW_BITS = 2.0**45
 _BLOCK = 1 << 13
 _LARGEST = 2.0**52
+_MANY = 16  # numbers in doubt from which a closer look at all of them pays
+_LEAST_DIGITS = 2**20
+_MORE_WORDS = 3  # those of 192 digits and more, as a `Radius` asks for
+_LONG = 64  # coordinates of a vector from which its radius is worth a shorter way
 
 
 class NoiseSource:
@@ -156,14 +161,24 @@ class NoiseSource:
         """Write one vector a row, its radius from ``shared`` and its direction from ``words``."""
         size = out.shape[1]
         exact: dict[int, Radius] = {}
+        near: dict[int, NearRadius] = {}
+        drawn: dict[int, np.ndarray] = {}  # further words of a row's radius
 
         def radius(row: int) -> Radius:  # rarely needed, and slow to make
             if row not in exact:
                 uniforms = [self._uniform(int(word) >> 1) for word in shared[row]]
-                exact[row] = Radius(uniforms, self._more_words, size, scale)
+                first = [drawn[row]] if row in drawn else []
+                more = self._more_words
+                exact[row] = Radius(
+                    uniforms, lambda n: first.pop() if first else more(n), size, scale
+                )
             return exact[row]
 
         def settle(row: int, uniform: Uniform) -> int:
+            if row in near and uniform.digits > _LEAST_DIGITS:
+                magnitude = near[row].rounded(uniform)
+                if magnitude is not None:
+                    return magnitude
             return rounded(
                 lambda length: radius(row).at(length) * upper_quantile(uniform.to(length) / 2),
                 [uniform, radius(row)],
@@ -177,7 +192,15 @@ class NoiseSource:
         for row in () if certain.all() else np.flatnonzero(~certain).tolist():
             # Row by row, so that further digits come in the same order however n is cut.
             self._round(out, words, begin, row, radii, errors, _minus_normal, settle)
-            radii[row] = radius(row).to_float()
+            digits = shared[row] >> np.uint64(1)
+            if size > _LONG and digits.min() > _LEAST_DIGITS:
+                drawn[row] = self._more_words(_MORE_WORDS * len(digits))
+                near[row] = NearRadius(digits, drawn[row][::_MORE_WORDS], size, scale)
+            if row in near and near[row].relative_error < 2.0**-53:
+                radii[row] = float(near[row].value)
+            else:
+                near.pop(row, None)
+                radii[row] = radius(row).to_float()
             errors[row] = _FLOAT_ERROR * radii[row]
             self._round(out, words, row, row + 1, radii, errors, _minus_normal, settle)
             begin = row + 1
@@ -245,7 +268,14 @@ class NoiseSource:
             undecided = value >= doubts
             if few_bits is not None:
                 undecided |= few_bits
-            for i, j in (np.argwhere(undecided) + (begin, start)).tolist():
+            places = np.argwhere(undecided)
+            if len(places) > _MANY:
+                at = tuple(places.T)
+                row_errors = errors[begin:end] - _FLOAT_ERROR * scales[:, 0]
+                close = _close_errors(np.abs(nearest[at]), signed[at], scales[at[0], 0])
+                close += np.maximum(row_errors, 0.0)[at[0]]
+                places = places[(value[at] >= 0.5 - close) | (np.abs(signed[at]) < _FEW_BITS)]
+            for i, j in (places + (begin, start)).tolist():
                 word = int(words[i, j])
                 magnitude = settle(i, self._uniform(word if word >= 0 else ~word))
                 out[i, j] = magnitude if word >= 0 else -magnitude
@@ -260,6 +290,16 @@ def _check_span(scale: float) -> None:
 
 
 # In float. The argument holds the 63 leading digits of u as the midpoint of what is known.
+
+
+def _close_errors(nearest: np.ndarray, signed: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    """Bounds on the errors of single magnitudes, which are mostly far below that of the largest.
+
+    The quantile errs by a relative 2**-47, the product by 2**-52. The uniform number is rounded
+    twice and known to half a unit, and moves the quantile by less than 1.3 times that.
+    """
+    missing = 2.0**-52 + 0.5 / np.abs(signed)
+    return (nearest + 1.0) * (2.0**-47 + 2.0**-51) + 1.3 * scales * missing
 
 
 def _minus_normal(digits: np.ndarray) -> np.ndarray:

@@ -224,7 +224,7 @@ class BaseDPLinearClassifier(
         )
 
     def _own_penalty(self, heaviest):
-        """Strength of the penalty, rows in units of `_unit` and classes in that of the heaviest."""
+        """Strength of the penalty for rows in units of `_unit` and classes of weight 1."""
         unit = self._unit()
         return 1.0 / (float(self.C) * unit) / unit / heaviest
 

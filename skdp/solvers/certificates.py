@@ -78,6 +78,7 @@ def rounding_error(
     row_norm,
     exactly,
     mean_loss=math.inf,
+    score_error=None,
 ):
     """Bound on the norm of the error of a sum of gradients.
 
@@ -102,6 +103,10 @@ def rounding_error(
 
     mean_loss : float, default=inf
         Mean of the losses at the weights, if known.
+
+    score_error : float, default=None
+        Mean bound on the norm of the errors of a row's scores in unit roundoffs, if known; not
+        for ``exactly``.
     """
     slope = loss.mean_slope(mean_loss)
     sums = (2 * math.log2(max(1.0, n_samples / length)) + 10 + 8 * loss.n_outputs) * slope
@@ -119,7 +124,9 @@ def rounding_error(
     else:
         # A margin is rounded with the scores, though not small where they are.
         sums += length * slope
-        scores = 2 * (n_terms + 4) * size + 2 * loss.relative_curvature(slope)
+        if score_error is None:
+            score_error = 2 * (n_terms + 4) * row_norm * weights_norm
+        scores = loss.curvature * score_error + 2 * loss.relative_curvature(slope)
     return UNIT_ROUNDOFF * n_samples * row_norm * (sums + scores)
 
 

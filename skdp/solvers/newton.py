@@ -4,22 +4,34 @@ Objective: ``sum_i loss(W x_i, y_i) + penalty/2 ||W||_F^2``, in sum form so that
 not depend on the number of rows. ``W`` has one row per output of the loss.
 """
 
+from dataclasses import dataclass, replace
+from typing import Any
+
 import numpy as np
-from scipy import linalg
 
 from skdp.exceptions import SolverError
+from skdp.losses import HuberHingeLoss, SoftmaxLoss
 from skdp.solvers.certificates import UNIT_ROUNDOFF
+from skdp.solvers.newton_steps import FactorisedSteps, IteratedSteps
 
 __all__ = ["minimise"]
 
-_MOST_STEPS = 5000
+_MOST_STEPS = 2000
+
+# Steps without progress after which rounding errors are what is left.
+_MOST_STALLED = 100
+
+# How much sharper the kinks of one rough solution are than those of the one before.
+_SMOOTHING = 8.0
 
 
 def minimise(loss, data, *, penalty, tolerance, linear=None):
     """Minimise the penalised sum of losses until its gradient is certified small.
 
-    Damped Newton steps with a Hessian from a subset of the rows (the certificate uses all of
-    them), or conjugate gradients where there are many unknowns.
+    Newton steps with a Hessian from a subset of the rows (the certificate uses all of them), or
+    with conjugate gradients where there are many unknowns. Where a full step is not certain to be
+    progress, its length is where the slope along it vanishes: the slope still resolves what
+    rounding hides in the objective.
 
     Parameters
     ----------
@@ -48,130 +60,158 @@ def minimise(loss, data, *, penalty, tolerance, linear=None):
     """
     linear = np.zeros((loss.n_outputs, data.n_features)) if linear is None else linear
     weights = -linear / penalty if data.n_samples == 0 else np.zeros_like(linear)
-
-    def evaluate(weights):
-        exactly = data.rounding_error(loss, weights) > tolerance / 4
-        gradient, total = data.gradient(loss, weights, total=True, exactly=exactly)
-        mean = total / max(1, data.n_samples)
-        rounding = data.rounding_error(loss, weights, exactly=exactly, mean_loss=mean)
-        rounding += (
-            4 * UNIT_ROUNDOFF * (penalty * float(np.linalg.norm(weights)) + np.linalg.norm(linear))
-        )
-        gradient += penalty * weights + linear
-        total += penalty / 2 * float(np.vdot(weights, weights)) + float(np.vdot(linear, weights))
-        return gradient, total, rounding
-
-    newton = _Newton(loss, data, penalty)
-    gradient, total, rounding = evaluate(weights)
-    size = float(np.linalg.norm(gradient))
-    for _ in range(_MOST_STEPS):
-        if size * (1 + 1e-9) + rounding <= tolerance:
-            return weights
-        if size == 0.0:
-            break
-        step = newton.step(weights, gradient)
-        slope = float(np.vdot(gradient, step))
-        # Near the optimum the objective no longer resolves progress; the gradient does.
-        largest = abs(total) + penalty * float(np.vdot(weights, weights))
-        noise = 1e-11 * (largest + 2 * abs(float(np.vdot(linear, weights))))
-        fraction = 1.0
-        while fraction > 1e-10:
-            candidate = weights + fraction * step
-            new_gradient, new_total, new_rounding = evaluate(candidate)
-            new_size = float(np.linalg.norm(new_gradient))
-            is_level = new_total <= total + noise and new_size <= (1 - 0.1 * fraction) * size
-            if new_total <= total + 1e-4 * fraction * slope or is_level:
-                break
-            fraction *= 0.25
-        newton.refine(reduction=new_size / size, fraction=fraction)
-        if fraction <= 1e-10 and newton.is_exhausted:
-            break
-        if fraction > 1e-10:
-            weights, gradient, total, size = candidate, new_gradient, new_total, new_size
-            rounding = new_rounding
+    for smoother in _smoother(loss):
+        rough = _Problem(smoother, data, penalty, tolerance, linear)
+        rough.tolerance = max(tolerance, 0.1 * rough.at(weights).size)
+        weights = _descend(rough, weights).weights
+    here = _descend(_Problem(loss, data, penalty, tolerance, linear), weights)
+    if here.is_certain:
+        return here.weights
     raise SolverError(
         "The solver could not certify the minimiser to the public tolerance, so nothing was "
         "released. A larger penalty (smaller C) makes it easier."
     )
 
 
-class _Newton:
-    """Newton directions; the Hessian is renewed, and from more rows, when progress slows."""
+def _smoother(loss):
+    """Losses with ever sharper kinks on the way to a sharp one.
 
-    def __init__(self, loss, data, penalty):
-        self.loss, self.data, self.penalty = loss, data, penalty
-        self.n_unknowns = loss.n_outputs * data.n_features
-        self.dense = self.n_unknowns <= data.dense_limit
-        wanted = max(2000, 20 * self.n_unknowns, data.n_samples // 8)
-        self.n_rows = min(wanted, data.n_samples)
-        self.share = 0.25
-        # Single precision is plenty for a direction, until it is not; the certificate is double.
-        self.dtype: type = np.float32
-        self.factor = None
-        self.is_exact = False
-        self._fresh = False
+    Newton steps cross sharp kinks one after the other, and start closer from a rough solution.
+    """
+    name = {HuberHingeLoss: "width", SoftmaxLoss: "temperature"}.get(type(loss))
+    if name is None or getattr(loss, name) > 1.0 / _SMOOTHING:
+        return []
+    smoother = replace(loss, **{name: _SMOOTHING * getattr(loss, name)})
+    return [*_smoother(smoother), smoother]
 
-    @property
-    def is_exhausted(self):
-        """Whether a better direction is out of reach."""
-        return not self.dense or (self.is_exact and self.dtype is np.float64)
 
-    def refine(self, *, reduction, fraction):
-        """Judge the last step by how far it reduced the gradient."""
-        if fraction == 1.0:
-            self.share = self.share / 10 if self.share > 1e-7 else 0.0
-        else:
-            self.share = min(1.0, max(10 * self.share, 1e-7))
-        if self.dense and reduction > 0.2:
-            if reduction > 0.3 and self._fresh:
-                if self.is_exact:
-                    self.dtype = np.float64
-                self.n_rows = min(4 * self.n_rows, self.data.n_samples)
-            self.factor = None
-
-    def step(self, weights, gradient):
-        if not self.dense:
-            return -self._conjugate_gradient(weights, gradient)
-        self._fresh = self.factor is None
-        if self.factor is None:
-            self.is_exact = self.n_rows >= self.data.n_samples
-            try:
-                self.factor = self._factorise(weights)
-            except linalg.LinAlgError:
-                self.dtype = np.float64
-                self.factor = self._factorise_or_fail(weights)
-        return -linalg.cho_solve(self.factor, gradient.ravel()).reshape(gradient.shape)
-
-    def _factorise_or_fail(self, weights):
-        try:
-            return self._factorise(weights)
-        except linalg.LinAlgError:
-            raise SolverError(
-                "The second derivatives are not positive definite in floating point, so nothing "
-                "was released. A larger penalty (smaller C) makes it easier."
-            ) from None
-
-    def _factorise(self, weights):
-        hessian = self.data.hessian(
-            self.loss, weights, self.n_rows, share=self.share, dtype=self.dtype
+def _descend(problem, weights):
+    """Take steps until the minimum is certified, or rounding errors are all that is left."""
+    steps = problem.steps()
+    here = problem.at(weights)
+    least, n_stalled = here.size, 0
+    for _ in range(_MOST_STEPS):
+        if here.is_certain:
+            break
+        there, length = problem.after(here, steps.step(here), least)
+        if (there is None and steps.is_exhausted) or n_stalled > _MOST_STALLED:
+            break
+        is_progress = there and (
+            there.size < 0.99 * least or there.total < here.total - here.noise
         )
-        # A relative floor keeps rounding from making the matrix indefinite.
-        floor = 1e-14 * float(np.trace(hessian))
-        hessian[np.diag_indices_from(hessian)] += self.penalty + floor
-        return linalg.cho_factor(hessian, overwrite_a=True, check_finite=False)
+        n_stalled = 0 if is_progress else n_stalled + 1
+        steps.refine(reduction=there.size / here.size if there else 1.0, length=length)
+        here = there or here
+        least = min(least, here.size)
+    return here
 
-    def _conjugate_gradient(self, weights, gradient):
-        product = self.data.curvature_product(self.loss, weights)
-        solution, residual = np.zeros_like(gradient), gradient.copy()
-        direction = residual.copy()
-        square = start = float(np.vdot(residual, residual))
-        for _ in range(500):
-            if square <= 1e-4 * start:
-                break
-            image = product(direction) + self.penalty * direction
-            length = square / float(np.vdot(direction, image))
-            solution += length * direction
-            residual -= length * image
-            square, previous = float(np.vdot(residual, residual)), square
-            direction = residual + (square / previous) * direction
-        return solution
+
+@dataclass
+class _Point:
+    """Weights, and what is known of the objective there."""
+
+    weights: np.ndarray
+    gradient: np.ndarray
+    size: float  # norm of the gradient
+    rounding: float  # bound on its error
+    total: float
+    noise: float  # in the total
+    mean_loss: float
+    scores: list | None
+    is_certain: bool = False
+
+
+class _Problem:
+    """The objective: certified gradients at points, and slopes along steps."""
+
+    def __init__(self, loss, data, penalty, tolerance, linear):
+        self.loss, self.data, self.penalty, self.linear = loss, data, penalty, linear
+        self.tolerance, self.keeps_scores = tolerance, linear.size > data.dense_limit
+        self._exactly = False
+
+    def steps(self):
+        """Directions of Newton's method, as many unknowns allow."""
+        kind: Any = IteratedSteps if self.keeps_scores else FactorisedSteps
+        return kind(self.loss, self.data, self.penalty, self.tolerance)
+
+    def at(self, weights):
+        """Evaluate a point, as exactly as it takes to certify it."""
+        point = self._evaluate(weights)
+        is_close = point.size <= self.tolerance + point.rounding
+        if is_close and point.rounding > self.tolerance / 4 and not self._exactly:
+            # What is left may be rounding errors: a closer look at them, or none in products.
+            point.rounding = self._rounding(point, closely=True)
+            if point.rounding > self.tolerance / 4:
+                self._exactly = True
+                point = self._evaluate(weights)
+        point.is_certain = point.size * (1 + 1e-9) + point.rounding <= self.tolerance
+        return point
+
+    def _evaluate(self, weights):
+        scores: list | None = [] if self.keeps_scores else None
+        gradient, total = self.data.gradient(
+            self.loss, weights, total=True, exactly=self._exactly, scores_into=scores
+        )
+        mean = total / max(1, self.data.n_samples)
+        gradient += self.penalty * weights + self.linear
+        square, along = float(np.vdot(weights, weights)), float(np.vdot(self.linear, weights))
+        total += self.penalty / 2 * square + along
+        noise = 1e-11 * (abs(total) + self.penalty * square + 2 * abs(along))
+        size = float(np.linalg.norm(gradient))
+        point = _Point(weights, gradient, size, 0.0, total, noise, mean, scores)
+        point.rounding = self._rounding(point, exactly=self._exactly)
+        return point
+
+    def _rounding(self, point, **how):
+        """Bound on the norm of the error of the gradient."""
+        sums = self.penalty * float(np.linalg.norm(point.weights)) + np.linalg.norm(self.linear)
+        rounding = self.data.rounding_error(
+            self.loss, point.weights, mean_loss=point.mean_loss, **how
+        )
+        return rounding + 4 * UNIT_ROUNDOFF * sums
+
+    def after(self, here, step, least):
+        """Point after a step, and its length; no point if the step does not lead down.
+
+        ``least`` is the norm of the smallest gradient so far.
+        """
+        slope = float(np.vdot(here.gradient, step))
+        if not slope < 0.0:
+            return None, 0.0
+        there = self.at(here.weights + step)
+        end = float(np.vdot(there.gradient, step))
+        # By a gradient that halves, an objective that falls, or a slope that is still downhill
+        # and less steep.
+        if (
+            there.is_certain
+            or there.size <= 0.5 * least
+            or there.total <= here.total + min(1e-4 * slope, -here.noise)
+            or (there.total <= here.total + here.noise and there.size <= 0.9 * here.size)
+            or 0.9 * slope <= end <= 0.0
+        ):
+            return there, 1.0
+        length = self._length(here.weights, step, slope)
+        return (self.at(here.weights + length * step), length) if length else (None, 0.0)
+
+    def _length(self, weights, step, start):
+        """How far the objective falls along a step, nearly: where its slope vanishes."""
+        losses = self.data.slope_along(self.loss, weights, step)
+        fixed = float(np.vdot(self.penalty * weights + self.linear, step))
+        bent = self.penalty * float(np.vdot(step, step))
+        low, at_low, high, at_high = 0.0, start, None, 0.0
+        length = 1.0
+        for i in range(100):
+            slope = losses(length) + fixed + length * bent
+            if slope > 0.0:
+                high, at_high = length, slope
+            elif slope >= 0.1 * start:
+                return length
+            else:
+                low, at_low = length, slope
+            if high is None:
+                length *= 2.0
+            else:
+                # The secant and the middle in turn, as either alone may be slow.
+                share = 0.98 * at_low / (at_low - at_high) if i % 2 else 0.5
+                length = low + (high - low) * share
+        return low

@@ -52,7 +52,9 @@ class Blocks:
         if self.row_norm > most:
             raise ValueError(f"row_norm must be at least {self.row_norm!r}; got {most!r}.")
 
-    def gradient(self, loss, weights, *, clip_norm=math.inf, total=False, exactly=False):
+    def gradient(
+        self, loss, weights, *, clip_norm=math.inf, total=False, exactly=False, scores_into=None
+    ):
         """Sum of the records' gradients, residuals clipped to ``clip_norm``.
 
         Parameters
@@ -70,6 +72,9 @@ class Blocks:
             Whether to multiply without rounding, which takes several times as long, for sums of
             very many rows and for large weights.
 
+        scores_into : list, default=None
+            Where to leave the scores of each block, for `curvature_product`.
+
         Returns
         -------
         gradient : ndarray of the shape of ``weights``
@@ -86,6 +91,8 @@ class Blocks:
                 scores = self._scores(rows, weights)
             else:
                 high, low, scores = scores_of(rows)
+            if scores_into is not None:
+                scores_into.append(scores)
             residuals = loss.residuals(scores, codes)
             if clips:
                 norms = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))
@@ -111,11 +118,16 @@ class Blocks:
         chunks = range(0, self.n_features, CHUNK)
         return sum(rows[:, i : i + CHUNK] @ weights[:, i : i + CHUNK].T for i in chunks)
 
-    def rounding_error(self, loss, weights, *, exactly=False, mean_loss=math.inf):
-        """Bound on the norm of the error of `gradient` in floating point."""
+    def rounding_error(self, loss, weights, *, exactly=False, mean_loss=math.inf, closely=False):
+        """Bound on the norm of the error of `gradient` in floating point.
+
+        ``closely`` visits the rows for a bound on the errors of their scores, where the norms of
+        rows and weights alone are too coarse a bound.
+        """
         return rounding_error(
             loss,
             float(np.linalg.norm(weights)),
+            score_error=self._score_error(weights) if closely else None,
             n_samples=self.n_samples,
             n_features=self.n_features,
             length=self.length,
@@ -124,6 +136,18 @@ class Blocks:
             exactly=exactly,
             mean_loss=mean_loss,
         )
+
+    def _score_error(self, weights):
+        """Mean bound on the norm of the errors of a row's scores, in unit roundoffs.
+
+        A score errs by as many as its chain has terms of the sum of its absolute products.
+        """
+        sizes, total = np.linalg.norm(weights, axis=0), 0.0
+        for rows, _ in self.blocks:
+            products = abs(rows) @ sizes
+            n_terms = np.diff(rows.indptr) if self.is_sparse else self.n_terms
+            total += float(((n_terms + 4.0) * products).sum())
+        return 2.0 * total / max(1, self.n_samples)
 
     def certified_gradient(self, loss, weights, largest, *, clip_norm=math.inf):
         """`gradient` with an error of at most ``largest``.
@@ -168,24 +192,59 @@ class Blocks:
             hessian = np.tril(hessian) + np.tril(hessian, -1).T
         return hessian * (self.n_samples / max(1, n_used))
 
-    def curvature_product(self, loss, weights):
-        """Return the map from a direction to the second derivative along it."""
-        stored = [loss.hessian_weights(rows @ weights.T, codes) for rows, codes in self.blocks]
+    def curvature_product(self, loss, scores, least):
+        """Return the map from a direction to the second derivative along it.
+
+        Parameters
+        ----------
+        loss : LogisticLoss, HuberHingeLoss or SoftmaxLoss
+
+        scores : list of ndarray
+            Scores of each block, as `gradient` leaves them.
+
+        least : float
+            Second derivatives up to this of a loss of a margin are taken for zero.
+        """
+        parts = []
+        for (rows, codes), block_scores in zip(self.blocks, scores, strict=True):
+            curvature, shares = loss.hessian_weights(block_scores, codes), 1.0
+            if loss.n_outputs == 1:
+                # Rows whose loss is straight are many where noise decides.
+                is_curved = curvature > least
+                if is_curved.mean() < 0.6:
+                    rows, curvature = rows[is_curved], curvature[is_curved]
+            else:
+                shares = loss.shares(codes)[:, np.newaxis] / loss.temperature
+            parts.append((rows, rows.T, curvature, shares))
 
         def product(direction):
-            result = np.zeros_like(weights)
-            for (rows, codes), curvature in zip(self.blocks, stored, strict=True):
+            result = np.zeros(direction.shape)
+            for rows, columns, curvature, shares in parts:
                 along = rows @ direction.T
                 if along.shape[1] == 1:
                     change = curvature[:, np.newaxis] * along
                 else:
                     mean = (curvature * along).sum(axis=1, keepdims=True)
-                    shares = loss.shares(codes)[:, np.newaxis] / loss.temperature
                     change = curvature * (along - mean) * shares
-                result += (rows.T @ change).T
+                result += (columns @ change).T
             return result
 
         return product
+
+    def slope_along(self, loss, weights, step):
+        """Return the derivative of the sum of losses along a step, as a function of its length.
+
+        Scores are linear in the weights, so that the rows are visited once.
+        """
+        parts = [(self._scores(r, weights), self._scores(r, step), c) for r, c in self.blocks]
+
+        def slope(length):
+            return sum(
+                float(np.vdot(loss.residuals(scores + length * change, codes), change))
+                for scores, change, codes in parts
+            )
+
+        return slope
 
 
 class RowBlocks(Blocks):
@@ -228,13 +287,13 @@ class RowBlocks(Blocks):
         constant /= unit
         for start in range(0, self.n_samples, self.length):
             stop = start + self.length
+            block = _few_rows(X, start, stop) if self.is_sparse else X[start:stop]
             # Entries may be as large as floats can be until they are clipped.
-            rows = clip_rows(X[start:stop], x_norm)
+            rows = clip_rows(block, x_norm)
             if unit != 1.0:
                 rows = rows * (1.0 / unit)
             if self.is_sparse:
-                columns = [rows, np.full((rows.shape[0], 1), constant)] if constant else [rows]
-                rows = sparse.csr_array(sparse.hstack(columns, format="csr"))
+                rows = _with_constant(rows, constant) if constant else sparse.csr_array(rows)
             elif constant:
                 rows = np.column_stack([rows, np.full(len(rows), constant)])
             self.blocks.append((rows, codes[start:stop]))
@@ -255,3 +314,19 @@ class RowBlocks(Blocks):
             part = rows.T @ rows
             moments.add(part.toarray() if self.is_sparse else part)
         return moments.total()
+
+
+def _few_rows(X, start, stop):
+    """Rows of a CSR matrix, without a copy of their entries."""
+    pointers = X.indptr[start : stop + 1]
+    entries = slice(pointers[0], pointers[-1])
+    parts = (X.data[entries], X.indices[entries], pointers - pointers[0])
+    return sparse.csr_array(parts, shape=(len(pointers) - 1, X.shape[1]))
+
+
+def _with_constant(rows, constant):
+    """Append a column to a CSR matrix."""
+    n = rows.shape[0]
+    kind = rows.indices.dtype
+    column = (np.full(n, constant), np.zeros(n, dtype=kind), np.arange(n + 1, dtype=kind))
+    return sparse.hstack([rows, sparse.csr_array(column, shape=(n, 1))], format="csr")

@@ -169,3 +169,74 @@ def test_steps_across_a_kink_do_not_go_in_circles(width, penalty):
     data = RowBlocks(np.array([[1.0]]), np.array([1]), x_norm=1.0)
     weights = minimise(loss, data, penalty=penalty, tolerance=1e-9)
     assert_allclose(weights, (1.0 + width) / (1.0 + 2.0 * width * penalty), rtol=1e-6)
+
+
+def counted_gradients(monkeypatch):
+    """List that grows by one with each pass over the rows for a gradient."""
+    passes, gradient = [], RowBlocks.gradient
+
+    def counted(self, *args, **options):
+        passes.append(1)
+        return gradient(self, *args, **options)
+
+    monkeypatch.setattr(RowBlocks, "gradient", counted)
+    return passes
+
+
+@pytest.mark.parametrize(
+    "n, d, most", [(300, 5, 60), (3000, 100, 180), (300, 1700, 180)], ids=["few", "some", "many"]
+)
+@pytest.mark.parametrize("width", [0.01, 0.001])
+def test_sharp_kinks_take_few_passes(n, d, most, width, monkeypatch):
+    # Without a rounder start and lengths of steps from slopes these take hundreds and thousands.
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, d)) / np.sqrt(d)
+    codes = (X @ rng.normal(size=d) + 0.3 * rng.normal(size=n) > 0).astype(int)
+    loss = HuberHingeLoss(width)
+    data = RowBlocks(X, codes, x_norm=1.0, constant=1.0)
+    passes = counted_gradients(monkeypatch)
+    minimise(loss, data, penalty=0.01, tolerance=solver_tolerance(loss, data.row_norm))
+    assert len(passes) <= most
+
+
+def text_like_rows(rng, n, d):
+    """Rows of norm one with few frequent columns and many rare ones, in the worst shapes."""
+    chances = np.minimum(0.9, 30.0 / np.arange(3.0, d + 3.0))
+    X = (rng.random((n, d)) < chances) * rng.uniform(0.5, 2.0, (n, d))
+    X[:, 1] = X[:, 0]  # repeated columns
+    X[:, d // 2] *= 1e-6
+    X[:, d // 2 + 1] = 0.0
+    X[: n // 20] = 0.0
+    X[n // 20 : n // 4] = X[n // 4]  # one row, many times
+    return X / np.maximum(1e-300, np.linalg.norm(X, axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("penalty", [4.0, 0.01])
+@pytest.mark.parametrize("noise", [0.0, 5.0, 3000.0])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        LogisticLoss(),
+        LogisticLoss(0.4),
+        HuberHingeLoss(),
+        HuberHingeLoss(0.01),
+        SoftmaxLoss(4),
+        SoftmaxLoss(4, margin=1.0, temperature=0.05),
+    ],
+    ids=str,
+)
+def test_many_unknowns_are_certified_on_text_like_rows(loss, noise, penalty, monkeypatch):
+    rng = np.random.default_rng(21)
+    n, d = 400, 1600 // loss.n_outputs
+    X = text_like_rows(rng, n, d)
+    truth = rng.normal(size=(d, max(2, loss.n_outputs))) * 3.0
+    codes = (X @ truth).argmax(axis=1)
+    data = RowBlocks(sparse.csr_array(X), codes, x_norm=1.0, constant=1.0)
+    linear = noise * rng.normal(size=(loss.n_outputs, d + 1)) / np.sqrt(d)
+    tolerance = solver_tolerance(loss, data.row_norm)
+    passes = counted_gradients(monkeypatch)
+    weights = minimise(loss, data, penalty=penalty, tolerance=tolerance, linear=linear)
+    assert len(passes) < 250
+    gradient = exact_gradient(loss, stored_rows(data), codes, weights)
+    gradient += np.longdouble(penalty) * weights + linear
+    assert np.sqrt((gradient**2).sum()) <= tolerance

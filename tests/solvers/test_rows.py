@@ -80,7 +80,9 @@ def test_curvature_is_the_derivative_of_the_gradient(loss, layout):
     step = 1e-5
     change = data.gradient(loss, weights + step * direction)[0]
     change = (change - data.gradient(loss, weights - step * direction)[0]) / (2 * step)
-    product = data.curvature_product(loss, weights)(direction)
+    scores: list = []
+    data.gradient(loss, weights, scores_into=scores)
+    product = data.curvature_product(loss, scores, 0.0)(direction)
     hessian = data.hessian(loss, weights, data.n_samples)
     # A record that passes a kink in between counts by half.
     atol = 1e-6 * len(codes) + (5.0 if loss.n_outputs == 1 else 0.0)
@@ -190,3 +192,33 @@ def test_rows_that_may_be_longer_than_planned_are_refused():
     data.check_norm(data.row_norm)
     with pytest.raises(ValueError, match="row_norm must be at least"):
         data.check_norm(data.row_norm * (1 - 1e-15))
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_a_closer_bound_on_rounding_holds_and_is_closer(loss, layout):
+    rng = np.random.default_rng(12)
+    X, codes = random_problem(loss, rng, n=3000, d=40)
+    X *= rng.random(X.shape) < 0.2
+    data = RowBlocks(LAYOUTS[layout](X), codes, x_norm=1.0, constant=0.5)
+    for size in (1.0, 1e4, 1e8):
+        weights = size * rng.normal(size=(loss.n_outputs, 41))
+        gradient = data.gradient(loss, weights)[0]
+        error = gradient - exact_gradient(loss, stored_rows(data), codes, weights)
+        bound = data.rounding_error(loss, weights, closely=True)
+        assert np.sqrt((error**2).sum()) <= bound
+        coarse = data.rounding_error(loss, weights)
+        assert bound <= coarse
+        assert size == 1.0 or layout == "dense" or bound < 0.8 * coarse
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_slopes_along_a_step_are_those_of_the_gradients(loss):
+    rng = np.random.default_rng(13)
+    X, codes = random_problem(loss, rng, n=5000)
+    data = RowBlocks(sparse.csr_array(X), codes, x_norm=1.0, constant=0.5)
+    weights, step = rng.normal(size=(2, loss.n_outputs, 6))
+    slope = data.slope_along(loss, weights, step)
+    for length in (0.0, 0.3, 7.0):
+        gradient = data.gradient(loss, weights + length * step)[0]
+        assert_allclose(slope(length), np.vdot(gradient, step), rtol=1e-9)

@@ -40,7 +40,8 @@ def exact_gradient(loss, X, codes, weights, dtype=np.longdouble):
         sign = dtype(2) * codes[:, np.newaxis] - 1
         margin = sign * scores
         if isinstance(loss, LogisticLoss):
-            slope = np.minimum(1 / (1 + np.exp(margin)), dtype(loss.slope_cap))
+            with np.errstate(over="ignore"):
+                slope = np.minimum(1 / (1 + np.exp(margin)), dtype(loss.slope_cap))
         else:
             width = dtype(loss.width)
             slope = np.clip((1 + width - margin) / (2 * width), 0, 1)
