@@ -60,8 +60,8 @@ class BaseDPLinearClassifier(
         """
 
     def _clip_norm(self, loss):
-        """Norm to which the gradient mechanism clips residuals."""
-        return loss.lipschitz
+        """Norm to which the gradient mechanism clips residuals, or None for a rule."""
+        return None
 
     def fit(self, X, y):
         """Fit the model under ``(epsilon, delta)``-differential privacy.

@@ -1,7 +1,5 @@
 """Private logistic regression."""
 
-import math
-
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
 
@@ -51,9 +49,10 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         Largest slope of the loss: where the logistic loss is steeper it goes on as a
         straight line, and the noise shrinks in proportion. "auto" is 0.4 for ``delta=0`` and
         0.5 otherwise, and with the objective mechanism goes to 1 where rows are many for epsilon
-        and features; None does not cap. For more than two classes the gradient mechanism
-        clips ``p - e_y`` to a norm of sqrt(2) times the cap (1/2 for "auto"), and the other
-        mechanisms do not cap.
+        and features; None does not cap. The gradient mechanism caps gradients instead, so that
+        residuals of rows of typical norm are at most the cap, for more than two classes sqrt(2)
+        times the cap; "auto" is a rule there, and None 1. The other mechanisms do not cap for more
+        than two classes.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Which data sets are neighbours. Under "replace-one" the number of rows is public.
@@ -194,15 +193,14 @@ class DPLogisticRegression(BaseDPLinearClassifier):
                 raise ValueError(f"slope_cap must be at least 1e-6; got {shown(cap)}.")
         binary = LogisticLoss({None: 1.0, "auto": slope_cap}.get(cap, cap))
         if n_classes == 2:
-            return binary
+            # Descents cap whole gradients instead.
+            return LogisticLoss() if mechanism == "gradient" else binary
         return SoftmaxLoss(n_classes)
 
     def _clip_norm(self, loss):
-        if loss.n_outputs == 1 or self.slope_cap is None:
-            return loss.lipschitz
         if is_auto(self.slope_cap):
-            return math.sqrt(0.5)
-        return math.sqrt(2.0) * float(self.slope_cap)
+            return None
+        return loss.lipschitz * (1.0 if self.slope_cap is None else float(self.slope_cap))
 
     def predict_proba(self, X):
         """Probability of each class; costs no privacy.

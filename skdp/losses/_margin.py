@@ -129,6 +129,14 @@ class LogisticLoss(_MarginLoss):
         """
         return 0.225  # the largest of ``t (1 - t) log(1/t - 1)``
 
+    def residuals(self, scores, codes):
+        """Derivative with respect to the scores; arguments as for the other losses."""
+        if self.slope_cap < 1.0:
+            return super().residuals(scores, codes)
+        residuals = expit(scores)
+        residuals -= codes[:, np.newaxis]
+        return self._weighted(residuals, codes)
+
     @property
     def _corner(self):
         return math.log(1.0 / self.slope_cap - 1.0) if self.slope_cap < 1.0 else -math.inf

@@ -1,7 +1,8 @@
 """One object a privacy claim: bound, reason, noise and guarantee in one place."""
 
 from skdp.releases._counted import CountedRelease
-from skdp.releases._descent import DescentPlan, NoisyDescent, plan_descent
+from skdp.releases._descent import NoisyDescent
+from skdp.releases._descent_rules import DescentPlan, plan_descent
 from skdp.releases._exact_queries import ExactQueries
 from skdp.releases._feature_choice import expected_error
 from skdp.releases._feature_descent import FeatureDescent, plan_features

@@ -15,7 +15,7 @@ __all__ = [
     "ROUNDING_SHARE",
     "UNIT_ROUNDOFF",
     "check_n_rows",
-    "descent_tolerance",
+    "largest_certain",
     "largest_n_rows",
     "linear_step",
     "refuse_rows",
@@ -44,11 +44,6 @@ def solver_tolerance(loss, row_norm):
     perturbation. It is about 20 times what 100 million rows can make of rounding errors.
     """
     return 1e-5 * row_norm * loss.lipschitz
-
-
-def descent_tolerance(clip_norm, row_norm):
-    """Bound on the rounding error of a sum of clipped gradients; public, never loosened."""
-    return ROUNDING_SHARE * clip_norm * row_norm
 
 
 def linear_step(loss, row_norm, size, noise_norm):
@@ -179,6 +174,11 @@ def largest_n_rows(loss, *, n_features, row_norm, tolerance, penalty=None, noise
         others = n_samples * loss.mean_slope(start) * row_norm + noise_norm
         return error + 16 * UNIT_ROUNDOFF * others <= tolerance / 2
 
+    return largest_certain(is_certain)
+
+
+def largest_certain(is_certain):
+    """Number of rows, at most `MOST_ROWS`, up to which ``is_certain(n)`` is true."""
     if is_certain(MOST_ROWS):
         return MOST_ROWS
     low, high = 0, MOST_ROWS

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp.exceptions import SolverError
 from skdp.mechanisms import clip_rows
 from skdp.solvers.certificates import CHUNK, UNIT_ROUNDOFF, rounding_error, score_terms
 from skdp.solvers.exact_sums import RESIDUAL_BITS, ExactScores, PairwiseSum, coarse, power_above
@@ -52,10 +51,8 @@ class Blocks:
         if self.row_norm > most:
             raise ValueError(f"row_norm must be at least {self.row_norm!r}; got {most!r}.")
 
-    def gradient(
-        self, loss, weights, *, clip_norm=math.inf, total=False, exactly=False, scores_into=None
-    ):
-        """Sum of the records' gradients, residuals clipped to ``clip_norm``.
+    def gradient(self, loss, weights, *, caps=None, total=False, exactly=False, scores_into=None):
+        """Sum of the records' gradients, residuals optionally clipped row by row.
 
         Parameters
         ----------
@@ -63,7 +60,8 @@ class Blocks:
 
         weights : ndarray of shape (n_outputs, n_features)
 
-        clip_norm : float, default=inf
+        caps : list of ndarray, default=None
+            For each block the norms that its rows' residuals are clipped to.
 
         total : bool, default=False
             Whether to sum the losses as well.
@@ -84,7 +82,6 @@ class Blocks:
         """
         sums = PairwiseSum(weights.shape)
         totals = np.zeros(len(self.blocks))
-        clips = clip_norm < loss.lipschitz
         scores_of = ExactScores(weights, self.row_norm) if exactly else None
         for i, (rows, codes) in enumerate(self.blocks):
             if scores_of is None:
@@ -94,11 +91,12 @@ class Blocks:
             if scores_into is not None:
                 scores_into.append(scores)
             residuals = loss.residuals(scores, codes)
-            if clips:
+            if caps is not None and loss.n_outputs == 1:
+                most = caps[i][:, np.newaxis]
+                np.clip(residuals, -most, most, out=residuals)
+            elif caps is not None:
                 norms = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))
-                # Before the weights of classes, so that what they are for is left.
-                limits = clip_norm * loss.shares(codes)
-                residuals *= (limits / np.maximum(norms, limits))[:, np.newaxis]
+                residuals *= (caps[i] / np.maximum(norms, caps[i]))[:, np.newaxis]
             if scores_of is None:
                 part = rows.T @ residuals
             else:
@@ -113,6 +111,8 @@ class Blocks:
 
     def _scores(self, rows, weights):
         """Scores of a block; long rows in chunks, which keeps the error at that of one chunk."""
+        if not weights.any():  # where descents start
+            return np.zeros((rows.shape[0], len(weights)))
         if self.is_sparse or self.n_features <= CHUNK:
             return rows @ weights.T
         chunks = range(0, self.n_features, CHUNK)
@@ -148,19 +148,6 @@ class Blocks:
             n_terms = np.diff(rows.indptr) if self.is_sparse else self.n_terms
             total += float(((n_terms + 4.0) * products).sum())
         return 2.0 * total / max(1, self.n_samples)
-
-    def certified_gradient(self, loss, weights, largest, *, clip_norm=math.inf):
-        """`gradient` with an error of at most ``largest``.
-
-        Raises
-        ------
-        SolverError
-            If that is out of reach.
-        """
-        exactly = self.rounding_error(loss, weights) > largest
-        if exactly and self.rounding_error(loss, weights, exactly=True) > largest:
-            raise SolverError("The weights are too large for the certified error of a sum.")
-        return self.gradient(loss, weights, clip_norm=clip_norm, exactly=exactly)[0]
 
     def hessian(self, loss, weights, n_rows, *, share=0.0, dtype=np.float64):
         """Second derivative of the sum of losses, scaled up from about ``n_rows`` rows.

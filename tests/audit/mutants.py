@@ -95,6 +95,7 @@ VECTOR = dict(feedback="bandit", perturbation="vector")
 # Linear models
 
 OUT, DESCENT, MOMENTS = "releases._output", "releases._descent", "releases._moments"
+RULES, WHITE = "releases._descent_rules", "solvers.whitening"
 ROWS, BASE, LEARNED = "solvers.rows", "linear_model._base", "        self.coef_, self.intercept_ ="
 CLIPPED = "rows = clip_rows(X[start:stop], x_norm)"
 CHECKED = "            X, y = checked_data(self, X, y)\n"
@@ -285,7 +286,7 @@ def linear():
     yield Mutant(
         "gradient: adjacency ignored",
         logistic(**GRADIENT),
-        ((DESCENT, "sensitivity = self.budget.n_records_changed *", "sensitivity ="),),
+        ((DESCENT, "sensitivity = self.budget.n_records_changed * cap", "sensitivity = cap"),),
     )
     yield Mutant(
         "gradient: one step too many",
@@ -300,17 +301,17 @@ def linear():
     yield Mutant(
         "gradient: steps do not share, pure",
         logistic(**GRADIENT),
-        ((DESCENT, "ApproxDP(guarantee.epsilon / n_steps", "ApproxDP(guarantee.epsilon"),),
+        ((RULES, "ApproxDP(guarantee.epsilon / n_steps", "ApproxDP(guarantee.epsilon"),),
     )
     yield Mutant(
         "gradient: steps do not share, delta",
         logistic(**GRADIENT, **DELTA),
-        ((DESCENT, "GaussianDP(mu / math.sqrt(n_steps)", "GaussianDP(mu"),),
+        ((RULES, "GaussianDP(mu / math.sqrt(n_steps)", "GaussianDP(mu"),),
     )
     yield Mutant(
         "gradient: second moments are free",
         logistic(**GRADIENT, **DELTA, **REMOVE),
-        ((DESCENT, "        mu *= math.sqrt(1.0 - _GRAM_SHARE)\n", ""),),
+        ((RULES, "        mu *= math.sqrt(1.0 - _GRAM_SHARE)\n", ""),),
     )
     yield Mutant(
         "gradient: second moments without noise",
@@ -362,8 +363,8 @@ def linear():
         (
             (
                 DESCENT,
-                "velocity = plan.momentum * velocity - step",
-                "velocity = plan.momentum * velocity - step / (1 + abs(data.blocks[0][0][:, :-1]).max())",
+                "velocity = plan.momentum * velocity - step / n_samples",
+                "velocity = plan.momentum * velocity - step / n_samples / (1 + abs(data.blocks[0][0][:, :-1]).max())",
             ),
         ),
     )
@@ -384,8 +385,8 @@ def linear():
         (
             (
                 DESCENT,
-                "            velocity = plan.momentum * velocity - step\n",
-                "            velocity = plan.momentum * velocity - step - 1e-3 * gradient / n_samples\n",
+                "            velocity = plan.momentum * velocity - step / n_samples\n",
+                "            velocity = plan.momentum * velocity - (step + 1e-3 * gradient) / n_samples\n",
             ),
         ),
     )
@@ -395,15 +396,15 @@ def linear():
         (
             (
                 DESCENT,
-                "        return weights\n",
-                "        return weights - 1e-3 * gradient / n_samples\n",
+                "        return plan.shrinkage * weights\n",
+                "        return plan.shrinkage * weights - 1e-3 * gradient / n_samples\n",
             ),
         ),
     )
     yield Mutant(
         "gradient: residuals not clipped",
         logistic(**GRADIENT, **DELTA),
-        ((ROWS, "clips = clip_norm < loss.lipschitz", "clips = False"),),
+        ((WHITE, "caps=self._caps, ", ""),),
         three_classes,
     )
     yield Mutant(
@@ -424,11 +425,33 @@ def linear():
         (
             (
                 ROWS,
-                "residuals *= (limits / np.maximum(norms, limits))[:, np.newaxis]",
-                "residuals *= clip_norm * len(rows) / max(float(norms.sum()), clip_norm * len(rows))",
+                "residuals *= (caps[i] / np.maximum(norms, caps[i]))[:, np.newaxis]",
+                "residuals *= caps[i].mean() / max(float(norms.mean()), caps[i].mean())",
             ),
         ),
         three_classes,
+    )
+    yield Mutant(
+        "gradient: clipped before the rows are whitened only",
+        svc(**GRADIENT, **DELTA, epsilon=20.0),
+        (
+            (
+                WHITE,
+                "cap / np.maximum(coordinates.norms(rows, data.row_norm), 0.5 * cap / loss.lipschitz)",
+                "np.full(rows.shape[0], cap / data.row_norm)",
+            ),
+        ),
+    )
+    yield Mutant(
+        "gradient: half of the cap is charged",
+        svc(**GRADIENT, **DELTA, epsilon=20.0),
+        (
+            (
+                DESCENT,
+                "sensitivity = self.budget.n_records_changed * cap",
+                "sensitivity = self.budget.n_records_changed * cap / 2",
+            ),
+        ),
     )
     yield Mutant(
         "gradient: divided by the private n",
@@ -447,8 +470,8 @@ def linear():
         (
             (
                 DESCENT,
-                "+ self.penalty * ahead) / n_samples)",
-                "+ self.penalty * ahead) / data.n_samples)",
+                "velocity - step / n_samples",
+                "velocity - step / data.n_samples",
             ),
         ),
     )

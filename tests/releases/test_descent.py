@@ -15,7 +15,8 @@ from skdp._random import noise_source
 from skdp.exceptions import SolverError
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.privacy import ApproxDP, GaussianDP
-from skdp.releases import NoisyDescent
+from skdp.releases import NoisyDescent, _descent
+from skdp.solvers import whitening
 from skdp.solvers.newton import minimise
 from skdp.solvers.rows import RowBlocks
 
@@ -44,27 +45,29 @@ def transcript(loss, data, clip_norm, guarantee, replay=(), penalty=0.0):
     )
 
 
+# With small caps the odd record's gradient is as long as the cap.
 DESCENTS = [
-    (LogisticLoss(0.5), 0.5),
+    (LogisticLoss(0.5), 0.1),
     (LogisticLoss(), 0.1),
-    (HuberHingeLoss(0.5), 1.0),
-    (SoftmaxLoss(3), math.sqrt(0.5)),
+    (HuberHingeLoss(0.5), 0.15),
     (SoftmaxLoss(3), 0.2),
+    (SoftmaxLoss(3, margin=1.0, temperature=0.5), 0.1),
 ]
 
 
 def descent_neighbours(adjacency, layout, *, across=False, mixed=False, constant=0.0):
-    """Many rows that pull one way, and a record far outside the ball that pulls back.
+    """Many rows along one axis, and a record far outside the ball where they hardly reach.
 
-    Replacing its row by the opposite one turns its gradient around; replacing it by one across
-    changes second moments most. With mixed labels the other rows do not pull.
+    There the coordinates of the descent stretch most, and its gradient is capped. Replacing its
+    row by the opposite one turns its gradient around; replacing it by one across changes second
+    moments most. With mixed labels the other rows do not pull.
     """
     rng = np.random.default_rng(13)
-    base = np.eye(1, 4) + 0.3 * rng.normal(size=(3000, 4))
+    base = np.eye(1, 4) + 0.1 * rng.normal(size=(3000, 4))
     codes = np.arange(3001) % 2 if mixed else np.ones(3001, dtype=int)
     codes[0] = 0
-    odd = 1e6 * np.eye(1, 4)
-    other = 1e6 * np.eye(4)[[3]] if across else -odd
+    odd = 1e6 * np.eye(4)[[3]]
+    other = 1e6 * np.eye(4)[[2]] if across else -odd
     to = LAYOUTS[layout]
     here = RowBlocks(to(np.vstack([odd, base])), codes, x_norm=2.0, constant=constant)
     if adjacency == "add-remove":
@@ -147,36 +150,45 @@ def test_second_moments_move_most_between_rows_that_are_orthogonal():
 @pytest.mark.parametrize("kind", [GaussianDP, ApproxDP])
 def test_errors_of_sums_that_pass_are_part_of_the_sensitivity(kind, adjacency, monkeypatch):
     here, _ = descent_neighbours(adjacency, "dense")
+    caps = []
+
+    class Sums(whitening.CappedSums):
+        def __init__(self, *args):
+            super().__init__(*args)
+            caps.append(self.cap)
+
+    monkeypatch.setattr(_descent, "CappedSums", Sums)
     error = 1.0
     while True:  # the largest that passes, to a few percent
         error *= 0.95
-        monkeypatch.setattr(RowBlocks, "rounding_error", lambda *args, e=error, **options: e)
+        monkeypatch.setattr(whitening, "capped_error", lambda *args, e=error, **options: e)
         try:
             releases, _ = transcript(LogisticLoss(), here, 0.5, kind(2.0, adjacency=adjacency))
         except SolverError:
             continue
         break
-    exact = kind(2.0, adjacency=adjacency).n_records_changed * 0.5 * here.row_norm
+    exact = kind(2.0, adjacency=adjacency).n_records_changed * caps[-1]
     # The error counts on either side.
     steps = [release.sensitivity for release in releases if release.asked.ndim == 2]
-    assert steps and error <= (min(steps) - exact) / 2.0 < 3e-4
+    assert steps and error <= (min(steps) - exact) / 2.0 < 3.0 * error
 
 
+@pytest.mark.parametrize("mu", [1e4, 30.0])
 @pytest.mark.parametrize("loss", [LogisticLoss(), SoftmaxLoss(3)], ids=str)
-def test_without_privacy_a_descent_finds_the_direction_of_scikit_learn(loss):
+def test_the_bias_of_caps_and_steps_vanishes_where_noise_does(loss, mu):
     rng = np.random.default_rng(14)
     n_classes = max(2, loss.n_outputs)
     X = rng.normal(size=(4000, 5)) @ np.diag([1.0, 1.0, 1.0, 0.3, 0.1])
     codes = (X @ rng.normal(size=(5, n_classes)) + rng.gumbel(size=(4000, n_classes))).argmax(1)
     data = RowBlocks(X, codes, x_norm=5.0)
     weights = gradient_descent(
-        loss, data, clip_norm=loss.lipschitz, guarantee=GaussianDP(1e4), noise=noise_source(0)
+        loss, data, clip_norm=None, guarantee=GaussianDP(mu), noise=noise_source(0)
     )
     reference = LogisticRegression(C=1e4, fit_intercept=False, tol=1e-8).fit(X, codes)
     best = loss.total(X @ reference.coef_.T, codes)
     found = loss.total(X @ weights.T, codes)
     assert best <= found * (1 + 1e-9)
-    assert found - best < 0.02 * (4000 * math.log(n_classes) - best)
+    assert found - best < (0.01 if mu > 1e3 else 0.02) * (4000 * math.log(n_classes) - best)
 
 
 def test_a_penalty_of_a_descent_is_that_of_the_minimiser():

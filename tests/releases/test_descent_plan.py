@@ -66,10 +66,13 @@ def test_plans_are_sane_for_any_public_numbers(loss, kind, adjacency):
         assert isinstance(descent.n_steps, int) and descent.n_steps >= 1
         assert 0.0 <= descent.momentum < 1.0
         assert 0.0 < descent.floor < math.inf
-        assert descent.curvature == loss.curvature
-        if descent.gram_guarantee is None:
+        assert 0.0 < descent.clip_norm <= loss.lipschitz  # as was asked for
+        assert 0.5 < descent.shrinkage <= 1.0
+        # A softmax bends by half of the bound in most places.
+        assert descent.curvature == loss.curvature / (2 if loss.n_outputs > 1 else 1)
+        if kind is ApproxDP:
             # A step longer than the inverse curvature could diverge.
-            assert descent.floor >= loss.curvature * row_norm**2 * (1 - 1e-9)
+            assert descent.floor >= descent.curvature * row_norm**2 * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)

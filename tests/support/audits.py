@@ -219,7 +219,26 @@ def turned(adjacency, n=20, d=3):
     return (X, y), (changed((X, y), 0, -X[0], 0),)
 
 
+def flattest(adjacency, n=400, d=3):
+    """Rows along one axis, and one far out of the ball across them, which turns around (12.2).
+
+    There second moments are least, so that the coordinates of a descent stretch most.
+    """
+    X, y = np.tile(np.eye(1, d), (n + 1, 1)), np.arange(n + 1) % 2
+    X[0], y[0] = 1e6 * np.eye(d)[1], 1
+    if adjacency == "add-remove":
+        return (X, y), (lessened((X, y), 0),)
+    return (X, y), (changed((X, y), 0, -X[0], 1),)
+
+
 def stated_linear():
+    for kind, options in ((DPLinearSVC, {}), (DPLogisticRegression, dict(slope_cap=0.05))):
+        for chosen in each(mechanism="gradient", fit_intercept=False, epsilon=20.0, **options):
+            data, neighbours = flattest(chosen["adjacency"])
+            opposite = chosen["adjacency"] == "replace-one" and chosen["delta"] > 0.0
+            less = dict(least=0.0, reason=MOMENTS) if opposite else {}
+            name = "flattest direction " + named(kind, **chosen)
+            yield Case(name, kind(**chosen), data, neighbours, **less)
     # A large penalty keeps margins in the straight part of a Huberised hinge, and of a logistic
     # loss whose slope is capped.
     for kind, options in (

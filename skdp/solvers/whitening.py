@@ -1,0 +1,190 @@
+"""Sums of gradients in other coordinates, where each is capped, with a certified error.
+
+A record's gradient is the outer product of its residual r and its row x; in new coordinates, those
+of ``x L`` for a released matrix L, its norm is ``||r|| ||x L||``. The residual of each row is
+capped at ``cap / N(x)``, where ``N(x) >= ||x L||`` is a function of the row alone. So no record's
+gradient is longer than ``cap`` there, wherever the row points and whatever L stretches, and the
+exact sum moves by two caps at most when a record is replaced.
+
+What floating point makes of it is counted apart, in `capped_error`, and enters the sensitivity as
+an error of the sum. (a) ``N(x)`` is that of the row's first bits, whose image has no rounding
+error in any order of summation, and a bound on what the other bits add; only norm, quotient and
+product round, which moves a capped gradient by as large a part of itself. (b) Scores, residuals
+and the sum of ``x^T r`` in the old coordinates err as `rounding_error` says; L stretches that
+error by its spectral norm at most. (c) The sum is multiplied by L in two parts, of which the first
+has no rounding error and the second is small.
+"""
+
+import math
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg.blas import dtrmm
+
+from skdp.exceptions import SolverError
+from skdp.solvers.certificates import UNIT_ROUNDOFF
+from skdp.solvers.exact_sums import PART_BITS, coarse, power_above
+
+__all__ = ["CAP_SHARE", "CappedSums", "PlainRows", "WhitenedRows", "capped_error"]
+
+# Certified error of a sum, as a share of the cap of a record.
+CAP_SHARE = 1e-3
+
+
+class PlainRows:
+    """Rows as they are; steps are divided by one curvature.
+
+    Parameters
+    ----------
+    curvature : float
+    """
+
+    # Bounds on how much the map stretches a row: in norm, and as a Frobenius norm.
+    stretch = 1.0
+    size = 1.0
+
+    def __init__(self, curvature):
+        self.curvature = curvature
+
+    def norms(self, rows, row_norm):
+        """Bounds on the norms of rows in the new coordinates, functions of a row alone.
+
+        Each is what it should be up to ``n_features / 2 + 4`` rounding errors.
+        """
+        if sparse.issparse(rows):
+            return np.sqrt(np.ravel(rows.multiply(rows).sum(axis=1)))
+        return np.sqrt(np.einsum("ij,ij->i", rows, rows))
+
+    def forward(self, gradient):
+        """Gradient in the new coordinates."""
+        return gradient
+
+    def back(self, gradient):
+        """Step for a gradient in the new coordinates, in the old ones."""
+        return gradient / self.curvature
+
+    def divide(self, gradient):
+        """Step for a gradient in the old coordinates, in these."""
+        return gradient / self.curvature
+
+
+class WhitenedRows(PlainRows):
+    """Rows times a triangular L with ``L L^T = vectors / curvatures @ vectors^T``, on a lattice.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (n_features, n_features)
+        Columns are directions.
+
+    curvatures : ndarray of shape (n_features,)
+        Positive.
+
+    Notes
+    -----
+    Entries of the matrix have 25 bits below its norm. Rows, for their norms, and gradients are
+    cut into 25 bits and a rest. Products of coarse parts and all their partial sums are integers
+    below 2**53 in units of a power of two, and have no rounding error in whatever order they are
+    formed: so the coarse image of a row does not depend on its place among other rows.
+    """
+
+    def __init__(self, vectors, curvatures):
+        self.n_features = len(vectors)
+        matrix = vectors / np.sqrt(curvatures)
+        # No eigenvalue of a symmetric matrix exceeds its largest absolute row sum.
+        stretch = math.sqrt(np.abs(matrix.T @ matrix).sum(axis=1).max())
+        # A triangular factor gives the same norms, and is multiplied in half the time.
+        matrix = np.linalg.qr(matrix.T)[1].T
+        self.matrix = coarse(matrix, power_above(np.linalg.norm(matrix)) * 2.0**-PART_BITS)
+        self.stretch = 1.01 * (stretch + float(np.linalg.norm(self.matrix - matrix)))
+        self.size = 1.01 * float(np.linalg.norm(self.matrix))
+
+    def norms(self, rows, row_norm):
+        """As for `PlainRows`: that of a row's coarse part, and what the rest can add."""
+        step = power_above(row_norm) * 2.0**-PART_BITS
+        if sparse.issparse(rows):
+            high = coarse(rows.data, step)
+            high = sparse.csr_array((high, rows.indices, rows.indptr), shape=rows.shape)
+            image = high @ self.matrix
+        else:
+            high = coarse(rows, step)
+            image = dtrmm(1.0, self.matrix.T, high.T, overwrite_b=1).T
+        rest = math.sqrt(self.n_features) * step / 2 * self.stretch
+        return np.sqrt(np.einsum("ij,ij->i", image, image)) + rest
+
+    def forward(self, gradient):
+        """Gradient in the new coordinates."""
+        high = coarse(gradient, power_above(np.linalg.norm(gradient)) * 2.0**-PART_BITS)
+        return high @ self.matrix + (gradient - high) @ self.matrix
+
+    def back(self, gradient):
+        """Step for a gradient in the new coordinates, in the old ones."""
+        return gradient @ self.matrix.T
+
+    def divide(self, gradient):
+        """Step for a gradient in the old coordinates, in these."""
+        return self.back(gradient @ self.matrix)
+
+
+class CappedSums:
+    """Sums of the records' gradients in coordinates where none is longer than ``cap``.
+
+    Parameters
+    ----------
+    data : RowBlocks
+
+    loss : LogisticLoss, HuberHingeLoss or SoftmaxLoss
+
+    coordinates : PlainRows or WhitenedRows
+
+    cap : float
+        Largest norm of a record's gradient in these coordinates.
+    """
+
+    def __init__(self, data, loss, coordinates, cap):
+        self.data, self.loss, self.coordinates, self.cap = data, loss, coordinates, cap
+        least = 0.5 * cap / loss.lipschitz
+        # Residuals are capped before the weights of classes, so that what these are for is left.
+        self._caps = [
+            loss.shares(codes) * cap / np.maximum(coordinates.norms(rows, data.row_norm), least)
+            for rows, codes in data.blocks
+        ]
+
+    def __call__(self, weights):
+        """Sum at released weights, with an error of at most ``CAP_SHARE * cap``.
+
+        Raises
+        ------
+        SolverError
+            If that is out of reach.
+        """
+        exactly = self._error(weights, exactly=False) > CAP_SHARE * self.cap
+        if exactly and self._error(weights, exactly=True) > CAP_SHARE * self.cap:
+            raise SolverError("The weights are too large for the certified error of a sum.")
+        gradient, _ = self.data.gradient(self.loss, weights, caps=self._caps, exactly=exactly)
+        return self.coordinates.forward(gradient)
+
+    def _error(self, weights, *, exactly):
+        return capped_error(
+            self.data.rounding_error(self.loss, weights, exactly=exactly),
+            loss=self.loss,
+            n_samples=self.data.n_samples,
+            n_features=self.data.n_features,
+            row_norm=self.data.row_norm,
+            cap=self.cap,
+            stretch=self.coordinates.stretch,
+            size=self.coordinates.size,
+        )
+
+
+def capped_error(error, *, loss, n_samples, n_features, row_norm, cap, stretch, size):
+    """Bound on the error of a sum of capped gradients in new coordinates.
+
+    ``error`` is that of the sum before it is mapped. A cap errs by the rounding of a norm, a
+    quotient and a product, which moves a capped gradient by as large a part of it. The coarse
+    part of a gradient is mapped without error, and its rest is 2**-25 of the gradient's norm in
+    each entry.
+    """
+    rounded = n_samples * cap * (n_features / 2 + loss.n_outputs + 16)
+    entries = math.sqrt(n_features * loss.n_outputs)
+    rest = n_features * entries * 2.0 ** (1 - 25) * size * n_samples * row_norm * loss.lipschitz
+    return stretch * error + UNIT_ROUNDOFF * (rounded + rest)
