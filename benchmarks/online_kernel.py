@@ -169,7 +169,8 @@ def private_model(release, n_rows, **parameters):
     if release == "tree":
         parameters["horizon"] = n_rows
     return DPOnlineKernelRegressor(
-        **{"epsilon": EPSILON, "delta": DELTA, "release": release} | parameters
+        **{"epsilon": EPSILON, "delta": DELTA, "release": release} | parameters,
+        y_bounds=(-1.0, 1.0),
     )
 
 

@@ -230,6 +230,7 @@ def watched(n_samples):
         elif module.startswith(USERS) and not (module in CHARGING and function == "advance"):
             given = frame.f_code.co_varnames[: frame.f_code.co_argcount]
             shapes = [getattr(frame.f_locals.get(name), "shape", ()) for name in given]
+            shapes = [shape for shape in shapes if isinstance(shape, tuple)]  # not of a type
             if any(shape and shape[0] == n_samples for shape in shapes):
                 used.append(f"{module}.{function}")
 

@@ -9,19 +9,22 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, rbf_kernel
 
 from skdp._random import noise_source
 from skdp.features import (
     KERNELS,
+    FeatureFunction,
     FourierFeatures,
+    automatic_gamma,
     check_kernel,
     fourier_features,
     kernel_error,
     kernel_matrix,
 )
-from skdp.kernel import DPKernelRidge
+from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 
 FOURIER = [("rbf", 1.5), ("laplacian", 1.5), ("matern", 0.5), ("matern", 1.5), ("matern", 2.5)]
 LAYOUTS = {"dense": np.asarray, "fortran": np.asfortranarray, "csr": sparse.csr_array}
@@ -399,3 +402,85 @@ def test_a_gamma_of_single_precision_is_that_number(kernel):
     values = [kernel_matrix(kernel, X, gamma=gamma) for gamma in (np.float32(0.3), 0.3)]
     assert_array_equal(values[0], kernel_matrix(kernel, X, gamma=float(np.float32(0.3))))
     assert values[0].dtype == np.float64
+
+
+def test_an_intercept_is_added_to_every_value_and_shown():
+    features = fourier_features("rbf", 3, n_components=10, gamma=1.0, random_state=0)
+    X = np.random.default_rng(0).normal(size=(5000, 3))
+    coef = np.linspace(-1.0, 1.0, 10)
+    plain, moved = FeatureFunction(features, coef), FeatureFunction(features, coef, -0.25)
+    assert_array_equal(moved.answer(X), plain.answer(X) - 0.25)
+    assert moved.attributes["intercept_"] == -0.25
+    assert "intercept_" not in plain.attributes
+
+
+# The rule for gamma
+
+
+@pytest.mark.parametrize(
+    "kernel, cube, unit",
+    [("rbf", 3 / 16, 0.5), ("laplacian", 2 / 16, 1 / 4), ("matern", 1.5 / 4, 1.0)],
+)
+def test_gamma_goes_by_the_number_of_columns_and_the_kind_of_rows(kernel, cube, unit):
+    assert automatic_gamma(kernel, 16) == cube
+    assert automatic_gamma(kernel, 16, sparse_rows=True) == unit
+    # Two uniform rows of the cube see the same kernel whatever the number of columns.
+    rng = np.random.default_rng(0)
+    for d in (50, 500):
+        X, Y = rng.uniform(-1.0, 1.0, (2, 200, d))
+        values = kernel_matrix(kernel, X, Y, gamma=automatic_gamma(kernel, d))
+        assert_allclose(
+            values.mean(), {"rbf": 0.14, "laplacian": 0.26, "matern": 0.37}[kernel], atol=0.03
+        )
+
+
+def test_gamma_is_a_rule_for_kernels_that_have_one():
+    with pytest.raises(ValueError, match="kernel must be one of 'rbf', 'laplacian', 'matern'"):
+        automatic_gamma("linear", 3)
+    with pytest.raises(ValueError, match="n_features_in must be a positive"):
+        automatic_gamma("rbf", 0)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "matern"])
+@pytest.mark.parametrize("kind", [DPKernelRidge, DPOnlineKernelRegressor])
+def test_estimators_say_which_gamma_they_took_and_no_number_in_the_rows_decides(kind, kernel):
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1.0, 1.0, (60, 4)), rng.uniform(-1.0, 1.0, 60)
+    model = kind(1.0, 1e-6, kernel=kernel, n_components=20, random_state=0)
+    auto = model.fit(X, y)
+    assert auto.gamma_ == automatic_gamma(kernel, 4)
+    assert clone(model).fit(1e6 * X, y).gamma_ == auto.gamma_
+    assert clone(model).fit(sparse.csr_array(X), y).gamma_ == automatic_gamma(
+        kernel, 4, sparse_rows=True
+    )
+    by_hand = clone(model).set_params(gamma=auto.gamma_).fit(X, y)
+    assert_array_equal(by_hand.frequencies_, auto.frequencies_)
+    assert by_hand.gamma_ == auto.gamma_ and by_hand.gamma == auto.gamma_
+    assert clone(model).set_params(gamma=7).fit(X, y).gamma_ == 7.0
+    linear = model.set_params(kernel="linear").fit(X, y)
+    assert not hasattr(linear, "gamma_")
+
+
+def test_a_stream_keeps_the_gamma_of_its_first_rows():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1.0, 1.0, (60, 4)), rng.uniform(-1.0, 1.0, 60)
+    model = DPOnlineKernelRegressor(1.0, 1e-6, n_components=20, y_bounds=(-1.0, 1.0)).partial_fit(
+        X, y
+    )
+    frequencies = model.frequencies_
+    model.partial_fit(sparse.csr_array(X), y)
+    assert model.gamma_ == 0.75
+    assert_array_equal(model.frequencies_, frequencies)
+
+
+@pytest.mark.parametrize("kind", [DPKernelRidge, DPOnlineKernelRegressor])
+def test_queries_use_the_automatic_gamma(kind):
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1.0, 1.0, (60, 4)), rng.uniform(-1.0, 1.0, 60)
+    answers = []
+    for options in ({}, {"gamma": 0.75}, {"gamma": 7.5}):
+        model = kind(1e3, release="query", n_queries=5, random_state=0, **options).fit(X, y)
+        assert model.gamma_ == options.get("gamma", 0.75)
+        answers.append(model.predict(X[:5]))
+    assert_array_equal(answers[0], answers[1])
+    assert (answers[0] != answers[2]).any()

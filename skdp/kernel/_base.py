@@ -1,6 +1,7 @@
 """What the private kernel estimators share."""
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,9 +16,10 @@ from skdp._validation import (
     is_auto,
     number_or_auto,
     positive,
+    shown,
 )
 from skdp.estimators import LinkedDocumentation, NoisyPredictions, StatedGuarantee
-from skdp.features import check_kernel, fourier_features
+from skdp.features import automatic_gamma, check_kernel, fourier_features
 from skdp.releases import QueryAnswers
 from skdp.solvers.feature_rows import NormalisedRows
 
@@ -55,7 +57,12 @@ class BaseKernelRegressor(
         return TargetRange.of(self.y_bounds_).original(values)
 
     def _check_kernel_parameters(self):
-        check_kernel(self.kernel, self.gamma, self.nu)
+        if isinstance(self.gamma, str) and not is_auto(self.gamma):
+            raise ValueError(
+                "gamma must be 'auto' or a positive number, chosen without a look at the data; "
+                f"got {shown(self.gamma)}."
+            )
+        check_kernel(self.kernel, 1.0 if is_auto(self.gamma) else self.gamma, self.nu)
         boolean(orthogonal=self.orthogonal)
         positive(x_norm=self.x_norm)
         between(1e-50, 1e50, x_norm=self.x_norm)
@@ -82,20 +89,30 @@ class BaseKernelRegressor(
         size = automatic if is_auto(size) else int(size)
         return size + size % 2
 
+    def _public_gamma(self, X, *, fresh=True):
+        """Width of the kernel, of which the linear one has none; the kind of ``X`` is public."""
+        if not fresh:  # a stream keeps that of its first rows
+            return getattr(self, "gamma_", None)
+        if self.kernel == "linear":
+            return None
+        if is_auto(self.gamma):
+            return automatic_gamma(self.kernel, X.shape[1], sparse_rows=issparse(X))
+        return float(self.gamma)
+
     def _random_streams(self):
         """Frequencies are public: their seed is never that of the noise."""
         if self.random_state is None:
             return None, None
         return map(np.random.default_rng, seed_sequence(self.random_state).spawn(2))
 
-    def _draw_features(self, n_features, n_components, feature_state):
+    def _draw_features(self, n_features, n_components, gamma, feature_state):
         if self.kernel == "linear":
             return NormalisedRows(n_components, float(self.x_norm))
         return fourier_features(
             self.kernel,
             n_features,
             n_components=n_components,
-            gamma=float(self.gamma),
+            gamma=gamma,
             nu=self.nu,
             orthogonal=self.orthogonal,
             random_state=feature_state,
@@ -110,6 +127,8 @@ class BaseKernelRegressor(
         fitted["guarantee_"] = self._stated(fitted["guarantee_"], fresh=fresh)
         for name in [name for name in vars(self) if name.endswith("_") and name not in VALIDATED]:
             delattr(self, name)
+        if fitted.get("gamma_", 0.0) is None:
+            del fitted["gamma_"]
         for name, value in {**fitted, **predictor.attributes, "_predictor": predictor}.items():
             setattr(self, name, value)
 

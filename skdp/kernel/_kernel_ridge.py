@@ -18,14 +18,18 @@ from skdp._validation import (
 from skdp.estimators import charge, check_budget, unchanged_on_error
 from skdp.features import FeatureFunction
 from skdp.kernel._base import BaseKernelRegressor
+from skdp.kernel._choices import CANDIDATES, LOSSES, MECHANISMS, check_loss, check_mechanism
 from skdp.mechanisms import NoiseLaw, clip_rows
 from skdp.privacy import ApproxDP
 from skdp.releases import (
+    CentredOutput,
     ExactQueries,
     FeatureDescent,
     FeatureOutput,
     FeatureStatistics,
+    automatic_components,
     expected_error,
+    pure_components,
 )
 from skdp.releases._limits import check_memory, check_noise
 from skdp.solvers.certificates import MOST_ROWS, refuse_rows
@@ -36,18 +40,9 @@ from skdp.theory.kernel_ridge import epsilon_rule, penalty_rule
 __all__ = ["DPKernelRidge"]
 
 RELEASES = ("features", "query")
-MECHANISMS = ("auto", "gradient", "sufficient_statistics", "output")
-LOSSES = ("auto", "squared", "huber")
 
 # Where targets span [-1, 1].
 _CAP = 0.25
-
-# What "auto" chooses among, for each loss.
-_CANDIDATES = {
-    "auto": ("gradient", "sufficient_statistics", "output"),
-    "squared": ("sufficient_statistics", "output"),
-    "huber": ("gradient", "output"),
-}
 
 # The choice of a mechanism must not depend on a number of rows that may be private.
 _TYPICAL_ROWS = 10_000
@@ -75,9 +70,12 @@ class DPKernelRidge(BaseKernelRegressor):
         ``exp(-gamma ||x-y||^2)``, ``exp(-gamma ||x-y||_1)``, the Matérn kernel of length scale
         ``1/gamma``, or ``<x, y>``.
 
-    gamma : float, default=1.0
-        Public: chosen without a look at the data. Scale the features by public bounds first;
-        entries beyond 64 length scales (many more with few features) are cut.
+    gamma : float or "auto", default="auto"
+        Public: chosen without a look at the data. "auto" is for rows in ``[-1, 1]^d``, scaled by
+        public bounds, and for sparse rows of norm 1: see
+        :func:`~skdp.features.automatic_gamma`, which reads the number of columns and whether
+        ``X`` is a sparse matrix. Entries beyond 64 length scales (many more with few features)
+        are cut.
 
     nu : {0.5, 1.5, 2.5}, default=1.5
         Smoothness of the Matérn kernel.
@@ -104,12 +102,15 @@ class DPKernelRidge(BaseKernelRegressor):
         is about it; otherwise "huber", which is the more accurate.
 
     residual_cap : float or "auto", default="auto"
-        Largest slope of Huber's loss, in units of the target. "auto" is an eighth of the range
-        of ``y_bounds``.
+        Largest slope of Huber's loss, in units of the target. "auto" follows from the released
+        variance of the targets with ``mechanism="gradient"`` and with ``delta=0``; otherwise
+        it is an eighth of the range of ``y_bounds``.
 
     n_components : int or "auto", default="auto"
         Number of random features; they come in pairs, so that an odd number is rounded up.
-        "auto" is 1000 for a positive delta and 200 otherwise.
+        "auto" grows with the number of rows, where that is public, times the budget: up to 1000
+        by :func:`~skdp.releases.automatic_components` for a positive delta, otherwise up to
+        300 by :func:`~skdp.releases.pure_components`.
 
     orthogonal : bool, default=True
         Draw frequencies in orthogonal groups, for a better approximation of the kernel.
@@ -146,8 +147,15 @@ class DPKernelRidge(BaseKernelRegressor):
         Weights of the features, for targets in units of half their range around its middle;
         only with ``release="features"``. Released under ``guarantee_``.
 
+    intercept_ : float
+        Value that products of features and weights are added to, in the same units; only with
+        ``release="features"``. Released under ``guarantee_``.
+
     frequencies_ : ndarray of shape (n_components / 2, `n_features_in_`)
         Frequencies of the features, except for the linear kernel. Public.
+
+    gamma_ : float
+        Width of the kernel, except for the linear one. Public.
 
     y_bounds_ : tuple of two floats
         Bounds of the target in the fit. Public.
@@ -198,8 +206,7 @@ class DPKernelRidge(BaseKernelRegressor):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(5000, 2))
     >>> y = np.sin(3 * X[:, 0]) * X[:, 1]
-    >>> model = DPKernelRidge(epsilon=1.0, delta=1e-6, gamma=1.0, y_bounds=(-1, 1))
-    >>> model = model.fit(X[:4000], y[:4000])
+    >>> model = DPKernelRidge(epsilon=1.0, delta=1e-6, y_bounds=(-1, 1)).fit(X[:4000], y[:4000])
     >>> bool(model.score(X[4000:], y[4000:]) > 0.7)
     True
     """
@@ -210,7 +217,7 @@ class DPKernelRidge(BaseKernelRegressor):
         delta=0.0,
         *,
         kernel="rbf",
-        gamma=1.0,
+        gamma="auto",
         nu=1.5,
         alpha="auto",
         release="features",
@@ -276,10 +283,14 @@ class DPKernelRidge(BaseKernelRegressor):
             X, targets = self._validated(X, y)
             release = self._plan(*X.shape)
             charge(self, release.guarantee)
-            predictor = self._released(release, X, targets)
+            gamma = self._public_gamma(X)
+            predictor = self._released(release, X, targets, gamma)
             bounds = TargetRange.of(self.y_bounds)
             self._store(
-                predictor, guarantee_=release.guarantee, y_bounds_=(bounds.low, bounds.high)
+                predictor,
+                guarantee_=release.guarantee,
+                y_bounds_=(bounds.low, bounds.high),
+                gamma_=gamma,
             )
         return self
 
@@ -297,30 +308,11 @@ class DPKernelRidge(BaseKernelRegressor):
                 "epsilon must be a number under adjacency='add-remove': the rule reads the "
                 "number of rows, which is private there; got 'auto'."
             )
-        if self.loss == "squared" and self.adjacency == "add-remove":
-            raise ValueError(
-                "loss must not be 'squared' under adjacency='add-remove': a record's residual "
-                "is unbounded where the number of rows is private, so that no finite noise "
-                "would do. Use loss='huber' or adjacency='replace-one'; got 'squared'."
-            )
+        check_loss(self)
         if self.release == "query":
             self._check_queries()
             return
-        if self.mechanism in ("gradient", "sufficient_statistics") and self.delta == 0.0:
-            raise ValueError(
-                f"delta must be positive with mechanism={shown(self.mechanism)}, whose noise is "
-                "Gaussian; use mechanism='output' for pure differential privacy; got 0."
-            )
-        if self.loss == "huber" and self.mechanism == "sufficient_statistics":
-            raise ValueError(
-                "loss must be 'auto' or 'squared' with mechanism='sufficient_statistics'; "
-                "got 'huber'."
-            )
-        if self.loss == "squared" and self.mechanism == "gradient":
-            raise ValueError(
-                "loss must be 'auto' or 'huber' with mechanism='gradient', which caps residuals; "
-                "got 'squared'."
-            )
+        check_mechanism(self)
 
     def _check_penalty(self):
         number_or_auto(alpha=self.alpha)
@@ -357,7 +349,7 @@ class DPKernelRidge(BaseKernelRegressor):
         return plan(target, n_samples, n_features, penalty)
 
     def _plan_features(self, target, n_samples, n_features, penalty):
-        size = self._size(n_features)
+        size = self._size(target, n_samples, n_features)
         if self.kernel == "linear":
             rule = "X must have fewer columns, of which the linear kernel takes the square"
         else:
@@ -368,11 +360,19 @@ class DPKernelRidge(BaseKernelRegressor):
         refuse_rows(n_samples, MOST_ROWS, self.adjacency)
         match self._resolved(target, size, level):
             case "gradient":
-                options = dict(clip_norm=self._cap(_CAP), penalty=penalty or 0.0)
-                return FeatureDescent.plan(target, **options)
+                cap = None if is_auto(self.residual_cap) else self._cap(_CAP)
+                return FeatureDescent.plan(target, clip_norm=cap, penalty=penalty or 0.0)
             case "sufficient_statistics":
                 return FeatureStatistics.plan(target, n_components=size, penalty=penalty)
-        release = FeatureOutput.plan(
+        release = self._plan_output(target, n_samples, size, penalty)
+        release.check_n_rows(n_samples, size)
+        return release
+
+    def _plan_output(self, target, n_samples, size, penalty):
+        if target.delta == 0.0 and self.loss != "squared":
+            cap = None if is_auto(self.residual_cap) else self._cap(_CAP)
+            return CentredOutput.plan(target, cap=cap, penalty=penalty)
+        return FeatureOutput.plan(
             target,
             n_samples=n_samples,
             n_components=size,
@@ -380,8 +380,6 @@ class DPKernelRidge(BaseKernelRegressor):
             cap=self._cap(_CAP),
             penalty=penalty,
         )
-        release.check_n_rows(n_samples, size)
-        return release
 
     def _resolved(self, target, size, level):
         """Mechanism, from public numbers."""
@@ -394,7 +392,7 @@ class DPKernelRidge(BaseKernelRegressor):
             level=level,
             guarantee=target,
         )
-        return min(_CANDIDATES[self.loss], key=lambda name: expected_error(name, **numbers))
+        return min(CANDIDATES[self.loss], key=lambda name: expected_error(name, **numbers))
 
     def _plan_queries(self, target, n_samples, n_features, penalty):
         if penalty is None and is_auto(self.epsilon):
@@ -417,22 +415,30 @@ class DPKernelRidge(BaseKernelRegressor):
         )
         return release
 
-    def _size(self, n_features):
-        return self._n_components(n_features, 1000 if self.delta > 0.0 else 200)
+    def _size(self, target, n_samples, n_features):
+        """Length of a row of features; a private number of rows has no part in it."""
+        rows = n_samples if target.adjacency == "replace-one" else None
+        if target.delta > 0.0:
+            budget = target.gaussian_target()
+            automatic = automatic_components(n_samples=rows, guarantee=budget)
+        else:
+            automatic = pure_components(n_samples=rows, epsilon=target.epsilon)
+        return self._n_components(n_features, automatic)
 
-    def _released(self, release, X, targets):
+    def _released(self, release, X, targets, gamma):
         """What predicts: a function on features, or answers that hold the rows."""
         feature_state, noise_state = self._random_streams()
         linear = self.kernel == "linear"
         if self.release == "features":
-            features = self._draw_features(X.shape[1], self._size(X.shape[1]), feature_state)
+            size = self._size(release.guarantee, *X.shape)
+            features = self._draw_features(X.shape[1], size, gamma, feature_state)
             blocks = FeatureBlocks if linear else IntegerFeatureBlocks
-            weights = release(blocks(X, targets, features), noise_source(noise_state))
-            return FeatureFunction(features, weights)
+            data = blocks(X, targets, features)
+            return FeatureFunction(features, *release(data, noise_source(noise_state)))
         secret = os.urandom(32) if noise_state is None else noise_state.bytes(32)
         if linear:
             X = clip_rows(X, float(self.x_norm)) / float(self.x_norm)
         else:
             X = X.toarray() if issparse(X) else X.copy()  # the caller may change it
-        expansion = KernelExpansion(X, self.kernel, float(self.gamma), self.nu, self.x_norm)
+        expansion = KernelExpansion(X, self.kernel, gamma or 1.0, self.nu, self.x_norm)
         return release((expansion, targets), secret)

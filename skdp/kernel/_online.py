@@ -31,13 +31,7 @@ from skdp.features import FeatureFunction
 from skdp.kernel._base import BaseKernelRegressor
 from skdp.kernel._released import ReleasedKernelRegressor
 from skdp.privacy import ApproxDP
-from skdp.releases import (
-    FedBackRelease,
-    FinalRelease,
-    QueryRelease,
-    TreeRelease,
-    automatic_t0,
-)
+from skdp.releases import FedBackRelease, FinalRelease, QueryRelease, TreeRelease, automatic_t0
 from skdp.releases._limits import check_memory
 from skdp.releases._stream import BLOCK
 from skdp.releases._stream_sensitivity import RESIDUALS
@@ -72,8 +66,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
     kernel : {"rbf", "laplacian", "matern", "linear"}, default="rbf"
         As for :class:`DPKernelRidge`.
 
-    gamma : float, default=1.0
-        Public, as for :class:`DPKernelRidge`.
+    gamma : float or "auto", default="auto"
+        Public, as for :class:`DPKernelRidge`; "auto" goes by the first rows.
 
     nu : {0.5, 1.5, 2.5}, default=1.5
         Smoothness of the Matérn kernel.
@@ -149,6 +143,9 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
 
     frequencies_ : ndarray of shape (n_components / 2, `n_features_in_`)
         Frequencies of the features, except for the linear kernel. Public.
+
+    gamma_ : float
+        Width of the kernel, except for the linear one. Public.
 
     n_samples_seen_ : int
         Rows of the stream so far, as public as time stamps are. Public.
@@ -228,7 +225,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         delta=0.0,
         *,
         kernel="rbf",
-        gamma=1.0,
+        gamma="auto",
         nu=1.5,
         theta=0.75,
         t0="auto",
@@ -351,8 +348,9 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         with line.lock, unchanged_on_error(self):
             self._check_parameters()
             X, targets = self._validated(X, y, reset=fresh)
+            gamma = self._public_gamma(X, fresh=fresh)
             if fresh:
-                stream = Stream.begin(self, self._plan(X.shape[1]))
+                stream = Stream.begin(self, self._plan(X.shape[1], gamma))
             else:
                 stream = self._stream.latest(self, line)
             version = new_version(stream.version)
@@ -360,7 +358,9 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             release, fitted = stream.release.advance(X, targets, charge)
             stream = replace(stream, release=release, version=version)
             bounds = TargetRange.of(self.y_bounds)
-            fitted.update(n_samples_seen_=release.time, y_bounds_=(bounds.low, bounds.high))
+            fitted.update(
+                n_samples_seen_=release.time, y_bounds_=(bounds.low, bounds.high), gamma_=gamma
+            )
             self._store(**fitted, _stream=stream, fresh=fresh)
             # From here on no other copy may go on, whether this one lives or not.
             StreamLine.of(stream.token, version)
@@ -410,7 +410,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
                 cap = kappa * radius + 1.0
         return Recursion(float(self.theta), t0, cap, radius)
 
-    def _plan(self, n_features):
+    def _plan(self, n_features, gamma):
         """Release from the first row on."""
         target = ApproxDP(float(self.epsilon), float(self.delta), adjacency=self.adjacency)
         function = dict(residual=self.residual, bound=self.sensitivity)
@@ -425,7 +425,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
                 n_queries=int(self.n_queries),
                 n_features=n_features,
                 kernel=self.kernel,
-                gamma=float(self.gamma),
+                gamma=gamma or 1.0,
                 nu=self.nu,
                 x_norm=float(self.x_norm),
                 secret=secret,
@@ -435,7 +435,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         automatic = 1000 if self.release == "final" and self.delta > 0.0 else 200
         size = self._n_components(n_features, automatic)
         check_memory(8.0 * size * (n_features + 4 * BLOCK), "n_components must be smaller")
-        features = self._draw_features(n_features, size, feature_state)
+        features = self._draw_features(n_features, size, gamma, feature_state)
         vectors = dict(
             recursion=self._recursion(features.row_norm),
             kappa=features.row_norm,

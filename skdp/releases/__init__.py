@@ -7,7 +7,8 @@ from skdp.releases._exact_queries import ExactQueries
 from skdp.releases._feature_choice import expected_error
 from skdp.releases._feature_descent import FeatureDescent, plan_features
 from skdp.releases._feature_output import FeatureOutput
-from skdp.releases._feature_rules import FeaturePlan
+from skdp.releases._feature_pure import CentredOutput, PurePlan, plan_pure, pure_components
+from skdp.releases._feature_rules import FeaturePlan, automatic_components
 from skdp.releases._feature_statistics import FeatureStatistics
 from skdp.releases._gossip import GossipRelease
 from skdp.releases._gradient_messages import (
@@ -71,6 +72,7 @@ __all__ = [
     "AUTOMATIC_CONSTANT",
     "CALIBRATIONS",
     "TYPICAL_ROWS",
+    "CentredOutput",
     "CountedRelease",
     "DescentPlan",
     "EpsilonSuggestion",
@@ -88,6 +90,7 @@ __all__ = [
     "ObjectivePerturbation",
     "OnePointMessages",
     "OutputPerturbation",
+    "PurePlan",
     "QueryAnswers",
     "QueryPlan",
     "QueryRelease",
@@ -97,6 +100,7 @@ __all__ = [
     "StreamRelease",
     "TreeRelease",
     "ValueMessages",
+    "automatic_components",
     "automatic_t0",
     "bandit_noise",
     "calibrate",
@@ -120,6 +124,8 @@ __all__ = [
     "output_penalty",
     "plan_descent",
     "plan_features",
+    "plan_pure",
+    "pure_components",
     "query_variance",
     "ridge_norm_bound",
     "ridge_sensitivity",

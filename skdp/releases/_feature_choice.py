@@ -41,7 +41,7 @@ def expected_error(
     n_components : int
 
     clip_norm : float
-        Largest residual in a gradient.
+        Largest residual in a gradient of the minimiser's objective.
 
     level : float
         Standard deviation of output noise, in each direction, for an l2 sensitivity of one.
@@ -72,13 +72,8 @@ def expected_error(
         return math.inf
     budget = guarantee.gaussian_target()
     if mechanism == "gradient":
-        plan = plan_features(
-            n_samples=n_samples,
-            n_components=n_components,
-            clip_norm=clip_norm,
-            guarantee=budget,
-        )
-        return plan.expected_error(curvatures, signal)
+        plan = plan_features(n_samples=n_samples, n_components=n_components, guarantee=budget)
+        return plan.expected_error(curvatures, signal, _SIGNAL)
     penalty = statistics_penalty(n_components=n_components, guarantee=budget) / n_samples
     shrunk, bias = ridge(penalty)
     gram, moments = statistics_budgets(budget)

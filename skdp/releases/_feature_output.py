@@ -127,8 +127,8 @@ class FeatureOutput:
             penalty=self.penalty,
         )
 
-    def __call__(self, data: FeatureBlocks, noise: NoiseSource) -> np.ndarray:
-        """Weights of the features."""
+    def __call__(self, data: FeatureBlocks, noise: NoiseSource) -> tuple[np.ndarray, float]:
+        """Weights of the features, and what is added to their products with them."""
         check_planned_rows(data.n_samples, self.most_rows)
         # Strong convexity turns the gradient of the records that neighbours differ by, at most
         # `cap` times the norm of a row each, into a distance; with squared loss that gradient is
@@ -138,13 +138,14 @@ class FeatureOutput:
         tolerance = self._tolerance(l2_sensitivity)
         loss = HuberLoss(self.cap)
         weights = minimise(loss, data, penalty=self.penalty, tolerance=tolerance)
-        return release(
+        released = release(
             weights[0],
             law=self.law,
             sensitivity=l2_sensitivity,
             error=tolerance / self.penalty,
             random_state=noise,
         )
+        return released, 0.0
 
     def _tolerance(self, l2_sensitivity: float) -> float:
         """Bound on the gradient norm of a solve: its error costs 1e-5 of the sensitivity."""

@@ -17,6 +17,8 @@ from skdp.privacy import GaussianDP, n_records_changed
 __all__ = [
     "NOISE_VARIANCE",
     "FeaturePlan",
+    "Schedule",
+    "automatic_components",
     "output_penalty",
     "spectral_noise",
     "tempered",
@@ -27,6 +29,70 @@ __all__ = [
 NOISE_VARIANCE = 0.015
 
 _MOMENTUM = 0.8  # at most
+
+# For that momentum, 2 / (1 + margin) < 3.6 / 2.6.
+_MARGIN = 0.45
+
+# Targets are supposed to spread by as much at least: by a thirtieth of their range.
+_LEAST_VARIANCE = 0.004
+_USUAL_VARIANCE = 0.1
+
+# Sum of unseen curvatures, at least: what is seen may be noise.
+_LEAST_REST = 0.02
+
+
+@plain_arguments
+def automatic_components(*, n_samples: float | None, guarantee: GaussianDP) -> int:
+    """Number of random features by what their second moments can show.
+
+    Parameters
+    ----------
+    n_samples : float or None
+        Public number of rows; None where it is private.
+
+    guarantee : GaussianDP
+        Whole budget.
+
+    Returns
+    -------
+    int
+        The noise of second moments hides curvatures below ``edge``, which grows with the root of
+        this number: fewer features show more where ``mu n_samples`` is small, and more of them
+        approximate the kernel better where it is large. Without a number of rows it is the one for
+        many, as the loss is larger where too few features are taken of many rows.
+    """
+    if n_samples is None:
+        return 1000
+    signal = guarantee.mu * n_samples
+    return 100 if signal < 300.0 else 200 if signal < 1000.0 else 400 if signal < 3000.0 else 1000
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Steps of one descent on features, by released numbers.
+
+    Parameters
+    ----------
+    momentum : float
+
+    floor : float
+        Least number that a gradient is divided by.
+
+    divisors : ndarray of shape (n_components,)
+        What it is divided by in each direction.
+
+    clip_norm : float
+        Largest norm of a whitened row times its residual.
+
+    variance : float
+        That noise adds to a prediction, by an estimate.
+    """
+
+    momentum: float
+    floor: float
+    divisors: np.ndarray
+    clip_norm: float
+    variance: float
 
 
 @dataclass(frozen=True)
@@ -41,93 +107,168 @@ class FeaturePlan:
     n_averaged : int
         Last iterates whose mean is the result.
 
-    clip_norm : float
-        Largest residual in a gradient.
-
     n_samples : float
         Number of rows, public or released.
 
+    cap : float
+        Typical limit of a residual, in units of the target's standard deviation.
+
     noise : float
-        Standard deviation of a mean of gradients along a direction, over all steps together.
+        Standard deviation of a mean of gradients of norm one along a direction, over all steps
+        together.
 
     edge : float
         Norm of the noise of the released second moments: smaller curvatures are invisible.
 
-    step_guarantee, gram_guarantee : GaussianDP
-        Guarantees of one noisy gradient, and of the second moments of the features; the latter
-        is None where they would tell nothing.
+    least : float
+        Share of ``edge`` that gradients are divided by at least.
+
+    allowed : float
+        Variance that noise may add to a prediction, as a share of that of the targets.
+
+    step_guarantee, gram_guarantee, target_guarantee : GaussianDP
+        Guarantees of one noisy gradient, of the second moments of the features, and of mean
+        and mean square of the targets; the second is None where they would tell nothing.
     """
 
     n_steps: int
     n_averaged: int
-    clip_norm: float
     n_samples: float
+    cap: float
     noise: float
     edge: float
+    least: float
+    allowed: float
     step_guarantee: GaussianDP
     gram_guarantee: GaussianDP | None
+    target_guarantee: GaussianDP
 
-    @property
-    def margin(self) -> float:
-        """What is added to a released curvature before steps are divided by it.
+    def target_scale(
+        self, mean: float, square: float, *, deviations: tuple[float, float]
+    ) -> tuple[float, float]:
+        """Offset and variance of the targets.
 
-        The true one may be larger by ``edge``, and Nesterov's iteration with momentum m stands
-        steps that are too long by a factor of (2 + 2m) / (1 + 2m) only.
+        Parameters
+        ----------
+        mean, square : float
+            Released mean of the targets and of their squares.
+
+        deviations : tuple of two floats
+            Standard deviations of the noise in them.
+
+        Returns
+        -------
+        offset, variance : float
+            The variance is a cautious one, less by the standard deviation of its noise: where it
+            is too large, so is the noise that it allows. A third of that, up to a usual variance,
+            is supposed at least.
         """
-        return (2.0 - (2.0 + 2.0 * _MOMENTUM) / (1.0 + 2.0 * _MOMENTUM)) * self.edge
+        offset = min(max(mean, -1.0), 1.0)
+        noise = math.hypot(2.0 * offset * deviations[0], deviations[1])
+        least = max(min(noise / 3.0, _USUAL_VARIANCE), _LEAST_VARIANCE)
+        return offset, min(max(square - offset**2 - noise, least), 1.0)
 
-    def schedule(self, curvatures: np.ndarray) -> tuple[float, float]:
-        """Momentum, and floor of the curvatures that steps are divided by.
+    def residual_cap(self, variance: float) -> float:
+        """Typical limit of a residual, in units where targets are in [-1, 1]."""
+        return min(max(self.cap * math.sqrt(variance), 0.08), 1.0)
+
+    def schedule(self, curvatures: np.ndarray, *, variance: float, cap: float) -> Schedule:
+        """Momentum, divisors and the cap of a gradient.
 
         Parameters
         ----------
         curvatures : ndarray
             Eigenvalues of the released second moments; their sum without noise is at most 1.
 
+        variance : float
+            That of the targets.
+
+        cap : float
+            Typical limit of a residual.
+
         Returns
         -------
-        momentum, floor : float
+        Schedule
         """
-        seen = np.where(curvatures > self.edge, curvatures, 0.0)
-        seen /= max(1.0, float(seen.sum()))
-        seen = seen[seen > 0.0]
-        rest = max(0.0, 1.0 - float(seen.sum()))
+        seen, rest = self._seen(curvatures)
+        # A hidden direction that is alone has half the edge at most; what many have in common is
+        # their mean, which the edge hides.
+        mean = rest / max(1, int(np.count_nonzero(seen == 0.0)))
+        least = min(1.0, self.least * self.edge + mean)
 
-        def variance(time: float) -> float:
-            return self._variance(time, seen, rest)
+        def at(time: float) -> Schedule:
+            return self._at(time, curvatures, seen, rest, least, cap)
 
-        time = 1.0
-        while variance(time) < NOISE_VARIANCE and time < 1e12:
-            time *= 2.0
-        while variance(time) > NOISE_VARIANCE:
-            time /= 2.0
-        if time < 1e12:
-            time = brentq(lambda t: variance(t) - NOISE_VARIANCE, time, 2.0 * time)
-        if self._reach(0.0) > time * self.edge:
-            return 0.0, self._reach(0.0) / time
-        if self._reach(_MOMENTUM) <= time * self.edge:
-            return _MOMENTUM, self.edge
-        momentum = brentq(lambda m: self._reach(m) - time * self.edge, 0.0, _MOMENTUM)
-        return momentum, self.edge
+        allowed = self.allowed * variance
+        low, high = 1e-12, 1e12
+        if at(high).variance <= allowed:
+            return at(high)
+        while high > low * (1.0 + 1e-6):
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if at(middle).variance <= allowed else (low, middle)
+        return at(low)
 
-    def expected_error(self, curvatures: np.ndarray, signal: np.ndarray) -> float:
+    def expected_error(self, curvatures: np.ndarray, signal: np.ndarray, variance: float) -> float:
         """Noise of a prediction plus the ``signal`` that stays unfitted in each direction."""
-        momentum, floor = self.schedule(curvatures)
-        reach = self._reach(momentum)
-        left = np.exp(-2.0 * reach * np.minimum(curvatures / floor, 1.0))
-        return self._variance(reach / floor, curvatures) + float(signal @ left)
+        chosen = self.schedule(curvatures, variance=variance, cap=self.residual_cap(variance))
+        reach = self._reach(chosen.momentum)
+        left = np.exp(-2.0 * reach * curvatures / chosen.divisors)
+        noise = (self.noise * chosen.clip_norm) ** 2
+        return noise * _gathered(curvatures, chosen.divisors, reach) + float(signal @ left)
 
-    def _variance(self, time: float, curvatures: np.ndarray, rest: float = 0.0) -> float:
-        """Estimate of the variance of a prediction; ``rest`` is the sum of unseen curvatures."""
-        # A direction gathers noise for as long as its curvature lets it.
-        fitted = float(curvatures @ np.minimum(time, 1.0 / curvatures) ** 2)
-        return self.noise**2 * (fitted + rest * time**2)
+    def _seen(self, curvatures: np.ndarray) -> tuple[np.ndarray, float]:
+        """Curvatures above the noise, without what it adds to them, and the sum of others."""
+        # Symmetric noise of norm e moves an eigenvalue c > e/2 to c + (e/2)^2/c (Benaych-Georges
+        # and Nadakuditi 2011), which is solved for c; a smaller one stays hidden.
+        root = np.sqrt(np.maximum(curvatures**2 - self.edge**2, 0.0))
+        seen = np.where(curvatures > self.edge, (curvatures + root) / 2.0, 0.0)
+        seen /= max(1.0, float(seen.sum()))
+        hidden = float(np.count_nonzero(seen == 0.0))
+        return seen, min(max(_LEAST_REST, 1.0 - float(seen.sum())), hidden * self.edge)
+
+    def _at(
+        self,
+        time: float,
+        curvatures: np.ndarray,
+        seen: np.ndarray,
+        rest: float,
+        least: float,
+        cap: float,
+    ) -> Schedule:
+        """Schedule whose steps in hidden directions sum to a time, or to less."""
+        momentum, floor = 0.0, self._reach(0.0) / time
+        if floor < least:
+            floor = least
+            if self._reach(_MOMENTUM) <= time * floor:
+                momentum = _MOMENTUM
+            else:
+                momentum = brentq(lambda m: self._reach(m) - time * floor, 0.0, _MOMENTUM)
+        reach = self._reach(momentum)
+        # A true curvature may be larger than a released one by the edge, where many are about
+        # equal. Nesterov's iteration stands steps that are too long by (2 + 2m) / (1 + 2m).
+        margin = _MARGIN * self.edge
+        divisors = np.maximum(np.where(seen > 0.0, curvatures + margin, 0.0), floor)
+        # Root mean square of a whitened row.
+        clip_norm = cap * math.sqrt(float((seen / divisors).sum()) + rest / floor)
+        # A direction gathers noise, of variance `divisors` times that of whitened gradients, for
+        # as long as its curvature lets it.
+        # That is at most c t^2 for a curvature c and a time t, and at most t.
+        hidden, longest = np.count_nonzero(seen == 0.0), reach / floor
+        unseen = min(rest * longest**2, hidden * longest) * floor
+        noise = (self.noise * clip_norm) ** 2 * (_gathered(seen, divisors, reach) + unseen)
+        return Schedule(momentum, floor, divisors, clip_norm, noise)
 
     def _reach(self, momentum: float) -> float:
         """Mean, over the averaged iterates, of the sum of unit gradients that went into them."""
         counts = np.arange(self.n_steps - self.n_averaged + 1, self.n_steps + 1)
         tails = momentum * (1.0 - momentum**counts) / (1.0 - momentum)
         return float(((counts - tails) / (1.0 - momentum)).mean())
+
+
+def _gathered(curvatures: np.ndarray, divisors: np.ndarray, reach: float) -> float:
+    """Variance of a prediction from whitened gradients with noise of variance one."""
+    times = np.minimum(reach / divisors, 1.0 / np.maximum(curvatures, 1e-300))
+    return float((curvatures * times**2 * divisors).sum())
 
 
 @plain_arguments

@@ -98,8 +98,8 @@ class FeatureStatistics:
             penalty = statistics_penalty(n_components=n_components, guarantee=budget)
         return cls(guarantee, budget, penalty)
 
-    def __call__(self, data: FeatureBlocks, noise: NoiseSource) -> np.ndarray:
-        """Weights of the features."""
+    def __call__(self, data: FeatureBlocks, noise: NoiseSource) -> tuple[np.ndarray, float]:
+        """Weights of the features, and 0.0: nothing is added to values."""
         gram_guarantee, target_guarantee = statistics_budgets(self.budget)
         records = self.budget.n_records_changed
         # Two outer products of rows are at most sqrt(2) times the square of the norm apart.
@@ -122,4 +122,5 @@ class FeatureStatistics:
             random_state=noise,
         )
         values, vectors = eigenvectors(moments)
-        return vectors @ ((vectors.T @ products) / (np.maximum(values, 0.0) + self.penalty))
+        weights = (vectors.T @ products) / (np.maximum(values, 0.0) + self.penalty)
+        return vectors @ weights, 0.0

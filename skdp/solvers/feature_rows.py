@@ -5,7 +5,9 @@ loss is half the square up to a cap of the residual, so that a record's gradient
 whatever the weights; a cap that no residual reaches leaves ridge regression.
 """
 
+import itertools
 import math
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +15,9 @@ from scipy import sparse
 from scipy.linalg.blas import dsyrk, ssyrk
 
 from skdp.exceptions import SolverError
-from skdp.losses import HuberLoss
 from skdp.mechanisms import clip_rows
 from skdp.solvers.certificates import score_terms
+from skdp.solvers.feature_whitening import ResidualLimits
 from skdp.solvers.rows import Blocks
 
 __all__ = [
@@ -29,13 +31,14 @@ __all__ = [
 
 _UNIT = 2.0**-53
 _LARGEST = 127.0  # its square times the length of a block is below 2**24
-_RESIDUAL_BITS = 20  # with 7 of a feature, sums of 2**36 rows fit into an int64
 
 # Certified error of sums over features, as a share of the bound on one record.
 ERROR_SHARE = 1e-3
 
 # Rows of features are no longer than this, rounding to integers included.
 MOST_ROW_NORM = 1.006
+
+_CACHED = 128  # rows that are made at once
 
 # Blocks whose second moments are summed plainly, before those sums are.
 _GROUP = 256
@@ -77,10 +80,16 @@ class NormalisedRows:
 
 
 class FeatureBlocks(Blocks):
-    """Features of rows with their targets, a block at a time, in double precision.
+    """Features of rows with their targets, a block at a time, rounded to integers.
 
-    The whole feature matrix is kept only while it is small; otherwise each pass makes it anew.
-    The rounding of sums is certified.
+    Features are rounded to multiples of ``unit``, and weights and residuals are rounded as well,
+    such that products of two and their sums over a block are integers that floating point has
+    without error. So no sum over residuals has a rounding error, in whatever order it is formed,
+    and what a row adds is a function of the row alone. ``row_norm`` includes the rounding of
+    features. Here they have 17 bits.
+
+    The whole feature matrix is kept, in integers, only while it is small; otherwise each pass
+    makes it anew.
 
     Parameters
     ----------
@@ -98,26 +107,44 @@ class FeatureBlocks(Blocks):
 
     dense_limit = 20_000  # making features costs more than factorising
 
+    _type: type = np.int32
+    # Bits of a feature and of a residual. Together 35: sums over a block of 2**10 rows are exact
+    # in double precision, and those of 2**27 rows in an int64.
+    _bits, _residual_bits = 17, 18
+
     def __init__(self, X, targets, features, *, cache_size=2**30):
         self.n_samples, self.n_features = X.shape[0], features.n_components
-        self.row_norm = features.row_norm
+        self.unit = self._unit()
+        # Each coordinate is rounded by half a unit at most.
+        self.row_norm = features.row_norm + math.sqrt(self.n_features) / 2 * self.unit
         self.is_sparse = False
         self.length = 1024
         self.n_terms = score_terms(self.n_features)
         self.X, self.features = X, features
         self.targets = np.clip(targets, -1.0, 1.0)  # what sensitivities rest on
-        size = self.n_samples * self.n_features * self._itemsize
+        size = self.n_samples * self.n_features * np.dtype(self._type).itemsize
         self._kept: list | None = [] if size <= cache_size else None
         self.blocks = self
 
-    _itemsize = 8
+    def _unit(self):
+        return 2.0**-self._bits
+
+    def centred(self, offset):
+        """Return the same rows with their targets less a released ``offset`` in [-1, 1].
+
+        Rows that are kept are kept for both.
+        """
+        centred = copy(self)
+        centred.targets = self.targets - offset
+        centred.blocks = centred
+        return centred
 
     def __len__(self):
         return -(-self.n_samples // self.length)
 
     def __iter__(self):
-        for rows, targets in self._made():
-            yield self._as_rows(rows), targets
+        for made, targets in self._made():
+            yield made * self.unit, targets
 
     def _made(self):
         for i in range(len(self)):
@@ -131,13 +158,36 @@ class FeatureBlocks(Blocks):
             yield rows, self.targets[block]
 
     def _make(self, X):
-        return self.features.transform(X)
+        made = np.empty((X.shape[0], self.n_features), dtype=self._type)
+        for start in range(0, len(made), _CACHED):
+            rows = self.features.transform(X[start : start + _CACHED])
+            rows *= rows.dtype.type(1.0 / self.unit)
+            made[start : start + _CACHED] = np.rint(rows, out=rows)
+        return made
 
-    def _as_rows(self, made):
-        return made.astype(np.float64, copy=False)
+    def _converted(self, dtype=np.float64):
+        """Integers in floating point, in memory that the next block overwrites."""
+        memory = np.empty((min(self.length, self.n_samples), self.n_features), dtype=dtype)
+        for made, targets in self._made():
+            rows = memory[: len(made)]
+            np.copyto(rows, made)
+            yield rows, targets
+
+    def target_moments(self):
+        """Sums of the targets and of their squares.
+
+        Returns
+        -------
+        sums : ndarray of shape (2,)
+
+        error : float
+            Bound on the error of each, whatever the order of the additions in a block of 128.
+        """
+        sums = np.array([self.targets.sum(), (self.targets**2).sum()])
+        return sums, _UNIT * self.n_samples * 200.0
 
     def capped_sum(self, weights, cap):
-        """Sum of the rows times their residuals, these capped.
+        """Sum of the rows times their residuals, these capped; rounded once, at the end.
 
         Returns
         -------
@@ -146,11 +196,98 @@ class FeatureBlocks(Blocks):
         error : float
             Bound on the norm of its error.
         """
-        loss = HuberLoss(cap)
-        weights = weights[np.newaxis]
-        exactly = self.rounding_error(loss, weights) > ERROR_SHARE * cap * self.row_norm
-        gradient, _ = self.gradient(loss, weights, exactly=exactly)
-        return gradient[0], self.rounding_error(loss, weights, exactly=exactly)
+        most = 2.0**self._residual_bits
+        total = self._limited_sum(weights, cap / most, itertools.repeat(most))
+        return total, 2 * _UNIT * self.n_samples * cap * self.row_norm
+
+    def whitened_sum(self, weights, whitening, limits):
+        """Whitened sum of the rows times their residuals, these within ``limits``.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_components,)
+
+        whitening : Whitening
+
+        limits : ResidualLimits
+
+        Returns
+        -------
+        total : ndarray of shape (n_components,)
+
+        error : float
+            Bound on the norm of its error.
+        """
+        starts = range(0, self.n_samples, self.length)
+        parts = (limits.whole[start : start + self.length] for start in starts)
+        total = self._limited_sum(weights, limits.unit, parts)
+        # Rounded once, and then whitened.
+        return whitening.apply(total), whitening.rounding_error(float(np.linalg.norm(total)))
+
+    def _limited_sum(self, weights, unit, limits):
+        """Sum of the rows times their residuals, in whole units with limits for each block."""
+        total = np.zeros(self.n_features, dtype=np.int64)
+        # Weights are rounded as well: scores must be a function of the row, whatever the order of
+        # their sums. Integers below 2**53 are exact in double precision.
+        weights = _rounded(weights * self.unit, self._weight_bits)
+        for (rows, targets), most in zip(self._converted(), limits, strict=False):
+            residuals = (rows @ weights - targets) / unit
+            residuals = np.rint(np.clip(residuals, -most, most, out=residuals), out=residuals)
+            total += (residuals @ rows).astype(np.int64)
+        return total * (unit * self.unit)
+
+    @property
+    def _weight_bits(self):
+        """Bits of a number that sums over the features of a row are exact with."""
+        return 52 - self._bits - math.ceil(math.log2(self.n_features))
+
+    def residual_limits(self, whitening, cap):
+        """Limits of the residuals at which no whitened row times its residual exceeds ``cap``.
+
+        They hold exactly, for the rows as rounded and the whitening as it is in floating point,
+        and the limit of a row is a function of the row alone.
+
+        Parameters
+        ----------
+        whitening : Whitening
+
+        cap : float
+
+        Returns
+        -------
+        ResidualLimits
+
+        Notes
+        -----
+        Of a row z and the whitening ``W = a I + V diag(b) V'`` it needs an upper bound of
+        ``||W z||^2 <= a^2 ||z||^2 - sum_j h_j <v_j, z>^2`` (see `Whitening.columns`). The products
+        of z with ``sqrt(h_j) v_j``, these rounded, are exact, and they are cut to integers
+        below 2**25 whose sum of squares is exact, too. The norm of the products is too small then
+        by the rounding of the columns only, ``error``; the few operations that are left err by
+        less than 16 units in the last place of ``a^2 ||z||^2``.
+        """
+        columns, unit = whitening.columns(self._weight_bits)
+        unit *= self.unit
+        largest = 1.01 * whitening.scale * self.row_norm  # norm of the products, and more
+        coarse = 2.0 ** max(0, math.ceil(math.log2(largest / unit)) - 25)
+        error = math.sqrt(columns.size) * unit / self.unit * self.row_norm
+        slack = 16 * _UNIT * (whitening.scale * self.row_norm) ** 2
+        # No residual is of use beyond the limit of a row along the shortest axis of W.
+        most = cap * whitening.longest
+        step = most * 2.0**-self._residual_bits
+        whole, start = np.empty(self.n_samples), 0
+        for rows, _ in self._converted():
+            products = rows @ columns
+            np.abs(products, out=products)
+            products *= 1.0 / coarse
+            np.trunc(products, out=products)
+            seen = np.sqrt(np.einsum("ij,ij->i", products, products)) * (unit * coarse)
+            squares = np.einsum("ij,ij->i", rows, rows) * (whitening.scale * self.unit) ** 2
+            squares += slack - np.maximum(seen - error, 0.0) ** 2
+            limits = np.minimum(cap / np.sqrt(squares), most) * (1.0 - 2.0**-49)
+            whole[start : start + len(rows)] = np.floor(limits / step)
+            start += len(rows)
+        return ResidualLimits(whole, step)
 
     def second_moments(self):
         """Sum of the outer products of the rows.
@@ -163,7 +300,7 @@ class FeatureBlocks(Blocks):
             Bound on the Frobenius norm of its error.
         """
         total, part = np.zeros((2, self.n_features, self.n_features)).transpose(0, 2, 1)
-        for i, (rows, _) in enumerate(self):
+        for i, (rows, _) in enumerate(self._converted()):
             if i % _GROUP == 0:
                 total += part
                 part[:] = 0.0
@@ -171,17 +308,15 @@ class FeatureBlocks(Blocks):
         total += part
         chain = self.length + _GROUP + len(self) // _GROUP + 8
         error = self.n_samples * _UNIT * chain * self.row_norm**2
-        return _symmetric(total), error
+        return _symmetric(total) * self.unit**2, error
 
 
 class IntegerFeatureBlocks(FeatureBlocks):
-    """Fourier features rounded to integers, whose sums floating point gives exactly.
+    """Fourier features rounded to 7 bits.
 
     Cosines and sines are rounded to 1/127. That moves a row by less than 0.6 percent of its
-    norm, which ``row_norm`` includes, and the kernel by next to nothing. Products of two such
-    integers summed over a block are below 2**24, so that single precision has them without error,
-    and a feature takes one byte. Weights and residuals are rounded as well. So no sum that the
-    data enter has a rounding error, in whatever order it is formed.
+    norm, and the kernel by next to nothing. Products of two such integers summed over a block are
+    below 2**24, so that single precision has them without error, and a feature takes one byte.
 
     Parameters
     ----------
@@ -189,42 +324,19 @@ class IntegerFeatureBlocks(FeatureBlocks):
         As for `FeatureBlocks`, with ``features`` a FourierFeatures.
     """
 
-    _itemsize = 1
+    _type = np.int8
+    _bits, _residual_bits = 7, 20
 
-    def __init__(self, X, targets, features, *, cache_size=2**30):
-        super().__init__(X, targets, features, cache_size=cache_size)
+    def _unit(self):
         # 127 sqrt(D) times the features is within 1/2 of the integers in each of 2 D coordinates.
-        self.unit = 1.0 / (_LARGEST * math.sqrt(self.n_features / 2))
-        self.row_norm = features.row_norm + math.sqrt(self.n_features) / 2 * self.unit
-
-    def _make(self, X):
-        rows = self.features.transform(X)
-        rows *= np.float32(1.0 / self.unit)
-        return np.rint(rows, out=rows).astype(np.int8)
-
-    def _as_rows(self, made):
-        return made * self.unit
-
-    def capped_sum(self, weights, cap):
-        """Sum of the rows times their residuals, these capped; rounded once, at the end."""
-        total = np.zeros(self.n_features, dtype=np.int64)
-        # Weights are rounded as well: scores must be a function of the row, whatever the order of
-        # their sums. Integers below 2**53 are exact in double precision.
-        bits = 52 - 7 - math.ceil(math.log2(self.n_features))
-        weights = _rounded(weights * self.unit, bits)
-        for made, targets in self._made():
-            rows = made.astype(np.float64)
-            residuals = np.clip((rows @ weights - targets) / cap, -1.0, 1.0)
-            total += (np.rint(residuals * 2.0**_RESIDUAL_BITS) @ rows).astype(np.int64)
-        error = 2 * _UNIT * self.n_samples * cap * self.row_norm
-        return total * (cap * self.unit * 2.0**-_RESIDUAL_BITS), error
+        return 1.0 / (_LARGEST * math.sqrt(self.n_features / 2))
 
     def second_moments(self):
         """Sum of the outer products of the rows; rounded once, at the end."""
         total = np.zeros((self.n_features, self.n_features), order="F")
         part = np.zeros((self.n_features, self.n_features), order="F", dtype=np.float32)
-        for made, _ in self._made():
-            part = ssyrk(1.0, made.astype(np.float32).T, c=part, overwrite_c=1)
+        for rows, _ in self._converted(np.float32):
+            part = ssyrk(1.0, rows.T, c=part, overwrite_c=1)
             total += part
         error = _UNIT * self.n_samples * self.row_norm**2
         return _symmetric(total) * self.unit**2, error

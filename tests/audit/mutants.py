@@ -797,6 +797,7 @@ FDESC, FSTAT, FOUT = (
     "releases._feature_statistics",
     "releases._feature_output",
 )
+FPURE = "releases._feature_pure"
 FROWS, KRR, EXACT = "solvers.feature_rows", "kernel._kernel_ridge", "releases._exact_queries"
 ANSWERS, PROBLEM = "releases._queries", "releases._ridge_problem"
 CAPPED = "self.targets = np.clip(targets, -1.0, 1.0)  # what sensitivities rest on"
@@ -819,7 +820,46 @@ def kernel_ridge():
     yield Mutant(
         "ridge gradient: residuals not capped",
         descent,
-        ((FDESC, "data.capped_sum(ahead, self.clip_norm)", "data.capped_sum(ahead, 1e3)"),),
+        (
+            (
+                FDESC,
+                "data.residual_limits(whitening, largest)",
+                "data.residual_limits(whitening, 1e3)",
+            ),
+        ),
+    )
+    yield Mutant(
+        "ridge gradient: residuals capped as if rows were not whitened",
+        ridge(**{**GRADIENT, "epsilon": 20.0}, **DELTA),
+        (
+            (
+                FROWS,
+                "squares += slack - np.maximum(seen - error, 0.0) ** 2",
+                "squares = np.full(len(rows), 1.0)",
+            ),
+        ),
+    )
+    yield Mutant(
+        "ridge gradient: sensitivity of the targets of one record, replaced",
+        descent,
+        (
+            (
+                FDESC,
+                "weight, sensitivity = math.sqrt(2.0), 2.0",
+                "weight, sensitivity = 1.0, math.sqrt(2.0)",
+            ),
+        ),
+    )
+    yield Mutant(
+        "ridge gradient: the offset is the mean",
+        descent,
+        (
+            (
+                FDESC,
+                "float(first) / n_samples, float(second)",
+                "float(sums[0]) / n_samples, float(second)",
+            ),
+        ),
     )
     yield Mutant(
         "ridge gradient: steps do not share",
@@ -827,9 +867,9 @@ def kernel_ridge():
         ((FDESC, "GaussianDP(mu / math.sqrt(_N_STEPS),", "GaussianDP(mu,"),),
     )
     yield Mutant(
-        "ridge gradient: one step too many",
+        "ridge gradient: a few steps too many",
         ridge(**GRADIENT, **DELTA, **REMOVE),
-        ((FDESC, "for step in range(plan.n_steps):", "for step in range(plan.n_steps + 1):"),),
+        ((FDESC, "for step in range(plan.n_steps):", "for step in range(plan.n_steps + 3):"),),
     )
     yield Mutant(
         "ridge gradient: second moments without noise",
@@ -837,8 +877,8 @@ def kernel_ridge():
         (
             (
                 FDESC,
-                "            values /= plan.n_samples\n",
-                "            values, vectors = eigenvectors(data.second_moments()[0])\n            values /= plan.n_samples\n",
+                "values, vectors = eigenvectors(released)",
+                "values, vectors = eigenvectors(data.second_moments()[0])",
             ),
         ),
     )
@@ -935,6 +975,38 @@ def kernel_ridge():
         "ridge output: adjacency ignored",
         ridge(**OUTPUT),
         ((PROBLEM, "records = n_records_changed(adjacency)", "records = 1"),),
+    )
+    yield Mutant(
+        "ridge pure: moments of the targets as if mean and square moved one at a time",
+        ridge(**OUTPUT),
+        ((FPURE, "sensitivity = 2.25 if", "sensitivity = 1.1 if"),),
+    )
+    yield Mutant(
+        "ridge pure: the mean without noise",
+        ridge(**OUTPUT),
+        (
+            (
+                FPURE,
+                "mean = min(max(float(first) / plan.n_samples",
+                "mean = min(max(float(sums[0]) / plan.n_samples",
+            ),
+        ),
+    )
+    yield Mutant(
+        "ridge pure: shares of epsilon overlap",
+        ridge(**OUTPUT),
+        ((FPURE, "_share(guarantee, 1.0 - moments - level)", "_share(guarantee, 1.0)"),),
+    )
+    yield Mutant(
+        "ridge pure: the variance of the data sets the cap",
+        ridge(**OUTPUT),
+        (
+            (
+                FPURE,
+                "variance = float(second) / plan.n_samples - mean**2",
+                "variance = float(targets.var())",
+            ),
+        ),
     )
     yield Mutant(
         "ridge output, squared: half the distance",
@@ -1034,8 +1106,8 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "            charge(self, release.guarantee)\n            predictor = self._released(release, X, targets)\n",
-                "            predictor = self._released(release, X, targets)\n            charge(self, release.guarantee)\n",
+                "            charge(self, release.guarantee)\n            gamma = self._public_gamma(X)\n            predictor = self._released(release, X, targets, gamma)\n",
+                "            gamma = self._public_gamma(X)\n            predictor = self._released(release, X, targets, gamma)\n            charge(self, release.guarantee)\n",
             ),
         ),
     )
@@ -1045,8 +1117,8 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "features = self._draw_features(X.shape[1], self._size(X.shape[1]), feature_state)",
-                "self.gamma = float(1.0 / X.var())\n            features = self._draw_features(X.shape[1], self._size(X.shape[1]), feature_state)",
+                "features = self._draw_features(X.shape[1], size, gamma, feature_state)",
+                "gamma = float(1.0 / X.var())\n            features = self._draw_features(X.shape[1], size, gamma, feature_state)",
             ),
         ),
     )
@@ -1056,8 +1128,8 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "features = self._draw_features(X.shape[1], self._size(X.shape[1]), feature_state)",
-                "features = self._draw_features(X.shape[1], self._size(X.shape[1]), __import__('numpy').random.default_rng(int(abs(X[0, 0]) * 1e6) % 2**32))",
+                "features = self._draw_features(X.shape[1], size, gamma, feature_state)",
+                "features = self._draw_features(X.shape[1], size, gamma, __import__('numpy').random.default_rng(int(abs(X[0, 0]) * 1e6) % 2**32))",
             ),
         ),
     )
@@ -1095,7 +1167,7 @@ def kernel_ridge():
             (
                 KRR,
                 "            charge(self, release.guarantee)\n",
-                "            from dataclasses import replace\n            release = replace(release, penalty=release.penalty * (1 + float(targets.mean() > 0)))\n            charge(self, release.guarantee)\n",
+                "            from dataclasses import replace\n            release = replace(release, penalty=20.0 * (1 + float(targets.mean() > 0)))\n            charge(self, release.guarantee)\n",
             ),
         ),
     )
@@ -1157,8 +1229,8 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "            charge(self, release.guarantee)\n            predictor",
-                "            predictor",
+                "            charge(self, release.guarantee)\n            gamma",
+                "            gamma",
             ),
         ),
     )

@@ -27,7 +27,7 @@ from skdp.theory.kernel_ridge import epsilon_rule
 
 ESTIMATORS = [
     DPKernelRidge(),
-    DPKernelRidge(y_bounds=(-1.0, 1.0)),
+    DPKernelRidge(),
     DPKernelRidge(delta=1e-5, n_components=50, y_bounds=(-1.0, 1.0)),
     DPKernelRidge(delta=1e-5, n_components=50, adjacency="add-remove", y_bounds=(-1.0, 1.0)),
     DPKernelRidge(adjacency="add-remove", kernel="laplacian", y_bounds=(-1.0, 1.0)),
@@ -176,7 +176,7 @@ def test_layouts_of_the_input_agree(options):
     X, y = problem(300)
     frame = pd.DataFrame(X, columns=["a", "b"])
     fits = [
-        DPKernelRidge(random_state=0, **options, y_bounds=(-1.0, 1.0))
+        DPKernelRidge(gamma=1.0, random_state=0, **options, y_bounds=(-1.0, 1.0))
         .fit(rows, y)
         .predict(rows[:9])
         for rows in (X, np.asfortranarray(X), frame, sparse.csr_array(X), sparse.csc_matrix(X))
@@ -185,7 +185,8 @@ def test_layouts_of_the_input_agree(options):
     for fit in fits[1:]:
         assert_allclose(fit, fits[0], atol=1e-6)
     columns = sparse.csc_array(X)
-    model = DPKernelRidge(random_state=0, **options, y_bounds=(-1.0, 1.0)).fit(columns, y)
+    model = DPKernelRidge(gamma=1.0, random_state=0, **options, y_bounds=(-1.0, 1.0))
+    model = model.fit(columns, y)
     assert_allclose(model.predict(X[:9]), fits[0], atol=1e-6)
 
 
@@ -217,7 +218,9 @@ def worst_targets(adjacency):
 
 def attacked_value(model):
     if hasattr(model, "coef_"):
-        return model.coef_[0]
+        # Without a delta nearly all of it goes to the mean where rows are few.
+        centred = model.delta == 0.0 and model.loss != "squared"
+        return model.intercept_ if centred else model.coef_[0]
     return model.predict(np.zeros((1, model.n_features_in_)))[0]
 
 
@@ -260,7 +263,7 @@ def test_an_audit_stays_below_the_claim(options, repetitions):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [AUDITED[0], AUDITED[2], AUDITED[7]], ids=name)
+@pytest.mark.parametrize("options", [AUDITED[0], AUDITED[7], AUDITED[8]], ids=name)
 def test_an_audit_catches_a_claim_that_is_too_small(options, repetitions):
     # The noise of epsilon = 6 under the claim of 1; an audit without power would pass it.
     n_fits = repetitions(4000, 800)
@@ -450,7 +453,7 @@ def test_epsilon_auto_reads_the_number_of_rows_only(r):
         (dict(delta=1.0), "delta must be at least 0"),
         (dict(gamma=0.0), "gamma must be a positive"),
         (dict(gamma=-1.0), "gamma must be a positive"),
-        (dict(gamma="scale"), "gamma must be a positive number, chosen without"),
+        (dict(gamma="scale"), "gamma must be 'auto' or a positive number, chosen without"),
         (dict(kernel="poly"), "kernel must be one of"),
         (dict(kernel="matern", nu=1.0), "nu must be 0.5, 1.5 or 2.5"),
         (dict(y_bounds=(1, -1)), "y_bounds must be .* low first"),
@@ -601,7 +604,7 @@ def test_an_interrupt_while_results_are_stored_leaves_the_old_model(monkeypatch)
     assert np.isfinite(model.predict(X)).all()
 
 
-@pytest.mark.parametrize("delta, size", [(0.0, 200), (1e-5, 1000)])
+@pytest.mark.parametrize("delta, size", [(0.0, 12), (1e-5, 100)])
 def test_the_number_of_features_has_a_default_and_is_even(delta, size):
     X, y = problem(30)
     assert DPKernelRidge(delta=delta, y_bounds=(-1.0, 1.0)).fit(X, y).coef_.shape == (size,)

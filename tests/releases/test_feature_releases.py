@@ -28,7 +28,7 @@ from skdp.releases import (
     plan_features,
     ridge_sensitivity,
 )
-from skdp.releases._feature_rules import NOISE_VARIANCE
+from skdp.releases._feature_descent import release_target_scale
 from skdp.releases._feature_statistics import statistics_penalty
 from skdp.solvers import certificates
 from skdp.solvers.feature_rows import FeatureBlocks, IntegerFeatureBlocks, NormalisedRows
@@ -70,13 +70,13 @@ def neighbours(
 
 def descent(data, guarantee, *, clip_norm=0.25, penalty=0.0, seed=0, noise=None):
     noise = noise_source(seed) if noise is None else noise
-    return FeatureDescent(guarantee, guarantee, clip_norm, penalty)(data, noise)
+    return FeatureDescent(guarantee, guarantee, clip_norm, penalty)(data, noise)[0]
 
 
 def sufficient_statistics(data, *, guarantee, noise, penalty=None):
     if penalty is None:
         penalty = statistics_penalty(n_components=data.n_features, guarantee=guarantee)
-    return FeatureStatistics(guarantee, guarantee, penalty)(data, noise)
+    return FeatureStatistics(guarantee, guarantee, penalty)(data, noise)[0]
 
 
 def spent(here, there, solve, guarantee):
@@ -144,7 +144,7 @@ def test_a_hundred_million_rows_can_be_certified(kind):
     data.n_samples, data.blocks = 100_000_000, ManyBlocks()
     # Weights of a norm that the noise alone makes of 2,000 features, and far larger ones.
     for size in (1.0, 1e6):
-        weights = np.full(100, size * 1.5 * math.sqrt(NOISE_VARIANCE * 2000) / 10)
+        weights = np.full(100, size * 1.5 * math.sqrt(0.015 * 2000) / 10)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(kind, "_made", lambda self: iter(()))
             patch.setattr(kind, "__len__", lambda self: 97_657)
@@ -188,10 +188,12 @@ def test_too_many_rows_are_refused_before_the_charge(options, adjacency, monkeyp
 def test_nothing_is_released_of_more_rows_than_can_be_certified(uncertain, mechanism, adjacency):
     data = blocks(LINEAR, np.ones((3000, 6)), np.ones(3000))
     guarantee = GaussianDP(2.0, adjacency=adjacency)
+    if mechanism == "gradient" and uncertain == "capped_sum":
+        uncertain = "whitened_sum"
     computed = getattr(data, uncertain)
     for error, passes in ((1e-4, True), (0.5, False)):
         setattr(data, uncertain, lambda *options, error=error: (computed(*options)[0], error))
-        if not passes and uncertain == "capped_sum":
+        if not passes and uncertain != "second_moments":
             data.rounding_error = lambda *numbers, **options: 0.5
         releases = []
 
@@ -212,7 +214,7 @@ def test_nothing_is_released_of_more_rows_than_can_be_certified(uncertain, mecha
                     solve()
                 # The number of rows may be known by then, or the other sum.
                 assert (6,) not in releases
-                assert uncertain == "capped_sum" or (21,) not in releases
+                assert uncertain != "second_moments" or (21,) not in releases
 
 
 @pytest.mark.parametrize("mechanism", ["gradient", "sufficient_statistics"])
@@ -220,10 +222,13 @@ def test_nothing_is_released_of_more_rows_than_can_be_certified(uncertain, mecha
 def test_errors_that_pass_are_part_of_the_sensitivity(adjacency, mechanism):
     data = blocks(LINEAR, np.ones((3000, 6)), np.ones(3000))
     guarantee = GaussianDP(2.0, adjacency=adjacency)
-    sums = {name: getattr(data, name) for name in ("capped_sum", "second_moments")}
+    gradient = mechanism == "gradient"
+    names = ("target_moments", "second_moments", "whitened_sum")
+    names = names if gradient else ("capped_sum", "second_moments")
+    sums = {name: getattr(data, name) for name in names}
 
     def solve():
-        if mechanism == "gradient":
+        if gradient:
             return descent(data, guarantee)
         return sufficient_statistics(data, guarantee=guarantee, noise=noise_source(0))
 
@@ -239,13 +244,16 @@ def test_errors_that_pass_are_part_of_the_sensitivity(adjacency, mechanism):
             except SolverError:
                 continue
             break
-        sizes = {"capped_sum": (6,), "second_moments": (21,)}
-        found = [r.sensitivity for r in releases if r.asked.shape == sizes[name]]
-        # Without an error: of outer products, of capped residuals, of targets.
-        records, row = guarantee.n_records_changed, LINEAR.row_norm
-        exact = math.sqrt(records) * row**2
-        if name == "capped_sum":
-            exact = records * row * (0.25 if mechanism == "gradient" else 1.0)
+        sizes = {"second_moments": (21,), "target_moments": (2,)}
+        found = [r.sensitivity for r in releases if r.asked.shape == sizes.get(name, (6,))]
+        # Without an error: of outer products, of products with targets, of targets, of gradients.
+        records = guarantee.n_records_changed
+        exact = {
+            "second_moments": math.sqrt(records),
+            "capped_sum": records,
+            "target_moments": 2.0 if records == 2 else math.sqrt(2.0),
+            "whitened_sum": records * 0.25,
+        }[name]
         assert found and min(found) >= exact + 2.0 * error * (1.0 - 1e-9)
         setattr(data, name, compute)
 
@@ -260,7 +268,7 @@ def test_errors_that_pass_are_part_of_the_sensitivity(adjacency, mechanism):
 def test_a_descent_spends_its_budget_where_a_record_is_removed(
     penalty, clip_norm, features, layout
 ):
-    # The number of rows, second moments and gradients: all move as far as they can.
+    # The number of rows, targets, second moments, gradients: all move as far as they can.
     guarantee = GaussianDP(2.0, adjacency="add-remove")
     here, there = neighbours(features, "add-remove", layout)
 
@@ -270,7 +278,7 @@ def test_a_descent_spends_its_budget_where_a_record_is_removed(
     distances, budgets, releases = spent(here, there, solve, guarantee)
     size = here.n_features
     shapes = [release.asked.shape for release in releases]
-    assert shapes[:3] == [(), (size * (size + 1) // 2,), (size,)]
+    assert shapes[:4] == [(), (2,), (size * (size + 1) // 2,), (size,)]
     assert (distances > 0.96 * budgets).all()
     assert composed(distances, guarantee) > 0.97 * 2.0
 
@@ -292,7 +300,9 @@ def test_the_gradients_of_a_descent_turn_around_where_a_record_does(
     distances, budgets, releases = spent(here, there, solve, guarantee)
     steps = np.array([release.asked.shape == (here.n_features,) for release in releases])
     assert (distances[steps] > 0.96 * budgets[steps]).all()
-    assert (distances[~steps] < 0.01).all() and steps.sum() == len(steps) - 1
+    assert steps.sum() == len(steps) - 2
+    assert (distances[0] > 0.96 * budgets[0]) == (target == -1.0)  # targets from end to end
+    assert distances[1] < 0.01
 
 
 @pytest.mark.parametrize("features", [LINEAR, FOURIER], ids=["linear", "fourier"])
@@ -307,7 +317,8 @@ def test_residuals_stay_capped_where_others_pull_as_hard_as_they_can(adjacency, 
     )
     steps = np.array([release.asked.shape == (here.n_features,) for release in releases])
     attained = distances[steps] / budgets[steps]
-    assert attained[0] > 0.96
+    # The odd target is that of the others, and so the offset, if they pull to one.
+    assert attained[0] > 0.96 if pull == -1.0 else attained[0] < 0.01
     if pull == -1.0 and adjacency == "add-remove":
         assert attained.min() > 0.96  # a residual of two
 
@@ -320,8 +331,10 @@ def test_second_moments_move_most_between_orthogonal_features(features):
         lambda data: descent(data, guarantee),
         lambda data: sufficient_statistics(data, guarantee=guarantee, noise=noise_source(0)),
     ):
-        distances, budgets, _ = spent(here, there, solve, guarantee)
-        assert distances[0] > 0.96 * budgets[0]
+        distances, budgets, releases = spent(here, there, solve, guarantee)
+        size = here.n_features * (here.n_features + 1) // 2
+        (place,) = (i for i, release in enumerate(releases) if release.asked.shape == (size,))
+        assert distances[place] > 0.96 * budgets[place]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -343,6 +356,53 @@ def test_sufficient_statistics_spend_their_budget(adjacency, penalty, features, 
     if adjacency == "add-remove":
         assert distances[0] > 0.96 * budgets[0]
         assert composed(distances, guarantee) > 0.97 * 2.0
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_mean_and_mean_square_of_targets_move_as_far_as_declared_and_no_further(adjacency):
+    planned = plan_features(
+        n_samples=5.0, n_components=6, guarantee=GaussianDP(1.0, adjacency=adjacency)
+    )
+
+    def asked(targets):
+        data = blocks(LINEAR, np.ones((len(targets), 6)), targets)
+        (release,), scale = transcript(
+            lambda: release_target_scale(data, planned, noise_source(0))
+        )
+        assert release.law.guarantee == planned.target_guarantee and len(scale) == 2
+        return release
+
+    others = [0.3, -0.9, 0.0, 1.0]
+    grid = np.linspace(-1.2, 1.2, 25)  # beyond the bounds as well
+    ends = [None] if adjacency == "add-remove" else grid
+    distances = []
+    for y in grid:
+        here = asked([y, *others])
+        for z in ends:
+            there = asked(others if z is None else [z, *others])
+            distances.append(np.linalg.norm(here.asked - there.asked))
+            assert here.sensitivity == there.sensitivity
+    exact = 2.0 if adjacency == "replace-one" else math.sqrt(2.0)
+    assert max(distances) == pytest.approx(exact)
+    assert exact < here.sensitivity < 1.003 * exact
+
+
+def test_offset_and_caps_follow_the_targets_and_a_given_cap_stays():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(4000, 6))
+    guarantee = GaussianDP(3.0)
+    caps = {}
+    for cap in (None, 0.3):
+        for size in (0.05, 0.3):
+            targets = 0.5 + size * rng.choice([-1.0, 1.0], 4000)
+            data = blocks(LINEAR, X, targets)
+            found = FeatureDescent(guarantee, guarantee, cap)
+            releases, (_, offset) = transcript(lambda f=found, d=data: f(d, noise_source(1)))
+            assert offset == pytest.approx(0.5, abs=0.03)
+            caps[cap, size] = releases[-1].sensitivity / 2.0
+    # A row of norm one in a direction whose curvature is one has the cap as its limit.
+    assert caps[None, 0.3] > 2.5 * caps[None, 0.05]
+    assert 0.5 < caps[0.3, 0.3] / caps[0.3, 0.05] < 2.0
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -380,7 +440,7 @@ def output(data, guarantee, noise, *, clip_norm=0.25, penalty=1e3, distance=None
             adjacency=guarantee.adjacency,
         )
     law = NoiseLaw.meeting(guarantee, size=data.n_features)
-    return FeatureOutput(guarantee, law, penalty, clip_norm, distance)(data, noise)
+    return FeatureOutput(guarantee, law, penalty, clip_norm, distance)(data, noise)[0]
 
 
 def moved(solve, here, there):
@@ -451,7 +511,7 @@ def test_output_noise_covers_neighbours_and_errors_that_add_up(adjacency, monkey
         releases.append(release)
     here, there = releases
     exact = guarantee.n_records_changed * 0.25 / 1e3  # cap over penalty
-    error = (here.sensitivity - exact * LINEAR.row_norm**3) / 2.0
+    error = (here.sensitivity - exact * data.row_norm**3) / 2.0
     distance = np.linalg.norm(here.asked - there.asked)
     # The error is a small part of the sensitivity, and the comparison resolves it.
     assert 0.0 < error < 1e-5 * exact
@@ -482,11 +542,13 @@ def test_releases_live_on_lattices_that_do_not_depend_on_data(adjacency):
         lambda data: sufficient_statistics(data, guarantee=guarantee, noise=noise_source(0)),
         lambda data: output(data, ApproxDP(0.7, adjacency=adjacency), noise_source(0)),
     ):
-        steps = []
+        steps, first = [], None
         for spread in (0.1, 30.0):
             X = spread * rng.normal(size=(50, 6))
             data = blocks(LINEAR, X, rng.uniform(-1.0, 1.0, 50))
-            releases, _ = transcript(lambda data=data, solve=solve: solve(data))
+            # Released numbers decide on later lattices.
+            releases, _ = transcript(lambda data=data, solve=solve: solve(data), replay=first)
+            first = releases if first is None else first
             steps.append([])
             for release in releases:
                 # A public power of two, about a hundredth of the sensitivity in norm.
@@ -551,6 +613,8 @@ def test_without_privacy_all_are_kernel_ridge_where_no_residual_is_capped(
         free = ApproxDP(1e8, adjacency=adjacency)
         weights = output(data, free, noise_source(0), clip_norm=3.0, penalty=penalty)
     Z = np.vstack([rows for rows, _ in data.blocks])
+    if mechanism == "gradient":  # whose offset is the mean
+        targets = targets - targets.mean()
     ridge = Ridge(alpha=penalty, fit_intercept=False, tol=1e-12).fit(Z, targets)
     # What is left is the lattice, a hundredth of a record's influence.
     atol = 2e-3 if mechanism == "output" else 5e-4
@@ -559,9 +623,8 @@ def test_without_privacy_all_are_kernel_ridge_where_no_residual_is_capped(
     assert_allclose(Z @ weights, kernel.predict(Z @ Z.T), atol=atol)
 
 
-@pytest.mark.parametrize("mechanism", ["gradient", "output"])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_without_privacy_capped_residuals_leave_a_huber_regression(adjacency, mechanism):
+def test_without_privacy_capped_residuals_leave_a_huber_regression(adjacency):
     X, targets = smooth_problem()
     targets[:100] = 1.0  # outliers
     data = blocks(SOME, X, targets)
@@ -576,14 +639,32 @@ def test_without_privacy_capped_residuals_leave_a_huber_regression(adjacency, me
         objective, np.zeros(16), jac=True, method="L-BFGS-B", options={"gtol": 1e-9, "ftol": 0.0}
     ).x
     ridge = Ridge(alpha=20.0, fit_intercept=False).fit(Z, targets).coef_
-    if mechanism == "gradient":
-        weights = descent(data, GaussianDP(1e6, adjacency=adjacency), penalty=20.0)
-    else:
-        free = ApproxDP(1e8, adjacency=adjacency)
-        weights = output(data, free, noise_source(0), penalty=20.0)
+    free = ApproxDP(1e8, adjacency=adjacency)
+    weights = output(data, free, noise_source(0), penalty=20.0)
     error = np.linalg.norm(weights - exact)
     assert error < 0.01 * np.linalg.norm(exact)
     assert error < 0.2 * np.linalg.norm(ridge - exact)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_without_privacy_a_descent_ends_where_limited_residuals_balance(adjacency, monkeypatch):
+    X, targets = smooth_problem()
+    targets[:100] = 1.0  # outliers
+    data, found = blocks(SOME, X, targets), []
+    Z = np.vstack([rows for rows, _ in data.blocks])
+    limits_of = FeatureBlocks.residual_limits
+
+    def listening_to_limits(*arguments):
+        found.append(limits_of(*arguments))
+        return found[0]
+
+    monkeypatch.setattr(FeatureBlocks, "residual_limits", listening_to_limits)
+    weights = descent(data, GaussianDP(1e6, adjacency=adjacency), penalty=20.0)
+    most = found[0].whole * found[0].unit
+    residuals = Z @ weights - (targets - targets.mean())
+    assert 0.02 < (np.abs(residuals) > most).mean() < 0.9
+    gradient = Z.T @ np.clip(residuals, -most, most) + 20.0 * weights
+    assert np.linalg.norm(gradient) < 0.01 * 20.0 * np.linalg.norm(weights)
 
 
 def test_statistics_take_the_public_penalty_and_survive_negative_eigenvalues():
@@ -631,16 +712,19 @@ def test_few_rows_are_enough(features, n, adjacency):
 def test_a_descent_is_the_mean_of_its_last_iterates(n_features):
     # One curvature and no second moments: the recursion by hand.
     data = blocks(NormalisedRows(n_features, 1.0), np.eye(2, n_features), [0.5, 0.5])
-    releases, weights = transcript(lambda: descent(data, GaussianDP(0.01), clip_norm=100.0))
-    plan = plan_features(
-        n_samples=2.0, n_components=n_features, clip_norm=100.0, guarantee=GaussianDP(0.01)
-    )
-    assert plan.gram_guarantee is None and len(releases) == plan.n_steps
-    momentum, floor = plan.schedule(np.zeros(n_features))
+    guarantee = GaussianDP(0.01)
+    releases, weights = transcript(lambda: descent(data, guarantee, clip_norm=100.0))
+    plan = plan_features(n_samples=2.0, n_components=n_features, guarantee=guarantee)
+    assert plan.gram_guarantee is None and len(releases) == 1 + plan.n_steps
+    law = releases[0].law
+    mean, square = releases[0].released / [2.0, 2.0 * math.sqrt(2.0)]
+    deviations = law.scale, law.scale / math.sqrt(2.0)  # of a sensitivity of 2, over 2 rows
+    _, variance = plan.target_scale(mean, square, deviations=deviations)
+    chosen = plan.schedule(np.zeros(n_features), variance=variance, cap=100.0)
     iterates, ahead = [np.zeros(n_features)], np.zeros(n_features)
-    for release in releases:
-        iterates.append(ahead - release.released / (2.0 * floor))
-        ahead = iterates[-1] + momentum * (iterates[-1] - iterates[-2])
+    for release in releases[1:]:
+        iterates.append(ahead - release.released / (2.0 * math.sqrt(chosen.floor)))
+        ahead = iterates[-1] + chosen.momentum * (iterates[-1] - iterates[-2])
     assert_allclose(weights, np.mean(iterates[-plan.n_averaged :], axis=0), rtol=1e-9)
 
 
@@ -651,5 +735,8 @@ def test_descents_do_not_diverge_where_curvatures_hide_in_the_noise(p, n, mu, ca
     X = np.tile(np.eye(p), (math.ceil(n / p), 1))
     data = blocks(NormalisedRows(p, 1.0), X, np.zeros(len(X)))
     weights = descent(data, GaussianDP(mu), clip_norm=cap)
-    # The variance of a prediction, six standard deviations up.
-    assert np.mean(weights**2) <= NOISE_VARIANCE * (1 + 6.0 * math.sqrt(2.0 / p))
+    # The variance of a prediction, six standard deviations up; targets without any are taken to
+    # have the least.
+    allowed = plan_features(n_samples=len(X), n_components=p, guarantee=GaussianDP(mu)).allowed
+    most = allowed * (0.004 if n > 10 else 0.2)  # of few rows noise decides
+    assert np.mean(weights**2) <= most * (1 + 6.0 * math.sqrt(2.0 / p))

@@ -12,7 +12,13 @@ from support.problems import feature_blocks as blocks
 
 from skdp.features import fourier_features
 from skdp.losses import HuberLoss
-from skdp.solvers.feature_rows import FeatureBlocks, IntegerFeatureBlocks, NormalisedRows
+from skdp.solvers.feature_rows import (
+    FeatureBlocks,
+    IntegerFeatureBlocks,
+    NormalisedRows,
+    _rounded,
+)
+from skdp.solvers.feature_whitening import Whitening
 from skdp.solvers.newton import minimise
 
 KINDS = [FeatureBlocks, IntegerFeatureBlocks]
@@ -34,9 +40,10 @@ def test_sums_over_features_visit_every_row_once(kind, n, layout):
     Z = np.vstack([rows for rows, _ in data.blocks] or [np.empty((0, 10))])
     y = np.hstack([part for _, part in data.blocks] or [[]])
     assert_array_equal(y, targets)
-    # A digit is 1/127 of a cosine.
-    atol = 1e-7 if kind is FeatureBlocks else 0.51 / 127.0 / math.sqrt(5.0)
-    assert_allclose(Z, features.transform(X), atol=atol)
+    # A digit is 1/127 of a cosine, or 2**-17.
+    digit = 2.0**-17 if kind is FeatureBlocks else 1.0 / 127.0 / math.sqrt(5.0)
+    assert_allclose(Z, features.transform(X), atol=0.51 * digit)
+    assert data.unit == pytest.approx(digit)
     assert n == 0 or np.linalg.norm(Z, axis=1).max() <= data.row_norm
     residuals = Z @ weights - targets
     gradient, total = data.gradient(HuberLoss(0.4), weights[np.newaxis], total=True)
@@ -46,8 +53,7 @@ def test_sums_over_features_visit_every_row_once(kind, n, layout):
     assert_array_equal(moments, moments.T)
     assert np.linalg.norm(moments - Z.T @ Z) <= error + 1e-11 * n
     capped, error = data.capped_sum(weights, 0.4)
-    # Residuals are rounded to 1/127**2 of the cap at most.
-    rounding = 0.0 if kind is FeatureBlocks else 0.51 * 0.4 / 127.0**2 * n
+    rounding = 0.51 * 0.4 * 2.0**-18 * n  # of residuals, and of weights far less
     assert np.linalg.norm(capped - gradient[0]) <= error + rounding + 1e-11 * n
 
 
@@ -68,10 +74,10 @@ def test_the_feature_matrix_is_never_whole_unless_it_is_small(kind, cells):
     assert peaks[0] < 9e6 < cells * n * p < peaks[2**30] < cells * n * p + 9e6
     # The smallest that is kept, and the smallest that is not.
     for rows, few in ((10, True), (11, False)):
-        data = kind(X[:rows], X[:rows, 0], features, cache_size=10 * p * 8)
+        data = kind(X[:rows], X[:rows, 0], features, cache_size=10 * p * cells)
         list(data.blocks)
         again = [rows for rows, _ in data._made()], [rows for rows, _ in data._made()]
-        assert kind is IntegerFeatureBlocks or (again[0][0] is again[1][0]) == few
+        assert (again[0][0] is again[1][0]) == few
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
@@ -161,7 +167,7 @@ def test_targets_beyond_their_bounds_are_cut():
 
 
 @pytest.mark.parametrize("n, d", [(1, 2), (2100, 30), (300, 700)])
-def test_the_error_of_other_sums_is_certified_in_extended_precision(n, d):
+def test_the_error_of_sums_is_certified_in_extended_precision(n, d):
     rng = np.random.default_rng(5)
     X = 10.0 * rng.normal(size=(n, d))
     targets = rng.uniform(-1.0, 1.0, n)
@@ -172,10 +178,97 @@ def test_the_error_of_other_sums_is_certified_in_extended_precision(n, d):
         weights = size * rng.normal(size=d)
         exact = Z.T @ np.clip(Z @ weights - targets, -cap, cap)
         found, error = data.capped_sum(weights, cap)
-        assert np.linalg.norm((found - exact).astype(float)) <= error
-        assert error == data.rounding_error(HuberLoss(cap), weights[np.newaxis])
+        # Residuals are rounded to 2**-18 of the cap, weights to 22 bits.
+        rounding = n * (cap * 2.0**-19 + math.sqrt(d) * 2.0**-22 * np.abs(weights).max())
+        assert np.linalg.norm((found - exact).astype(float)) <= error + 1.1 * rounding
     found, error = data.second_moments()
     assert np.linalg.norm((found - Z.T @ Z).astype(float)) <= error < 1e-9
+    found, error = data.target_moments()
+    exact = np.array([math.fsum(targets), math.fsum(targets**2)])
+    assert (np.abs(found - exact) <= error).all() and error < 1e-9
+
+
+def whitenings(data, rng):
+    """Of the rows' own curvatures, with floors that leave all, some and none of them."""
+    moments, _ = data.second_moments()
+    values, vectors = np.linalg.eigh(moments / data.n_samples)
+    for floor in (1e-4, 0.03, 1.0):
+        yield Whitening.of(values, vectors, floor)
+    # Columns that are not quite orthonormal, and factors at random.
+    vectors = vectors + 1e-9 * rng.normal(size=vectors.shape)
+    yield Whitening.of(10.0 ** rng.uniform(-5, 1, len(values)), vectors, 1e-5)
+
+
+def dense(whitening):
+    vectors = whitening.vectors.astype(np.longdouble)
+    return (
+        whitening.scale * np.eye(len(vectors), dtype=np.longdouble)
+        + (vectors * whitening.factors) @ vectors.T
+    )
+
+
+HOSTILE = {
+    "linear": (NormalisedRows(6, 2.0), np.eye(1, 6) * 1e300),
+    "fourier": (fourier_features("rbf", 6, n_components=40, gamma=0.1, random_state=2), 1e300),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_whitened_rows_times_their_residuals_are_capped_exactly(case):
+    # In extended precision; rows along axes of the whitening, empty, tiny and huge ones, too.
+    rng = np.random.default_rng(8)
+    features, huge = HOSTILE[case]
+    X = np.vstack([rng.normal(size=(1500, 6)), np.zeros((1, 6)), np.full((1, 6), 1.0) * huge])
+    X = np.vstack([X, 1e-5 * rng.normal(size=(40, 6)), 1e9 * rng.normal(size=(40, 6))])
+    data = blocks(features, X, np.zeros(len(X)))
+    Z = np.vstack([rows for rows, _ in data.blocks]).astype(np.longdouble)
+    for whitening in whitenings(data, rng):
+        norms = np.sqrt(((Z @ dense(whitening)) ** 2).sum(axis=1))
+        for cap in (1e-3, 0.3, 50.0):
+            limits = data.residual_limits(whitening, cap)
+            assert_array_equal(limits.whole, np.rint(limits.whole))
+            attained = limits.whole * np.longdouble(limits.unit) * norms / cap
+            assert attained.max() <= 1.0
+            # No row of ordinary length loses much.
+            ordinary = norms * whitening.longest > 1.01 if case == "linear" else norms > 0.0
+            assert attained[ordinary].min(initial=1.0) > 0.99
+            assert limits.whole.max() <= 2.0**data._residual_bits
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_the_limit_of_a_residual_does_not_depend_on_the_place_of_its_row(case):
+    rng = np.random.default_rng(9)
+    features, _ = HOSTILE[case]
+    X = rng.normal(size=(1300, 6))
+    X[300:900] = X[0]
+    data = blocks(features, X, np.zeros(len(X)))
+    for whitening in whitenings(data, rng):
+        whole = data.residual_limits(whitening, 0.3).whole
+        assert len(set(whole[300:900])) == 1
+        places = rng.permutation(len(X))[:777]
+        mixed = blocks(features, X[places], np.zeros(777))
+        assert_array_equal(mixed.residual_limits(whitening, 0.3).whole, whole[places])
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_whitened_sums_are_those_of_limited_residuals_to_their_certified_error(case):
+    rng = np.random.default_rng(10)
+    features, _ = HOSTILE[case]
+    X, targets = rng.normal(size=(2500, 6)), rng.uniform(-1.0, 1.0, 2500)
+    data = blocks(features, X, targets)
+    Z = np.vstack([rows for rows, _ in data.blocks]).astype(np.longdouble)
+    weights = _rounded(rng.normal(size=data.n_features), 20)
+    for whitening in whitenings(data, rng):
+        limits = data.residual_limits(whitening, 0.3)
+        most = limits.whole * np.longdouble(limits.unit)
+        residuals = np.clip(Z @ weights - targets, -most, most)
+        residuals = np.rint(residuals / limits.unit) * limits.unit
+        exact = dense(whitening) @ (Z.T @ residuals)
+        found, error = data.whitened_sum(weights, whitening, limits)
+        # A residual that is halfway between integers may go either way here.
+        ties = 3 * limits.unit * whitening.scale * data.row_norm
+        assert np.linalg.norm((found - exact).astype(float)) <= error + ties
+        assert error < 1e-9
 
 
 def test_sums_of_integers_stay_exact_beyond_the_integers_of_a_float():
@@ -189,3 +282,22 @@ def test_sums_of_integers_stay_exact_beyond_the_integers_of_a_float():
     one = few / 1024
     exact = [math.fsum([70_000 * 1024 * share, share]) for share in one]
     assert_allclose(many, exact, rtol=2.0**-52)
+
+
+@pytest.mark.parametrize("kind", [FeatureBlocks, IntegerFeatureBlocks])
+def test_centred_rows_share_features_and_leave_the_others_alone(kind):
+    rng = np.random.default_rng(0)
+    X, targets = rng.normal(size=(2500, 3)), rng.uniform(-1.0, 1.0, 2500)
+    features = fourier_features("rbf", 3, n_components=20, gamma=1.0, random_state=1)
+    data = kind(X, targets, features)
+    centred = data.centred(-0.75)
+    assert_array_equal(centred.targets, targets + 0.75)  # beyond 1 for some
+    assert_array_equal(data.targets, targets)
+    weights = rng.normal(size=20)
+    other = kind(X, np.zeros(2500), features)
+    other.targets = targets + 0.75
+    assert_array_equal(centred.capped_sum(weights, 0.5)[0], other.capped_sum(weights, 0.5)[0])
+    for (rows, y), (kept, z) in zip(centred.blocks, data.blocks, strict=True):
+        assert rows.shape == kept.shape
+        assert_array_equal(y, z + 0.75)
+    assert data._kept is centred._kept and len(data._kept) == len(data)

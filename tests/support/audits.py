@@ -314,6 +314,41 @@ def ridge():
                 *one_query(chosen["adjacency"]),
                 options=tuple(dict(queries=np.ones((1, 1))).items()),
             )
+    # Many rows alike, and a target from one end to the other: the sums of targets move as far as
+    # they can, and each whitened gradient turns around (12.2).
+    for chosen in each(mechanism="gradient"):
+        if chosen["delta"] == 0.0:
+            continue
+        for kernel, cap in (("rbf", "auto"), ("rbf", 0.1), ("linear", 0.1)):
+            X, y = np.full((400, 2), 1e6), np.zeros(400)
+            y[0] = 1.0
+            remove = chosen["adjacency"] == "add-remove"
+            other = lessened((X, y), 0) if remove else changed((X, y), 0, X[0], -1.0)
+            options = dict(chosen, kernel=kernel, residual_cap=cap, epsilon=4.0)
+            yield Case(
+                "worst pair " + named(DPKernelRidge, **options),
+                DPKernelRidge(n_components=20, **options, y_bounds=(-1.0, 1.0)),
+                (X, y),
+                (other,),
+                least=0.95 if remove else 0.0,
+                reason="" if remove else MOMENTS,
+            )
+    # Without a delta mean and mean square of the targets move most from 1 to -1/2, and what is
+    # left over at the weights by less than from one end to the other.
+    for adjacency in ("replace-one", "add-remove"):
+        X, y = np.full((4000, 2), 0.5), np.zeros(4000)
+        y[0] = 1.0
+        remove = adjacency == "add-remove"
+        other = lessened((X, y), 0) if remove else changed((X, y), 0, X[0], -0.5)
+        options = dict(kernel="linear", adjacency=adjacency)
+        yield Case(
+            "worst pair, pure " + named(DPKernelRidge, **options),
+            DPKernelRidge(**options, y_bounds=(-1.0, 1.0)),
+            (X, y),
+            (other,),
+            total=0.7,
+            reason="one target is not the worst for its mean and for what is left over",
+        )
     # The tight pair of squared loss: many short rows make room for a record that turns (3.2).
     n, penalty = 200_000, 20.0
     for delta in DELTAS:

@@ -1,0 +1,170 @@
+"""Regression on features without a delta: what is released, and what the rules choose."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.metrics import r2_score
+from support.problems import feature_blocks as blocks
+from support.releases import transcript
+
+from skdp._random import noise_source
+from skdp.features import fourier_features
+from skdp.kernel import DPKernelRidge
+from skdp.privacy import ApproxDP
+from skdp.releases import CentredOutput, plan_pure, pure_components
+from skdp.solvers.feature_rows import NormalisedRows
+
+ADJACENCIES = ["replace-one", "add-remove"]
+FEATURES = {
+    "rbf": fourier_features("rbf", 3, n_components=20, gamma=1.0, random_state=0),
+    "linear": NormalisedRows(3, 1.0),
+}
+
+
+def released(data, guarantee, *, replay=(), seed=0, **options):
+    release = CentredOutput.plan(guarantee, **options)
+    return transcript(lambda: release(data, noise_source(seed)), replay=replay)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("n_samples, n_releases", [(1000, 2), (4000, 3)])
+@pytest.mark.parametrize("kernel", FEATURES)
+@pytest.mark.parametrize("other", [-1.0, -0.5])
+def test_releases_add_up_to_epsilon_and_neighbours_move_each_as_little_as_is_said(
+    kernel, other, n_samples, n_releases, adjacency
+):
+    """Many rows alike, and one whose target is at the other end, or is not there."""
+    epsilon = 1.0
+    X, y = np.full((n_samples, 3), 0.4), np.zeros(n_samples)
+    y[0] = 1.0
+    here = blocks(FEATURES[kernel], X, y)
+    if adjacency == "add-remove":
+        there, n_releases = blocks(FEATURES[kernel], X[1:], y[1:]), n_releases + 1
+    else:
+        there = blocks(FEATURES[kernel], X, np.append(other, y[1:]))
+    guarantee = ApproxDP(epsilon, adjacency=adjacency)
+    first, result = released(here, guarantee)
+    second, again = released(there, guarantee, replay=first)
+    assert len(first) == len(second) == n_releases
+    assert_allclose(sum(each.law.guarantee.epsilon for each in first), epsilon, rtol=1e-12)
+    shares = []
+    for a, b in zip(first, second, strict=True):
+        assert (a.law, a.scale) == (b.law, b.scale)
+        assert a.law.guarantee.delta == 0.0 and a.law.guarantee.adjacency == adjacency
+        distance = np.linalg.norm(np.ravel(a.asked - b.asked), ord=a.law.order)
+        shares.append(distance / (a.scale * a.law.guarantee.epsilon))
+    assert max(shares) <= 1.0
+    # Moments are worst where the targets are 1 and -1/2; the level where they are 1 and -1.
+    moments = 1 if adjacency == "add-remove" else 0
+    if adjacency == "add-remove" or other == -0.5:
+        assert shares[moments] > 0.99
+    # Nothing but the releases comes out.
+    assert_allclose(again[0], result[0], rtol=0, atol=0)
+    assert again[1] == result[1]
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_the_mean_is_right_in_the_end_whatever_the_cap_does_to_it(adjacency):
+    """A skewed target: a cap draws predictions to its median, 0.2 below its mean."""
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1.0, 1.0, (20_000, 3)), np.where(rng.random(20_000) < 0.2, 0.4, -0.6)
+    data = blocks(FEATURES["rbf"], X, y)
+    guarantee = ApproxDP(10.0, adjacency=adjacency)
+    rows = FEATURES["rbf"].transform(X)
+    for options in ({}, {"cap": 0.1}):
+        weights, offset = released(data, guarantee, **options)[1]
+        assert abs((rows @ weights).mean() + offset - y.mean()) < 0.01
+    assert -1.0 <= offset <= 1.0
+
+
+def test_without_noise_the_minimiser_has_the_cap_of_the_targets_deviation():
+    """The weights come from targets less their mean, with a penalty by the rule."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (3000, 3))
+    y = 0.5 + 0.2 * X[:, 0]
+    data = blocks(FEATURES["linear"], X, y)
+    records = released(data, ApproxDP(1e6))[0]
+    plan = plan_pure(n_samples=3000, guarantee=ApproxDP(1e6))
+    variance = y.var()
+    cap = plan.residual_cap(variance)
+    assert_allclose(cap, max(0.08, 0.7 * math.sqrt(variance)))
+    penalty = plan.penalty(variance, cap, 3)
+    rows = FEATURES["linear"].transform(X)
+    weights = records[1].asked
+    residuals = rows @ weights - (y - y.mean())
+    gradient = rows.T @ np.clip(residuals, -cap, cap) + penalty * weights
+    assert np.linalg.norm(gradient) < 0.02  # of 3000 rows
+
+
+# Rules
+
+
+def test_the_budget_is_split_by_the_number_of_rows_times_epsilon():
+    shares = {
+        signal: plan_pure(n_samples=signal, guarantee=ApproxDP(1.0))
+        for signal in (10.0, 300.0, 1000.0, 1500.0, 3000.0, 1e5)
+    }
+    for plan in shares.values():
+        parts = [plan.moments, plan.weights] + ([plan.level] if plan.level else [])
+        assert_allclose(sum(part.epsilon for part in parts), 1.0, rtol=1e-12)
+    assert_allclose([p.moments.epsilon for p in shares.values()], [0.9, 0.5, 0.15, 0.1, 0.1, 0.1])
+    assert [plan.level is None for plan in shares.values()] == [True] * 3 + [False] * 3
+    assert [plan.cap for plan in shares.values()] == [1.4] * 3 + [0.7] * 3
+    assert_allclose([p.allowed for p in shares.values()], [0.01, 0.01, 0.01, 0.015, 0.03, 0.06])
+    # Rows and epsilon count as their product, where both make a share of one epsilon.
+    one, two = (
+        plan_pure(n_samples=n, guarantee=ApproxDP(3000.0 / n)) for n in (1000.0, 100_000.0)
+    )
+    assert_allclose(one.moments.epsilon * 1000, two.moments.epsilon * 100_000)
+
+
+@pytest.mark.parametrize("adjacency, records", [("replace-one", 2), ("add-remove", 1)])
+def test_noise_of_a_prediction_has_the_variance_that_is_allowed(adjacency, records):
+    plan = plan_pure(n_samples=5000.0, guarantee=ApproxDP(1.0, adjacency=adjacency))
+    penalty = plan.penalty(0.1, 0.25, 60)
+    scale = records * 0.25 / penalty / plan.weights.epsilon
+    assert_allclose(61 * scale**2, plan.allowed * 0.1)
+
+
+def test_features_are_more_the_more_rows_and_no_private_number_of_rows_counts():
+    numbers = [pure_components(n_samples=n, epsilon=1.0) for n in (10, 1000, 10_000, 1e5, 1e7)]
+    assert numbers == [12, 14, 70, 300, 300]
+    assert pure_components(n_samples=2000, epsilon=0.5) == 14
+    assert pure_components(n_samples=None, epsilon=1.0) == 70
+
+
+@pytest.mark.parametrize("n_samples", [500, 501])
+def test_a_private_number_of_rows_decides_no_size(n_samples):
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1.0, 1.0, (n_samples, 2)), rng.uniform(-1.0, 1.0, n_samples)
+    model = DPKernelRidge(0.5, adjacency="add-remove", y_bounds=(-1.0, 1.0)).fit(X, y)
+    assert len(model.coef_) == pure_components(n_samples=None, epsilon=0.5)
+    model = DPKernelRidge(0.5, y_bounds=(-1.0, 1.0)).fit(X, y)
+    assert len(model.coef_) == pure_components(n_samples=n_samples, epsilon=0.5)
+
+
+def test_a_delta_is_refused():
+    with pytest.raises(ValueError, match="target must have delta 0"):
+        CentredOutput.plan(ApproxDP(1.0, 1e-6))
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_where_nothing_can_be_learned_the_mean_is_predicted(kernel):
+    """A skewed target that no column tells: R^2 of -0.02 at 1,000 rows times epsilon.
+
+    Twenty fits; their mean has a standard error of a third of what is left of the tolerance.
+    """
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1.0, 1.0, (2000, 8)), rng.exponential(0.3, 2000) - 1.0
+    scores = [
+        r2_score(
+            y,
+            DPKernelRidge(0.5, kernel=kernel, random_state=i, y_bounds=(-1.0, 1.0))
+            .fit(X, y)
+            .predict(X),
+        )
+        for i in range(20)
+    ]
+    assert np.mean(scores) > -0.05
