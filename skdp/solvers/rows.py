@@ -272,6 +272,10 @@ class RowBlocks(Blocks):
         self.length = 4096 if self.is_sparse else 1024
         self.blocks: Any = []
         constant /= unit
+        # One array for all rows: many small ones take longer to get than to fill.
+        joined = None
+        if constant and not self.is_sparse:
+            joined = np.empty((self.n_samples, self.n_features))
         for start in range(0, self.n_samples, self.length):
             stop = start + self.length
             block = _few_rows(X, start, stop) if self.is_sparse else X[start:stop]
@@ -281,8 +285,10 @@ class RowBlocks(Blocks):
                 rows = rows * (1.0 / unit)
             if self.is_sparse:
                 rows = _with_constant(rows, constant) if constant else sparse.csr_array(rows)
-            elif constant:
-                rows = np.column_stack([rows, np.full(len(rows), constant)])
+            elif joined is not None:
+                joined[start:stop, :-1] = rows
+                joined[start:stop, -1] = constant
+                rows = joined[start:stop]
             self.blocks.append((rows, codes[start:stop]))
         # Longest chain of additions behind a score.
         self.n_terms = score_terms(self.n_features)
