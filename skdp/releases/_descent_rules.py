@@ -17,7 +17,9 @@ from skdp.releases._protocol import LinearLoss
 __all__ = ["DescentPlan", "plan_descent"]
 
 _GRAM_SHARE = 0.1  # of the squared mu
-_GRAM_LIMIT = 1000  # features up to which second moments are worth their cost in time
+# Features up to which second moments are worth their cost in time. Many classes gain more by them.
+_GRAM_LIMIT = 1000
+_GRAM_LIMIT_OF_MANY = 2049
 _FEW_STEPS = 12
 _LEAST_MOMENTUM = 0.5
 # For more features, where momentum has to cover the distance.
@@ -149,13 +151,13 @@ def plan_descent(
     Constants were chosen by leaving one data set out of twenty (fourteen binary, six with more
     classes) with 1,000 to 20,000 rows at epsilons from 0.1 to 8.
     """
-    few = n_features <= _GRAM_LIMIT
     n_classes = max(2, loss.n_outputs)
     many = n_classes > 2
+    is_pure = isinstance(guarantee, ApproxDP)
+    few = n_features <= (_GRAM_LIMIT_OF_MANY if many and not is_pure else _GRAM_LIMIT)
     mu = _strength(guarantee, loss.n_outputs * n_features, few)
     signal = 2.0 * mu * n_samples / guarantee.n_records_changed
-    is_pure = isinstance(guarantee, ApproxDP)
-    n_steps, most = _steps(signal, n_features, many, is_pure)
+    n_steps, low, most = _steps(signal, n_features, many, not few, is_pure)
     gram_mu = math.sqrt(_GRAM_SHARE) * mu
     edge = math.sqrt(guarantee.n_records_changed * 2.0 * n_features) / (gram_mu * n_samples)
     gram_guarantee = None
@@ -166,12 +168,13 @@ def plan_descent(
         edge = 1.0
     curvature = _curvature(loss)
     # The rule is for the logistic loss. Curvatures of others tell the units of their scores.
-    time = _time(signal, n_features, 1 if gram_guarantee is None or not many else n_classes)
+    n_seen = 1 if gram_guarantee is None or not many else n_classes
+    time = _time(signal, n_features, n_seen, not few)
     time *= _usual(loss) / (2.0 * curvature * row_norm**2)
 
     edge *= row_norm**2
     trusted = _trusted(n_features, many) if few and not is_pure else 1.0
-    momentum, floor = _pace(n_steps, time, trusted * curvature * edge, most)
+    momentum, floor = _pace(n_steps, time, trusted * curvature * edge, low, most)
     if clip_norm is None:
         clip_norm = _usual(loss) * loss.lipschitz if is_pure else _residual(signal, loss)
     return DescentPlan(
@@ -202,23 +205,31 @@ def _share(guarantee: GaussianDP | ApproxDP, mu: float, n_steps: int) -> Gaussia
     return GaussianDP(mu / math.sqrt(n_steps), adjacency=guarantee.adjacency)
 
 
-def _steps(signal: float, n_features: int, many: bool, is_pure: bool) -> tuple[int, float]:
-    """Number of steps, and the most momentum.
+def _steps(
+    signal: float, n_features: int, many: bool, is_wide: bool, is_pure: bool
+) -> tuple[int, float, float]:
+    """Number of steps, and the least and the most momentum.
 
     Two classes need few steps, and where rows are many time counts. With many classes, steps and
-    momentum fit what is flat where noise does not hide it.
+    momentum fit what is flat, where noise does not hide it: the signal has to be large for the
+    number of features.
     """
-    if n_features > _GRAM_LIMIT:
-        return _MANY_STEPS, _MOST_MOMENTUM
+    if is_wide:
+        return _MANY_STEPS, _LEAST_MOMENTUM, _MOST_MOMENTUM
     if is_pure:
-        return _FEW_STEPS, 0.8  # nothing is known of the curvatures
-    if not many and signal > 5000.0:
-        return 10, _LEAST_MOMENTUM
-    if not many or signal < 1500.0:
-        return _FEW_STEPS, _LEAST_MOMENTUM
-    if signal < 5000.0 or signal < 200.0 * n_features:
-        return 24, _LEAST_MOMENTUM
-    return 32, 0.7
+        return _FEW_STEPS, _LEAST_MOMENTUM, 0.8  # nothing is known of the curvatures
+    if not many:
+        return (10 if signal > 5000.0 else _FEW_STEPS), _LEAST_MOMENTUM, _LEAST_MOMENTUM
+    n_steps, momentum = 24, _LEAST_MOMENTUM
+    if signal > max(5000.0, 50.0 * n_features):
+        n_steps = 48
+    elif signal < 700.0:
+        n_steps = _FEW_STEPS
+    elif signal < 25.0 * n_features:
+        n_steps, momentum = _FEW_STEPS, 0.7
+    if signal > 75.0 * n_features:
+        momentum = 0.85
+    return n_steps, momentum, momentum
 
 
 def _curvature(loss: LinearLoss) -> float:
@@ -230,10 +241,10 @@ def _curvature(loss: LinearLoss) -> float:
     return loss.curvature / 2.0 if isinstance(loss, SoftmaxLoss) else loss.curvature
 
 
-def _time(signal: float, n_features: int, n_classes: int) -> float:
+def _time(signal: float, n_features: int, n_classes: int, is_wide: bool) -> float:
     """Sum of the steps for the logistic loss and rows of norm 1."""
     signal = min(max(signal, 1e-9), 1e12)
-    if n_features > _GRAM_LIMIT:
+    if is_wide:
         time = min(10.0 * signal**0.75, 5.0 * signal)
     else:
         slowness = 6.0 / signal**2 + 1.0 / (440.0 * n_classes * signal**0.7)
@@ -282,9 +293,8 @@ def _shrinkage(clip_norm: float, loss: LinearLoss) -> float:
     return kept + (1.0 - kept) * min(1.0, clip_norm / loss.lipschitz)
 
 
-def _pace(n_steps: int, time: float, least: float, most: float) -> tuple[float, float]:
+def _pace(n_steps: int, time: float, least: float, low: float, most: float) -> tuple[float, float]:
     """Momentum and the floor of curvatures for a time, where floors have a least value."""
-    low = _LEAST_MOMENTUM
     floor = _reach(low, n_steps) / time
     if floor >= least or most <= low:
         return low, max(floor, least)
