@@ -94,8 +94,10 @@ def test_the_largest_weight_multiplies_the_sensitivity(kind, adjacency):
 def test_a_record_moves_a_weighted_sum_by_no_more_than_was_declared(mechanism, delta):
     # Of the first sum of gradients, at zero weights, and of the minimiser.
     X, y = problem(3, 200)
+    # Too little for second moments, whose noise would give each world coordinates of its own.
+    epsilon = 0.2 if mechanism == "gradient" else 1.0
     model = DPLogisticRegression(
-        1.0, delta, mechanism=mechanism, class_weight={0: 50.0, 2: 0.1}, random_state=0
+        epsilon, delta, mechanism=mechanism, class_weight={0: 50.0, 2: 0.1}, random_state=0
     )
     X[0], y[0] = 1e6, 0
     other = X.copy()
