@@ -533,6 +533,16 @@ def test_a_relative_error_of_scores_moves_a_residual_no_further_than_declared(lo
         assert worst > 0.9 * bound
 
 
+@pytest.mark.parametrize("width", [0.08, 0.5, 1.0, 3.0])
+def test_the_same_holds_of_targets_less_an_offset(width):
+    # Targets in [-1, 1] less an offset from there.
+    loss, targets = HuberLoss(width), np.array([-2.0, 2.0])
+    scores = 0.999 * (targets + width * np.sign(targets))[:, np.newaxis]
+    moved = loss.residuals(scores * (1.0 - 1e-6), targets) - loss.residuals(scores, targets)
+    worst = float(np.abs(moved).max()) / 1e-6
+    assert 0.9 * loss.relative_curvature(width) < worst <= loss.relative_curvature(width)
+
+
 @pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX + REGRESSION, ids=str)
 def test_the_mean_residual_is_no_larger_than_the_mean_loss_allows(loss):
     rng = np.random.default_rng(5)

@@ -143,8 +143,8 @@ class HuberLoss(_ResidualLoss):
         return min(self.width, math.sqrt(2.0 * mean_loss))
 
     def relative_curvature(self, mean_slope):
-        """As for `LogisticLoss`, with targets in [-1, 1]."""
-        return 1.0 + mean_slope
+        """As for `LogisticLoss`, with targets in [-1, 1] less an offset from there."""
+        return 2.0 + mean_slope
 
     def value(self, residual):
         """Loss at ``residual``."""

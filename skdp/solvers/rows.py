@@ -279,8 +279,9 @@ class RowBlocks(Blocks):
         for start in range(0, self.n_samples, self.length):
             stop = start + self.length
             block = _few_rows(X, start, stop) if self.is_sparse else X[start:stop]
-            # Entries may be as large as floats can be until they are clipped.
-            rows = clip_rows(block, x_norm)
+            # Bounds are those of double precision. Entries may be as large as floats can be until
+            # they are clipped.
+            rows = clip_rows(block.astype(np.float64, copy=False), x_norm)
             if unit != 1.0:
                 rows = rows * (1.0 / unit)
             if self.is_sparse:

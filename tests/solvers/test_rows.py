@@ -68,6 +68,24 @@ def test_sparse_rows_stay_sparse():
     assert peak < 2e8
 
 
+@pytest.mark.parametrize(
+    "dtype, stored",
+    [
+        (np.int8, np.asarray),
+        (np.float16, np.asarray),
+        (np.float32, np.asarray),
+        (np.int8, sparse.csr_array),
+        (np.float32, sparse.csr_array),
+    ],
+)
+def test_rows_of_any_type_are_within_the_bound_in_double_precision(dtype, stored):
+    X = np.random.default_rng(6).uniform(-100.0, 100.0, (3000, 3)).astype(dtype)
+    for x_norm in (0.3, 200.0):
+        data = RowBlocks(stored(X), np.zeros(len(X), dtype=int), x_norm=x_norm)
+        assert all(rows.dtype == np.float64 for rows, _ in data.blocks)
+        assert np.linalg.norm(stored_rows(data), axis=1).max() <= data.row_norm
+
+
 @pytest.mark.parametrize("layout", ["dense", "csr"])
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_curvature_is_the_derivative_of_the_gradient(loss, layout):
