@@ -530,6 +530,15 @@ def test_the_mechanism_is_chosen_by_public_numbers():
     }
 
 
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_a_huge_budget_is_next_to_no_privacy(delta, adjacency):
+    X, y = problem(1000)
+    for epsilon in (1e4, 1e6, 1e8):
+        model = DPKernelRidge(epsilon, delta, adjacency=adjacency, y_bounds=(-1.0, 1.0))
+        assert model.set_params(random_state=0).fit(X, y).score(X, y) > 0.95
+
+
 def test_many_rows_are_worth_gradients_at_a_small_epsilon():
     X, y = problem(200_000)
     model = DPKernelRidge(0.001, 1e-5, n_components=20, y_bounds=(-1.0, 1.0))
