@@ -290,10 +290,8 @@ def scale_models():
         "scikit-learn, float32": make_pipeline(
             RBFSampler(gamma=gamma, n_components=2000), Ridge()
         ),
-        "default": DPKernelRidge(**private, y_bounds=(-1.0, 1.0)),
-        "sufficient_statistics": DPKernelRidge(
-            mechanism="sufficient_statistics", **private, y_bounds=(-1.0, 1.0)
-        ),
+        "default": DPKernelRidge(**private),
+        "sufficient_statistics": DPKernelRidge(mechanism="sufficient_statistics", **private),
     }
 
 

@@ -108,7 +108,7 @@ public = {"x_norm": np.sqrt(1 + 3 * unit**2), "radius": 1.5, "y_bounds": y_bound
 # weights that it is sent. It needs numpy only.
 
 budget = 0.1
-learner = MIPrivateSGDRegressor(mi_budget=budget, **public, y_bounds=(-1.0, 1.0))
+learner = MIPrivateSGDRegressor(mi_budget=budget, **public)
 device = learner.privatizer(n_features=X.shape[1])
 weights = np.zeros(X.shape[1] + 1)
 day = flights.year_day.to_numpy() // 1
@@ -152,9 +152,7 @@ def scores(predictions):
 models, predictions = {}, {}
 print("  nats     mu  epsilon at delta=1e-6   minutes      R^2")
 for nats in [*budgets, no_noise]:
-    models[nats] = MIPrivateSGDRegressor(
-        mi_budget=nats, random_state=1, **public, y_bounds=(-1.0, 1.0)
-    )
+    models[nats] = MIPrivateSGDRegressor(mi_budget=nats, random_state=1, **public)
     predictions[nats] = in_advance(models[nats])
     guarantee = models[nats].guarantee_
     named = f"{nats:6g} {guarantee.local.mu:6.3f} {guarantee.epsilon_at(1e-6):22.2f}"
@@ -173,9 +171,7 @@ channels = {
     "value as a vector": {"feedback": "bandit", "perturbation": "vector"},
 }
 for name, channel in channels.items():
-    model = MIPrivateSGDRegressor(
-        mi_budget=budget, random_state=1, **channel, **public, y_bounds=(-1.0, 1.0)
-    )
+    model = MIPrivateSGDRegressor(mi_budget=budget, random_state=1, **channel, **public)
     print(f"{name:36s} {scores(in_advance(model))}  {model.guarantee_.epsilon_at(1e-6):.2f}")
 
 # %%

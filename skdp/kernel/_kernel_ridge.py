@@ -44,7 +44,7 @@ RELEASES = ("features", "query")
 # Where targets span [-1, 1].
 _CAP = 0.25
 
-# The choice of a mechanism must not depend on a number of rows that may be private.
+# Rows that the choice of a mechanism supposes; more only where their number is public.
 _TYPICAL_ROWS = 10_000
 
 
@@ -358,7 +358,7 @@ class DPKernelRidge(BaseKernelRegressor):
         level = NoiseLaw.meeting(target, size=size).level(size)
         check_noise(level, size)
         refuse_rows(n_samples, MOST_ROWS, self.adjacency)
-        match self._resolved(target, size, level):
+        match self._resolved(target, n_samples, size, level):
             case "gradient":
                 cap = None if is_auto(self.residual_cap) else self._cap(_CAP)
                 return FeatureDescent.plan(target, clip_norm=cap, penalty=penalty or 0.0)
@@ -381,12 +381,13 @@ class DPKernelRidge(BaseKernelRegressor):
             penalty=penalty,
         )
 
-    def _resolved(self, target, size, level):
-        """Mechanism, from public numbers."""
+    def _resolved(self, target, n_samples, size, level):
+        """Mechanism, from public numbers; a private number of rows has no part in it."""
         if self.mechanism != "auto":
             return self.mechanism
+        public = n_samples if target.adjacency == "replace-one" else 0
         numbers = dict(
-            n_samples=_TYPICAL_ROWS,
+            n_samples=max(public, _TYPICAL_ROWS),
             n_components=size,
             clip_norm=2.0 if self.loss == "squared" else self._cap(_CAP),
             level=level,

@@ -15,6 +15,7 @@ from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP
 from skdp.releases._feature_output import FeatureOutput
+from skdp.releases._limits import least_level
 from skdp.releases._moments import release_n_samples, split_budget
 from skdp.releases._ridge_problem import ridge_sensitivity
 from skdp.solvers.certificates import MOST_ROWS, UNIT_ROUNDOFF
@@ -67,6 +68,7 @@ class PurePlan:
         # in each direction; features have norm one.
         records = self.weights.n_records_changed
         level = NoiseLaw.of("k_norm", self.weights).level(n_components)
+        level = max(level, least_level(n_components))
         return records * cap * level / math.sqrt(self.allowed * variance)
 
 

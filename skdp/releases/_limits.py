@@ -6,7 +6,7 @@ import os
 from skdp._validation import shown
 from skdp.mechanisms import NoiseLaw
 
-__all__ = ["check_memory", "check_noise", "check_span", "refuse_span"]
+__all__ = ["check_memory", "check_noise", "check_span", "least_level", "refuse_span"]
 
 
 def check_noise(level: float, size: int) -> None:
@@ -32,6 +32,15 @@ def check_memory(needed: float, rule: str, given: str | None = "") -> None:
         f"{rule}: the fit would take {needed / 2**30:.0f} GiB of the "
         f"{available / 2**30:.0f} GiB of this machine{given}."
     )
+
+
+def least_level(size: int) -> float:
+    """Level of noise below which rules need not go on.
+
+    A lattice has steps of some ``1 / (200 sqrt(size))`` of the sensitivity. A rule that made that
+    larger along with epsilon would round the weights to nothing.
+    """
+    return 1.0 / (20.0 * math.sqrt(size))
 
 
 def check_span(law: NoiseLaw, size: int, epsilon: float, *, growth: float = 1.0) -> None:

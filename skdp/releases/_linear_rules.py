@@ -14,6 +14,7 @@ from skdp._validation import plain_arguments
 from skdp.losses import HuberHingeLoss
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, n_records_changed
+from skdp.releases._limits import least_level
 from skdp.releases._protocol import LinearLoss
 
 __all__ = [
@@ -158,5 +159,5 @@ def output_penalty(
     float
     """
     size = n_outputs * n_features
-    level = NoiseLaw.meeting(target, size=size).level(size)
+    level = max(NoiseLaw.meeting(target, size=size).level(size), least_level(size))
     return 3.0 * n_records_changed(target.adjacency) * lipschitz * level

@@ -27,7 +27,7 @@ from skdp.theory.kernel_ridge import epsilon_rule
 
 ESTIMATORS = [
     DPKernelRidge(),
-    DPKernelRidge(),
+    DPKernelRidge(y_bounds=(-1.0, 1.0)),
     DPKernelRidge(delta=1e-5, n_components=50, y_bounds=(-1.0, 1.0)),
     DPKernelRidge(delta=1e-5, n_components=50, adjacency="add-remove", y_bounds=(-1.0, 1.0)),
     DPKernelRidge(adjacency="add-remove", kernel="laplacian", y_bounds=(-1.0, 1.0)),
@@ -528,6 +528,29 @@ def test_the_mechanism_is_chosen_by_public_numbers():
         0.0: {"output perturbation on random features"},
         1e-5: {"noisy gradient descent on random features"},
     }
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_a_huge_budget_is_next_to_no_privacy(delta, adjacency):
+    X, y = problem(1000)
+    for epsilon in (1e4, 1e6, 1e8):
+        model = DPKernelRidge(epsilon, delta, adjacency=adjacency, y_bounds=(-1.0, 1.0))
+        assert model.set_params(random_state=0).fit(X, y).score(X, y) > 0.95
+
+
+def test_many_rows_are_worth_gradients_at_a_small_epsilon():
+    X, y = problem(200_000)
+    model = DPKernelRidge(0.001, 1e-5, n_components=20, y_bounds=(-1.0, 1.0))
+
+    def chosen(n_samples, adjacency):
+        model.set_params(adjacency=adjacency).fit(X[:n_samples], y[:n_samples])
+        return model.guarantee_.mechanism.split(" on ")[0]
+
+    assert chosen(1000, "replace-one") == "output perturbation"
+    assert chosen(200_000, "replace-one") == "noisy gradient descent"
+    # Where the number of rows is private, it has no part in the choice.
+    assert chosen(1000, "add-remove") == chosen(200_000, "add-remove")
 
 
 # Found in review

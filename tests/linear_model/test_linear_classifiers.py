@@ -78,6 +78,14 @@ def test_without_privacy_it_is_the_model_of_sklearn(binary, three_classes, mecha
     assert_array_equal(model.predict(X), model.classes_[model.predict_proba(X).argmax(axis=1)])
 
 
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearSVC])
+@pytest.mark.parametrize("mechanism", ["objective", "output", "gradient"])
+def test_rules_of_huge_budgets_round_no_weights_away(binary, kind, mechanism):
+    X, y = binary
+    usual, huge = (kind(e, mechanism=mechanism, random_state=0).fit(X, y) for e in (1e3, 1e8))
+    assert huge.score(X, y) > usual.score(X, y) - 0.01
+
+
 def test_without_privacy_the_output_mechanism_has_the_hinge_of_sklearn(binary):
     X, y = binary
     X = normalize(X)
