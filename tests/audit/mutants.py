@@ -97,7 +97,7 @@ VECTOR = dict(feedback="bandit", perturbation="vector")
 OUT, DESCENT, MOMENTS = "releases._output", "releases._descent", "releases._moments"
 RULES, WHITE = "releases._descent_rules", "solvers.whitening"
 ROWS, BASE, LEARNED = "solvers.rows", "linear_model._base", "        self.coef_, self.intercept_ ="
-CLIPPED = "rows = clip_rows(X[start:stop], x_norm)"
+CLIPPED = "rows = clip_rows(block, x_norm)"
 CHECKED = "            X, y = checked_data(self, X, y)\n"
 RELEASED = "            weights = release(self._rows(X, codes), noise)\n"
 PAID = "            charge(self, release.guarantee)\n"
@@ -115,9 +115,7 @@ def linear():
         ("gradient", svc(**GRADIENT, **DELTA)),
         ("objective", logistic()),
     ]:
-        yield Mutant(
-            f"{name}: rows are not clipped", target, ((ROWS, CLIPPED, "rows = X[start:stop]"),)
-        )
+        yield Mutant(f"{name}: rows are not clipped", target, ((ROWS, CLIPPED, "rows = block"),))
     yield Mutant(
         "output: clip per coordinate",
         svc(**OUTPUT),
@@ -125,19 +123,19 @@ def linear():
             (
                 ROWS,
                 CLIPPED,
-                "import numpy\n            rows = numpy.clip(X[start:stop], -x_norm, x_norm)",
+                "import numpy\n            rows = numpy.clip(block, -x_norm, x_norm)",
             ),
         ),
     )
     yield Mutant(
         "output: rows of norms up to 2",
         svc(**OUTPUT),
-        ((ROWS, CLIPPED, "rows = clip_rows(X[start:stop], 2 * x_norm)"),),
+        ((ROWS, CLIPPED, "rows = clip_rows(block, 2 * x_norm)"),),
     )
     yield Mutant(
         "gradient: rows through single precision",
         svc(**GRADIENT, **DELTA),
-        ((ROWS, CLIPPED, 'rows = clip_rows(X[start:stop].astype("f4").astype("f8"), x_norm)'),),
+        ((ROWS, CLIPPED, 'rows = clip_rows(block.astype("f4").astype("f8"), x_norm)'),),
     )
     yield Mutant(
         "gradient: clip to the longest row",
@@ -146,7 +144,7 @@ def linear():
             (
                 ROWS,
                 CLIPPED,
-                "rows = clip_rows(X[start:stop], max(x_norm, float(abs(X).sum(axis=1).max())))",
+                "rows = clip_rows(block, max(x_norm, float(abs(X).sum(axis=1).max())))",
             ),
         ),
     )
@@ -180,6 +178,28 @@ def linear():
                 "releases._counted",
                 "guarantee=self.counting, noise",
                 "guarantee=replace(self.counting, epsilon=200 * self.counting.epsilon), noise",
+            ),
+        ),
+    )
+    yield Mutant(
+        "objective: the count is not charged",
+        logistic(**REMOVE),
+        (
+            (
+                "releases._counted",
+                "rest = replace(target, epsilon=target.epsilon - counting.epsilon)",
+                "rest = target",
+            ),
+        ),
+    )
+    yield Mutant(
+        "objective: rows are counted twice",
+        svc(**REMOVE),
+        (
+            (
+                "releases._counted",
+                "        power = min(",
+                "        count += release_n_samples(data.n_samples, guarantee=self.counting, noise=noise)\n        power = min(",
             ),
         ),
     )
@@ -437,8 +457,64 @@ def linear():
         (
             (
                 WHITE,
-                "cap / np.maximum(coordinates.norms(rows, data.row_norm), 0.5 * cap / loss.lipschitz)",
+                "cap / np.maximum(coordinates.norms(rows, data.row_norm), least)",
                 "np.full(rows.shape[0], cap / data.row_norm)",
+            ),
+        ),
+    )
+    yield Mutant(
+        "gradient: the rest of a row beside its first bits is not in its norm, and they are few",
+        svc(**GRADIENT, **DELTA, epsilon=20.0),
+        (
+            (WHITE, "rest = math.sqrt(self.n_features) * step / 2 * self.stretch", "rest = 0.0"),
+            (
+                WHITE,
+                "        step = power_above(row_norm) * 2.0**-PART_BITS\n        if",
+                "        step = power_above(row_norm) / 4\n        if",
+            ),
+        ),
+    )
+    yield Mutant(
+        "gradient: norms of rows in a matrix without noise",
+        logistic(**GRADIENT, **DELTA, epsilon=20.0),
+        (
+            (
+                DESCENT,
+                "values, vectors = eigenvectors(released)",
+                "values, vectors = eigenvectors(data.second_moments() / n_samples)",
+            ),
+        ),
+    )
+    yield Mutant(
+        "gradient: cap from the data",
+        logistic(**GRADIENT, **DELTA, epsilon=20.0),
+        (
+            (
+                DESCENT,
+                "return WhitenedRows(vectors, curvatures), min(cap, most)",
+                "cap *= 1.0 + abs(data.blocks[0][0]).mean()\n        return WhitenedRows(vectors, curvatures), min(cap, most)",
+            ),
+        ),
+    )
+    yield Mutant(
+        "gradient: cap from the data, pure",
+        logistic(**GRADIENT),
+        (
+            (
+                DESCENT,
+                "return PlainRows(curvature)",
+                "cap *= 1.0 + abs(data.blocks[0][0]).mean()\n            return PlainRows(curvature)",
+            ),
+        ),
+    )
+    yield Mutant(
+        "gradient: released in coordinates that are stretched once more",
+        svc(**GRADIENT, **DELTA, epsilon=20.0),
+        (
+            (
+                WHITE,
+                "return self.coordinates.forward(gradient)",
+                "return self.coordinates.forward(self.coordinates.forward(gradient))",
             ),
         ),
     )
@@ -628,6 +704,34 @@ def linear():
                 "between(0.0, 1e9, weights=weight)",
             ),
         ),
+    )
+    yield Mutant(
+        "linear: the largest weight is not in the penalty",
+        logistic(class_weight={1: 4.0}, C=0.01, **OUTPUT),
+        (
+            (
+                OUT,
+                "records * self.loss.lipschitz * self.row_norm",
+                "records * self.loss.lipschitz * self.row_norm / (4 if self.loss.weights else 1)",
+            ),
+        ),
+    )
+    yield Mutant(
+        "linear: weights of classes by their frequencies",
+        logistic(class_weight={1: 4.0}, **OUTPUT),
+        (
+            (
+                BASE,
+                RELEASED,
+                "            from dataclasses import replace\n            counts = np.bincount(codes, minlength=2) + 1.0\n            release = replace(release, loss=replace(release.loss, weights=tuple(counts / counts.max())))\n"
+                + RELEASED,
+            ),
+        ),
+    )
+    yield Mutant(
+        "linear: the norm that predictions are clipped to is the longest of the rows",
+        svc(**OUTPUT),
+        ((BASE, "self.x_norm_ = ", "self.x_norm_ = abs(X).max() + "),),
     )
     yield fit(
         "linear: refuses far rows",
@@ -862,6 +966,104 @@ def kernel_ridge():
         ),
     )
     yield Mutant(
+        "ridge gradient: the scale of the targets is theirs",
+        descent,
+        (
+            (
+                FDESC,
+                "cap = plan.residual_cap(variance)",
+                "variance = float(data.targets.var())\n        cap = plan.residual_cap(variance)",
+            ),
+        ),
+    )
+    yield Mutant(
+        "ridge gradient: the scale of the targets is free",
+        descent,
+        ((FDESC, "    mu *= math.sqrt(1.0 - share)\n", ""),),
+    )
+    yield Mutant(
+        "ridge gradient: second moments are free",
+        ridge(**{**GRADIENT, "epsilon": 20.0}, **DELTA, **REMOVE),
+        ((FDESC, "mu *= math.sqrt(1.0 - _GRAM_SHARE)", "pass"),),
+    )
+    yield Mutant(
+        "ridge gradient: the count is free, and takes a half",
+        ridge(**GRADIENT, **DELTA, **REMOVE),
+        (
+            (
+                MOMENTS,
+                "_scaled(guarantee, 0.1), _scaled(guarantee, math.sqrt(1 - 0.1**2))",
+                "_scaled(guarantee, 0.5), guarantee",
+            ),
+        ),
+    )
+    yield Mutant(
+        "ridge gradient: the largest limit is that of all rows",
+        ridge(**{**GRADIENT, "epsilon": 20.0}, **DELTA),
+        (
+            (
+                FROWS,
+                "        return ResidualLimits(whole, step)",
+                "        whole[:] = whole.max()\n        return ResidualLimits(whole, step)",
+            ),
+        ),
+    )
+    yield Mutant(
+        "ridge gradient: the limit of a row by what whitening leaves of it on average",
+        ridge(**{**GRADIENT, "epsilon": 20.0}, **DELTA),
+        (
+            (
+                FROWS,
+                "squares += slack - np.maximum(seen - error, 0.0) ** 2",
+                "squares -= (seen ** 2).max()",
+            ),
+        ),
+    )
+    yield Mutant(
+        "ridge gradient: whitened once more after the cap",
+        ridge(**{**GRADIENT, "epsilon": 20.0}, **DELTA),
+        (
+            (
+                FROWS,
+                "return whitening.apply(total), whitening",
+                "return whitening.apply(whitening.apply(total)), whitening",
+            ),
+        ),
+    )
+    yield Mutant(
+        "ridge gradient: divided by the private n",
+        ridge(**GRADIENT, **DELTA, **REMOVE),
+        (
+            (
+                FDESC,
+                "mean_gradient = released / plan.n_samples",
+                "mean_gradient = released / data.n_samples",
+            ),
+        ),
+    )
+    yield Mutant(
+        "ridge gradient: cap from the data",
+        descent,
+        (
+            (
+                FDESC,
+                "largest = schedule.clip_norm",
+                "largest = schedule.clip_norm * (1.0 + float(abs(data.targets).mean()))",
+            ),
+        ),
+    )
+    yield Mutant(
+        "ridge gradient: the last one without noise",
+        descent,
+        (
+            (
+                FDESC,
+                "        return mean\n",
+                "        return mean - 1e-3 * gradient / plan.n_samples\n",
+            ),
+        ),
+    )
+    yield Mutant(
         "ridge gradient: steps do not share",
         descent,
         ((FDESC, "GaussianDP(mu / math.sqrt(_N_STEPS),", "GaussianDP(mu,"),),
@@ -1007,6 +1209,48 @@ def kernel_ridge():
                 "variance = float(targets.var())",
             ),
         ),
+    )
+    yield Mutant(
+        "ridge pure: the level of half the sensitivity",
+        ridge(**{**OUTPUT, "epsilon": 100.0}),
+        (
+            (
+                FPURE,
+                "sensitivity = float(plan.level.n_records_changed)",
+                "sensitivity = 0.5 * float(plan.level.n_records_changed)",
+            ),
+        ),
+    )
+    yield Mutant(
+        "ridge pure: residuals of the level are not cut",
+        ridge(**{**OUTPUT, "epsilon": 100.0}),
+        ((FPURE, "np.clip(targets - rows @ weights, -1.0, 1.0)", "(targets - rows @ weights)"),),
+    )
+    yield Mutant(
+        "ridge pure: the level without noise",
+        ridge(**{**OUTPUT, "epsilon": 100.0}),
+        ((FPURE, "return float(released) / plan.n_samples", "return total / plan.n_samples"),),
+    )
+    yield Mutant(
+        "ridge pure: the level is not charged",
+        ridge(**{**OUTPUT, "epsilon": 100.0}),
+        ((FPURE, "_share(guarantee, 1.0 - moments - level)", "_share(guarantee, 1.0 - moments)"),),
+    )
+    yield Mutant(
+        "ridge pure: n is exact",
+        ridge(**OUTPUT, **REMOVE),
+        (
+            (
+                FPURE,
+                "n_samples = release_n_samples(data.n_samples, guarantee=count, noise=noise)",
+                "n_samples = float(data.n_samples)",
+            ),
+        ),
+    )
+    yield Mutant(
+        "ridge: number of features by the private number of rows",
+        ridge(**{**OUTPUT, "n_components": "auto", "epsilon": 200.0}, **REMOVE),
+        ((KRR, 'n_samples if target.adjacency == "replace-one" else None', "n_samples"),),
     )
     yield Mutant(
         "ridge output, squared: half the distance",

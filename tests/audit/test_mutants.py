@@ -55,6 +55,12 @@ def test_functions_on_which_slips_show_are_sound_without_them(mutant):
     assert report.findings == ()
 
 
+def test_a_count_before_a_minimiser_has_its_share_of_the_claim():
+    (mutant,) = (m for m in MUTANTS if m.name == "objective: the count is not charged")
+    report = found(mutant, seed=0, n=4)
+    assert any("with all other releases" in finding.what for finding in report.findings)
+
+
 def test_a_slip_lasts_as_long_as_its_block():
     (mutant,) = (m for m in MUTANTS if m.name == "output: halved sensitivity")
     before = OutputPerturbation.__call__.__code__

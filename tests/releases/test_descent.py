@@ -1,6 +1,7 @@
 """Noisy descent of linear models: its releases, one by one."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -232,3 +233,34 @@ def test_eigenvalues_that_do_not_converge_are_failures_of_the_solver(monkeypatch
     data = RowBlocks(X, codes, x_norm=1.0)
     with pytest.raises(SolverError):
         transcript(LogisticLoss(), data, 0.5, GaussianDP(2.0))
+
+
+def test_weights_are_shrunk_at_the_end_and_steps_are_not(monkeypatch):
+    X, codes = random_problem(LogisticLoss(), np.random.default_rng(0), n=300)
+    data, guarantee = RowBlocks(X, codes, x_norm=1.0), GaussianDP(1.0)
+    planned = _descent.plan_descent
+
+    def result():
+        return gradient_descent(
+            LogisticLoss(), data, clip_norm=0.2, guarantee=guarantee, noise=noise_source(0)
+        )
+
+    shrunk = result()
+    monkeypatch.setattr(
+        _descent, "plan_descent", lambda **public: replace(planned(**public), shrinkage=1.0)
+    )
+    assert_allclose(shrunk, 0.6 * result(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("guarantee", [ApproxDP(5.0), GaussianDP(5.0)], ids=str)
+def test_no_cap_is_larger_than_any_gradient(guarantee):
+    X, codes = random_problem(LogisticLoss(), np.random.default_rng(0), n=3000)
+    data = RowBlocks(X, codes, x_norm=1.0)
+    release = NoisyDescent(
+        LogisticLoss(), data.n_features, data.row_norm, 50.0, 0.0, guarantee, guarantee
+    )
+    plan = release._planned(3000)
+    assert (plan.gram_guarantee is None) == isinstance(guarantee, ApproxDP)
+    coordinates, cap = release._coordinates(data, plan, 3000, noise_source(0))
+    longest = 1.0 if plan.gram_guarantee is None else coordinates.stretch
+    assert cap <= data.row_norm * longest

@@ -127,3 +127,12 @@ def test_a_plan_follows_the_units_of_the_rows(kind):
     assert_allclose(large.floor, 400.0 * small.floor)
     assert_allclose(large.momentum, small.momentum)
     assert large.step_guarantee == small.step_guarantee
+
+
+def test_a_penalty_is_part_of_curvatures_that_are_not_seen():
+    plan = plan_descent(
+        n_samples=1000, n_features=5, loss=LogisticLoss(), row_norm=2.0, guarantee=GaussianDP(1.0)
+    )
+    curvatures, cap = plan.metric(np.zeros(5), 0.5)
+    assert_allclose(curvatures, plan.floor + 0.5)
+    assert_allclose(cap, plan.clip_norm * 2.0 / math.sqrt(plan.floor + 0.5))

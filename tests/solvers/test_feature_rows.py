@@ -301,3 +301,26 @@ def test_centred_rows_share_features_and_leave_the_others_alone(kind):
         assert rows.shape == kept.shape
         assert_array_equal(y, z + 0.75)
     assert data._kept is centred._kept and len(data._kept) == len(data)
+
+
+def test_columns_tell_no_more_shortening_than_there_is_along_vectors_that_are_not_orthonormal():
+    rng = np.random.default_rng(0)
+    vectors = np.linalg.qr(rng.normal(size=(6, 3)))[0] * [1.05, 1.1, 0.9]
+    whitening = Whitening(2.0, vectors, np.array([-1.7, -1.2, -1.5]))
+    rows = np.vstack([rng.normal(size=(200, 6)), vectors.T])
+    whole, unit = whitening.columns(40)
+    most = 4.0 * (rows**2).sum(axis=1) - ((rows @ whole * unit) ** 2).sum(axis=1)
+    images = np.array([whitening.apply(row) for row in rows])
+    assert np.all((images**2).sum(axis=1) <= most * (1 + 1e-9))
+
+
+def test_whitening_a_vector_errs_by_less_than_is_stated():
+    rng = np.random.default_rng(1)
+    vectors = np.linalg.qr(rng.normal(size=(300, 300)))[0]
+    whitening, vector = Whitening(3.0, vectors, np.full(300, -2.9)), rng.normal(size=300)
+    wide = vectors.astype(np.longdouble)
+    exact = 3.0 * vector + wide @ (np.longdouble(-2.9) * (wide.T @ vector))
+    error = float(np.linalg.norm(whitening.apply(vector) - exact))
+    # More than the rounding of the result alone.
+    assert 2.0**-52 * np.linalg.norm(3.0 * vector) < error
+    assert error <= whitening.rounding_error(float(np.linalg.norm(vector)))

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from support.linear import LAYOUTS, LOSSES, exact_gradient, random_problem, stored_rows
 
-from skdp.losses import LogisticLoss, SoftmaxLoss
+from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.solvers.newton import minimise
 from skdp.solvers.rows import RowBlocks
 
@@ -52,6 +52,16 @@ def test_blocks_cover_every_row_once(n):
         assert_allclose(total, LogisticLoss().total(X @ weights.T, codes), atol=1e-9)
         assert_allclose(data.second_moments(), X.T @ X, atol=1e-10)
         assert data.gradient(LogisticLoss(), weights)[1] is None
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_where_a_loss_is_straight_a_share_of_its_largest_curvature_damps_steps(layout):
+    X = np.random.default_rng(9).normal(size=(50, 3)) / 10.0
+    data = RowBlocks(LAYOUTS[layout](X), np.arange(50) % 2, x_norm=1.0)
+    loss, nowhere = HuberHingeLoss(0.1), np.zeros((1, 3))  # margins of 0 are far from the bend
+    assert_array_equal(data.hessian(loss, nowhere, 50), 0.0)
+    damped = data.hessian(loss, nowhere, 50, share=0.25)
+    assert_allclose(damped, 0.25 * loss.curvature * X.T @ X, rtol=1e-12)
 
 
 def test_sparse_rows_stay_sparse():

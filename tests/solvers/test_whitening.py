@@ -1,6 +1,7 @@
 """Gradients capped in other coordinates: caps hold for hostile rows, and errors are bounded."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -194,3 +195,22 @@ def test_a_million_equal_rows_in_the_flattest_direction_are_certified():
     sums = CappedSums(data, loss, coordinates, 1.0)
     asked = sums(np.zeros((1, 8)))
     assert np.linalg.norm(asked) <= CAP_SHARE  # half of them pull one way, and half the other
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_gradient_is_mapped_as_if_its_first_part_had_no_rounding_error(seed):
+    # The other directions stretch a million times as much: there products cancel.
+    d, rng = 12, np.random.default_rng(seed)
+    vectors, curvatures = whitened(d)[0], np.full(d, 1e-12)
+    curvatures[0] = 1.0
+    coordinates = WhitenedRows(vectors, curvatures)
+    gradient = rng.normal() * vectors[:, :1].T
+    columns = coordinates.matrix.T.tolist()
+    exact = [
+        sum(Fraction(a) * Fraction(b) for a, b in zip(gradient[0].tolist(), column, strict=True))
+        for column in columns
+    ]
+    image = coordinates.forward(gradient)[0]
+    error = np.linalg.norm([float(Fraction(a) - b) for a, b in zip(image, exact, strict=True)])
+    rest = d * 2.0 ** (1 - 25) * coordinates.size * np.linalg.norm(gradient)
+    assert error <= UNIT * (np.linalg.norm(image) + rest)
