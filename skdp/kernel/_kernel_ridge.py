@@ -22,6 +22,7 @@ from skdp.kernel._choices import CANDIDATES, LOSSES, MECHANISMS, check_loss, che
 from skdp.mechanisms import NoiseLaw, clip_rows
 from skdp.privacy import ApproxDP
 from skdp.releases import (
+    CentredObjective,
     CentredOutput,
     ExactQueries,
     FeatureDescent,
@@ -90,10 +91,12 @@ class DPKernelRidge(BaseKernelRegressor):
         "features" releases the whole function. "query" keeps an exact kernel expansion, which
         holds the training data, and adds noise to each predicted row.
 
-    mechanism : {"auto", "gradient", "sufficient_statistics", "output"}, default="auto"
+    mechanism : {"auto", "gradient", "sufficient_statistics", "objective", "output"}, \
+            default="auto"
         How "features" releases: by noisy gradients, by noisy second moments and products with
-        the targets, or by noise on the minimiser. "auto" takes the least expected error by
-        public numbers: "gradient" for a positive delta, and otherwise "output".
+        the targets, by a random linear term in the objective, or by noise on the minimiser. "auto"
+        is "objective" for ``delta=0``, unless the loss is squared. Else it takes the least
+        expected error by public numbers, which is that of "gradient" for a positive delta.
 
     loss : {"auto", "squared", "huber"}, default="auto"
         "huber" is half the square up to ``residual_cap`` and straight beyond. "squared" has the
@@ -362,6 +365,11 @@ class DPKernelRidge(BaseKernelRegressor):
             case "gradient":
                 cap = None if is_auto(self.residual_cap) else self._cap(_CAP)
                 return FeatureDescent.plan(target, clip_norm=cap, penalty=penalty or 0.0)
+            case "objective":
+                cap = None if is_auto(self.residual_cap) else self._cap(_CAP)
+                release = CentredObjective.plan(target, cap=cap, penalty=penalty)
+                release.check_n_rows(n_samples, size)
+                return release
             case "sufficient_statistics":
                 return FeatureStatistics.plan(target, n_components=size, penalty=penalty)
         release = self._plan_output(target, n_samples, size, penalty)
@@ -385,6 +393,8 @@ class DPKernelRidge(BaseKernelRegressor):
         """Mechanism, from public numbers."""
         if self.mechanism != "auto":
             return self.mechanism
+        if target.delta == 0.0 and self.loss != "squared":
+            return "objective"
         numbers = dict(
             n_samples=_TYPICAL_ROWS,
             n_components=size,

@@ -293,9 +293,11 @@ def crossing(adjacency, n=10_000):
 def ridge():
     sizes = dict(n_components=20)
     for kernel in ("rbf", "linear", "matern"):
-        for mechanism in ("output", "gradient", "sufficient_statistics"):
+        for mechanism in ("output", "objective", "gradient", "sufficient_statistics"):
             for chosen in each(mechanism=mechanism, kernel=kernel):
-                if chosen["delta"] == 0.0 and mechanism != "output":
+                if chosen["delta"] == 0.0 and mechanism not in ("output", "objective"):
+                    continue
+                if chosen["delta"] > 0.0 and mechanism == "objective":
                     continue
                 both = mechanism == "output" or chosen["adjacency"] == "add-remove"
                 gradient = mechanism == "gradient"
