@@ -95,8 +95,7 @@ class DPKernelRidge(BaseKernelRegressor):
             default="auto"
         How "features" releases: by noisy gradients, by noisy second moments and products with
         the targets, by a random linear term in the objective, or by noise on the minimiser. "auto"
-        is "objective" for ``delta=0``, unless the loss is squared. Else it takes the least
-        expected error by public numbers, which is that of "gradient" for a positive delta.
+        is "objective" for ``delta=0``, and the least expected error by public numbers otherwise.
 
     loss : {"auto", "squared", "huber"}, default="auto"
         "huber" is half the square up to ``residual_cap`` and straight beyond. "squared" has the
@@ -363,23 +362,20 @@ class DPKernelRidge(BaseKernelRegressor):
         refuse_rows(n_samples, MOST_ROWS, self.adjacency)
         match self._resolved(target, size, level):
             case "gradient":
-                cap = None if is_auto(self.residual_cap) else self._cap(_CAP)
+                cap = self._cap(None)
                 return FeatureDescent.plan(target, clip_norm=cap, penalty=penalty or 0.0)
-            case "objective":
-                cap = None if is_auto(self.residual_cap) else self._cap(_CAP)
-                release = CentredObjective.plan(target, cap=cap, penalty=penalty)
-                release.check_n_rows(n_samples, size)
-                return release
             case "sufficient_statistics":
                 return FeatureStatistics.plan(target, n_components=size, penalty=penalty)
-        release = self._plan_output(target, n_samples, size, penalty)
+            case "objective":
+                release = CentredObjective.plan(target, cap=self._cap(None), penalty=penalty)
+            case _:
+                release = self._plan_output(target, n_samples, size, penalty)
         release.check_n_rows(n_samples, size)
         return release
 
     def _plan_output(self, target, n_samples, size, penalty):
         if target.delta == 0.0 and self.loss != "squared":
-            cap = None if is_auto(self.residual_cap) else self._cap(_CAP)
-            return CentredOutput.plan(target, cap=cap, penalty=penalty)
+            return CentredOutput.plan(target, cap=self._cap(None), penalty=penalty)
         return FeatureOutput.plan(
             target,
             n_samples=n_samples,

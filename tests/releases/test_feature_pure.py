@@ -163,8 +163,8 @@ def test_a_delta_is_refused(kind):
 def test_where_nothing_can_be_learned_the_mean_is_predicted(kernel):
     """A skewed target that no column tells: R^2 of -0.02 at 1,000 rows times epsilon.
 
-    Over 200 fits R^2 was -0.018 for "rbf" and -0.007 for "linear", with deviations of 0.013. A mean
-    of twenty is below -0.033 with a chance of 1e-7, by the normal law.
+    Over 200 fits R^2 was -0.018 for "rbf" and -0.007 for "linear", with deviations of 0.013.
+    A mean of twenty is below -0.033 with a chance of 1e-7, by the normal law.
     """
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1.0, 1.0, (2000, 8)), rng.exponential(0.3, 2000) - 1.0
