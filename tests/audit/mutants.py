@@ -797,7 +797,7 @@ FDESC, FSTAT, FOUT = (
     "releases._feature_statistics",
     "releases._feature_output",
 )
-FPURE, FOBJECTIVE = "releases._feature_pure", "releases._feature_objective"
+FPURE = "releases._feature_pure"
 FROWS, KRR, EXACT = "solvers.feature_rows", "kernel._kernel_ridge", "releases._exact_queries"
 ANSWERS, PROBLEM = "releases._queries", "releases._ridge_problem"
 CAPPED = "self.targets = np.clip(targets, -1.0, 1.0)  # what sensitivities rest on"
@@ -808,14 +808,9 @@ SCALED = "scaled = (np.clip(y, self.low, self.high) - self.middle) / self.half\n
 def kernel_ridge():
     descent, statistics = ridge(**GRADIENT, **DELTA), ridge(**STATISTICS)
     yield Mutant(
-        "ridge objective: weights for all of epsilon",
+        "ridge objective: half the slope",
         ridge(),
-        ((FOBJECTIVE, "            plan.weights,", "            self.guarantee,"),),
-    )
-    yield Mutant(
-        "ridge objective: rows of half their norm",
-        ridge(),
-        ((FOBJECTIVE, "row_norm=MOST_ROW_NORM", "row_norm=0.5 * MOST_ROW_NORM"),),
+        (("losses._residual", "weight * self.width", "weight * self.width / 2.0"),),
     )
     yield Mutant(
         "ridge gradient: half the sensitivity",
