@@ -57,12 +57,13 @@ def linear():
 def kernel_ridge():
     for params in grid(
         kernel=("rbf", "laplacian", "matern", "linear"),
-        mechanism=("gradient", "sufficient_statistics", "output"),
+        mechanism=("gradient", "sufficient_statistics", "objective", "output"),
         adjacency=ADJACENCIES,
         delta=DELTAS,
         alpha=("auto", 2.0),
     ):
-        if params["delta"] or params["mechanism"] == "output":
+        pure = params["mechanism"] in ("objective", "output")
+        if (params["mechanism"] != "objective") if params["delta"] else pure:
             yield DPKernelRidge, params | dict(n_components=30)
     for params in grid(
         kernel=("rbf", "linear"), loss=("huber", "squared"), adjacency=ADJACENCIES, delta=DELTAS

@@ -446,7 +446,7 @@ def test_gamma_is_a_rule_for_kernels_that_have_one():
 def test_estimators_say_which_gamma_they_took_and_no_number_in_the_rows_decides(kind, kernel):
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1.0, 1.0, (60, 4)), rng.uniform(-1.0, 1.0, 60)
-    model = kind(1.0, 1e-6, kernel=kernel, n_components=20, random_state=0)
+    model = kind(1.0, 1e-6, kernel=kernel, n_components=20, random_state=0, y_bounds=(-1, 1))
     auto = model.fit(X, y)
     assert auto.gamma_ == automatic_gamma(kernel, 4)
     assert clone(model).fit(1e6 * X, y).gamma_ == auto.gamma_
@@ -479,6 +479,7 @@ def test_queries_use_the_automatic_gamma(kind):
     X, y = rng.uniform(-1.0, 1.0, (60, 4)), rng.uniform(-1.0, 1.0, 60)
     answers = []
     for options in ({}, {"gamma": 0.75}, {"gamma": 7.5}):
+        options = dict(options, y_bounds=(-1, 1))
         model = kind(1e3, release="query", n_queries=5, random_state=0, **options).fit(X, y)
         assert model.gamma_ == options.get("gamma", 0.75)
         answers.append(model.predict(X[:5]))

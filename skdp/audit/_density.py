@@ -18,6 +18,7 @@ from skdp._recording import Perturbed, Released
 from skdp._validation import fraction
 from skdp.audit._findings import Finding
 from skdp.exceptions import SolverError
+from skdp.losses import HuberLoss
 from skdp.mechanisms import NoiseLaw
 
 __all__ = [
@@ -88,7 +89,9 @@ class Worlds:
         counts = np.array(
             [np.bincount(p, minlength=len(different)) for p in np.split(places.ravel(), ends)]
         )
-        rows, codes = different[:, :-1], different[:, -1].astype(np.int64)
+        rows, codes = different[:, :-1], different[:, -1]
+        if not isinstance(first.loss, HuberLoss):  # labels of classes
+            codes = codes.astype(np.int64)
         _, singular, basis = np.linalg.svd(rows, full_matrices=False)
         inputs = basis[singular > 1e-13 * singular.max(initial=0.0)].T
         outputs = np.eye(first.loss.n_outputs)

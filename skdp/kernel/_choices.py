@@ -4,7 +4,7 @@ from skdp._validation import shown
 
 __all__ = ["CANDIDATES", "LOSSES", "MECHANISMS", "check_loss", "check_mechanism"]
 
-MECHANISMS = ("auto", "gradient", "sufficient_statistics", "output")
+MECHANISMS = ("auto", "gradient", "sufficient_statistics", "objective", "output")
 LOSSES = ("auto", "squared", "huber")
 
 # What "auto" chooses among, for each loss.
@@ -32,12 +32,17 @@ def check_mechanism(model):
             f"delta must be positive with mechanism={shown(model.mechanism)}, whose noise is "
             "Gaussian; use mechanism='output' for pure differential privacy; got 0."
         )
+    if model.mechanism == "objective" and model.delta > 0.0:
+        raise ValueError(
+            "delta must be 0 with mechanism='objective', whose noise is not Gaussian; use "
+            f"mechanism='gradient' for a positive delta; got {model.delta}."
+        )
     if model.loss == "huber" and model.mechanism == "sufficient_statistics":
         raise ValueError(
             "loss must be 'auto' or 'squared' with mechanism='sufficient_statistics'; got 'huber'."
         )
-    if model.loss == "squared" and model.mechanism == "gradient":
+    if model.loss == "squared" and model.mechanism in ("gradient", "objective"):
         raise ValueError(
-            "loss must be 'auto' or 'huber' with mechanism='gradient', which caps residuals; "
-            "got 'squared'."
+            f"loss must be 'auto' or 'huber' with mechanism={shown(model.mechanism)}, which caps "
+            "residuals; got 'squared'."
         )

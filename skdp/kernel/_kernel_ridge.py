@@ -22,6 +22,7 @@ from skdp.kernel._choices import CANDIDATES, LOSSES, MECHANISMS, check_loss, che
 from skdp.mechanisms import NoiseLaw, clip_rows
 from skdp.privacy import ApproxDP
 from skdp.releases import (
+    CentredObjective,
     CentredOutput,
     ExactQueries,
     FeatureDescent,
@@ -90,10 +91,11 @@ class DPKernelRidge(BaseKernelRegressor):
         "features" releases the whole function. "query" keeps an exact kernel expansion, which
         holds the training data, and adds noise to each predicted row.
 
-    mechanism : {"auto", "gradient", "sufficient_statistics", "output"}, default="auto"
+    mechanism : {"auto", "gradient", "sufficient_statistics", "objective", "output"}, \
+            default="auto"
         How "features" releases: by noisy gradients, by noisy second moments and products with
-        the targets, or by noise on the minimiser. "auto" takes the least expected error by
-        public numbers: "gradient" for a positive delta, and otherwise "output".
+        the targets, by a random linear term in the objective, or by noise on the minimiser. "auto"
+        is "objective" for ``delta=0``, and the least expected error by public numbers otherwise.
 
     loss : {"auto", "squared", "huber"}, default="auto"
         "huber" is half the square up to ``residual_cap`` and straight beyond. "squared" has the
@@ -360,18 +362,20 @@ class DPKernelRidge(BaseKernelRegressor):
         refuse_rows(n_samples, MOST_ROWS, self.adjacency)
         match self._resolved(target, n_samples, size, level):
             case "gradient":
-                cap = None if is_auto(self.residual_cap) else self._cap(_CAP)
+                cap = self._cap(None)
                 return FeatureDescent.plan(target, clip_norm=cap, penalty=penalty or 0.0)
             case "sufficient_statistics":
                 return FeatureStatistics.plan(target, n_components=size, penalty=penalty)
-        release = self._plan_output(target, n_samples, size, penalty)
+            case "objective":
+                release = CentredObjective.plan(target, cap=self._cap(None), penalty=penalty)
+            case _:
+                release = self._plan_output(target, n_samples, size, penalty)
         release.check_n_rows(n_samples, size)
         return release
 
     def _plan_output(self, target, n_samples, size, penalty):
         if target.delta == 0.0 and self.loss != "squared":
-            cap = None if is_auto(self.residual_cap) else self._cap(_CAP)
-            return CentredOutput.plan(target, cap=cap, penalty=penalty)
+            return CentredOutput.plan(target, cap=self._cap(None), penalty=penalty)
         return FeatureOutput.plan(
             target,
             n_samples=n_samples,
@@ -385,6 +389,8 @@ class DPKernelRidge(BaseKernelRegressor):
         """Mechanism, from public numbers; a private number of rows has no part in it."""
         if self.mechanism != "auto":
             return self.mechanism
+        if target.delta == 0.0 and self.loss != "squared":
+            return "objective"
         public = n_samples if target.adjacency == "replace-one" else 0
         numbers = dict(
             n_samples=max(public, _TYPICAL_ROWS),

@@ -138,12 +138,29 @@ class HuberLoss(_ResidualLoss):
         """Largest slope."""
         return self.width
 
+    def log_determinant(self, ratio):
+        """Bound on the log change of the Hessian's determinant by one record.
+
+        Parameters
+        ----------
+        ratio : float
+            Squared norm bound of a row over the penalty.
+        """
+        return math.log1p(ratio)
+
+    def worst_trade(self, ratio, weight):
+        """Largest ``log(1 + ratio * curvature) + weight * slope`` at a common residual.
+
+        Curvature is full up to the kink, where the slope is steepest.
+        """
+        return self.log_determinant(ratio) + weight * self.width
+
     def mean_slope(self, mean_loss):
         """Bound on the mean slope, of which the loss is at least half the square."""
         return min(self.width, math.sqrt(2.0 * mean_loss))
 
     def relative_curvature(self, mean_slope):
-        """As for `LogisticLoss`, with targets in [-1, 1] less an offset from there."""
+        """As for `LogisticLoss`, with targets in [-2, 2]: those that were centred."""
         return 2.0 + mean_slope
 
     def value(self, residual):

@@ -6,6 +6,7 @@ from skdp.releases._descent_rules import DescentPlan, plan_descent
 from skdp.releases._exact_queries import ExactQueries
 from skdp.releases._feature_choice import expected_error
 from skdp.releases._feature_descent import FeatureDescent, plan_features
+from skdp.releases._feature_objective import CentredObjective
 from skdp.releases._feature_output import FeatureOutput
 from skdp.releases._feature_pure import CentredOutput, PurePlan, plan_pure, pure_components
 from skdp.releases._feature_rules import FeaturePlan, automatic_components
@@ -72,6 +73,7 @@ __all__ = [
     "AUTOMATIC_CONSTANT",
     "CALIBRATIONS",
     "TYPICAL_ROWS",
+    "CentredObjective",
     "CentredOutput",
     "CountedRelease",
     "DescentPlan",

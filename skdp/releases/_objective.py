@@ -17,7 +17,7 @@ from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP, compose
 from skdp.releases._limits import check_span, refuse_span
 from skdp.releases._objective_noise import ObjectiveNoise, calibrate
-from skdp.releases._protocol import LinearLoss
+from skdp.releases._protocol import PerturbedLoss
 from skdp.solvers.certificates import check_n_rows, linear_step, solver_tolerance
 from skdp.solvers.newton import minimise
 from skdp.solvers.rows import RowBlocks
@@ -44,7 +44,8 @@ class ObjectivePerturbation:
 
     Parameters
     ----------
-    loss : LogisticLoss, HuberHingeLoss or SoftmaxLoss
+    loss : LogisticLoss, HuberHingeLoss, SoftmaxLoss or HuberLoss
+        The last without a delta only.
 
     n_features : int
         Constant feature included.
@@ -69,7 +70,7 @@ class ObjectivePerturbation:
     are a diameter apart.
     """
 
-    loss: LinearLoss
+    loss: PerturbedLoss
     n_features: int
     row_norm: float
     law: ObjectiveNoise
@@ -100,7 +101,7 @@ class ObjectivePerturbation:
         cls,
         target: ApproxDP,
         *,
-        loss: LinearLoss,
+        loss: PerturbedLoss,
         n_features: int,
         row_norm: float,
         penalty: float,

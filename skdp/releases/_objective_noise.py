@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 from scipy.special import log_ndtr
 
 from skdp._validation import one_of, plain_arguments, positive, shown
-from skdp.losses import LogisticLoss
+from skdp.losses import HuberLoss, LogisticLoss
 from skdp.privacy import ApproxDP, Guarantee, JointLogisticDP, ShiftedGaussianDP
-from skdp.releases._protocol import LinearLoss
+from skdp.releases._protocol import LinearLoss, PerturbedLoss
 
 __all__ = ["CALIBRATIONS", "ObjectiveNoise", "calibrate", "gaussian_profile"]
 
@@ -79,7 +79,7 @@ class ObjectiveNoise:
 
 @plain_arguments
 def calibrate(
-    loss: LinearLoss,
+    loss: PerturbedLoss,
     *,
     x_norm: float,
     penalty: float,
@@ -133,6 +133,8 @@ def calibrate(
     """
     positive(x_norm=x_norm, penalty=penalty, epsilon=guarantee.epsilon)
     one_of(CALIBRATIONS, calibration=calibration)
+    if isinstance(loss, HuberLoss) and guarantee.delta > 0.0:
+        raise ValueError(f"delta must be 0 for HuberLoss; got {shown(guarantee.delta)}.")
     # Bisections end where floats of double precision do.
     x_norm, penalty = float(x_norm), float(penalty)
     guarantee = replace(guarantee, epsilon=float(guarantee.epsilon), delta=float(guarantee.delta))
@@ -148,13 +150,13 @@ def calibrate(
             raise ValueError(
                 f"calibration={calibration!r} needs {asked}; got delta={shown(guarantee.delta)}."
             )
-    rule = {
+    rules: dict[str, Callable[..., Rule]] = {
         "tight": _tight_gaussian if gaussian else _tight_pure,
         "jmlr2011": _jmlr2011,
         "kst2012": _kst2012,
         "redberg2023": _redberg2023,
-    }[calibration]
-    penalty, scale, refined = rule(loss, x_norm, penalty, guarantee)
+    }
+    penalty, scale, refined = rules[calibration](loss, x_norm, penalty, guarantee)
     law = "Gaussian" if gaussian else "K-norm"
     met = replace(
         guarantee,
@@ -165,7 +167,7 @@ def calibrate(
     return ObjectiveNoise(penalty, scale * (1 + 1e-9), gaussian, met)
 
 
-def _affordable(loss: LinearLoss, x_norm: float, penalty: float, epsilon: float) -> float:
+def _affordable(loss: PerturbedLoss, x_norm: float, penalty: float, epsilon: float) -> float:
     """Raise the penalty to spend a quarter of epsilon on curvature where it would take most."""
     if loss.log_determinant(x_norm**2 / penalty) <= 0.75 * epsilon:
         return penalty
@@ -189,7 +191,7 @@ def _solve(excess: Callable[[float], float], low: float, high: float) -> float:
     return high
 
 
-def _tight_pure(loss: LinearLoss, x_norm: float, penalty: float, guarantee: ApproxDP) -> Rule:
+def _tight_pure(loss: PerturbedLoss, x_norm: float, penalty: float, guarantee: ApproxDP) -> Rule:
     """Loss at one point: log(1 + h'' q) + |h'| R / scale, plus L R / scale for the other record.
 
     Replacing a record compares its curvature and slope, and the slope of its substitute.
@@ -258,7 +260,7 @@ def _tight_gaussian(loss: LinearLoss, x_norm: float, penalty: float, guarantee: 
     return penalty, scale, profile(scale)
 
 
-def _jmlr2011(loss: LinearLoss, x_norm: float, penalty: float, guarantee: ApproxDP) -> Rule:
+def _jmlr2011(loss: PerturbedLoss, x_norm: float, penalty: float, guarantee: ApproxDP) -> Rule:
     """Algorithm 2 of the paper: its Delta becomes part of the penalty."""
     share = guarantee.epsilon - 2.0 * math.log1p(loss.curvature * x_norm**2 / penalty)
     if share <= 0.0:

@@ -7,12 +7,13 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from skdp._random import NoiseSource
-from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
+from skdp.losses import HuberHingeLoss, HuberLoss, LogisticLoss, SoftmaxLoss
 from skdp.privacy import Guarantee
 
-__all__ = ["LinearLoss", "Release", "StreamRelease"]
+__all__ = ["LinearLoss", "PerturbedLoss", "Release", "StreamRelease"]
 
 LinearLoss = LogisticLoss | HuberHingeLoss | SoftmaxLoss
+PerturbedLoss = LinearLoss | HuberLoss
 
 
 class Release(Protocol):

@@ -912,6 +912,11 @@ SCALED = "scaled = (np.clip(y, self.low, self.high) - self.middle) / self.half\n
 def kernel_ridge():
     descent, statistics = ridge(**GRADIENT, **DELTA), ridge(**STATISTICS)
     yield Mutant(
+        "ridge objective: half the slope",
+        ridge(),
+        (("losses._residual", "weight * self.width", "weight * self.width / 2.0"),),
+    )
+    yield Mutant(
         "ridge gradient: half the sensitivity",
         descent,
         ((FDESC, "l2_sensitivity = self.budget", "l2_sensitivity = 0.5 * self.budget"),),

@@ -474,7 +474,7 @@ def test_epsilon_auto_reads_the_number_of_rows_only(r):
         (dict(n_components=2.5), "n_components must be 'auto' or a positive int"),
         (dict(n_components=10**7), "n_components must be smaller: .* GiB"),
         (dict(release="all"), "release must be one of"),
-        (dict(mechanism="objective"), "mechanism must be one of"),
+        (dict(mechanism="objectives"), "mechanism must be one of"),
         (dict(loss="hinge"), "loss must be one of"),
         (dict(adjacency="both"), "adjacency must be one of"),
         (
@@ -525,7 +525,7 @@ def test_the_mechanism_is_chosen_by_public_numbers():
         for delta in (0.0, 1e-5)
     }
     assert sentences == {
-        0.0: {"output perturbation on random features"},
+        0.0: {"objective perturbation on random features"},
         1e-5: {"noisy gradient descent on random features"},
     }
 

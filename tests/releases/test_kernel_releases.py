@@ -29,6 +29,7 @@ KINDS = {
     "statistics": dict(mechanism="sufficient_statistics", delta=1e-5),
     "output": dict(mechanism="output", delta=1e-5),
     "pure output": dict(mechanism="output"),
+    "objective": dict(),
     "queries": dict(release="query", n_queries=40, delta=1e-5),
     "pure queries": dict(release="query", n_queries=40),
 }

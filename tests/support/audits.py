@@ -289,19 +289,24 @@ def crossing(adjacency, n=10_000):
 def ridge():
     sizes = dict(n_components=20)
     for kernel in ("rbf", "linear", "matern"):
-        for mechanism in ("output", "gradient", "sufficient_statistics"):
+        for mechanism in ("output", "objective", "gradient", "sufficient_statistics"):
             for chosen in each(mechanism=mechanism, kernel=kernel):
-                if chosen["delta"] == 0.0 and mechanism != "output":
+                if chosen["delta"] == 0.0 and mechanism not in ("output", "objective"):
+                    continue
+                if chosen["delta"] > 0.0 and mechanism == "objective":
                     continue
                 both = mechanism == "output" or chosen["adjacency"] == "add-remove"
                 gradient = mechanism == "gradient"
+                less = dict(total=0.9 if both or gradient else 0.8)
+                less["reason"] = "" if both or gradient else MOMENTS
+                if mechanism == "objective":
+                    less = dict(least=0.02, total=0.8, reason=MASKED)
                 yield Case(
                     named(DPKernelRidge, **chosen),
                     DPKernelRidge(**chosen, **sizes, y_bounds=(-1.0, 1.0)),
                     random_data(DPKernelRidge),
                     searched=72,
-                    total=0.9 if both or gradient else 0.8,
-                    reason="" if both or gradient else MOMENTS,
+                    **less,
                 )
         for chosen in each(release="query", kernel=kernel):
             yield Case(

@@ -35,6 +35,7 @@ def _all():
     ridge = dict(n_components=20)
     yield _named(DPKernelRidge, **ridge)
     yield _named(DPKernelRidge, kernel="linear")
+    yield _named(DPKernelRidge, mechanism="output", **ridge)
     for mechanism in ("gradient", "sufficient_statistics", "output"):
         yield _named(DPKernelRidge, delta=1e-4, mechanism=mechanism, **ridge)
     yield _named(DPKernelRidge, release="query", n_queries=1000)
