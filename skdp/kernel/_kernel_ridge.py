@@ -426,8 +426,7 @@ class DPKernelRidge(BaseKernelRegressor):
         """Length of a row of features; a private number of rows has no part in it."""
         rows = n_samples if target.adjacency == "replace-one" else None
         if target.delta > 0.0:
-            budget = target.gaussian_target()
-            automatic = automatic_components(n_samples=rows, guarantee=budget)
+            automatic = automatic_components(n_samples=rows, guarantee=target.gaussian_target())
         else:
             automatic = pure_components(n_samples=rows, epsilon=target.epsilon)
         return self._n_components(n_features, automatic)

@@ -197,3 +197,11 @@ def test_the_regressor_of_users_does_not_clip_what_it_predicts():
     assert row_norms(X).min() > 2.0
     scores = X @ model.coef_ + model.intercept_
     assert_allclose(model.predict(X), np.clip(scores, -500.0, 500.0), rtol=1e-12)
+
+
+@every
+def test_scores_that_overflow_warn_of_no_rows(name):
+    X, y = standardised(2)
+    model = fitted(name, X, y)
+    model.coef_ = np.full_like(model.coef_, 1e308)
+    assert np.isinf(model.decision_function(np.full((3, 25), 9.0) * [[1], [-1], [1]])).any()

@@ -13,7 +13,7 @@ from skdp.audit import recording
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.losses import LogisticLoss
 from skdp.privacy import ApproxDP, BudgetLedger, compose
-from skdp.releases import CountedRelease, ObjectivePerturbation
+from skdp.releases import CountedRelease, ObjectivePerturbation, _counted
 from skdp.solvers.rows import RowBlocks
 
 TARGET = ApproxDP(1.5, adjacency="add-remove")
@@ -118,3 +118,10 @@ def test_estimators_count_only_what_is_private_and_of_use(kind):
     assert model.guarantee_.epsilon == 2.0 and model.guarantee_.delta == 0.0
     alike = kind(2.0, random_state=0, **removed).fit(X, y)
     assert_array_equal(model.coef_, alike.coef_)
+
+
+def test_a_count_beyond_all_plans_takes_the_last(monkeypatch):
+    plan, data = planned(), rows(20)
+    monkeypatch.setattr(_counted, "release_n_samples", lambda n, **how: 1e30)
+    expected = plan.plans[-1](data, noise_source(0))
+    assert_array_equal(plan(data, noise_source(0)), expected)

@@ -327,3 +327,11 @@ def test_more_rows_than_can_be_certified_are_refused_before_data_are_used():
     release.check_n_rows(10_000_000, 300)
     with pytest.raises(ValueError, match="X must have at most"):
         release.check_n_rows(10**12, 300)
+
+
+def test_what_is_added_to_predictions_is_in_the_range_of_targets():
+    data = blocks(FEATURES["linear"], np.full((10, 3), 0.4), np.ones(10))
+    # Half of all noise leads beyond the range of targets.
+    release = CentredOutput.plan(ApproxDP(200.0))
+    offsets = [release(data, noise_source(seed))[1] for seed in range(200)]
+    assert max(np.abs(offsets)) <= 1.0
