@@ -97,7 +97,7 @@ VECTOR = dict(feedback="bandit", perturbation="vector")
 OUT, DESCENT, MOMENTS = "releases._output", "releases._descent", "releases._moments"
 RULES, WHITE = "releases._descent_rules", "solvers.whitening"
 ROWS, BASE, LEARNED = "solvers.rows", "linear_model._base", "        self.coef_, self.intercept_ ="
-CLIPPED = "rows = clip_rows(block, x_norm)"
+CLIPPED = "rows = clip_rows(block.astype(np.float64, copy=False), x_norm)"
 CHECKED = "            X, y = checked_data(self, X, y)\n"
 RELEASED = "            weights = release(self._rows(X, codes), noise)\n"
 PAID = "            charge(self, release.guarantee)\n"
