@@ -226,7 +226,7 @@ def test_queries_see_the_plain_recursion_with_the_exact_kernel(
     X, y = problem(400)
     steps = dict(theta=0.6, t0=4.0)
     model = regressor(release="query", kernel=kernel, x_norm=2.0, n_queries=9, **options, **steps)
-    in_chunks(model, X, y, 150).predict(X[:9])
+    in_chunks(model.set_params(gamma=1.0), X, y, 150).predict(X[:9])
     scaled = X / 2.0 if kernel == "linear" else X
     K = kernel_matrix(kernel, scaled, gamma=1.0)
     expected = K[:9] @ plain_recursion(K, y, **numbers, **steps)
@@ -327,7 +327,7 @@ def test_layouts_of_the_input_agree(options):
     layouts = [X, np.asfortranarray(X), frame, sparse.csr_array(X), sparse.csc_matrix(X)]
     predictions = []
     for rows in layouts:
-        model = regressor(random_state=0, **options).fit(rows[:120], y[:120])
+        model = regressor(random_state=0, gamma=1.0, **options).fit(rows[:120], y[:120])
         model.partial_fit(rows[120:], y[120:])
         predictions.append(model.predict(rows[:9]))
         if rows is frame:
