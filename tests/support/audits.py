@@ -341,7 +341,7 @@ def ridge():
         X[0], y[0] = 1e6, 1.0
         remove = adjacency == "add-remove"
         other = lessened((X, y), 0) if remove else changed((X, y), 0, X[0], -0.5)
-        options = dict(kernel="linear", adjacency=adjacency)
+        options = dict(kernel="linear", mechanism="output", adjacency=adjacency)
         yield Case(
             "worst pair, pure " + named(DPKernelRidge, **options),
             DPKernelRidge(**options, y_bounds=(-1.0, 1.0)),
