@@ -82,7 +82,7 @@ def test_targets_are_clipped_to_what_sensitivities_rest_on(options):
         model = DPOnlineKernelRegressor(
             n_components=8, random_state=0, **options, y_bounds=(-1.0, 1.0)
         )
-        release = model._plan(X.shape[1])
+        release = model._plan(X.shape[1], 1.0)
         _, fitted = release.advance(X, targets, lambda cost, account=None: cost(account))
         found.append(fitted["predictor"].answer(X[:5]))
     assert_array_equal(*found)
