@@ -26,16 +26,15 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         rows, allows Gaussian noise.
 
     C : float or "auto", default="auto"
-        Inverse strength of the penalty as in
-        :class:`~sklearn.linear_model.LogisticRegression` (sum of losses). "auto" is a rule of
-        public numbers: few rows, many features and a small epsilon have a stronger penalty.
-        Under "add-remove", where the number of rows is private, objective perturbation with
-        ``delta=0`` releases it for 2 % of epsilon, and the others do not need it. The objective
-        mechanism may use a stronger penalty than asked for, where the budget would not pay for
-        the curvature. The gradient mechanism has no penalty with "auto". Times the squared norm
-        of a row, which counts the constant feature, it lies between 1e-12 and 1e9, and below 1e8
-        over the curvature of the loss (1/4; 1/2 for more classes than two) where there is a
-        minimiser.
+        Inverse strength of the penalty as in :class:`~sklearn.linear_model.LogisticRegression`
+        (sum of losses). "auto" is a rule of public numbers: few rows, many features and a small
+        epsilon have a stronger penalty. Under "add-remove", where the number of rows is private,
+        objective perturbation with ``delta=0`` releases it for 2 % of epsilon, and the rules of
+        the others do not read it. The objective mechanism may use a stronger penalty than asked
+        for, where the budget would not pay for the curvature. The gradient mechanism has no
+        penalty with "auto". Times the squared norm of a row, which counts the constant feature, it
+        lies between 1e-12 and 1e9, and below 1e8 over the curvature of the loss (1/4; 1/2 for more
+        classes than two) where there is a minimiser.
 
     mechanism : {"auto", "objective", "output", "gradient"}, default="auto"
         "objective" adds a random linear term to the objective, "output" adds noise to the
