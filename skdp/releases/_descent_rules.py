@@ -244,12 +244,13 @@ def _curvature(loss: LinearLoss) -> float:
 def _time(signal: float, n_features: int, n_classes: int, is_wide: bool) -> float:
     """Sum of the steps for the logistic loss and rows of norm 1."""
     signal = min(max(signal, 1e-9), 1e12)
+    # Where noise hides nearly all, it is the noise that a short way keeps small.
+    slowness = 6.0 * math.sqrt(n_features) / signal**2
     if is_wide:
-        time = min(10.0 * signal**0.75, 5.0 * signal)
+        slowness += 0.1 / signal**0.75
     else:
-        slowness = 6.0 / signal**2 + 1.0 / (440.0 * n_classes * signal**0.7)
-        time = 1.0 / (math.sqrt(n_features) * slowness)
-    return min(max(time, 1e-9), _MOST_TIME)
+        slowness += math.sqrt(n_features) / (440.0 * n_classes * signal**0.7)
+    return min(max(1.0 / slowness, 1e-9), _MOST_TIME)
 
 
 def _trusted(n_features: int, many: bool) -> float:
