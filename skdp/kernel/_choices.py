@@ -35,7 +35,7 @@ def check_mechanism(model):
     if model.mechanism == "objective" and model.delta > 0.0:
         raise ValueError(
             "delta must be 0 with mechanism='objective', whose noise is not Gaussian; use "
-            f"mechanism='gradient' for a positive delta; got {model.delta}."
+            f"mechanism='gradient' for a positive delta; got {shown(model.delta)}."
         )
     if model.loss == "huber" and model.mechanism == "sufficient_statistics":
         raise ValueError(
