@@ -85,9 +85,9 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
             The rows that `fit` has seen, or all those of `partial_fit` in their order if each call
             filled its batches. Nothing covers a regret on private rows.
 
-        of : int, default=None
-            Node whose points are held against the losses of all nodes, as in definition 1 of the
-            paper. None holds each node's points against its own losses.
+        of : str or int, default=None
+            Node, by name or number, whose points are held against the losses of all nodes, as in
+            definition 1 of the paper. None holds each node's points against its own losses.
 
         tolerance : float, default=1e-3
             Certified accuracy of the best mean loss.
@@ -123,13 +123,15 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
             try:
                 stream = GossipStream.begin(plan, engine.mine) if fresh else self._stream
                 with Together(engine):
-                    owners = owners_of(node, len(codes), engine.mine, stream.rows_here)
+                    owners = owners_of(
+                        node, len(codes), engine.mine, stream.rows_here, plan.topology
+                    )
                 here = np.searchsorted(engine.mine, owners)
                 counts = engine.collect(np.bincount(here, minlength=len(engine.mine)))
                 # Nobody pays before everybody could go on and every ledger would take the charge;
                 # no transaction is open while a message travels.
                 with Together(engine):
-                    plan.check_sizes(counts)
+                    plan.check_sizes(counts, stream.time)
                     ledger = asked(ledger_of(self), plan.release.guarantee) if fresh else None
                 if fresh:
                     pays = is_first_with(ledger, engine)
