@@ -37,12 +37,15 @@ from skdp.topology import Topology, make_topology
 
 __all__ = ["MOST_NUMBERS", "Plan", "check_parameters", "is_node"]
 
+ALGORITHMS = ("auto", "whitened", "paper")
 LOSSES = ("hinge", "log_loss", "huber_hinge")
 NOISES = ("auto", "k_norm", "laplace", "gaussian")
 MOST_NUMBERS = 2**27  # in an array: a gigabyte
 _LARGEST = {
     "radius": 1e6,
     "x_norm": 1e50,
+    "x_l1_norm": 1e50,
+    "intercept_scaling": 1e50,
     "huber_width": 1e6,
     "alpha": 1e50,
     "step": 1e50,
@@ -170,20 +173,27 @@ def check_parameters(estimator):
     check_budget(estimator)
     non_negative_int(topology_seed=estimator.topology_seed)
     positive_int(
-        n_nodes=estimator.n_nodes, batch_size=estimator.batch_size, n_passes=estimator.n_passes
+        n_nodes=estimator.n_nodes,
+        batch_size=estimator.batch_size,
+        n_passes=estimator.n_passes,
+        n_mixings=estimator.n_mixings,
     )
+    one_of(ALGORITHMS, algorithm=estimator.algorithm)
     one_of(LOSSES, loss=estimator.loss)
     one_of(NOISES, noise=estimator.noise)
     positive(x_norm=estimator.x_norm, radius=estimator.radius, huber_width=estimator.huber_width)
     non_negative(alpha=estimator.alpha)
     number_or_auto(step=estimator.step)
+    number_or_auto(intercept_scaling=estimator.intercept_scaling)
+    if estimator.x_l1_norm is not None:
+        positive(x_l1_norm=estimator.x_l1_norm)
     if isinstance(estimator.sparsity, str) and not is_auto(estimator.sparsity):
         raise ValueError(f"sparsity must be 'auto' or a number; got {shown(estimator.sparsity)}.")
     if not is_auto(estimator.sparsity):
         non_negative(sparsity=estimator.sparsity)
     for name, limit in _LARGEST.items():
         value = getattr(estimator, name)
-        if not is_auto(value) and value != 0.0:
+        if value is not None and not is_auto(value) and value != 0.0:
             between(1.0 / limit, limit, **{name: value})
     is_uniform = isinstance(estimator.average, str) and estimator.average == "uniform"
     if not isinstance(estimator.average, bool | np.bool_) and not is_uniform:
