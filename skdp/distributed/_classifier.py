@@ -299,9 +299,9 @@ default="ring"
         DistributedError
             If another process has failed.
         """
-        return self._advance(X, y, node, self.classes, fresh=True)
+        return self._advance(X, y, node, self.classes, fresh=True, one_pass=False)
 
-    @available_if(lambda self: self.n_passes == 1)
+    @available_if(lambda self: self.n_passes in (1, "auto"))
     @with_callbacks
     def partial_fit(self, X, y, node=None, classes=None):
         """Go on with the stream, with one pass over new rows; for ``n_passes=1`` only.
@@ -331,4 +331,4 @@ default="ring"
         ValueError
             As `fit`, and if a parameter has changed since the stream began.
         """
-        return self._advance(X, y, node, classes, fresh=not has_begun(self))
+        return self._advance(X, y, node, classes, fresh=not has_begun(self), one_pass=True)

@@ -105,7 +105,7 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
         check_is_fitted(self)
         return regret(self, X, y, node, of, tolerance)
 
-    def _advance(self, X, y, node, classes, *, fresh):
+    def _advance(self, X, y, node, classes, *, fresh, one_pass):
         engine = engine_of(self.engine)
         with Together(engine):
             context = self._init_callback_context(max_subtasks=None)
@@ -119,25 +119,27 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
                 if engine.is_distributed:
                     n_rounds = 0 if fresh else self._stream.time
                     everyone.token = plan.token(self, len(codes), n_rounds)
+                    everyone.token["one pass"] = one_pass
             engine.open(plan.topology, plan.size)
             try:
-                stream = GossipStream.begin(plan, engine.mine) if fresh else self._stream
+                rows_here = 0 if fresh else self._stream.rows_here
                 with Together(engine):
-                    owners = owners_of(
-                        node, len(codes), engine.mine, stream.rows_here, plan.topology
-                    )
+                    owners = owners_of(node, len(codes), engine.mine, rows_here, plan.topology)
                 here = np.searchsorted(engine.mine, owners)
                 counts = engine.collect(np.bincount(here, minlength=len(engine.mine)))
                 # Nobody pays before everybody could go on and every ledger would take the charge;
                 # no transaction is open while a message travels.
                 with Together(engine):
-                    plan.check_sizes(counts, stream.time)
+                    if fresh:
+                        plan = plan.settled(self, counts, one_pass)
+                    plan.check_sizes(counts, 0 if fresh else self._stream.time)
                     ledger = asked(ledger_of(self), plan.release.guarantee) if fresh else None
                 if fresh:
                     pays = is_first_with(ledger, engine)
                     with Together(engine):
                         if pays:
                             charge(self, plan.release.guarantee)
+                stream = GossipStream.begin(plan, engine.mine) if fresh else self._stream
                 stream = stream.after(engine, X, codes, here, counts, Progress(self, context))
                 fitted = stream.fitted(engine)
                 fitted["guarantee_"] = self._stated(fitted["guarantee_"], fresh=fresh)

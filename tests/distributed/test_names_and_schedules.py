@@ -122,6 +122,7 @@ def test_receivers_use_their_row():
     assert ring[0, 2] == 0.5
     X, y = problem(3)
     options = dict(n_nodes=3, algorithm="paper", topology=ring[np.newaxis], classes=[0, 1])
+    options |= dict(batch_size=1, n_passes=1, step=1.0)
     model = seeded(average=False, **options)
     model.partial_fit(X[:2], y[:2], node=[2, 2])
     first = seeded(average=False, **options)

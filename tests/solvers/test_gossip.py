@@ -30,11 +30,10 @@ from skdp.solvers.gossip import (
     GossipUpdate,
     Schedule,
     batches,
-    grid_csr_rows,
     run_gossip,
-    slope_step,
     soft_threshold,
 )
+from skdp.solvers.gossip_sums import bounded_rows, grid_csr_rows, slope_step
 from skdp.topology import make_topology
 
 ROW_STEP = 2.0**-12
