@@ -24,6 +24,7 @@ from skdp.estimators import (
     charge_release,
     check_budget,
     has_begun,
+    is_untouched,
     new_version,
     unchanged_on_error,
 )
@@ -346,7 +347,9 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         line = StreamLine((0, b"")) if fresh else self._stream.line
         # Threads go on one after the other, each from where the last has ended.
         with line.lock, unchanged_on_error(self):
-            self._check_parameters()
+            # What a stream began with has been checked then.
+            if fresh or not is_untouched(self, self._stream.params):
+                self._check_parameters()
             X, targets = self._validated(X, y, reset=fresh)
             gamma = self._public_gamma(X, fresh=fresh)
             if fresh:
