@@ -11,6 +11,7 @@ from skdp.estimators import (
     StreamLine,
     charge_release,
     has_begun,
+    is_untouched,
     new_version,
     unchanged_on_error,
 )
@@ -321,7 +322,9 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         line = StreamLine((0, b"")) if fresh else self._stream.line
         # Threads go on one after the other, each from where the last has ended.
         with line.lock, unchanged_on_error(self):
-            check_stream_parameters(self)
+            # What a stream began with has been checked then.
+            if fresh or not is_untouched(self, self._stream.params):
+                check_stream_parameters(self)
             X, targets = self._validated(X, y, reset=fresh)
             gamma = self._public_gamma(X, fresh=fresh)
             if fresh:
