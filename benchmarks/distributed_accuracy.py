@@ -61,7 +61,9 @@ def table(name, seeds, epsilon, plain):
         )
         line(name, f"curator, delta {delta:g}", curator, majority=majority)
         for n_nodes, topology in NETWORKS.items():
-            bounds = [None] + [L1_NORMS[name]] * (name in L1_NORMS and delta == 0.0)
+            bounds = [None]
+            if name in L1_NORMS and delta == 0.0:
+                bounds.append(L1_NORMS[name])
             for bound in bounds:
                 found = scores(
                     lambda seed, n_nodes=n_nodes, topology=topology, bound=bound, delta=delta: (

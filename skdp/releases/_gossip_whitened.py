@@ -253,7 +253,9 @@ class WhitenedGossip:
         noisy = partial(
             self._released, law=law, sensitivity=math.sqrt(changed), error=0.0, noise=noise
         )
-        totals = noisy([(partial(_class_counts, rows, n_outputs), rows.n_samples) for rows in data])
+        totals = noisy(
+            [(partial(_class_counts, rows, n_outputs), rows.n_samples) for rows in data]
+        )
         deviation = law.level(n_outputs) * math.sqrt(changed) / self.weights.n_samples
         return starting_scores(network.mean(totals), deviation)
 

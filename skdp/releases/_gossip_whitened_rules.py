@@ -27,9 +27,9 @@ _LEAST_FOR_COUNTS = {"pure": 1e-3, "gaussian": 0.04}
 _MOST_ROUNDS = 24
 _ROUNDS_OF_SIGNAL = 0.65  # times its root
 # Over the signal. Of many scores the largest is found where noise does not hide the others.
-_FLOOR_OF_SIGNAL = {"binary": 0.4, "multiclass": 0.8}
-_FLOOR, _LEAST_FLOOR = 0.02, 0.005
-_CLEAR_SIGNAL = 100.0  # from where on floors fall and caps rise
+_FLOOR_OF_SIGNAL = {"binary": 0.4, "multiclass": 1.0}
+_FLOOR = 0.02
+_CLEAR_SIGNAL = 100.0  # from where on caps rise
 _MEAN_SIGNAL = 10.0  # from where on the mean of the rows is worth its price
 _MEAN_SHARE = 0.2  # of epsilon
 # Released second moments of all nodes together, in numbers: a gigabyte for every node to pass on.
@@ -260,9 +260,8 @@ def _pure(
         level *= rest.n_records_changed * row_norm / n_samples
         excess = n_features * level**2
     n_rounds = round(min(max(_ROUNDS_OF_SIGNAL * math.sqrt(signal), 1.0), _MOST_ROUNDS))
-    floor = _FLOOR * min(1.0, math.sqrt(_CLEAR_SIGNAL / signal))
     least = _FLOOR_OF_SIGNAL["binary" if loss.n_outputs == 1 else "multiclass"]
-    floor = max(floor, _LEAST_FLOOR, least / signal)
+    floor = max(_FLOOR, least / signal)
     return WhitenedPlan(
         n_rounds,
         None,
