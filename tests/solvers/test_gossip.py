@@ -33,7 +33,7 @@ from skdp.solvers.gossip import (
     run_gossip,
     soft_threshold,
 )
-from skdp.solvers.gossip_sums import bounded_rows, grid_csr_rows, slope_step
+from skdp.solvers.gossip_sums import grid_csr_rows, slope_step
 from skdp.topology import make_topology
 
 ROW_STEP = 2.0**-12
