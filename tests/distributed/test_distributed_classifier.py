@@ -458,7 +458,7 @@ def test_automatic_steps_and_thresholds_are_those_of_the_theory():
 
 def test_automatic_batches_and_passes_follow_from_public_counts():
     X, y = problem(4000)
-    auto = dict(batch_size="auto", n_passes="auto", delta=1e-5)
+    auto = dict(batch_size="auto", n_passes="auto")
     model = Classifier(0.2, n_nodes=4, **auto).fit(X, y)
     assert model._stream.plan.update.batch_size == 1000
     passes = model.n_rounds_
@@ -468,6 +468,8 @@ def test_automatic_batches_and_passes_follow_from_public_counts():
     assert Classifier(0.2, n_nodes=40, **auto).fit(X, y).n_rounds_ < passes
     other = Classifier(0.2, n_nodes=4, **auto).fit(100.0 * X[::-1], y[::-1])
     assert other.n_rounds_ == passes
+    # Gaussian noise has as many as there may be.
+    assert Classifier(0.2, 1e-5, noise="gaussian", n_nodes=4, **auto).fit(X, y).n_rounds_ == 40
     given = Classifier(0.2, n_nodes=4, **auto | dict(n_passes=3)).fit(X, y)
     assert (given.n_rounds_, given._stream.plan.update.batch_size) == (3, 1000)
     given = Classifier(0.2, n_nodes=4, **auto | dict(batch_size=500)).fit(X, y)
