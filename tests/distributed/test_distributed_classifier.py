@@ -462,7 +462,7 @@ def test_automatic_batches_and_passes_follow_from_public_counts():
     model = Classifier(0.2, n_nodes=4, **auto).fit(X, y)
     assert model._stream.plan.update.batch_size == 1000
     passes = model.n_rounds_
-    assert passes == model._stream.plan.release.n_passes > 10
+    assert passes == model._stream.plan.release.n_passes > 3
     assert model.n_samples_seen_ == passes * 4000
     # More nodes with fewer rows each hear more noise; rows and their order decide nothing.
     assert Classifier(0.2, n_nodes=40, **auto).fit(X, y).n_rounds_ < passes
@@ -483,7 +483,7 @@ def test_a_stream_makes_one_pass_in_batches_that_noise_asks_for():
     batch = model._stream.plan.update.batch_size
     release = model._stream.plan.release
     assert release.n_passes == 1 and model.n_rounds_ == -(-1000 // batch)
-    assert batch == round(math.sqrt(release.energy(1) / 4) / release.clip_norm) > 1
+    assert batch == round(4.0 * math.sqrt(release.energy(1) / 4) / release.clip_norm) > 1
     model.partial_fit(X[:10], y[:10])
     assert model.n_rounds_ == -(-1000 // batch) + 1 and model.n_samples_seen_ == 4010
     # No more than there are at first.
