@@ -41,7 +41,8 @@ class DistributedDPClassifier(
     n_nodes : int, default=8
         At most 1,048,576, and 134 million parameters of all nodes together.
 
-    topology : str, networkx graph, adjacency matrix or Topology, default="ring"
+    topology : str, networkx graph, adjacency matrix, mixing matrices, callable or Topology, \
+default="ring"
         See :func:`~skdp.topology.make_topology`. It must not depend on the data.
 
     edge_probability : float in (0, 1], default=1.0
@@ -96,9 +97,9 @@ class DistributedDPClassifier(
         Passes of `fit` over the rows. The budget covers all: each pass has one part in
         ``n_passes`` of epsilon, or in its square root of the Gaussian ``mu``.
 
-    output_node : int, default=None
-        Node whose parameters are ``coef_``; None takes the mean over nodes, which for sparse ones
-        is thresholded after the mean is taken.
+    output_node : str or int, default=None
+        Node, by name or number, whose parameters are ``coef_``; None takes the mean over nodes,
+        which for sparse ones is thresholded after the mean is taken.
 
     huber_width : float, default=0.5
         Half-width of the smoothed kink of "huber_hinge".
@@ -167,7 +168,7 @@ class DistributedDPClassifier(
     n_samples_seen_ : int
         Rows so far, each counted once a pass. Public.
 
-    topology_ : Topology
+    topology_ : Topology or MixingSchedule
         The network; ``topology_.spectral_gap()`` says how fast nodes agree. Public.
 
     guarantee_ : ApproxDP
@@ -281,9 +282,9 @@ class DistributedDPClassifier(
 
         y : array-like of shape (n_samples,)
 
-        node : array-like of int of shape (n_samples,), default=None
-            Public number of the node that owns each row. None gives the rows to the nodes in turn,
-            by position.
+        node : array-like of int or str, shape (n_samples,), default=None
+            Public name of the node that owns each row, or unless names are integers its number.
+            None gives the rows to the nodes in turn, by position.
 
         Returns
         -------
@@ -315,7 +316,7 @@ class DistributedDPClassifier(
 
         y : array-like of shape (n_samples,)
 
-        node : array-like of int of shape (n_samples,), default=None
+        node : array-like of int or str, shape (n_samples,), default=None
             As for `fit`; None goes on in turn where the last call ended.
 
         classes : array-like, default=None

@@ -87,9 +87,9 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
             The rows that `fit` has seen, or all those of `partial_fit` in their order if each call
             filled its batches. Nothing covers a regret on private rows.
 
-        of : int, default=None
-            Node whose points are held against the losses of all nodes, as in definition 1 of the
-            paper. None holds each node's points against its own losses.
+        of : str or int, default=None
+            Node, by name or number, whose points are held against the losses of all nodes, as in
+            definition 1 of the paper. None holds each node's points against its own losses.
 
         tolerance : float, default=1e-3
             Certified accuracy of the best mean loss.
@@ -136,7 +136,7 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
             try:
                 rows_here = 0 if fresh else self._stream.rows_here
                 with Together(engine):
-                    owners = owners_of(node, len(codes), engine.mine, rows_here)
+                    owners = owners_of(node, len(codes), engine.mine, rows_here, plan.topology)
                 here = np.searchsorted(engine.mine, owners)
                 counts = engine.collect(np.bincount(here, minlength=len(engine.mine)))
                 # Nobody pays before everybody could go on and every ledger would take the charge;
@@ -144,7 +144,7 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
                 with Together(engine):
                     if fresh:
                         plan = plan.settled(self, counts, one_pass)
-                    plan.check_sizes(counts)
+                    plan.check_sizes(counts, 0 if fresh else self._stream.time)
                     ledger = asked(ledger_of(self), plan.release.guarantee) if fresh else None
                 if fresh:
                     pays = is_first_with(ledger, engine)

@@ -24,9 +24,10 @@ from skdp.distributed._paper import paper_form
 from skdp.estimators import check_budget, frozen_params
 from skdp.releases import GossipRelease
 from skdp.solvers.gossip import GossipUpdate
-from skdp.topology import Topology, make_topology
+from skdp.topology import MixingSchedule, Topology, make_topology
+from skdp.topology._names import node_number
 
-__all__ = ["MOST_NUMBERS", "Plan", "check_parameters", "is_node"]
+__all__ = ["MOST_NUMBERS", "Plan", "check_parameters"]
 
 ALGORITHMS = ("auto", "whitened", "paper")
 LOSSES = ("hinge", "log_loss", "huber_hinge")
@@ -60,7 +61,7 @@ class Plan:
 
     update : GossipUpdate
 
-    topology : Topology
+    topology : Topology or MixingSchedule
 
     sources : tuple of NoiseSource
         One of each node, for tests; none for the operating system's.
@@ -70,7 +71,7 @@ class Plan:
     classes: np.ndarray
     release: GossipRelease
     update: GossipUpdate
-    topology: Topology = field(repr=False)
+    topology: Topology | MixingSchedule = field(repr=False)
     sources: tuple = field(repr=False)
 
     @property
@@ -101,7 +102,10 @@ class Plan:
             estimator.n_nodes,
             edge_probability=estimator.edge_probability,
             seed=estimator.topology_seed,
+            node_names=estimator.node_names,
         )
+        if estimator.output_node is not None:
+            node_number(topology, or_none=True, output_node=estimator.output_node)
         release, update = paper_form(estimator, len(classes), n_features)
         size = release.noise.size
         if topology.n_nodes * size > MOST_NUMBERS:
@@ -155,9 +159,11 @@ class Plan:
         """Rounds of a pass, by how many rows each node has."""
         return -(-int(counts.max()) // self.update.batch_size)
 
-    def check_sizes(self, counts):
-        """Refuse what would not fit into memory, by public numbers."""
+    def check_sizes(self, counts, time):
+        """Refuse what would not fit into memory, or mixes wrongly, by public numbers."""
         n_rounds = self.n_rounds(counts) * self.release.n_passes
+        n_mixings = self.update.n_mixings
+        self.topology.check(time * n_mixings, (time + n_rounds) * n_mixings)
         size = n_rounds * self.topology.n_nodes * self.size
         keep_iterates = self.params["keep_iterates"]
         if keep_iterates and size > MOST_NUMBERS:
@@ -205,13 +211,3 @@ def check_parameters(estimator):
     boolean(keep_iterates=estimator.keep_iterates)
     if estimator.noise == "gaussian" and estimator.delta == 0.0:
         raise ValueError("noise must not be 'gaussian' with delta=0; got 'gaussian'.")
-    if estimator.output_node is not None and not is_node(estimator.output_node, estimator.n_nodes):
-        raise ValueError(
-            f"output_node must be None or a node from 0 to {estimator.n_nodes - 1}; "
-            f"got {shown(estimator.output_node)}."
-        )
-
-
-def is_node(value, n_nodes):
-    """Whether a value is the number of a node."""
-    return is_whole(value) and 0 <= value < n_nodes

@@ -119,7 +119,8 @@ class GossipStream:
         coef = weights[..., :-1] / plan.release.x_norm
         intercept = weights[..., -1] * plan.release.constant
         spread = np.square(latest - latest.mean(axis=0)).sum(axis=1)
-        output = -1 if params["output_node"] is None else int(params["output_node"])
+        output = params["output_node"]
+        output = -1 if output is None else plan.topology.number(output)
         return dict(
             classes_=plan.classes,
             coef_=coef[output].copy(),

@@ -10,7 +10,7 @@ from skdp.topology._drawing import GAP, drawn_links
 from skdp.topology._links import MOST_NUMBERS, check_size
 from skdp.topology._mixing import Mixer, places, sparse_places, weights
 
-__all__ = ["spectral_gap"]
+__all__ = ["gap_of_product", "spectral_gap"]
 
 _EXACT_GAP = 12  # links, whose subsets are enumerated
 _MOST_DRAWS = 4096
@@ -114,3 +114,52 @@ def _eigenvalue_near_one(matrix):
 
 def _one_minus(factor):
     return min(1.0, max(0.0, 1.0 - float(factor)))
+
+
+def gap_of_product(matrices):
+    """See `MixingSchedule.spectral_gap`."""
+    n_nodes = matrices[0].shape[0]
+    if n_nodes > _DENSE_GAP:
+        return _large_gap_of_product(matrices)
+    product = np.eye(n_nodes) - 1.0 / n_nodes
+    size, log_norm = float(np.linalg.norm(product)), 0.0
+    for matrix in matrices:
+        product = matrix @ product
+        product -= product.mean(axis=0)
+        before, size = size, float(np.linalg.norm(product))
+        if size <= 8.0 * n_nodes * np.finfo(float).eps * before:  # but for rounding, they agree
+            return 1.0
+        # Their product may be smaller than any float.
+        product /= size
+        log_norm += math.log(size)
+        size = 1.0
+    log_norm += math.log(np.linalg.norm(product, 2))
+    return _one_minus(math.exp(log_norm / len(matrices)))
+
+
+def _large_gap_of_product(matrices):
+    n_nodes = matrices[0].shape[0]
+
+    def square(v):
+        v = v.ravel() - v.mean()
+        for matrix in matrices:
+            v = matrix @ v
+        for matrix in reversed(matrices):
+            v = matrix.T @ v
+        return v - v.mean()
+
+    operator = LinearOperator((n_nodes, n_nodes), matvec=square, dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(n_nodes)  # the same result in each call
+    try:
+        found = eigsh(
+            operator,
+            1,
+            v0=start - start.mean(),
+            ncv=64,
+            maxiter=60,
+            tol=1e-9,
+            return_eigenvectors=False,
+        )
+    except ArpackNoConvergence:
+        return 0.0  # too near to it to be told apart
+    return _one_minus(math.sqrt(max(0.0, float(found[0]))) ** (1.0 / len(matrices)))

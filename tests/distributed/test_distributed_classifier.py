@@ -1248,7 +1248,7 @@ def test_regrets_are_refused_where_they_would_mean_nothing():
     with pytest.raises(ValueError, match=r"^X must hold the rows of the stream, which make 6 rou"):
         model.regret(X[:32], y[:32])
     for bad in (8, -1, "0", 1.0, True):
-        with pytest.raises(ValueError, match=r"^of must be a node from 0 to 7 or None"):
+        with pytest.raises(ValueError, match=r"^of must be None or a node from 0 to 7"):
             model.regret(X, y, of=bad)
     with pytest.raises(ValueError, match=r"^node must hold"):
         model.regret(X, y, node=np.full(48, 9))

@@ -14,14 +14,14 @@ import time
 import warnings
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, eye_array
 
 from skdp._grid import grid_rows
 from skdp.engines import LocalEngine, MPIEngine
 from skdp.exceptions import DistributedError, PrivacyWarning
 from skdp.losses import HingeLoss, SoftmaxLoss
 from skdp.solvers.gossip import GossipState, GossipUpdate, batches, run_gossip
-from skdp.topology import make_topology
+from skdp.topology import MixingSchedule, make_topology
 
 N_FEATURES = 5
 
@@ -105,8 +105,9 @@ def agrees_with_local(comm):
     networks.append(("grid", comm.size, 1.0))  # one node a process
     networks.append(("ring", 300, 0.5))  # many
     engine = MPIEngine()
-    for name, n_nodes, probability in networks:
-        topology = make_topology(name, n_nodes, edge_probability=probability, seed=5)
+    topologies = [make_topology(name, n, edge_probability=p, seed=5) for name, n, p in networks]
+    for topology in [*topologies, *schedules()]:
+        n_nodes = topology.n_nodes
         for loss in [HingeLoss(), SoftmaxLoss(n_classes=3)]:
             expected = network(LocalEngine(), topology, loss)
             assert expected.std() > 0.1
@@ -116,6 +117,19 @@ def agrees_with_local(comm):
                 np.testing.assert_array_equal(found, expected)
             mine = list(nodes_of(comm, n_nodes))
             assert engine.mine.tolist() == engine.nodes(n_nodes).tolist() == mine
+
+
+def schedules():
+    """Matrices that are not symmetric: of an array, of a callable, and sparse ones."""
+
+    def shifts(n_nodes, t):
+        some = np.arange(n_nodes), (np.arange(n_nodes) + 1 + t % 3) % n_nodes
+        moved = csr_array((np.full(n_nodes, 0.3), some), shape=(n_nodes, n_nodes))
+        return moved + 0.7 * eye_array(n_nodes, format="csr")
+
+    yield MixingSchedule([shifts(9, t).toarray() for t in range(3)])
+    yield MixingSchedule(lambda t: shifts(8, t).toarray(), 8)
+    yield MixingSchedule([shifts(200, t) for t in range(3)])
 
 
 def collects(comm):
@@ -461,6 +475,9 @@ def differences_are_named(comm):
     refused(words, model, frame[swapped] if bad else frame)
     words = f"feature_names_in_ is None in process {last} and {names} in process 0."
     refused(words, model, X if bad else frame)
+    own = lambda t: np.roll(np.eye(4), 1 + t * bad, axis=1) * 0.5 + 0.5 * np.eye(4)  # noqa: E731
+    other = clone(model).set_params(n_nodes=4, topology=own)
+    refused(f"topology in process {last} is not that of process 0, MixingSchedule(", other, X)
     other = clone(model).set_params(radius=3 if bad else 4, epsilon=1)
     refused(f"radius is 3.0 in process {last} and 4.0 in process 0.", other, X)
     refused(f"n_features_in_ is 4 in process {last} and 5 in", model, X[:, :4] if bad else X)
