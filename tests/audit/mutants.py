@@ -2143,7 +2143,13 @@ def networks():
     yield Mutant(
         "network: l1 norm of rows not clipped",
         network(noise="laplace", x_l1_norm=0.5),
-        ((SUMS, "np.where(l1 > bound, bound / np.maximum(l1, 1e-300) * INSIDE, 1.0)", "l1 * 0 + 1"),),
+        (
+            (
+                SUMS,
+                "np.where(l1 > bound, bound / np.maximum(l1, 1e-300) * INSIDE, 1.0)",
+                "l1 * 0 + 1",
+            ),
+        ),
     )
     yield Mutant(
         "network: l2 norm of residuals under Laplace noise",
