@@ -1,50 +1,26 @@
 """Private online regression in a kernel space."""
 
-import math
-import os
 from dataclasses import replace
 from functools import partial
 
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._random import noise_source
 from skdp._targets import TargetRange, warn_of_bounds
-from skdp._validation import (
-    between,
-    is_auto,
-    number_or_auto,
-    one_of,
-    positive,
-    positive_int,
-    shown,
-)
 from skdp.estimators import (
     Stream,
     StreamLine,
     charge_release,
-    check_budget,
     has_begun,
+    is_untouched,
     new_version,
     unchanged_on_error,
 )
 from skdp.features import FeatureFunction
 from skdp.kernel._base import BaseKernelRegressor
+from skdp.kernel._online_plan import check_stream_parameters, stream_plan
 from skdp.kernel._released import ReleasedKernelRegressor
-from skdp.privacy import ApproxDP
-from skdp.releases import FedBackRelease, FinalRelease, QueryRelease, TreeRelease, automatic_t0
-from skdp.releases._limits import check_memory
-from skdp.releases._stream import BLOCK
-from skdp.releases._stream_sensitivity import RESIDUALS
-from skdp.solvers.kernel_ridge import KAPPA
-from skdp.solvers.online import Recursion
 
 __all__ = ["DPOnlineKernelRegressor"]
-
-RELEASES = ("final", "sgd", "tree", "query")
-BOUNDS = ("tight", "paper")
-
-# Where targets span [-1, 1]: noise is proportional to the cap, and so is what a step can learn.
-_CAPS = {"final": 0.5, "sgd": 0.2, "tree": 0.4, "query": 0.5}
 
 
 class DPOnlineKernelRegressor(BaseKernelRegressor):
@@ -233,7 +209,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         residual_cap="auto",
         radius=1.0,
         sensitivity="tight",
-        release="final",
+        release="auto",
         n_components="auto",
         orthogonal=True,
         y_bounds=None,
@@ -346,7 +322,9 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         line = StreamLine((0, b"")) if fresh else self._stream.line
         # Threads go on one after the other, each from where the last has ended.
         with line.lock, unchanged_on_error(self):
-            self._check_parameters()
+            # What a stream began with has been checked then.
+            if fresh or not is_untouched(self, self._stream.params):
+                check_stream_parameters(self)
             X, targets = self._validated(X, y, reset=fresh)
             gamma = self._public_gamma(X, fresh=fresh)
             if fresh:
@@ -366,85 +344,6 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             StreamLine.of(stream.token, version)
         return self
 
-    def _check_parameters(self):
-        one_of(RELEASES, release=self.release)
-        one_of(RESIDUALS, residual=self.residual)
-        one_of(BOUNDS, sensitivity=self.sensitivity)
-        check_budget(self)
-        self._check_kernel_parameters()
-        positive(theta=self.theta, radius=self.radius)
-        if not 0.5 < self.theta < 1.0:
-            raise ValueError(f"theta must be above 1/2 and below 1; got {shown(self.theta)}.")
-        between(1e-6, 1e6, radius=self.radius)
-        self._recursion(1.0)
-        if self.release in ("sgd", "tree") and self.residual == "plain":
-            raise ValueError(
-                f"residual must be 'huber' or 'ball' with release={self.release!r}: a gradient "
-                "of the plain recursion is not bounded at a noisy point; got 'plain'."
-            )
-        for name, release in (("horizon", "tree"), ("n_queries", "query")):
-            value = getattr(self, name)
-            if self.release == release and value is None:
-                raise ValueError(f"{name} must be a positive int with {release=}; got None.")
-            if self.release == release:
-                positive_int(**{name: value})
-
-    def _recursion(self, kappa):
-        """Public numbers of the recursion, in units of half the range of the target."""
-        number_or_auto(t0=self.t0)
-        t0 = automatic_t0(self.theta, kappa)
-        if not is_auto(self.t0):
-            least = automatic_t0(self.theta, 1.0)
-            if not least <= self.t0 <= 1e9:
-                raise ValueError(
-                    f"t0 must be at least {least:.6g} with theta={shown(self.theta)}, for steps "
-                    f"not to overshoot, and at most 1e9; got {shown(self.t0)}."
-                )
-            t0 = max(float(self.t0), t0)
-        cap, radius = math.inf, math.inf
-        if self.residual == "huber":
-            cap = self._cap(_CAPS[self.release])
-        elif self.residual == "ball":
-            radius = float(self.radius)
-            if self.release in ("sgd", "tree"):  # points are projected: no residual gets there
-                cap = kappa * radius + 1.0
-        return Recursion(float(self.theta), t0, cap, radius)
-
     def _plan(self, n_features, gamma):
         """Release from the first row on."""
-        target = ApproxDP(float(self.epsilon), float(self.delta), adjacency=self.adjacency)
-        function = dict(residual=self.residual, bound=self.sensitivity)
-        feature_state, noise_state = self._random_streams()
-        # Drawn for all releases, so that a seed has the same noise in each.
-        secret = os.urandom(32) if noise_state is None else noise_state.bytes(32)
-        if self.release == "query":
-            return QueryRelease.plan(
-                target,
-                recursion=self._recursion(KAPPA),
-                kappa=KAPPA,
-                n_queries=int(self.n_queries),
-                n_features=n_features,
-                kernel=self.kernel,
-                gamma=gamma or 1.0,
-                nu=self.nu,
-                x_norm=float(self.x_norm),
-                secret=secret,
-                seeded=self.random_state is not None,
-                **function,
-            )
-        automatic = 1000 if self.release == "final" and self.delta > 0.0 else 200
-        size = self._n_components(n_features, automatic)
-        check_memory(8.0 * size * (n_features + 4 * BLOCK), "n_components must be smaller")
-        features = self._draw_features(n_features, size, gamma, feature_state)
-        vectors = dict(
-            recursion=self._recursion(features.row_norm),
-            kappa=features.row_norm,
-            features=features,
-            noise=noise_source(noise_state),
-        )
-        match self.release:
-            case "tree":
-                return TreeRelease.plan(target, horizon=int(self.horizon), **vectors)
-            case "sgd":
-                return FedBackRelease.plan(target, **vectors)
-        return FinalRelease.plan(target, **vectors, **function)
+        return stream_plan(self, n_features, gamma)
