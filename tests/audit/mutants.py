@@ -1818,7 +1818,7 @@ MISGD, CHANNELS, LEARNER = (
     "linear_model._mi_channels",
     "linear_model._mi_learner",
 )
-FACTORS = "factors = np.minimum(1.0 / x_norm, 1.0 / np.maximum(norms, 1e-300))"
+FACTORS = "factors = bound * np.minimum(1.0 / x_norm, 1.0 / np.maximum(norms, 1e-300))"
 
 
 def users():
@@ -1863,7 +1863,7 @@ def users():
     yield Mutant(
         "users: rows not clipped",
         mi(),
-        ((GRID, FACTORS, "factors = np.full(len(norms), 1.0 / x_norm)"),),
+        ((GRID, FACTORS, "factors = np.full(len(norms), bound / x_norm)"),),
     )
     yield Mutant(
         "users: constant is 2",
@@ -2037,7 +2037,7 @@ def devices():
     yield Mutant(
         "device: rows not clipped",
         gradient,
-        ((GRID, FACTORS, "factors = np.full(len(norms), 1.0 / x_norm)"),),
+        ((GRID, FACTORS, "factors = np.full(len(norms), bound / x_norm)"),),
     )
     yield Mutant(
         "device: raw gradient for a large residual",
@@ -2190,7 +2190,7 @@ def networks():
     yield Mutant(
         "network: rows not clipped",
         network(),
-        ((GRID, FACTORS, "factors = np.full(len(norms), 1.0 / x_norm)"),),
+        ((GRID, FACTORS, "factors = np.full(len(norms), bound / x_norm)"),),
     )
     yield Mutant(
         "network: residuals off their grid",
