@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 _BLOCK = 128
+_FEATURES_BLOCK = 32  # products within a block cost as many operations a row as it has rows
 
 
 @dataclass(frozen=True)
@@ -84,13 +85,13 @@ def run_features(rows, targets, gathered, time, recursion):
     gathered : ndarray of shape (n_components,)
         After ``time + n_rows`` steps, in the same units.
     """
-    for start in range(0, len(rows), _BLOCK):
-        Z = np.asarray(rows[start : start + _BLOCK], dtype=np.float64)
+    for start in range(0, len(rows), _FEATURES_BLOCK):
+        Z = np.asarray(rows[start : start + _FEATURES_BLOCK], dtype=np.float64)
         squared_norm = float(gathered @ gathered)
         coef, scale = _steps(
             Z @ gathered,
             Z @ Z.T,
-            targets[start : start + _BLOCK],
+            targets[start : start + _FEATURES_BLOCK],
             squared_norm,
             time + start,
             recursion,
@@ -203,10 +204,12 @@ def _steps(scores, K, targets, squared_norm, time, recursion):
     for i in range(b):
         score = float(scores[i])
         residual = score / before[i] - y[i] if before[i] > 0.0 else -y[i]
-        coef[i] = -weights[i] * min(max(residual, -cap), cap)
-        scores[i + 1 :] += coef[i] * K[i + 1 :, i]
+        residual = cap if residual > cap else -cap if residual < -cap else residual
+        coef[i] = step = -weights[i] * residual
+        if i + 1 < b:
+            scores[i + 1 :] += step * K[i, i + 1 :]
         if radius < math.inf:
-            squared_norm += coef[i] * (2.0 * score + coef[i] * diagonal[i])
+            squared_norm += step * (2.0 * score + step * diagonal[i])
             limit = radius * (before[i] + 1.0)
             if squared_norm > limit * limit:
                 shrink = limit / math.sqrt(squared_norm)
