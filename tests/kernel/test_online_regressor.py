@@ -1066,7 +1066,7 @@ def private_numbers(model):
     """What a stream keeps and has not released."""
     stream = model._stream.release
     if isinstance(stream, QueryRelease):
-        return np.concatenate([stream.rows.ravel(), stream.gathered])
+        return np.concatenate([stream.gathered.rows.ravel(), stream.gathered.coef])
     if isinstance(stream, TreeRelease):
         return np.concatenate(list(stream.tree.exact.values()))
     return stream.gathered if isinstance(stream, FinalRelease) else np.empty(0)
