@@ -58,8 +58,8 @@ class StreamExpansion:
 
     kernel: object
     n_features: int
-    scale: float = 1.0
-    squared_norm: float = 0.0
+    scale: float = field(default=1.0, repr=False)  # as private as the rows
+    squared_norm: float = field(default=0.0, repr=False)
     # Each block, and how many of its rows belong to this function.
     _blocks: tuple = field(default=(), repr=False)
 

@@ -129,6 +129,8 @@ def state(model):
     stream = model._stream.release
     if isinstance(stream, FedBackRelease):
         return np.concatenate([stream.gathered, stream.average])
+    if isinstance(stream, QueryRelease):
+        return np.concatenate([stream.gathered.coef, stream.gathered.rows.ravel()])
     if not isinstance(stream, TreeRelease):
         return stream.gathered
     tree = stream.tree
