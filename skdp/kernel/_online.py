@@ -154,7 +154,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
     **Privacy.** The attributes above are public or released. Between calls a live estimator must
     also keep what has not been released: with "final" the function without noise, with "matrix"
     and "tree" sums without noise, with "query" all rows. It keeps them under private names, and a
-    pickle has them too: both belong to the curator alone. `released` returns a predictor without them.
+    pickle has them too: both belong to the curator alone. `released` returns a predictor without
+    them.
     Of several copies of a live estimator one may go on: copies that go on apart are streams of
     their own on the same rows, and together cost more than the account of each. Within a process
     all others are refused for as long as it lives, however they were made and whether or not the
