@@ -192,8 +192,9 @@ def printed_gaussian_regret(
     """Regret bound (23) of Theorem 7 as printed, for Algorithm 2. Not proved, and not private.
 
     ``(m R B + 3 beta theta m^2 B^2 / (1 - beta) + 13 m B^2 / 2) O_T + m R / 2`` with
-    ``B = L + 2 O_T sqrt(n T ln(T/delta)) ln(1/delta) / epsilon``. The paper omits the proof. It
-    is about an algorithm whose guarantee is false, see `printed_gaussian_delta`.
+    ``B = L + 2 O_T sqrt(n T ln(T/delta)) ln(1/delta) / epsilon``; in the text at hand roots are
+    lost, and are those of J here. The paper omits the proof, and `printed_gaussian_delta` shows
+    that the algorithm is not private.
 
     Parameters
     ----------
@@ -211,11 +212,6 @@ def printed_gaussian_regret(
     float
         It grows as ``T^(5/2) ln T`` for general losses and as ``T ln(T)^4`` for strongly convex
         ones: faster than the losses themselves, of which there are ``T m``. It says nothing.
-
-    Notes
-    -----
-    In the text that could be read the roots are lost. What is under them is taken from the scale
-    J, of which B has the factors.
 
     Examples
     --------
