@@ -4,8 +4,9 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from skdp._validation import shown
+from skdp._validation import non_negative_int, shown
 from skdp.topology._names import node_number
+from skdp.topology._spectral import distance_left
 
 __all__ = ["Network"]
 
@@ -102,6 +103,22 @@ class Network(ABC):
             ``mixer.size`` is how many numbers a round takes.
         """
         return self._mixer(mine, cols, self.is_sparse)
+
+    def consensus(self, n_rounds):
+        """How far nodes are from their mean after rounds of mixing alone.
+
+        Parameters
+        ----------
+        n_rounds : int
+
+        Returns
+        -------
+        ndarray of shape (n_rounds + 1,)
+            Root mean square over all starting points, beyond 256 nodes over 64 random ones, as a
+            part of the distance at the start, from round 0 on.
+        """
+        non_negative_int(n_rounds=n_rounds)
+        return distance_left(self, int(n_rounds))
 
     @property
     def is_sparse(self):

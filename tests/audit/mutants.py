@@ -1818,7 +1818,7 @@ MISGD, CHANNELS, LEARNER = (
     "linear_model._mi_channels",
     "linear_model._mi_learner",
 )
-FACTORS = "factors = np.minimum(1.0 / x_norm, 1.0 / np.maximum(norms, 1e-300))"
+FACTORS = "factors = bound * np.minimum(1.0 / x_norm, 1.0 / np.maximum(norms, 1e-300))"
 
 
 def users():
@@ -1863,7 +1863,7 @@ def users():
     yield Mutant(
         "users: rows not clipped",
         mi(),
-        ((GRID, FACTORS, "factors = np.full(len(norms), 1.0 / x_norm)"),),
+        ((GRID, FACTORS, "factors = np.full(len(norms), bound / x_norm)"),),
     )
     yield Mutant(
         "users: constant is 2",
@@ -1871,10 +1871,20 @@ def users():
         (
             (
                 GRID,
-                "        out *= step\n        if constant:\n            out[:, n_features] = 1.0",
-                "        out *= step\n        if constant:\n            out[:, n_features] = 2.0",
+                "        rows[:, -1] = constant\n",
+                "        rows[:, -1] = 2.0\n",
             ),
         ),
+    )
+    yield Mutant(
+        "users: a small constant is planned, and 1 is sent",
+        mi(intercept_scaling=0.3),
+        ((GRID, "        rows[:, -1] = constant\n", "        rows[:, -1] = 1.0\n"),),
+    )
+    yield Mutant(
+        "users: the bound of a row forgets the constant",
+        mi(intercept_scaling=0.5),
+        ((GRID, "return math.sqrt(1.0 + constant**2)", "return 1.0"),),
     )
     yield Mutant(
         "users: slopes not capped",
@@ -1909,8 +1919,8 @@ def users():
         (
             (
                 OGD,
-                "            daxpy(theta, total, size, factor)\n            daxpy(release",
-                "            daxpy(theta, total, size, factor * (1.0 + 1e-9 * target))\n            daxpy(release",
+                "            daxpy(theta, total, size, share * factor)\n            daxpy(release",
+                "            daxpy(theta, total, size, share * factor * (1.0 + 1e-9 * target))\n            daxpy(release",
             ),
         ),
     )
@@ -2015,6 +2025,10 @@ def devices():
     def gradient(X, y, random_state=None):
         return GradientPrivatizer(2.0).release(zeros, X, y, random_state=random_state)
 
+    def own(X, y, random_state=None):
+        device = GradientPrivatizer(2.0, loss="custom", gradient_norm=0.5)
+        return device.release_gradient(X, random_state=random_state)
+
     def value(X, y, random_state=None):
         device = ValuePrivatizer(2.0, value_range=0.5)
         return [
@@ -2035,9 +2049,31 @@ def devices():
         ((DEVICE, "return 2.0 * self.lipschitz", "return self.lipschitz"),),
     )
     yield Mutant(
+        "device: own gradients not clipped",
+        own,
+        (
+            (
+                DEVICE,
+                "exact = grid_vectors(np.atleast_2d(vectors), self.lipschitz, self.step)",
+                "exact = np.trunc(np.atleast_2d(vectors) / self.step) * self.step",
+            ),
+        ),
+    )
+    yield Mutant(
+        "device: own gradients clipped by coordinates",
+        own,
+        (
+            (
+                DEVICE,
+                "exact = grid_vectors(np.atleast_2d(vectors), self.lipschitz, self.step)",
+                "exact = np.atleast_2d(np.clip(vectors, -self.lipschitz, self.lipschitz))\n        exact = np.trunc(exact / self.step) * self.step",
+            ),
+        ),
+    )
+    yield Mutant(
         "device: rows not clipped",
         gradient,
-        ((GRID, FACTORS, "factors = np.full(len(norms), 1.0 / x_norm)"),),
+        ((GRID, FACTORS, "factors = np.full(len(norms), bound / x_norm)"),),
     )
     yield Mutant(
         "device: raw gradient for a large residual",
@@ -2225,7 +2261,7 @@ def networks():
     yield Mutant(
         "network: rows not clipped",
         network(),
-        ((GRID, FACTORS, "factors = np.full(len(norms), 1.0 / x_norm)"),),
+        ((GRID, FACTORS, "factors = np.full(len(norms), bound / x_norm)"),),
     )
     yield Mutant(
         "network: residuals off their grid",

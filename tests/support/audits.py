@@ -554,6 +554,19 @@ def users():
                     (X, y),
                     tuple(changed((X, y), place, 1e9, -1.0) for place in range(1, N_ROWS)),
                 )
+        for scaling in (0.3, 4.0):
+            # One row and its constant, at weights of 0, with either sign of the slope.
+            options = dict(noise=noise, intercept_scaling=scaling)
+            X, y = np.zeros((N_ROWS, 3)), np.zeros(N_ROWS)
+            data = changed((X, y), 0, np.full(3, 1e9), -1e9)
+            yield Case(
+                named(MIPrivateSGDRegressor, **options),
+                MIPrivateSGDRegressor(**options, y_bounds=(-1.0, 1.0)),
+                data,
+                (changed(data, 0, np.full(3, 1e9), 1e9),),
+                least=0.98,
+                total=0.98,
+            )
     for noise in ("gaussian", "k_norm"):
         for call in range(3):
             X, y = np.zeros((N_ROWS, 3)), np.zeros(N_ROWS)
@@ -589,6 +602,29 @@ def devices():
                     (np.zeros((1, 3)), np.zeros(1)),
                 ),
                 options=(("guarantee", model.fit(np.zeros((1, 3)), [0.0]).guarantee_.local),),
+                least=0.98,
+                total=0.98,
+            )
+
+
+def own_gradients():
+    """Gradients of users' own, far longer than their bound, that point to either side."""
+    for noise in ("gaussian", "k_norm"):
+        for bound in (0.3, 1.0):
+            model = MIPrivateSGDRegressor(noise=noise, loss="custom", gradient_norm=bound)
+            device = model.privatizer(2)
+
+            def send(X, y, random_state=None, device=device):
+                return device.release_gradient(y[0] * X[0], random_state=random_state)
+
+            told = model.partial_fit_noised(np.zeros((1, 3))).guarantee_
+            X = np.array([[1e9, -2e9, 0.5e9]])
+            yield Case(
+                f"own gradients, noise={noise}, gradient_norm={bound}",
+                send,
+                (X, np.array([-1.0])),
+                ((X, np.array([1.0])), (X, np.zeros(1))),
+                options=(("guarantee", told.local),),
                 least=0.98,
                 total=0.98,
             )
@@ -719,6 +755,7 @@ GROUPS = {
     "bounded": bounded,
     "users": users,
     "devices": devices,
+    "own gradients": own_gradients,
     "networks": networks,
     "mechanisms": mechanisms,
 }

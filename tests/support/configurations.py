@@ -53,6 +53,7 @@ def _all():
     yield _named(MIPrivateSGDRegressor, noise="k_norm")
     yield _named(MIPrivateSGDRegressor, feedback="bandit")
     yield _named(MIPrivateSGDRegressor, feedback="bandit", perturbation="vector")
+    yield _named(MIPrivateSGDRegressor, intercept_scaling=0.3, average="uniform")
     network = dict(n_nodes=4, batch_size=5)
     for loss in ("hinge", "huber_hinge", "log_loss"):
         yield _named(DistributedDPClassifier, loss=loss, **network)
