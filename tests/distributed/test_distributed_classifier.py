@@ -37,7 +37,13 @@ from skdp.releases import _gossip
 from skdp.theory.distributed import step_sizes
 from skdp.topology import make_topology
 
-Classifier = DistributedDPClassifier
+# The algorithms of the paper as it has them; what nodes do by default is in test_whitened.py.
+PAPER = dict(algorithm="paper", loss="hinge", batch_size=1, n_passes=1, intercept_scaling=1.0)
+
+
+def Classifier(*budget, **options):
+    return DistributedDPClassifier(*budget, **PAPER | options)
+
 
 ESTIMATORS = [
     Classifier(),
@@ -900,14 +906,17 @@ def test_equal_parameters_are_no_change():
     assert model.n_samples_seen_ == 40
 
 
-def test_several_passes_are_for_fit():
+def test_a_stream_takes_each_row_once_whatever_a_fit_does():
     X, y = problem(20)
-    for model in (Classifier(n_passes=2), Classifier(n_passes=2).fit(X, y)):
-        with pytest.raises((AttributeError, ValueError), match="partial_fit"):
-            model.partial_fit(X, y)
-    model = Classifier().fit(X, y).set_params(n_passes=2)
-    with pytest.raises((AttributeError, ValueError), match="partial_fit"):
-        model.partial_fit(X, y)
+    once, stream = seeded().partial_fit(X, y), seeded(n_passes=3).partial_fit(X, y)
+    assert same(once, stream) and stream.n_samples_seen_ == 20
+    model = seeded(n_passes=3).fit(X, y)
+    rounds = model.n_rounds_
+    model.partial_fit(X, y)
+    assert model.n_samples_seen_ == 80 and model.n_rounds_ == rounds + rounds // 3
+    # Rows of the fit and new rows have the whole budget each; one user may have both.
+    assert model.guarantee_.epsilon == 1.0 and model.user_guarantee(2).epsilon <= 2.0001
+    assert model.node_guarantee().epsilon == pytest.approx(6.0)  # three rows in either call
 
 
 # Budget
@@ -1266,7 +1275,8 @@ def test_regrets_are_refused_where_they_would_mean_nothing():
 # Callbacks of scikit-learn
 
 needs_callbacks = pytest.mark.skipif(
-    not hasattr(Classifier, "set_callbacks"), reason="callbacks came with scikit-learn 1.9"
+    not hasattr(DistributedDPClassifier, "set_callbacks"),
+    reason="callbacks came with scikit-learn 1.9",
 )
 
 
