@@ -36,7 +36,15 @@ from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP, gaussian_mu
 from skdp.releases import _gossip
 from skdp.topology import make_topology
 
-Classifier = DistributedDPClassifier
+# The algorithms of the paper as it has them; what nodes do by default is in test_whitened.py.
+PAPER = dict(
+    algorithm="paper", loss="hinge", batch_size=1, n_passes=1, intercept_scaling=1.0
+)
+
+
+def Classifier(*budget, **options):
+    return DistributedDPClassifier(*budget, **PAPER | options)
+
 
 ESTIMATORS = [
     Classifier(),
@@ -1171,7 +1179,7 @@ def test_regrets_are_refused_where_they_would_mean_nothing():
 # Callbacks of scikit-learn
 
 needs_callbacks = pytest.mark.skipif(
-    not hasattr(Classifier, "set_callbacks"), reason="callbacks came with scikit-learn 1.9"
+    not hasattr(DistributedDPClassifier, "set_callbacks"), reason="callbacks came with scikit-learn 1.9"
 )
 
 
