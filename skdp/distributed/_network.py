@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+from scipy import sparse
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -22,6 +23,7 @@ from skdp.estimators import (
     ledger_of,
     unchanged_on_error,
 )
+from skdp.mechanisms import clip_rows
 
 __all__ = ["NetworkLearner"]
 
@@ -122,6 +124,16 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
         check_is_fitted(self)
         return regret(self, X, y, node, of, tolerance)
 
+    def _clipped_products(self, X):
+        release = self._stream.plan.release
+        if release.x_l1 is not None:
+            X = clip_rows(X, self.x_norm_)
+            longest = release.x_l1 * release.x_norm
+            l1 = np.asarray(abs(X).sum(axis=1), dtype=np.float64).reshape(-1, 1)
+            factors = np.minimum(1.0, longest / np.maximum(l1, 1e-300))
+            X = sparse.csr_array(X.multiply(factors)) if sparse.issparse(X) else X * factors
+        return super()._clipped_products(X)
+
     def _advance(self, X, y, node, classes, *, fresh, one_pass):
         engine = engine_of(self.engine)
         with Together(engine):
@@ -174,6 +186,7 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
         sizes = (len(plan.classes), plan.release.n_features)
         if not one_pass and chosen_form(self, *sizes) == "whitened":
             form = WhitenedForm.of(self, plan.topology, *sizes, counts)
+            plan.topology.check(0, form.release.rules.n_rounds * form.mixings[0])
             return GossipStream.begin(plan, engine.mine, one_pass), form
         plan = plan.settled(self, counts, one_pass)
         plan.check_sizes(counts, 0)

@@ -48,8 +48,9 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
     nu : {0.5, 1.5, 2.5}, default=1.5
         Smoothness of the Matérn kernel.
 
-    theta : float in (1/2, 1), default=0.75
-        Exponent of the steps. Close to 1/2 the function learns faster and is noisier.
+    theta : float in (1/2, 1), default=0.6
+        Exponent of the steps. Close to 1/2 the function learns faster and is noisier. The
+        paper's is 0.75.
 
     t0 : float or "auto", default="auto"
         Offset of the time. "auto" is the smallest with which no step overshoots, see
@@ -62,7 +63,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
 
     residual_cap : float or "auto", default="auto"
         Largest residual for "huber", in units of the target. "auto" is half of half the range
-        of ``y_bounds``, 0.4 of it with "tree" and 0.2 with "sgd", whose noise needs it small.
+        of ``y_bounds``, 0.4 of it with "tree" and 0.2 with "sgd", whose noise needs it small,
+        and with "matrix" a share that grows with ``horizon`` times the budget, from 0.05 to 0.5.
 
     radius : float, default=1.0
         Norm of the ball, for targets in units of half their range.
@@ -70,12 +72,15 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
     sensitivity : {"tight", "paper"}, default="tight"
         Bound behind the noise of "final" and "query": exact, or the paper's (17).
 
-    release : {"final", "sgd", "tree", "query"}, default="final"
-        "final" releases the function at the end of each `fit` or `partial_fit`. "sgd" feeds
-        noise back at every step: the transcript is released, for ever, for one budget. "tree"
-        releases noisy sums of gradients up to a public ``horizon``, less noisy than "sgd" by
-        far. "query" keeps an exact kernel expansion, which holds the data, and adds noise to
-        each predicted row.
+    release : {"auto", "final", "matrix", "tree", "sgd", "query"}, default="auto"
+        "final" releases the function at the end of each `fit` or `partial_fit`. "matrix"
+        releases noisy sums of gradients up to a public ``horizon``, whose noise cancels in the
+        function, and needs a positive delta; "tree" does so over intervals of time, with two to
+        three times the noise, for any delta. "sgd" feeds noise back at every step: the
+        transcript is released, for ever, for one budget. "query" keeps an exact kernel expansion,
+        which holds the data, and adds noise to each predicted row. "auto" is "final" without a
+        ``horizon``, and with one "matrix", or "tree" if delta is 0 or there are more than
+        8,388,608 rows.
 
     n_components : int or "auto", default="auto"
         Number of random features; an odd number is rounded up. "auto" is 1000 for "final" with
@@ -96,7 +101,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         record is there or is a null record, which keeps its time and contributes nothing.
 
     horizon : int, default=None
-        Largest number of rows in the life of a stream, for "tree".
+        Largest number of rows in the life of a stream, for "matrix" and "tree". What is beyond
+        is refused.
 
     n_queries : int, default=None
         Number of different rows that "query" predicts in the life of a stream. A row counts
@@ -146,9 +152,10 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
     Notes
     -----
     **Privacy.** The attributes above are public or released. Between calls a live estimator must
-    also keep what has not been released: with "final" the function without noise, with "tree"
-    sums without noise, with "query" all rows. It keeps them under private names, and a pickle
-    has them too: both belong to the curator alone. `released` returns a predictor without them.
+    also keep what has not been released: with "final" the function without noise, with "matrix"
+    and "tree" sums without noise, with "query" all rows. It keeps them under private names, and a
+    pickle has them too: both belong to the curator alone. `released` returns a predictor without
+    them.
     Of several copies of a live estimator one may go on: copies that go on apart are streams of
     their own on the same rows, and together cost more than the account of each. Within a process
     all others are refused for as long as it lives, however they were made and whether or not the
@@ -159,9 +166,10 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
 
     With "final", a record that entered at step s has moved each later function by at most
     ``D_s (s + t0) / (T - 1 + t0)``, and the guarantee is the largest, over s, of what the releases
-    compose to: exactly, and far below the sum of their budgets. With "sgd" and "tree" a
-    record's gradient is taken at a released point, so that it enters one noisy gradient, or one
-    noisy sum at each level of the tree.
+    compose to: exactly, and far below the sum of their budgets. With "sgd", "tree" and "matrix" a
+    record's gradient is taken at a released point, so that it enters one noisy gradient, one
+    noisy sum at each level of the tree, or all later sums of "matrix" with a column of public
+    factors, whose norm the noise is made for.
 
     One scalar noise for a whole function, as in the paper's Theorem 1, would be void; and the
     paper's Theorem 2 drops the bias of the penalty, see :func:`~skdp.theory.online.rate`.
@@ -177,7 +185,9 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
     "A study on differential private online learning", Journal of Computer and Communications 5,
     2017. Tarrès and Yao, "Online learning as stochastic approximation of regularization paths",
     IEEE Transactions on Information Theory 60, 2014. Kairouz, McMahan, Song, Thakkar, Thakurta and
-    Xu, "Practical and private (deep) learning without sampling or shuffling", ICML 2021.
+    Xu, "Practical and private (deep) learning without sampling or shuffling", ICML 2021. Denisov,
+    McMahan, Rush, Smith and Guha Thakurta, "Improved differential privacy for SGD via optimal
+    private linear operators on adaptive streams", NeurIPS 2022.
 
     Examples
     --------
@@ -186,7 +196,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(20000, 2))
     >>> y = np.sin(3 * X[:, 0])
-    >>> model = DPOnlineKernelRegressor(epsilon=1.0, delta=1e-6, theta=0.6, y_bounds=(-1, 1))
+    >>> model = DPOnlineKernelRegressor(epsilon=1.0, delta=1e-6, y_bounds=(-1, 1))
     >>> for start in range(0, 15000, 5000):
     ...     model = model.partial_fit(X[start : start + 5000], y[start : start + 5000])
     >>> bool(model.released().score(X[15000:], y[15000:]) > 0.7)
@@ -203,7 +213,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         kernel="rbf",
         gamma="auto",
         nu=1.5,
-        theta=0.75,
+        theta=0.6,
         t0="auto",
         residual="huber",
         residual_cap="auto",

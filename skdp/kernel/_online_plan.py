@@ -2,6 +2,7 @@
 
 import math
 import os
+from functools import lru_cache
 
 from skdp._random import noise_source
 from skdp._validation import (
@@ -14,7 +15,7 @@ from skdp._validation import (
     shown,
 )
 from skdp.estimators import check_budget
-from skdp.privacy import ApproxDP
+from skdp.privacy import ApproxDP, n_records_changed
 from skdp.releases import (
     FedBackRelease,
     FinalRelease,
@@ -38,7 +39,7 @@ NOISY_POINTS = ("sgd", "tree", "matrix")  # gradients are taken there
 NEEDED = {"tree": "horizon", "matrix": "horizon", "query": "n_queries"}
 
 # Where targets span [-1, 1]: noise is proportional to the cap, and so is what a step can learn.
-CAPS = {"final": 0.5, "sgd": 0.2, "tree": 0.4, "matrix": 0.4, "query": 0.5}
+CAPS = {"final": 0.5, "sgd": 0.2, "tree": 0.4, "query": 0.5}
 
 
 def kind_of_release(model):
@@ -69,7 +70,6 @@ def check_stream_parameters(model):
             f"residual must be 'huber' or 'ball' with {release=}: a gradient of the plain "
             "recursion is not bounded at a noisy point; got 'plain'."
         )
-    stream_recursion(model, 1.0)
     name = NEEDED.get(release)
     if name is not None and getattr(model, name) is None:
         raise ValueError(f"{name} must be a positive int with {release=}; got None.")
@@ -77,6 +77,7 @@ def check_stream_parameters(model):
         positive_int(**{name: getattr(model, name)})
     if release == "matrix":
         _check_matrix(model)
+    stream_recursion(model, 1.0)
 
 
 def _check_matrix(model):
@@ -106,12 +107,24 @@ def stream_recursion(model, kappa):
         t0 = max(float(model.t0), t0)
     cap, radius, release = math.inf, math.inf, kind_of_release(model)
     if model.residual == "huber":
-        cap = model._cap(CAPS[release])
+        cap = model._cap(CAPS[release] if release != "matrix" else _matrix_cap(model))
     elif model.residual == "ball":
         radius = float(model.radius)
         if release in NOISY_POINTS:  # points are projected: no residual gets there
             cap = kappa * radius + 1.0
     return Recursion(float(model.theta), t0, cap, radius)
+
+
+def _matrix_cap(model):
+    """Cap for all rows that a stream is planned for, of which more stand more signal."""
+    n_changed = n_records_changed(model.adjacency)
+    signal = model.horizon * _mu(float(model.epsilon), float(model.delta)) * 2.0 / n_changed
+    return min(max(0.08 * (signal / 200.0) ** 0.4, 0.05), 0.5)
+
+
+@lru_cache(maxsize=64)
+def _mu(epsilon, delta):
+    return ApproxDP(epsilon, delta).gaussian_target().mu
 
 
 def stream_plan(model, n_features, gamma):

@@ -1,15 +1,17 @@
 """How many passes nodes that gossip make, and of how many rows, from public counts.
 
-Numbers of rows, of nodes and of parameters are public, and so is the noise. The constants were
-chosen by leaving one data set out, see the guide.
+Numbers of rows, of nodes and of parameters are public, and so is the noise. The constants are
+those that lose least, in accuracy and area under the curve, against the best of a grid for each
+of eighteen sets with 1, 8 and 64 nodes; leaving one set out changes none of them.
 """
 
 import math
 
 __all__ = ["passes_for", "streaming_batch"]
 
-MOST_PURE, MOST_GAUSSIAN = 16, 40
-PURE, GAUSSIAN = 0.4, 0.7
+LEAST, MOST = 2, 40
+SHARE = 0.2
+STREAMING = 4.0
 
 
 def passes_for(kind: str, energy: float, n_rows: int, n_nodes: int) -> int:
@@ -28,12 +30,15 @@ def passes_for(kind: str, energy: float, n_rows: int, n_nodes: int) -> int:
     Returns
     -------
     int
-        Noise of a pass grows with their number, pure noise faster than Gaussian noise. What
-        counts is how far above the noise, averaged over nodes, a gradient of all rows can be.
+        Pure noise of a pass is in proportion to their number, so that all passes together know
+        less the more there are: as many as a gradient of all rows is above the noise, averaged
+        over nodes, allows. Gaussian noise grows with the square root only, and all passes
+        together know the same.
     """
+    if kind == "gaussian":
+        return MOST
     ratio = n_rows / math.sqrt(n_nodes * energy)
-    share, most = (GAUSSIAN, MOST_GAUSSIAN) if kind == "gaussian" else (PURE, MOST_PURE)
-    return max(1, min(most, round(share * ratio)))
+    return max(LEAST, min(MOST, round(SHARE * ratio)))
 
 
 def streaming_batch(energy: float, gradient_norm: float, n_nodes: int) -> int:
@@ -54,6 +59,6 @@ def streaming_batch(energy: float, gradient_norm: float, n_nodes: int) -> int:
     int
         With T rounds of n rows in all the regret a row is of the order of
         ``sqrt((gradient_norm^2 + energy / (n_nodes batch^2)) / T)``, T being ``n / batch``: least
-        where both terms are equal.
+        where both terms are equal. The last model is better for a few times as many rows.
     """
-    return max(1, round(math.sqrt(energy / n_nodes) / gradient_norm))
+    return max(1, round(STREAMING * math.sqrt(energy / n_nodes) / gradient_norm))

@@ -316,7 +316,9 @@ def _every_round(first, block, mixer, update, draw):
     return zip(mixing, noise, steps, takes_part, strict=True)
 
 
+@np.errstate(all="ignore")  # what a hostile node has sent is projected elsewhere too
 def _in_ball(values, radius):
+    """Nearest points of the ball, in place; rows that are no numbers stay so, alone."""
     squares = np.vecdot(values, values)
     if not squares.max(initial=0.0) <= radius * radius:  # nor where one is not a number
         values *= (radius / np.sqrt(np.maximum(squares, radius * radius)))[:, np.newaxis]
