@@ -126,9 +126,10 @@ class FeaturePlan:
     allowed : float
         Variance that noise may add to a prediction, as a share of that of the targets.
 
-    step_guarantee, gram_guarantee, target_guarantee : GaussianDP
-        Guarantees of one noisy gradient, of the second moments of the features, and of mean
-        and mean square of the targets; the second is None where they would tell nothing.
+    step_guarantee, gram_guarantee, target_guarantee, level_guarantee : GaussianDP
+        Guarantees of one noisy gradient, of the second moments of the features, of mean
+        and mean square of the targets, and of the mean of what the weights predict; the second and
+        the last are None where they would tell nothing.
     """
 
     n_steps: int
@@ -142,6 +143,7 @@ class FeaturePlan:
     step_guarantee: GaussianDP
     gram_guarantee: GaussianDP | None
     target_guarantee: GaussianDP
+    level_guarantee: GaussianDP | None
 
     def target_scale(
         self, mean: float, square: float, *, deviations: tuple[float, float]
@@ -171,6 +173,10 @@ class FeaturePlan:
     def residual_cap(self, variance: float) -> float:
         """Typical limit of a residual, in units where targets are in [-1, 1]."""
         return min(max(self.cap * math.sqrt(variance), 0.08), 1.0)
+
+    def prediction_cap(self, variance: float) -> float:
+        """Limit of a prediction in the mean of them: predictions vary less than targets do."""
+        return 2.0 * math.sqrt(variance)
 
     def schedule(self, curvatures: np.ndarray, *, variance: float, cap: float) -> Schedule:
         """Momentum, divisors and the cap of a gradient.

@@ -68,6 +68,7 @@ def test_all_releases_of_a_descent_share_the_budget_without_rest(adjacency):
                 found = plan(mu, n=n, p=p, adjacency=adjacency)
                 parts = [found.step_guarantee] * found.n_steps + [found.target_guarantee]
                 parts += [found.gram_guarantee] if found.gram_guarantee is not None else []
+                parts += [found.level_guarantee] if found.level_guarantee is not None else []
                 seen.add(found.gram_guarantee is None)
                 total = compose(parts)
                 assert isinstance(total, GaussianDP) and total.adjacency == adjacency
