@@ -78,9 +78,9 @@ def plan_features(*, n_samples: float, n_components: int, guarantee: GaussianDP)
     mu *= math.sqrt(1.0 - share)
     level: GaussianDP | None = None
     if signal >= _LEAST_SIGNAL_OF_LEVEL:
-        share = min(max((60.0 / signal) ** 2, 0.01), 0.04)
-        level = GaussianDP(math.sqrt(share) * mu, adjacency=adjacency)
-        mu *= math.sqrt(1.0 - share)
+        last = min(max((60.0 / signal) ** 2, 0.01), 0.04)
+        level = GaussianDP(math.sqrt(last) * mu, adjacency=adjacency)
+        mu *= math.sqrt(1.0 - last)
     gram: GaussianDP | None = GaussianDP(math.sqrt(_GRAM_SHARE) * mu, adjacency=adjacency)
     edge = spectral_noise(n_components, cast(GaussianDP, gram)) / n_samples
     if edge < 1.0:
@@ -164,9 +164,10 @@ class FeatureDescent:
 
     Privacy: satisfies ``guarantee`` for any rows and targets. The data are used in at most
     ``n_steps + 4`` Gaussian releases: the number of rows where it is private, mean and mean square
-    of the targets, the second moments of the features, one sum of gradients a step, each at
-    a released point, and the mean of the predictions with the released weights. They compose to ``budget`` by the root of summed squares. Everything else
-    is a function of public and of released numbers.
+    of the targets, the second moments of the features, one sum of gradients a step, each at a
+    released point, and the mean of the predictions with the released weights. They compose to
+    ``budget`` by the root of summed squares. Everything else is a function of public and of
+    released numbers.
 
     Parameters
     ----------
