@@ -32,7 +32,7 @@ _N_STEPS = 48
 _TAIL = 24  # iterates that are averaged
 
 # Number of rows times mu from which the mean of predictions is worth its noise.
-_LEAST_SIGNAL_OF_LEVEL = 300.0
+_LEAST_SIGNAL_OF_LEVEL = 100.0
 
 
 @plain_arguments
@@ -64,7 +64,8 @@ def plan_features(*, n_samples: float, n_components: int, guarantee: GaussianDP)
     half of it on. Residuals are capped at a share of the standard deviation of the targets that
     grows with the number of rows, as the bias of a cap does not fall with their number and
     its noise does. A cap draws predictions of a skewed target to its median; so where rows are
-    many, one to four percent of the squared mu set the mean of the predictions right in the end.
+    not few, one to five percent of the squared mu set the mean of the predictions right in the
+    end, as far as noise in it allows.
     Noise may add a tenth to a fifth of the variance of the targets to a
     prediction, and less of very many rows. Constants are of the rule found by leaving out one
     set in turn, but for shares of the targets and of the noise, and the number of features,
@@ -78,7 +79,7 @@ def plan_features(*, n_samples: float, n_components: int, guarantee: GaussianDP)
     mu *= math.sqrt(1.0 - share)
     level: GaussianDP | None = None
     if signal >= _LEAST_SIGNAL_OF_LEVEL:
-        last = min(max((60.0 / signal) ** 2, 0.01), 0.04)
+        last = min(max((100.0 / signal) ** 2, 0.01), 0.05)
         level = GaussianDP(math.sqrt(last) * mu, adjacency=adjacency)
         mu *= math.sqrt(1.0 - last)
     gram: GaussianDP | None = GaussianDP(math.sqrt(_GRAM_SHARE) * mu, adjacency=adjacency)
@@ -220,7 +221,7 @@ class FeatureDescent:
         schedule = plan.schedule(values, variance=variance, cap=cap)
         weights = self._descend(data.centred(offset), plan, schedule, vectors, noise)
         level = _release_level(data, weights, plan, plan.prediction_cap(variance), noise)
-        return weights, min(max(offset - level, -1.0), 1.0)
+        return weights, min(max(offset - plan.level_trust(variance) * level, -1.0), 1.0)
 
     def _descend(
         self,

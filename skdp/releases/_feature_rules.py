@@ -178,6 +178,21 @@ class FeaturePlan:
         """Limit of a prediction in the mean of them: predictions vary less than targets do."""
         return 2.0 * math.sqrt(variance)
 
+    def level_trust(self, variance: float) -> float:
+        """Share of the released mean of predictions that is taken off them.
+
+        That mean is supposed to be off by a tenth of the targets' deviation. Noise is in it, and
+        in the offset, which is what predictions are to have as their mean.
+        """
+        if self.level_guarantee is None:
+            return 0.0
+        records = self.level_guarantee.n_records_changed
+        noise = records * self.prediction_cap(variance) / self.level_guarantee.mu
+        # Replaced, a target moves by 2 at most, and is weighted in their release for that.
+        noise = math.hypot(noise, math.sqrt(2.0 * records) / self.target_guarantee.mu)
+        supposed = 0.01 * variance
+        return supposed / (supposed + (noise / self.n_samples) ** 2)
+
     def schedule(self, curvatures: np.ndarray, *, variance: float, cap: float) -> Schedule:
         """Momentum, divisors and the cap of a gradient.
 
