@@ -1,14 +1,15 @@
 """Accuracy of the distributed classifier's defaults, against the majority and one curator.
 
-Run ``SKDP_DATA=/path/to/data python benchmarks/distributed_accuracy.py [SET ...]``. Each line is a
-data set with all its columns, a number of nodes and a delta, at epsilon 1: accuracy on test rows,
-the mean over seeds and the least of them. Rows go to nodes in turn. A curator has them all and runs
-`DPLogisticRegression`.
+Run ``SKDP_DATA=/path/to/data python benchmarks/distributed_accuracy.py [SET ...]``. Each line is
+a data set with all its columns, a number of nodes and a delta, at epsilon 1: accuracy on test
+rows, the mean over seeds and the least of them. Rows go to nodes in turn. A curator has all rows
+and runs `DPLogisticRegression`.
 """
 
 import argparse
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -32,13 +33,19 @@ def scores(make, data, seeds):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return [
-            make(seed).fit(data.X, data.y).score(data.X_test, data.y_test) for seed in range(seeds)
+            make(random_state=seed).fit(data.X, data.y).score(data.X_test, data.y_test)
+            for seed in range(seeds)
         ]
 
 
 def line(name, what, found, **numbers):
     told = "".join(f"  {key} {value:.4f}" for key, value in numbers.items())
     print(f"{name:14s}  {what:34s}  {np.mean(found):.4f}  {np.min(found):.4f}{told}", flush=True)
+
+
+def bounds_of(name, delta):
+    """Public bounds on l1 norms to try: none, and that of the set where noise is pure."""
+    return [None, L1_NORMS[name]] if delta == 0.0 and name in L1_NORMS else [None]
 
 
 def table(name, seeds, epsilon, plain):
@@ -50,44 +57,20 @@ def table(name, seeds, epsilon, plain):
     if plain:
         peer = LogisticRegression(C=100.0, max_iter=1000).fit(data.X, data.y)
         print(f"{name:14s}  {'without noise':34s}  {peer.score(data.X_test, data.y_test):.4f}")
+    classes = np.unique(np.concatenate([data.y, data.y_test]))
     for delta in DELTAS:
-        classes = np.unique(np.concatenate([data.y, data.y_test]))
-        curator = scores(
-            lambda seed, delta=delta, classes=classes: DPLogisticRegression(
-                epsilon, delta, classes=classes, random_state=seed
-            ),
-            data,
-            seeds,
-        )
+        public = dict(epsilon=epsilon, delta=delta, classes=classes)
+        curator = scores(partial(DPLogisticRegression, **public), data, seeds)
         line(name, f"curator, delta {delta:g}", curator, majority=majority)
         for n_nodes, topology in NETWORKS.items():
-            bounds = [None]
-            if name in L1_NORMS and delta == 0.0:
-                bounds.append(L1_NORMS[name])
-            for bound in bounds:
-                found = scores(
-                    lambda seed, n_nodes=n_nodes, topology=topology, bound=bound, delta=delta: (
-                        DistributedDPClassifier(
-                            epsilon,
-                            delta,
-                            n_nodes=n_nodes,
-                            topology=topology,
-                            classes=classes,
-                            x_l1_norm=bound,
-                            random_state=seed,
-                        )
-                    ),
-                    data,
-                    seeds,
-                )
+            network = dict(n_nodes=n_nodes, topology=topology)
+            for bound in bounds_of(name, delta):
+                make = partial(DistributedDPClassifier, x_l1_norm=bound, **network, **public)
+                found = scores(make, data, seeds)
                 what = f"{n_nodes} nodes, delta {delta:g}" + ", l1 bound" * (bound is not None)
-                line(
-                    name,
-                    what,
-                    found,
-                    below_curator=np.mean(curator) - np.mean(found),
-                    above_majority=np.mean(found) - majority,
-                )
+                gaps = dict(below_curator=np.mean(curator) - np.mean(found))
+                gaps["above_majority"] = np.mean(found) - majority
+                line(name, what, found, **gaps)
 
 
 def main():

@@ -129,7 +129,7 @@ class WhitenedGossip:
         return cls(loss, n_features, row_norm, weights, rules, budget, guarantee)
 
     def check_n_rows(self) -> None:
-        """Refuse more rows of a node than can be certified whatever they are; numbers are public."""
+        """Refuse more rows of a node than can be certified whatever they are."""
         rules, most = self.rules, int(self.weights.counts.max())
         # The coordinates that stretch most, and the rows whose cap is least in them.
         steepest = max(rules.curvature * self.row_norm**2, rules.floor)
