@@ -62,6 +62,8 @@ TEXT = {  # rounds in a pass, passes, thresholds (`sparsity`)
 DELTA = 1e-6
 NODES = 64
 RADIUS = 5.0  # where regret is measured; accuracy has the default
+CONSTANT = 0.25  # the feature of the intercept there
+PAPERS = {"algorithm": "paper", "loss": "hinge"}
 TOPOLOGIES = ("sparse", "medium", "dense")
 NAMES = ("Diabetes", "Covertype", "Adult")
 
@@ -186,7 +188,7 @@ def plain(text):
 
 def with_constant(X):
     """Rows with the feature of the intercept."""
-    return np.hstack([X, np.ones((len(X), 1))])
+    return np.hstack([X, np.full((len(X), 1), CONSTANT)])
 
 
 def stream_rows(name, quick):
@@ -221,10 +223,13 @@ def points_of(name, quick, seed, *, batch_size=1, topology="medium", **budget):
     """Points of all nodes in all rounds, of shape (n_rounds, n_nodes, n_features + 1)."""
     X, y = stream_rows(name, quick)
     model = DistributedDPClassifier(
+        **PAPERS,
         n_nodes=NODES,
         topology=topology,
         batch_size=batch_size,
         radius=RADIUS,
+        intercept_scaling=CONSTANT,
+        step="regret",
         classes=[0, 1],
         keep_iterates=True,
         random_state=seed,
@@ -289,6 +294,7 @@ def finish(figure, axes, path):
 
 def regret_part(options):
     """Figures 3, 4 and 6c."""
+    above = []
     sheet = Sheet(
         options.out,
         "regret",
@@ -308,6 +314,12 @@ def regret_part(options):
             runs.append(regret_of(name, options.quick, points))
         return mean_and_error(runs)
 
+    def nothing(name):
+        """Regret per row of parameters of 0, whose hinge loss is 1."""
+        at = np.array(moments(len(stream_rows(name, options.quick)[1])))
+        rows = NODES * at
+        return at, (rows - best_losses(name, options.quick)) / rows
+
     def panel(ax, key, title, arms):
         ends = []
         for n, (text, name, which, epsilon, topology) in enumerate(arms):
@@ -320,11 +332,15 @@ def regret_part(options):
             for moment, m, e in zip(at, mean, error, strict=True):
                 sheet.add(key, name, which, epsilon or "none", topology, moment, m, e)
             ends.append((text, mean[0], mean[-1], error[-1]))
-        if key == "3ab":
-            n = NODES * np.array(at)
-            idle = (n - best_losses("Diabetes", options.quick)) / n
-            ax.plot(at, idle, ":", color="C7", label="parameters of 0")
-            ends.append(("parameters of 0", idle[0], idle[-1], 0.0))
+            idle = nothing(name)[1]
+            if mean[-1] > idle[-1]:
+                above.append((title, text, mean[-1], idle[-1]))
+        for n, name in enumerate(dict.fromkeys(arm[1] for arm in arms)):
+            at, idle = nothing(name)
+            text = "learn nothing" if key != "4" else f"{name}, learn nothing"
+            color = f"C{n}" if key == "4" else "C7"
+            ax.plot(at, idle, ":", color=color, label=text)
+            ends.append((text, idle[0], idle[-1], 0.0))
         ax.set(title=title, xlabel="rounds (rows per node)", ylabel="regret per row", xscale="log")
         print(f"\n  {plain(title)}: regret per row after {at[0]} rounds and all")
         for text, first, last, error in ends:
@@ -370,6 +386,9 @@ def regret_part(options):
     finish(figure, axes, options.out / "distributed_regret.png")
     sheet.save()
     spread.save()
+    print("\n  Above parameters of 0 after all rounds:")
+    for title, text, mean, idle in above:
+        print(f"    {plain(title)}, {plain(text)}: {mean:.3f} against {idle:.3f}")
 
 
 def mini_part(options):
@@ -471,6 +490,7 @@ def text_part(options):
         rounds, passes, thresholds = TEXT[epsilon]
         per_node = -(-len(rows.y) // NODES)
         model = DistributedDPClassifier(
+            **PAPERS,
             epsilon=epsilon or 1e8,
             delta=DELTA,
             n_nodes=NODES,
@@ -527,6 +547,7 @@ def accuracy_of(rows, n_nodes, budget, setting, runs):
     rounds, passes = setting
     per_node = -(-len(rows.y) // n_nodes)
     model = DistributedDPClassifier(
+        **PAPERS,
         n_nodes=n_nodes,
         topology="medium",
         batch_size=-(-per_node // min(rounds, per_node)),

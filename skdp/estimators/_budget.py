@@ -3,6 +3,7 @@
 import os
 import warnings
 from contextlib import contextmanager, suppress
+from functools import cache
 
 import numpy as np
 
@@ -11,7 +12,14 @@ from skdp._validation import one_of, plain, positive, probability, shown
 from skdp.exceptions import PrivacyWarning
 from skdp.privacy import ADJACENCIES, BudgetLedger
 
-__all__ = ["charge", "charge_stream", "check_budget", "ledger_of", "unchanged_on_error"]
+__all__ = [
+    "charge",
+    "charge_stream",
+    "check_budget",
+    "ledger_of",
+    "parameter_names",
+    "unchanged_on_error",
+]
 
 
 def check_budget(estimator, *, epsilon=None):
@@ -40,6 +48,12 @@ def ledger_of(estimator):
     )
 
 
+@cache
+def parameter_names(kind):
+    """Names of the parameters of a class of estimators; to find them out takes a while."""
+    return tuple(kind._get_param_names())
+
+
 @contextmanager
 def unchanged_on_error(estimator):
     """Leave a fitted model whole if a new fit fails, what validation stores included.
@@ -48,7 +62,7 @@ def unchanged_on_error(estimator):
     about an overflow would depend on the data.
     """
     before = dict(vars(estimator))
-    given = estimator.get_params(deep=False)
+    given = {name: getattr(estimator, name) for name in parameter_names(type(estimator))}
     try:
         vars(estimator).update({name: plain(value) for name, value in given.items()})
         with np.errstate(all="ignore"):

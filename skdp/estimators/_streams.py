@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from skdp._validation import plain, shown
-from skdp.estimators._budget import charge_stream
+from skdp.estimators._budget import charge_stream, parameter_names
 from skdp.exceptions import StaleStreamError
 from skdp.releases import StreamRelease
 
@@ -19,6 +19,7 @@ __all__ = [
     "check_unchanged",
     "frozen_params",
     "has_begun",
+    "is_untouched",
     "new_version",
     "version_text",
 ]
@@ -204,18 +205,39 @@ def version_text(version):
 
 def frozen_params(estimator):
     """Copy the parameters, such that they compare by their values."""
-    return {name: _frozen(value) for name, value in estimator.get_params(deep=False).items()}
+    names = parameter_names(type(estimator))
+    return {name: _frozen(getattr(estimator, name)) for name in names}
 
 
 def check_unchanged(estimator, params):
     """Refuse to go on with a stream that began with other ``params``."""
     for name, before in params.items():
+        if _is_same(getattr(estimator, name), before):
+            continue
         now = _frozen(getattr(estimator, name))
         if now is not before and now != before:
             raise ValueError(
                 f"{name} must not change within a stream, it was {shown(before)}; call fit to "
                 f"start another one; got {shown(getattr(estimator, name))}."
             )
+
+
+def is_untouched(estimator, params):
+    """Whether every parameter is as it was, type and all, so that each has been checked before.
+
+    False says nothing: a list, an array or a number of another type may be equal.
+    """
+    return all(_is_same(getattr(estimator, name), before) for name, before in params.items())
+
+
+def _is_same(value, before):
+    if value is before:
+        return True
+    if type(value) is not type(before):
+        return False
+    if type(value) is tuple:
+        return len(value) == len(before) and all(map(_is_same, value, before))
+    return type(value) in (bool, int, float, str) and value == before
 
 
 def _frozen(value):

@@ -12,6 +12,7 @@ from skdp.releases._feature_pure import CentredOutput, PurePlan, plan_pure, pure
 from skdp.releases._feature_rules import FeaturePlan, automatic_components
 from skdp.releases._feature_statistics import FeatureStatistics
 from skdp.releases._gossip import GossipRelease
+from skdp.releases._gossip_whitened import WhitenedGossip
 from skdp.releases._gradient_messages import (
     GradientMessages,
     gaussian_leakage,
@@ -46,6 +47,7 @@ from skdp.releases._ridge_risk import EpsilonSuggestion, query_variance, suggest
 from skdp.releases._stream_account import ReleaseAccount
 from skdp.releases._stream_fed_back import FedBackRelease, sgd_noise
 from skdp.releases._stream_final import FinalRelease
+from skdp.releases._stream_matrix import MatrixRelease
 from skdp.releases._stream_query import QueryRelease
 from skdp.releases._stream_sensitivity import (
     automatic_t0,
@@ -87,6 +89,7 @@ __all__ = [
     "FinalRelease",
     "GossipRelease",
     "GradientMessages",
+    "MatrixRelease",
     "NoisyDescent",
     "ObjectiveNoise",
     "ObjectivePerturbation",
@@ -102,6 +105,7 @@ __all__ = [
     "StreamRelease",
     "TreeRelease",
     "ValueMessages",
+    "WhitenedGossip",
     "automatic_components",
     "automatic_t0",
     "bandit_noise",

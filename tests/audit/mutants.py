@@ -2134,10 +2134,11 @@ def devices():
 
 # Networks
 
-GOSSIP, SOLVER, CLASSIFIER, GSTREAM = (
+GOSSIP, SOLVER, SUMS, CLASSIFIER, GSTREAM = (
     "releases._gossip",
     "solvers.gossip",
-    "distributed._classifier",
+    "solvers.gossip_sums",
+    "distributed._network",
     "distributed._stream",
 )
 
@@ -2149,25 +2150,59 @@ def networks():
         (
             (
                 GOSSIP,
-                "change = target.n_records_changed * clip_norm",
-                "change = 0.5 * target.n_records_changed * clip_norm",
+                "change = target.n_records_changed * bounds",
+                "change = 0.5 * target.n_records_changed * bounds",
             ),
         ),
     )
     yield Mutant(
         "network: adjacency ignored",
         network(**DELTA),
-        ((GOSSIP, "change = target.n_records_changed * clip_norm", "change = clip_norm"),),
+        ((GOSSIP, "change = target.n_records_changed * bounds", "change = bounds"),),
     )
     yield Mutant(
         "network: constant left out",
-        network(loss="hinge"),
-        ((GOSSIP, "clip_norm = loss.lipschitz * math.sqrt(2.0)", "clip_norm = loss.lipschitz"),),
+        network(loss="hinge", intercept_scaling=1.0),
+        (
+            (
+                GOSSIP,
+                "math.hypot(min(1.0, shorter), constant)",
+                "min(1.0, shorter)",
+            ),
+        ),
     )
     yield Mutant(
         "network: l2 bound under Laplace noise",
         network(noise="laplace"),
-        ((GOSSIP, 'math.sqrt(size) if kind == "laplace" else 1.0', "1.0"),),
+        ((GOSSIP, '"laplace": clip_l1', '"laplace": clip_norm'),),
+    )
+    yield Mutant(
+        "network: l1 norm of rows not clipped",
+        network(noise="laplace", x_l1_norm=0.5),
+        (
+            (
+                SUMS,
+                "np.where(l1 > bound, bound / np.maximum(l1, 1e-300) * INSIDE, 1.0)",
+                "l1 * 0 + 1",
+            ),
+        ),
+    )
+    yield Mutant(
+        "network: l2 norm of residuals under Laplace noise",
+        network(noise="laplace", x_l1_norm=0.5),
+        ((GOSSIP, "clip_l1 = loss.lipschitz_l1", "clip_l1 = loss.lipschitz"),),
+        three_classes,
+    )
+    yield Mutant(
+        "network: a private sum is mixed again",
+        network(n_mixings=2),
+        (
+            (
+                SOLVER,
+                "            released = update.moved(mixed, noisy, points, step)\n",
+                "            own = np.zeros_like(noisy)\n            if gradients is not None:\n                gradients.add_to(r, points, own)\n            released = update.moved(mixed, noisy, points, step) + 1e-9 * own\n",
+            ),
+        ),
     )
     yield Mutant(
         "network: half the noise",
@@ -2233,7 +2268,7 @@ def networks():
         network(loss="log_loss"),
         (
             (
-                SOLVER,
+                SUMS,
                 "residuals = np.trunc(residuals / self.slope_step) * self.slope_step",
                 "residuals = residuals * 1.0",
             ),
@@ -2256,8 +2291,8 @@ def networks():
         (
             (
                 CLASSIFIER,
-                "owners = owners_of(node, len(codes), engine.mine, stream.rows_here)",
-                "owners = owners_of(np.argsort(np.argsort(X[:, 0])) % 4, len(codes), engine.mine, stream.rows_here)",
+                "owners = owners_of(node, len(codes), engine.mine, rows_here, plan.topology)",
+                "owners = owners_of(np.argsort(np.argsort(X[:, 0])) % 4, len(codes), engine.mine, rows_here, plan.topology)",
             ),
         ),
     )
@@ -2275,7 +2310,7 @@ def networks():
     yield Mutant(
         "network: sparse rows not clipped",
         network(),
-        ((SOLVER, "clip_rows(X, x_norm)", "X"),),
+        ((SUMS, "clip_rows(X, x_norm)", "X"),),
         sparse_rows,
     )
     yield Mutant(

@@ -129,6 +129,8 @@ def state(model):
     stream = model._stream.release
     if isinstance(stream, FedBackRelease):
         return np.concatenate([stream.gathered, stream.average])
+    if isinstance(stream, QueryRelease):
+        return np.concatenate([stream.gathered.coef, stream.gathered.rows.ravel()])
     if not isinstance(stream, TreeRelease):
         return stream.gathered
     tree = stream.tree
@@ -1066,7 +1068,7 @@ def private_numbers(model):
     """What a stream keeps and has not released."""
     stream = model._stream.release
     if isinstance(stream, QueryRelease):
-        return np.concatenate([stream.rows.ravel(), stream.gathered])
+        return np.concatenate([stream.gathered.rows.ravel(), stream.gathered.coef])
     if isinstance(stream, TreeRelease):
         return np.concatenate(list(stream.tree.exact.values()))
     return stream.gathered if isinstance(stream, FinalRelease) else np.empty(0)
