@@ -243,7 +243,8 @@ class RidgeProblem:
         if penalty is None:
 
             def excess(log_penalty: float) -> float:
-                distance = ridge_sensitivity(penalty=math.exp(log_penalty), **options)
+                penalty = min(math.exp(log_penalty), largest)
+                distance = ridge_sensitivity(penalty=penalty, **options)
                 return distance * level - math.sqrt(NOISE_VARIANCE)
 
             low, high = math.log(min(1e-6, largest)), math.log(largest)

@@ -1275,6 +1275,17 @@ def kernel_ridge():
         ((FROWS, "rows = clip_rows(X, self.x_norm)", "rows = X"),),
     )
     yield Mutant(
+        "ridge query: the bound of the paper for a mean",
+        ridge(**QUERY, sensitivity="paper"),
+        (
+            (
+                PROBLEM,
+                "return 2.0 * radius * kappa * (kappa + 1.0) / penalty",
+                "return 2.0 * radius * kappa * (kappa + 1.0) / penalty / math.sqrt(n_samples)",
+            ),
+        ),
+    )
+    yield Mutant(
         "ridge query: half the sensitivity",
         ridge(**QUERY),
         (
