@@ -116,9 +116,11 @@ class GossipStream:
         mean = plan.update.points(final.mean(axis=0, keepdims=True), step)
         weights = np.concatenate([plan.update.points(final, step), mean])
         weights = weights.reshape(len(weights), -1, plan.width)
-        coef, intercept = weights[..., :-1] / plan.release.x_norm, weights[..., -1].copy()
+        coef = weights[..., :-1] / plan.release.x_norm
+        intercept = weights[..., -1] * plan.release.constant
         spread = np.square(latest - latest.mean(axis=0)).sum(axis=1)
-        output = -1 if params["output_node"] is None else int(params["output_node"])
+        output = params["output_node"]
+        output = -1 if output is None else plan.topology.number(output)
         return dict(
             classes_=plan.classes,
             coef_=coef[output].copy(),

@@ -205,7 +205,7 @@ def version_text(version):
 
 def frozen_params(estimator):
     """Copy the parameters, such that they compare by their values."""
-    names = parameter_names(type(estimator))
+    names = parameter_names(estimator)
     return {name: _frozen(getattr(estimator, name)) for name in names}
 
 

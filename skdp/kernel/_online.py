@@ -1,28 +1,15 @@
 """Private online regression in a kernel space."""
 
-import math
-import os
 from dataclasses import replace
 from functools import partial
 
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._random import noise_source
 from skdp._targets import TargetRange, warn_of_bounds
-from skdp._validation import (
-    between,
-    is_auto,
-    number_or_auto,
-    one_of,
-    positive,
-    positive_int,
-    shown,
-)
 from skdp.estimators import (
     Stream,
     StreamLine,
     charge_release,
-    check_budget,
     has_begun,
     is_untouched,
     new_version,
@@ -30,22 +17,10 @@ from skdp.estimators import (
 )
 from skdp.features import FeatureFunction
 from skdp.kernel._base import BaseKernelRegressor
+from skdp.kernel._online_plan import check_stream_parameters, stream_plan
 from skdp.kernel._released import ReleasedKernelRegressor
-from skdp.privacy import ApproxDP
-from skdp.releases import FedBackRelease, FinalRelease, QueryRelease, TreeRelease, automatic_t0
-from skdp.releases._limits import check_memory
-from skdp.releases._stream import BLOCK
-from skdp.releases._stream_sensitivity import RESIDUALS
-from skdp.solvers.kernel_ridge import KAPPA
-from skdp.solvers.online import Recursion
 
 __all__ = ["DPOnlineKernelRegressor"]
-
-RELEASES = ("final", "sgd", "tree", "query")
-BOUNDS = ("tight", "paper")
-
-# Where targets span [-1, 1]: noise is proportional to the cap, and so is what a step can learn.
-_CAPS = {"final": 0.5, "sgd": 0.2, "tree": 0.4, "query": 0.5}
 
 
 class DPOnlineKernelRegressor(BaseKernelRegressor):
@@ -73,8 +48,9 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
     nu : {0.5, 1.5, 2.5}, default=1.5
         Smoothness of the Matérn kernel.
 
-    theta : float in (1/2, 1), default=0.75
-        Exponent of the steps. Close to 1/2 the function learns faster and is noisier.
+    theta : float in (1/2, 1), default=0.6
+        Exponent of the steps. Close to 1/2 the function learns faster and is noisier. The
+        paper's is 0.75.
 
     t0 : float or "auto", default="auto"
         Offset of the time. "auto" is the smallest with which no step overshoots, see
@@ -87,7 +63,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
 
     residual_cap : float or "auto", default="auto"
         Largest residual for "huber", in units of the target. "auto" is half of half the range
-        of ``y_bounds``, 0.4 of it with "tree" and 0.2 with "sgd", whose noise needs it small.
+        of ``y_bounds``, 0.4 of it with "tree" and 0.2 with "sgd", whose noise needs it small,
+        and with "matrix" a share that grows with ``horizon`` times the budget, from 0.05 to 0.5.
 
     radius : float, default=1.0
         Norm of the ball, for targets in units of half their range.
@@ -95,12 +72,15 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
     sensitivity : {"tight", "paper"}, default="tight"
         Bound behind the noise of "final" and "query": exact, or the paper's (17).
 
-    release : {"final", "sgd", "tree", "query"}, default="final"
-        "final" releases the function at the end of each `fit` or `partial_fit`. "sgd" feeds
-        noise back at every step: the transcript is released, for ever, for one budget. "tree"
-        releases noisy sums of gradients up to a public ``horizon``, less noisy than "sgd" by
-        far. "query" keeps an exact kernel expansion, which holds the data, and adds noise to
-        each predicted row.
+    release : {"auto", "final", "matrix", "tree", "sgd", "query"}, default="auto"
+        "final" releases the function at the end of each `fit` or `partial_fit`. "matrix"
+        releases noisy sums of gradients up to a public ``horizon``, whose noise cancels in the
+        function, and needs a positive delta; "tree" does so over intervals of time, with two to
+        three times the noise, for any delta. "sgd" feeds noise back at every step: the
+        transcript is released, for ever, for one budget. "query" keeps an exact kernel expansion,
+        which holds the data, and adds noise to each predicted row. "auto" is "final" without a
+        ``horizon``, and with one "matrix", or "tree" if delta is 0 or there are more than
+        8,388,608 rows.
 
     n_components : int or "auto", default="auto"
         Number of random features; an odd number is rounded up. "auto" is 1000 for "final" with
@@ -121,7 +101,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         record is there or is a null record, which keeps its time and contributes nothing.
 
     horizon : int, default=None
-        Largest number of rows in the life of a stream, for "tree".
+        Largest number of rows in the life of a stream, for "matrix" and "tree". What is beyond
+        is refused.
 
     n_queries : int, default=None
         Number of different rows that "query" predicts in the life of a stream. A row counts
@@ -171,9 +152,10 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
     Notes
     -----
     **Privacy.** The attributes above are public or released. Between calls a live estimator must
-    also keep what has not been released: with "final" the function without noise, with "tree"
-    sums without noise, with "query" all rows. It keeps them under private names, and a pickle
-    has them too: both belong to the curator alone. `released` returns a predictor without them.
+    also keep what has not been released: with "final" the function without noise, with "matrix"
+    and "tree" sums without noise, with "query" all rows. It keeps them under private names, and a
+    pickle has them too: both belong to the curator alone. `released` returns a predictor without
+    them.
     Of several copies of a live estimator one may go on: copies that go on apart are streams of
     their own on the same rows, and together cost more than the account of each. Within a process
     all others are refused for as long as it lives, however they were made and whether or not the
@@ -184,9 +166,10 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
 
     With "final", a record that entered at step s has moved each later function by at most
     ``D_s (s + t0) / (T - 1 + t0)``, and the guarantee is the largest, over s, of what the releases
-    compose to: exactly, and far below the sum of their budgets. With "sgd" and "tree" a
-    record's gradient is taken at a released point, so that it enters one noisy gradient, or one
-    noisy sum at each level of the tree.
+    compose to: exactly, and far below the sum of their budgets. With "sgd", "tree" and "matrix" a
+    record's gradient is taken at a released point, so that it enters one noisy gradient, one
+    noisy sum at each level of the tree, or all later sums of "matrix" with a column of public
+    factors, whose norm the noise is made for.
 
     One scalar noise for a whole function, as in the paper's Theorem 1, would be void; and the
     paper's Theorem 2 drops the bias of the penalty, see :func:`~skdp.theory.online.rate`.
@@ -202,7 +185,9 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
     "A study on differential private online learning", Journal of Computer and Communications 5,
     2017. Tarrès and Yao, "Online learning as stochastic approximation of regularization paths",
     IEEE Transactions on Information Theory 60, 2014. Kairouz, McMahan, Song, Thakkar, Thakurta and
-    Xu, "Practical and private (deep) learning without sampling or shuffling", ICML 2021.
+    Xu, "Practical and private (deep) learning without sampling or shuffling", ICML 2021. Denisov,
+    McMahan, Rush, Smith and Guha Thakurta, "Improved differential privacy for SGD via optimal
+    private linear operators on adaptive streams", NeurIPS 2022.
 
     Examples
     --------
@@ -211,7 +196,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(20000, 2))
     >>> y = np.sin(3 * X[:, 0])
-    >>> model = DPOnlineKernelRegressor(epsilon=1.0, delta=1e-6, theta=0.6, y_bounds=(-1, 1))
+    >>> model = DPOnlineKernelRegressor(epsilon=1.0, delta=1e-6, y_bounds=(-1, 1))
     >>> for start in range(0, 15000, 5000):
     ...     model = model.partial_fit(X[start : start + 5000], y[start : start + 5000])
     >>> bool(model.released().score(X[15000:], y[15000:]) > 0.7)
@@ -228,13 +213,13 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         kernel="rbf",
         gamma="auto",
         nu=1.5,
-        theta=0.75,
+        theta=0.6,
         t0="auto",
         residual="huber",
         residual_cap="auto",
         radius=1.0,
         sensitivity="tight",
-        release="final",
+        release="auto",
         n_components="auto",
         orthogonal=True,
         y_bounds=None,
@@ -347,8 +332,9 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         line = StreamLine((0, b"")) if fresh else self._stream.line
         # Threads go on one after the other, each from where the last has ended.
         with line.lock, unchanged_on_error(self):
-            if fresh or not is_untouched(self, self._stream.params):  # checked when it began
-                self._check_parameters()
+            # What a stream began with has been checked then.
+            if fresh or not is_untouched(self, self._stream.params):
+                check_stream_parameters(self)
             X, targets = self._validated(X, y, reset=fresh)
             gamma = self._public_gamma(X, fresh=fresh)
             if fresh:
@@ -366,85 +352,6 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             StreamLine.of(stream.token, version)
         return self
 
-    def _check_parameters(self):
-        one_of(RELEASES, release=self.release)
-        one_of(RESIDUALS, residual=self.residual)
-        one_of(BOUNDS, sensitivity=self.sensitivity)
-        check_budget(self)
-        self._check_kernel_parameters()
-        positive(theta=self.theta, radius=self.radius)
-        if not 0.5 < self.theta < 1.0:
-            raise ValueError(f"theta must be above 1/2 and below 1; got {shown(self.theta)}.")
-        between(1e-6, 1e6, radius=self.radius)
-        self._recursion(1.0)
-        if self.release in ("sgd", "tree") and self.residual == "plain":
-            raise ValueError(
-                f"residual must be 'huber' or 'ball' with release={self.release!r}: a gradient "
-                "of the plain recursion is not bounded at a noisy point; got 'plain'."
-            )
-        for name, release in (("horizon", "tree"), ("n_queries", "query")):
-            value = getattr(self, name)
-            if self.release == release and value is None:
-                raise ValueError(f"{name} must be a positive int with {release=}; got None.")
-            if self.release == release:
-                positive_int(**{name: value})
-
-    def _recursion(self, kappa):
-        """Public numbers of the recursion, in units of half the range of the target."""
-        number_or_auto(t0=self.t0)
-        t0 = automatic_t0(self.theta, kappa)
-        if not is_auto(self.t0):
-            least = automatic_t0(self.theta, 1.0)
-            if not least <= self.t0 <= 1e9:
-                raise ValueError(
-                    f"t0 must be at least {least:.6g} with theta={shown(self.theta)}, for steps "
-                    f"not to overshoot, and at most 1e9; got {shown(self.t0)}."
-                )
-            t0 = max(float(self.t0), t0)
-        cap, radius = math.inf, math.inf
-        if self.residual == "huber":
-            cap = self._cap(_CAPS[self.release])
-        elif self.residual == "ball":
-            radius = float(self.radius)
-            if self.release in ("sgd", "tree"):  # points are projected: no residual gets there
-                cap = kappa * radius + 1.0
-        return Recursion(float(self.theta), t0, cap, radius)
-
     def _plan(self, n_features, gamma):
         """Release from the first row on."""
-        target = ApproxDP(float(self.epsilon), float(self.delta), adjacency=self.adjacency)
-        function = dict(residual=self.residual, bound=self.sensitivity)
-        feature_state, noise_state = self._random_streams()
-        # Drawn for all releases, so that a seed has the same noise in each.
-        secret = os.urandom(32) if noise_state is None else noise_state.bytes(32)
-        if self.release == "query":
-            return QueryRelease.plan(
-                target,
-                recursion=self._recursion(KAPPA),
-                kappa=KAPPA,
-                n_queries=int(self.n_queries),
-                n_features=n_features,
-                kernel=self.kernel,
-                gamma=gamma or 1.0,
-                nu=self.nu,
-                x_norm=float(self.x_norm),
-                secret=secret,
-                seeded=self.random_state is not None,
-                **function,
-            )
-        automatic = 1000 if self.release == "final" and self.delta > 0.0 else 200
-        size = self._n_components(n_features, automatic)
-        check_memory(8.0 * size * (n_features + 4 * BLOCK), "n_components must be smaller")
-        features = self._draw_features(n_features, size, gamma, feature_state)
-        vectors = dict(
-            recursion=self._recursion(features.row_norm),
-            kappa=features.row_norm,
-            features=features,
-            noise=noise_source(noise_state),
-        )
-        match self.release:
-            case "tree":
-                return TreeRelease.plan(target, horizon=int(self.horizon), **vectors)
-            case "sgd":
-                return FedBackRelease.plan(target, **vectors)
-        return FinalRelease.plan(target, **vectors, **function)
+        return stream_plan(self, n_features, gamma)

@@ -46,6 +46,7 @@ from skdp.releases._ridge_risk import EpsilonSuggestion, query_variance, suggest
 from skdp.releases._stream_account import ReleaseAccount
 from skdp.releases._stream_fed_back import FedBackRelease, sgd_noise
 from skdp.releases._stream_final import FinalRelease
+from skdp.releases._stream_matrix import MatrixRelease
 from skdp.releases._stream_query import QueryRelease
 from skdp.releases._stream_sensitivity import (
     automatic_t0,
@@ -87,6 +88,7 @@ __all__ = [
     "FinalRelease",
     "GossipRelease",
     "GradientMessages",
+    "MatrixRelease",
     "NoisyDescent",
     "ObjectiveNoise",
     "ObjectivePerturbation",

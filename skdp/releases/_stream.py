@@ -13,7 +13,15 @@ from skdp.releases._protocol import StreamRelease
 from skdp.releases._stream_sensitivity import norm_bound, stream_sensitivity
 from skdp.solvers.online import Recursion, rounding_error
 
-__all__ = ["BLOCK", "Charge", "FeatureStream", "FunctionBounds", "OnlineRelease", "vector_law"]
+__all__ = [
+    "BLOCK",
+    "Charge",
+    "FeatureStream",
+    "FunctionBounds",
+    "OnlineRelease",
+    "check_horizon",
+    "vector_law",
+]
 
 # `charge(cost)`, or `charge(cost, account)` where the stream has one.
 Charge = Callable[..., tuple[ApproxDP, Any]]
@@ -27,6 +35,16 @@ def vector_law(target: ApproxDP) -> NoiseLaw:
         return NoiseLaw.of("k_norm", target)
     gaussian = target.gaussian_target()
     return NoiseLaw("gaussian", 1.0 / gaussian.mu, gaussian)
+
+
+def check_horizon(time: int, horizon: int) -> None:
+    """Refuse rows that the budget of a stream was not planned for."""
+    if time > horizon:
+        raise ValueError(
+            f"horizon must be at least the number of rows, which these would make {time}; got "
+            f"{horizon}. The model still predicts; fit starts another stream, which costs a "
+            "budget of its own."
+        )
 
 
 @dataclass(frozen=True)

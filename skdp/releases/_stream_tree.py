@@ -15,7 +15,7 @@ from skdp.features import FeatureFunction
 from skdp.mechanisms import Lattice
 from skdp.privacy import ApproxDP
 from skdp.releases._limits import check_noise
-from skdp.releases._stream import Charge, FeatureStream, vector_law
+from skdp.releases._stream import Charge, FeatureStream, check_horizon, vector_law
 from skdp.releases._stream_sensitivity import step_sensitivity
 from skdp.solvers.online import NoisyTree, Recursion, run_tree
 
@@ -98,11 +98,7 @@ class TreeRelease(FeatureStream):
         """Take gradients at noisy prefix sums; all levels of the tree were paid at the first."""
         time, size = self.time + X.shape[0], self.features.n_components
         law, recursion = self.law, self.recursion
-        if time > self.horizon:
-            raise ValueError(
-                f"horizon must be at least the number of rows, which these would make {time}; "
-                f"got {self.horizon}."
-            )
+        check_horizon(time, self.horizon)
         # Later sums are on the lattice of the first step.
         growth = ((self.horizon + recursion.t0) / recursion.t0) ** (1.0 - recursion.theta)
         check_noise(law.scale * growth, size)

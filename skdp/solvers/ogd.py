@@ -21,6 +21,7 @@ __all__ = [
     "learn_from_value",
     "learn_from_vector",
     "learn_value",
+    "mean_played",
     "played",
     "run_bandit",
     "run_full",
@@ -44,11 +45,15 @@ class LazyProjection:
 
     exploration : callable or float, default=0.0
         With values alone, distances from the weights of the points that are asked for.
+
+    power : int, default=0
+        Power of the time in the mean of the weights played; None is for no mean.
     """
 
     radius: float
     step: Callable | float
     exploration: Callable | float = 0.0
+    power: int | None = 0
 
     def steps(self, start, size):
         """Steps at the times ``start + 1, ..., start + size``."""
@@ -57,6 +62,14 @@ class LazyProjection:
     def explorations(self, start, size):
         """Exploration at the same times."""
         return _at(self.exploration, start, size)
+
+    def shares(self, start, size):
+        """Of the weights played at the same times, in their sum. Equal for any `size`."""
+        times = np.arange(start + 1, start + size + 1, dtype=np.float64)
+        shares = np.ones(size)
+        for _ in range(self.power or 0):
+            shares *= times
+        return shares
 
 
 def _at(schedule, start, size):
@@ -75,7 +88,7 @@ class OGDState:
         Minus the sum of the noisy gradients.
 
     total : ndarray of shape (size,)
-        Sum of the weights played.
+        Sum of the weights played, each times its share.
 
     time : int
         Gradients so far.
@@ -106,6 +119,26 @@ def played(state, projection):
     """
     step = float(projection.steps(state.time, 1)[0])
     return _factor(state.theta, step, projection.radius) * state.theta
+
+
+def mean_played(state, projection):
+    """Mean of the weights played, those at t with weight ``t^power``; what is next without one.
+
+    Parameters
+    ----------
+    state : OGDState
+
+    projection : LazyProjection
+
+    Returns
+    -------
+    ndarray of shape (size,)
+    """
+    if projection.power is None or not state.time:
+        return played(state, projection)
+    # 1 + 2^p + ... + T^p is a polynomial of T by Faulhaber; these are all that are used.
+    T = state.time
+    return state.total / float({0: T, 3: (T * (T + 1) // 2) ** 2}[projection.power])
 
 
 def _factor(theta, step, radius):
@@ -153,8 +186,10 @@ def run_full(rows, targets, state, projection, slope, *, noise, source, keep=Non
         block = slice(start, start + _BLOCK)
         X, y = rows[block], targets[block].tolist()
         steps = projection.steps(state.time + start, len(y)).tolist()
+        shares = projection.shares(state.time + start, len(y)).tolist()
         drawn, release = noise.draw(source, len(y)), noise.adding(daxpy)
-        for i, (x, z, target, step) in enumerate(zip(X, drawn, y, steps, strict=True)):
+        every = zip(X, drawn, y, steps, shares, strict=True)
+        for i, (x, z, target, step, share) in enumerate(every):
             norm = math.sqrt(ddot(theta, theta))
             factor = radius / norm if step * norm > radius else step
             residual = factor * ddot(x, theta) - target
@@ -165,7 +200,7 @@ def run_full(rows, targets, state, projection, slope, *, noise, source, keep=Non
                 psi = limit if residual > dead else -limit if residual < -dead else 0.0
             if keep is not None:
                 keep[start + i] = factor * theta
-            daxpy(theta, total, size, factor)
+            daxpy(theta, total, size, share * factor)
             daxpy(release(x, z, size, psi), theta, size, -1.0)
     return OGDState(theta, total, state.time + len(rows))
 
@@ -187,11 +222,12 @@ def run_noised(gradients, state, projection, *, keep=None):
     """
     theta, total = state.theta.copy(), state.total.copy()
     steps = projection.steps(state.time, len(gradients)).tolist()
-    for i, (z, step) in enumerate(zip(gradients, steps, strict=True)):
+    shares = projection.shares(state.time, len(gradients)).tolist()
+    for i, (z, step, share) in enumerate(zip(gradients, steps, shares, strict=True)):
         factor = _factor(theta, step, projection.radius)
         if keep is not None:
             keep[i] = factor * theta
-        daxpy(theta, total, a=factor)
+        daxpy(theta, total, a=share * factor)
         daxpy(z, theta, a=-1.0)
     return OGDState(theta, total, state.time + len(gradients))
 
@@ -229,12 +265,13 @@ def run_bandit(rows, targets, state, projection, slope, *, sender, learn, direct
         block = slice(start, start + _BLOCK)
         X, y = rows[block], targets[block].tolist()
         steps = projection.steps(state.time + start, len(y)).tolist()
+        shares = projection.shares(state.time + start, len(y)).tolist()
         distances = projection.explorations(state.time + start, len(y)).tolist()
         send = sender(len(y))
-        every = zip(X, y, steps, distances, directions(len(y)), strict=True)
-        for i, (x, target, step, distance, direction) in enumerate(every):
+        every = zip(X, y, steps, shares, distances, directions(len(y)), strict=True)
+        for i, (x, target, step, share, distance, direction) in enumerate(every):
             factor = _factor(theta, step, projection.radius)
-            daxpy(theta, total, a=factor)
+            daxpy(theta, total, a=share * factor)
             point = factor * theta + distance * direction
             if keep is not None:
                 keep[start + i] = point

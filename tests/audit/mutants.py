@@ -1830,7 +1830,7 @@ MISGD, CHANNELS, LEARNER = (
     "linear_model._mi_channels",
     "linear_model._mi_learner",
 )
-FACTORS = "factors = np.minimum(1.0 / x_norm, 1.0 / np.maximum(norms, 1e-300))"
+FACTORS = "factors = bound * np.minimum(1.0 / x_norm, 1.0 / np.maximum(norms, 1e-300))"
 
 
 def users():
@@ -1875,7 +1875,7 @@ def users():
     yield Mutant(
         "users: rows not clipped",
         mi(),
-        ((GRID, FACTORS, "factors = np.full(len(norms), 1.0 / x_norm)"),),
+        ((GRID, FACTORS, "factors = np.full(len(norms), bound / x_norm)"),),
     )
     yield Mutant(
         "users: constant is 2",
@@ -1883,10 +1883,20 @@ def users():
         (
             (
                 GRID,
-                "        out *= step\n        if constant:\n            out[:, n_features] = 1.0",
-                "        out *= step\n        if constant:\n            out[:, n_features] = 2.0",
+                "        rows[:, -1] = constant\n",
+                "        rows[:, -1] = 2.0\n",
             ),
         ),
+    )
+    yield Mutant(
+        "users: a small constant is planned, and 1 is sent",
+        mi(intercept_scaling=0.3),
+        ((GRID, "        rows[:, -1] = constant\n", "        rows[:, -1] = 1.0\n"),),
+    )
+    yield Mutant(
+        "users: the bound of a row forgets the constant",
+        mi(intercept_scaling=0.5),
+        ((GRID, "return math.sqrt(1.0 + constant**2)", "return 1.0"),),
     )
     yield Mutant(
         "users: slopes not capped",
@@ -1921,8 +1931,8 @@ def users():
         (
             (
                 OGD,
-                "            daxpy(theta, total, size, factor)\n            daxpy(release",
-                "            daxpy(theta, total, size, factor * (1.0 + 1e-9 * target))\n            daxpy(release",
+                "            daxpy(theta, total, size, share * factor)\n            daxpy(release",
+                "            daxpy(theta, total, size, share * factor * (1.0 + 1e-9 * target))\n            daxpy(release",
             ),
         ),
     )
@@ -2027,6 +2037,10 @@ def devices():
     def gradient(X, y, random_state=None):
         return GradientPrivatizer(2.0).release(zeros, X, y, random_state=random_state)
 
+    def own(X, y, random_state=None):
+        device = GradientPrivatizer(2.0, loss="custom", gradient_norm=0.5)
+        return device.release_gradient(X, random_state=random_state)
+
     def value(X, y, random_state=None):
         device = ValuePrivatizer(2.0, value_range=0.5)
         return [
@@ -2047,9 +2061,31 @@ def devices():
         ((DEVICE, "return 2.0 * self.lipschitz", "return self.lipschitz"),),
     )
     yield Mutant(
+        "device: own gradients not clipped",
+        own,
+        (
+            (
+                DEVICE,
+                "exact = grid_vectors(np.atleast_2d(vectors), self.lipschitz, self.step)",
+                "exact = np.trunc(np.atleast_2d(vectors) / self.step) * self.step",
+            ),
+        ),
+    )
+    yield Mutant(
+        "device: own gradients clipped by coordinates",
+        own,
+        (
+            (
+                DEVICE,
+                "exact = grid_vectors(np.atleast_2d(vectors), self.lipschitz, self.step)",
+                "exact = np.atleast_2d(np.clip(vectors, -self.lipschitz, self.lipschitz))\n        exact = np.trunc(exact / self.step) * self.step",
+            ),
+        ),
+    )
+    yield Mutant(
         "device: rows not clipped",
         gradient,
-        ((GRID, FACTORS, "factors = np.full(len(norms), 1.0 / x_norm)"),),
+        ((GRID, FACTORS, "factors = np.full(len(norms), bound / x_norm)"),),
     )
     yield Mutant(
         "device: raw gradient for a large residual",
@@ -2110,10 +2146,11 @@ def devices():
 
 # Networks
 
-GOSSIP, SOLVER, CLASSIFIER, GSTREAM = (
+GOSSIP, SOLVER, SUMS, CLASSIFIER, GSTREAM = (
     "releases._gossip",
     "solvers.gossip",
-    "distributed._classifier",
+    "solvers.gossip_sums",
+    "distributed._network",
     "distributed._stream",
 )
 
@@ -2125,25 +2162,59 @@ def networks():
         (
             (
                 GOSSIP,
-                "change = target.n_records_changed * clip_norm",
-                "change = 0.5 * target.n_records_changed * clip_norm",
+                "change = target.n_records_changed * bounds",
+                "change = 0.5 * target.n_records_changed * bounds",
             ),
         ),
     )
     yield Mutant(
         "network: adjacency ignored",
         network(**DELTA),
-        ((GOSSIP, "change = target.n_records_changed * clip_norm", "change = clip_norm"),),
+        ((GOSSIP, "change = target.n_records_changed * bounds", "change = bounds"),),
     )
     yield Mutant(
         "network: constant left out",
-        network(loss="hinge"),
-        ((GOSSIP, "clip_norm = loss.lipschitz * math.sqrt(2.0)", "clip_norm = loss.lipschitz"),),
+        network(loss="hinge", intercept_scaling=1.0),
+        (
+            (
+                GOSSIP,
+                "math.hypot(min(1.0, shorter), constant)",
+                "min(1.0, shorter)",
+            ),
+        ),
     )
     yield Mutant(
         "network: l2 bound under Laplace noise",
         network(noise="laplace"),
-        ((GOSSIP, 'math.sqrt(size) if kind == "laplace" else 1.0', "1.0"),),
+        ((GOSSIP, '"laplace": clip_l1', '"laplace": clip_norm'),),
+    )
+    yield Mutant(
+        "network: l1 norm of rows not clipped",
+        network(noise="laplace", x_l1_norm=0.5),
+        (
+            (
+                SUMS,
+                "np.where(l1 > bound, bound / np.maximum(l1, 1e-300) * INSIDE, 1.0)",
+                "l1 * 0 + 1",
+            ),
+        ),
+    )
+    yield Mutant(
+        "network: l2 norm of residuals under Laplace noise",
+        network(noise="laplace", x_l1_norm=0.5),
+        ((GOSSIP, "clip_l1 = loss.lipschitz_l1", "clip_l1 = loss.lipschitz"),),
+        three_classes,
+    )
+    yield Mutant(
+        "network: a private sum is mixed again",
+        network(n_mixings=2),
+        (
+            (
+                SOLVER,
+                "            released = update.moved(mixed, noisy, points, step)\n",
+                "            own = np.zeros_like(noisy)\n            if gradients is not None:\n                gradients.add_to(r, points, own)\n            released = update.moved(mixed, noisy, points, step) + 1e-9 * own\n",
+            ),
+        ),
     )
     yield Mutant(
         "network: half the noise",
@@ -2202,14 +2273,14 @@ def networks():
     yield Mutant(
         "network: rows not clipped",
         network(),
-        ((GRID, FACTORS, "factors = np.full(len(norms), 1.0 / x_norm)"),),
+        ((GRID, FACTORS, "factors = np.full(len(norms), bound / x_norm)"),),
     )
     yield Mutant(
         "network: residuals off their grid",
         network(loss="log_loss"),
         (
             (
-                SOLVER,
+                SUMS,
                 "residuals = np.trunc(residuals / self.slope_step) * self.slope_step",
                 "residuals = residuals * 1.0",
             ),
@@ -2232,8 +2303,8 @@ def networks():
         (
             (
                 CLASSIFIER,
-                "owners = owners_of(node, len(codes), engine.mine, stream.rows_here)",
-                "owners = owners_of(np.argsort(np.argsort(X[:, 0])) % 4, len(codes), engine.mine, stream.rows_here)",
+                "owners = owners_of(node, len(codes), engine.mine, rows_here, plan.topology)",
+                "owners = owners_of(np.argsort(np.argsort(X[:, 0])) % 4, len(codes), engine.mine, rows_here, plan.topology)",
             ),
         ),
     )
@@ -2251,7 +2322,7 @@ def networks():
     yield Mutant(
         "network: sparse rows not clipped",
         network(),
-        ((SOLVER, "clip_rows(X, x_norm)", "X"),),
+        ((SUMS, "clip_rows(X, x_norm)", "X"),),
         sparse_rows,
     )
     yield Mutant(

@@ -1,0 +1,170 @@
+"""What a stream of online kernel regression is made of: parameters, checked, to a release."""
+
+import math
+import os
+from functools import lru_cache
+
+from skdp._random import noise_source
+from skdp._validation import (
+    between,
+    is_auto,
+    number_or_auto,
+    one_of,
+    positive,
+    positive_int,
+    shown,
+)
+from skdp.estimators import check_budget
+from skdp.privacy import ApproxDP, n_records_changed
+from skdp.releases import (
+    FedBackRelease,
+    FinalRelease,
+    MatrixRelease,
+    QueryRelease,
+    TreeRelease,
+    automatic_t0,
+)
+from skdp.releases._limits import check_memory
+from skdp.releases._stream import BLOCK
+from skdp.releases._stream_sensitivity import RESIDUALS
+from skdp.solvers.kernel_ridge import KAPPA
+from skdp.solvers.online import Recursion
+from skdp.solvers.prefix_factors import LONGEST
+
+__all__ = ["check_stream_parameters", "kind_of_release", "stream_plan", "stream_recursion"]
+
+RELEASES = ("auto", "final", "matrix", "tree", "sgd", "query")
+BOUNDS = ("tight", "paper")
+NOISY_POINTS = ("sgd", "tree", "matrix")  # gradients are taken there
+NEEDED = {"tree": "horizon", "matrix": "horizon", "query": "n_queries"}
+
+# Where targets span [-1, 1]: noise is proportional to the cap, and so is what a step can learn.
+CAPS = {"final": 0.5, "sgd": 0.2, "tree": 0.4, "query": 0.5}
+
+
+def kind_of_release(model):
+    """Release that "auto" stands for, by public parameters."""
+    if model.release != "auto":
+        return model.release
+    if model.horizon is None:
+        return "final"
+    return "matrix" if model.delta > 0.0 and model.horizon <= LONGEST else "tree"
+
+
+def check_stream_parameters(model):
+    """Check what was given."""
+    one_of(RELEASES, release=model.release)
+    one_of(RESIDUALS, residual=model.residual)
+    one_of(BOUNDS, sensitivity=model.sensitivity)
+    check_budget(model)
+    model._check_kernel_parameters()
+    positive(theta=model.theta, radius=model.radius)
+    if not 0.5 < model.theta < 1.0:
+        raise ValueError(f"theta must be above 1/2 and below 1; got {shown(model.theta)}.")
+    between(1e-6, 1e6, radius=model.radius)
+    if model.release == "auto" and model.horizon is not None:
+        positive_int(horizon=model.horizon)
+    release = kind_of_release(model)
+    if release in NOISY_POINTS and model.residual == "plain":
+        raise ValueError(
+            f"residual must be 'huber' or 'ball' with {release=}: a gradient of the plain "
+            "recursion is not bounded at a noisy point; got 'plain'."
+        )
+    name = NEEDED.get(release)
+    if name is not None and getattr(model, name) is None:
+        raise ValueError(f"{name} must be a positive int with {release=}; got None.")
+    if name is not None:
+        positive_int(**{name: getattr(model, name)})
+    if release == "matrix":
+        _check_matrix(model)
+    stream_recursion(model, 1.0)
+
+
+def _check_matrix(model):
+    if model.delta == 0.0:
+        raise ValueError(
+            "delta must be positive with release='matrix', whose noise is Gaussian; 'tree' is "
+            f"for delta=0; got {shown(model.delta)}."
+        )
+    if model.horizon > LONGEST:
+        raise ValueError(
+            f"horizon must be at most {LONGEST} with release='matrix', whose rounding errors grow "
+            f"with it; 'tree' takes longer ones; got {shown(model.horizon)}."
+        )
+
+
+def stream_recursion(model, kappa):
+    """Public numbers of the recursion, in units of half the range of the target."""
+    number_or_auto(t0=model.t0)
+    t0 = automatic_t0(model.theta, kappa)
+    if not is_auto(model.t0):
+        least = automatic_t0(model.theta, 1.0)
+        if not least <= model.t0 <= 1e9:
+            raise ValueError(
+                f"t0 must be at least {least:.6g} with theta={shown(model.theta)}, for steps "
+                f"not to overshoot, and at most 1e9; got {shown(model.t0)}."
+            )
+        t0 = max(float(model.t0), t0)
+    cap, radius, release = math.inf, math.inf, kind_of_release(model)
+    if model.residual == "huber":
+        cap = model._cap(CAPS[release] if release != "matrix" else _matrix_cap(model))
+    elif model.residual == "ball":
+        radius = float(model.radius)
+        if release in NOISY_POINTS:  # points are projected: no residual gets there
+            cap = kappa * radius + 1.0
+    return Recursion(float(model.theta), t0, cap, radius)
+
+
+def _matrix_cap(model):
+    """Cap for all rows that a stream is planned for, of which more stand more signal."""
+    n_changed = n_records_changed(model.adjacency)
+    signal = model.horizon * _mu(float(model.epsilon), float(model.delta)) * 2.0 / n_changed
+    return min(max(0.08 * (signal / 200.0) ** 0.4, 0.05), 0.5)
+
+
+@lru_cache(maxsize=64)
+def _mu(epsilon, delta):
+    return ApproxDP(epsilon, delta).gaussian_target().mu
+
+
+def stream_plan(model, n_features, gamma):
+    """Release from the first row on."""
+    target = ApproxDP(float(model.epsilon), float(model.delta), adjacency=model.adjacency)
+    function = dict(residual=model.residual, bound=model.sensitivity)
+    feature_state, noise_state = model._random_streams()
+    # Drawn for all releases, so that a seed has the same noise in each.
+    secret = os.urandom(32) if noise_state is None else noise_state.bytes(32)
+    release = kind_of_release(model)
+    if release == "query":
+        return QueryRelease.plan(
+            target,
+            recursion=stream_recursion(model, KAPPA),
+            kappa=KAPPA,
+            n_queries=int(model.n_queries),
+            n_features=n_features,
+            kernel=model.kernel,
+            gamma=gamma or 1.0,
+            nu=model.nu,
+            x_norm=float(model.x_norm),
+            secret=secret,
+            seeded=model.random_state is not None,
+            **function,
+        )
+    automatic = 1000 if release == "final" and model.delta > 0.0 else 200
+    size = model._n_components(n_features, automatic)
+    check_memory(8.0 * size * (n_features + 4 * BLOCK), "n_components must be smaller")
+    features = model._draw_features(n_features, size, gamma, feature_state)
+    vectors = dict(
+        recursion=stream_recursion(model, features.row_norm),
+        kappa=features.row_norm,
+        features=features,
+        noise=noise_source(noise_state),
+    )
+    match release:
+        case "matrix":
+            return MatrixRelease.plan(target, horizon=int(model.horizon), **vectors)
+        case "tree":
+            return TreeRelease.plan(target, horizon=int(model.horizon), **vectors)
+        case "sgd":
+            return FedBackRelease.plan(target, **vectors)
+    return FinalRelease.plan(target, **vectors, **function)

@@ -1,0 +1,162 @@
+"""A stream of noisy sums of gradients up to a public horizon, whose noise cancels in prefix sums.
+
+To check the claim: this file; `column_norm` and `encoding_error` in `skdp.solvers.prefix_factors`
+for how far one gradient moves all that is released, and what rounding adds; `run_matrix` in
+`skdp.solvers.online` for what is released; and `step_sensitivity` in `_stream_sensitivity`.
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+
+from skdp._random import NoiseSource
+from skdp._validation import plain_arguments, shown
+from skdp.features import FeatureFunction
+from skdp.mechanisms import Lattice, NoiseLaw
+from skdp.privacy import ApproxDP
+from skdp.releases._limits import check_noise
+from skdp.releases._stream import Charge, FeatureStream, check_horizon
+from skdp.releases._stream_sensitivity import step_sensitivity
+from skdp.solvers.online import NoisyPrefix, Recursion, run_matrix
+from skdp.solvers.prefix_factors import (
+    LONGEST,
+    PrefixFactors,
+    column_norm,
+    encoding_error,
+    prefix_factors,
+)
+
+__all__ = ["MatrixRelease"]
+
+_FINENESS = 512.0  # rounding costs at most a part of this
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatrixRelease(FeatureStream):
+    """Release one noisy sum of the gradients so far a row, of which all prefix sums are made.
+
+    Privacy: all sums up to the horizon satisfy ``guarantee``, which is paid at the first row.
+
+    Parameters
+    ----------
+    target, recursion, kappa, features, noise, time
+        See `FeatureStream`.
+
+    law : NoiseLaw
+        Of one sum, with what it satisfies alone.
+
+    guarantee : ApproxDP
+
+    horizon : int
+        Number of rows that may pass in all.
+
+    factors : PrefixFactors
+        Of the sums.
+
+    prefix : NoisyPrefix
+        Its exact sums are private.
+    """
+
+    guarantee: ApproxDP
+    horizon: int
+    factors: PrefixFactors = field(repr=False)
+    prefix: NoisyPrefix = field(repr=False)
+
+    @classmethod
+    @plain_arguments
+    def plan(
+        cls,
+        target: ApproxDP,
+        *,
+        recursion: Recursion,
+        kappa: float,
+        features: Any,
+        noise: NoiseSource,
+        horizon: int,
+    ) -> Self:
+        """Begin a stream.
+
+        Parameters
+        ----------
+        target : ApproxDP
+            Of all sums, with a positive delta.
+
+        recursion, kappa, features, noise
+            See `FeatureStream`; the cap must be finite.
+
+        horizon : int
+            At most 8,388,608.
+        """
+        if target.delta == 0.0:
+            raise ValueError(
+                f"delta must be positive for Gaussian noise of correlated sums; got {shown(0.0)}."
+            )
+        if horizon > LONGEST:
+            raise ValueError(f"horizon must be at most {LONGEST}; got {shown(horizon)}.")
+        together = target.gaussian_target()
+        # A record moves all sums from its own on: together as far as the longest column says.
+        one = replace(together, mu=together.mu / column_norm(horizon, recursion))
+        factors = prefix_factors(horizon)
+        return cls(
+            target=target,
+            recursion=recursion,
+            kappa=kappa,
+            features=features,
+            law=NoiseLaw("gaussian", 1.0 / one.mu, one),
+            noise=noise,
+            guarantee=replace(
+                target,
+                refined=together,
+                mechanism="matrix mechanism on noisy gradient sums",
+                source="Denisov, McMahan, Rush, Smith and Guha Thakurta, NeurIPS 2022",
+            ),
+            horizon=horizon,
+            factors=factors,
+            prefix=NoisyPrefix.start(features.n_components, factors),
+        )
+
+    def advance(
+        self, X: Any, targets: np.ndarray, charge: Charge
+    ) -> tuple["MatrixRelease", dict[str, Any]]:
+        """Take gradients at noisy prefix sums; all sums were paid at the first row."""
+        time, size = self.time + X.shape[0], self.features.n_components
+        recursion, horizon = self.recursion, self.horizon
+        check_horizon(time, horizon)
+        # A gradient is taken at a point that earlier releases determine.
+        change = step_sensitivity(
+            width=recursion.cap, kappa=self.kappa, adjacency=self.target.adjacency
+        )
+        # Of the record, all sums up to the horizon hold a column of C times its gradient. On
+        # either side each was computed with an error, and rounded to the lattice.
+        norm = column_norm(horizon, recursion)
+        error = encoding_error(horizon) * recursion.cap * self.kappa
+        spread = math.sqrt(float(size) * horizon)
+        step = 2.0 ** math.floor(math.log2(change * norm / (_FINENESS * spread)))
+        together = (change * norm + 2.0 * error + step * spread) * (1.0 + 1e-12)
+        # The noise of one sum is that for the whole column: its law is of a part of mu.
+        lattice = Lattice(step, together / norm)
+        check_noise(8.0 * self.law.scale, size * horizon)
+        grid = self.law.on(lattice, size)
+        charge(lambda account: (self.guarantee, account))
+
+        prefix, gathered = self.prefix, np.zeros(size)
+        for rows, part, start in self.blocks(X, targets):
+            prefix, gathered = run_matrix(
+                rows,
+                part,
+                prefix,
+                start,
+                recursion,
+                factors=self.factors,
+                grid=grid,
+                noise=self.noise,
+            )
+        coef = gathered / (time - 1.0 + recursion.t0)
+        length = float(np.linalg.norm(coef))
+        coef = coef * min(1.0, recursion.radius / length) if length > 0.0 else coef
+        return replace(self, time=time, prefix=prefix), {
+            "guarantee_": self.guarantee,
+            "predictor": FeatureFunction(self.features, coef),
+        }
