@@ -903,6 +903,7 @@ FDESC, FSTAT, FOUT = (
 )
 FPURE = "releases._feature_pure"
 FROWS, KRR, EXACT = "solvers.feature_rows", "kernel._kernel_ridge", "releases._exact_queries"
+RIDGE_PLAN = "kernel._ridge_plan"
 ANSWERS, PROBLEM = "releases._queries", "releases._ridge_problem"
 CAPPED = "self.targets = np.clip(targets, -1.0, 1.0)  # what sensitivities rest on"
 TARGETS = "            X, targets = self._validated(X, y)\n"
@@ -1293,7 +1294,7 @@ def kernel_ridge():
     yield Mutant(
         "ridge: number of features by the private number of rows",
         ridge(**{**OUTPUT, "n_components": "auto", "epsilon": 200.0}, **REMOVE),
-        ((KRR, 'n_samples if target.adjacency == "replace-one" else None', "n_samples"),),
+        ((RIDGE_PLAN, 'n_samples if target.adjacency == "replace-one" else None', "n_samples"),),
     )
     yield Mutant(
         "ridge output, squared: half the distance",
@@ -1310,6 +1311,17 @@ def kernel_ridge():
         "ridge: linear rows not clipped",
         ridge(**OUTPUT, kernel="linear"),
         ((FROWS, "rows = clip_rows(X, self.x_norm)", "rows = X"),),
+    )
+    yield Mutant(
+        "ridge query: the bound of the paper for a mean",
+        ridge(**QUERY, sensitivity="paper"),
+        (
+            (
+                PROBLEM,
+                "return 2.0 * radius * kappa * (kappa + 1.0) / penalty",
+                "return 2.0 * radius * kappa * (kappa + 1.0) / penalty / math.sqrt(n_samples)",
+            ),
+        ),
     )
     yield Mutant(
         "ridge query: half the sensitivity",
@@ -1489,8 +1501,8 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "release = self._plan(*X.shape)",
-                "self.alpha = float(len(X))\n            release = self._plan(*X.shape)",
+                "release = ridge_plan(self, *X.shape)",
+                "self.alpha = float(len(X))\n            release = ridge_plan(self, *X.shape)",
             ),
         ),
     )
@@ -1793,7 +1805,7 @@ def streams():
     yield Mutant(
         "stream query: linear rows not clipped",
         online("query", kernel="linear"),
-        ((SQUERY, "clip_rows(X, self.x_norm) / self.x_norm", "X / self.x_norm"),),
+        ((SQUERY, "clip_rows(X, x_norm) / x_norm", "X / x_norm"),),
     )
     yield Mutant(
         "stream: charged after the data were used",
