@@ -18,7 +18,7 @@ from skdp.mechanisms import Lattice, NoiseLaw, release
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.releases._gossip_whitened_rules import WhitenedPlan, plan_whitened, starting_scores
 from skdp.releases._limits import check_span
-from skdp.releases._moments import eigenvectors, release_second_moments
+from skdp.releases._moments import eigenvectors, release_half, symmetric
 from skdp.releases._protocol import LinearLoss
 from skdp.releases._units import unit_guarantee
 from skdp.solvers.certificates import ROUNDING_SHARE, largest_certain, refuse_rows
@@ -271,14 +271,16 @@ class WhitenedGossip:
             curvatures, cap = rules.metric(np.zeros(1))
             coordinates = DirectedRows(np.zeros(self.n_features), *curvatures.repeat(2))
         elif isinstance(guarantee, GaussianDP):
-            moments = network.mean(
-                release_second_moments(
+            # On a lattice sums have no rounding error: all nodes get the same bits.
+            half = network.mean(
+                release_half(
                     rows.second_moments(), self.row_norm, guarantee=guarantee, noise=source
                 )
                 if rows.n_samples
-                else np.zeros((self.n_features, self.n_features))
+                else np.zeros(self.n_features * (self.n_features + 1) // 2)
                 for rows, source in zip(data, noise, strict=True)
             )
+            moments = symmetric(half)
             typical = moments[-1] / constant
             values, vectors = eigenvectors(moments)
             curvatures, cap = rules.metric(values)
