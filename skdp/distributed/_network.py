@@ -186,6 +186,7 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
         sizes = (len(plan.classes), plan.release.n_features)
         if not one_pass and chosen_form(self, *sizes) == "whitened":
             form = WhitenedForm.of(self, plan.topology, *sizes, counts)
+            plan.topology.check(0, form.release.rules.n_rounds * form.mixings[0])
             return GossipStream.begin(plan, engine.mine, one_pass), form
         plan = plan.settled(self, counts, one_pass)
         plan.check_sizes(counts, 0)

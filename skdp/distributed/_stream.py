@@ -212,7 +212,7 @@ class GossipStream:
         else:
             coef, intercept, spread = self._paper(engine)
         output = plan.params["output_node"]
-        output = -1 if output is None else int(output)
+        output = -1 if output is None else plan.topology.number(output)
         return dict(
             classes_=plan.classes,
             coef_=coef[output].copy(),
