@@ -116,9 +116,11 @@ class Network:
         ndarray
             The same bits in all processes, whichever nodes they have.
         """
-        here = None
-        for weight, total in zip(self.weights.tolist(), totals, strict=True):
-            here = weight * total if here is None else here + weight * total
+        each = zip(self.weights.tolist(), totals, strict=True)
+        weight, total = next(each)
+        here = weight * np.asarray(total)
+        for weight, total in each:
+            here += weight * total
         flat, length = here.ravel(), max(1, _BLOCK // self.n_nodes)
         mean = np.empty_like(flat)
         for start in range(0, len(flat), length):
