@@ -331,8 +331,10 @@ def estimators_agree(comm):
     theorem = dict(n_nodes=5, delta=1e-5, step="regret", noise="gaussian", intercept_scaling=1.0)
     names = [f"city {i}" for i in range(9)]
     own = dict(n_nodes=9, topology=next(schedules()), node_names=names, output_node="city 4")
+    moments = dict(n_nodes=8, delta=1e-5)
     for params, n_classes, as_sparse in [
         (own, 2, False),
+        (moments, 2, False),
         (dense, 2, False),
         (sparse, 3, True),
         (auto, 3, False),
@@ -544,21 +546,20 @@ def estimator_transcript(comm):
             return results[-1]
 
     mine = list(nodes_of(comm, 2 * comm.size + 1))
-    X, y, node = rows_of(mine)
+    X, y, node = rows_of(mine, rows=60)
     paper = dict(algorithm="paper", batch_size=1, n_passes=1)
     for form in (dict(algorithm="whitened", delta=1e-5), paper):
         rounds, results, sent = [], [], []
-        params = dict(n_nodes=2 * comm.size + 1, epsilon=20.0, random_state=3, classes=[0, 1])
+        params = dict(n_nodes=2 * comm.size + 1, epsilon=50.0, random_state=3, classes=[0, 1])
         local = classifier(**params, **form, engine=Watched())
-        local.fit(*rows_of(range(local.n_nodes)))
+        local.fit(*rows_of(range(local.n_nodes), rows=60))
         spread = classifier(**params, **form, engine=MPIEngine(Recorder(comm.Dup(), sent)))
         spread.fit(X, y, node)
 
         borders = mine if len(mine) < 3 else [mine[0], mine[-1]]
         sent_rounds = [values for what, values in sent if what == "rounds"]
         # Where nodes have unequal numbers of rows there may be several mixings in a round.
-        assert len(sent_rounds) == len(rounds)
-        assert len(rounds) % local.n_rounds_ == 0 and len(rounds) >= local.n_rounds_ > 1
+        assert len(sent_rounds) == len(rounds) >= local.n_rounds_ - 1 > 1
         for values, released in zip(sent_rounds, rounds, strict=True):
             assert len(values) == 2
             expected = [released[borders]]
