@@ -5,8 +5,9 @@
 Every regression set of ``benchmarks/peers/data.py``, at most 20,000 rows of it in random order,
 rows in [-1, 1]^d with x_norm = sqrt(d), one pass. Of each model the mean absolute error on other
 rows, over that of the best constant, which nobody knows in advance: below 1 it has learned
-something of the features. For each radius, the mean over sets and budgets, the worst set against the default, the
-number of sets where it is below the default, and what would be chosen on all sets but one.
+something of the features. For each radius, the mean over sets and budgets, the worst set against
+the default, the number of sets where it is below the default, and how often it would be chosen on
+all sets but one.
 
 Needs SKDP_DATA.
 """

@@ -90,8 +90,9 @@ def _with_passes(plan, estimator, n_rows):
     n_nodes = int(estimator.n_nodes)
     made = []
     for kind in kinds:
-        energy = plan(noise=kind).energy(1)
-        made.append(plan(noise=kind, n_passes=passes_for(kind, energy, n_rows, n_nodes)))
+        one = plan(noise=kind)
+        n_passes = passes_for(kind, one.energy(1), one.noise.size, n_rows, n_nodes)
+        made.append(plan(noise=kind, n_passes=n_passes))
     return min(made, key=lambda release: release.energy(1) / release.n_passes)
 
 

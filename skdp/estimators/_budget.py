@@ -3,7 +3,6 @@
 import os
 import warnings
 from contextlib import contextmanager, suppress
-from functools import cache
 
 import numpy as np
 
@@ -48,10 +47,15 @@ def ledger_of(estimator):
     )
 
 
-@cache
-def parameter_names(kind):
-    """Names of the parameters of a class of estimators; to find them out takes a while."""
-    return tuple(kind._get_param_names())
+_names: dict[type, tuple[str, ...]] = {}
+
+
+def parameter_names(estimator):
+    """Names of the parameters, which are those of the class; to find them out takes a while."""
+    kind = type(estimator)
+    if kind not in _names:
+        _names[kind] = tuple(kind._get_param_names())
+    return _names[kind]
 
 
 @contextmanager
@@ -62,7 +66,7 @@ def unchanged_on_error(estimator):
     about an overflow would depend on the data.
     """
     before = dict(vars(estimator))
-    given = {name: getattr(estimator, name) for name in parameter_names(type(estimator))}
+    given = {name: getattr(estimator, name) for name in parameter_names(estimator)}
     try:
         vars(estimator).update({name: plain(value) for name, value in given.items()})
         with np.errstate(all="ignore"):

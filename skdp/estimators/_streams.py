@@ -205,7 +205,7 @@ def version_text(version):
 
 def frozen_params(estimator):
     """Copy the parameters, such that they compare by their values."""
-    names = parameter_names(type(estimator))
+    names = parameter_names(estimator)
     return {name: _frozen(getattr(estimator, name)) for name in names}
 
 
@@ -237,10 +237,12 @@ def _is_same(value, before):
         return False
     if type(value) is tuple:
         return len(value) == len(before) and all(map(_is_same, value, before))
-    return type(value) in (bool, int, float, str) and value == before
+    return type(value) in _PLAIN and value == before
 
 
 def _frozen(value):
+    if type(value) is tuple and all(type(item) in _PLAIN for item in value):
+        return value
     if hasattr(value, "toarray"):
         value = value.toarray()
     if isinstance(value, list | tuple | np.ndarray):
@@ -248,6 +250,7 @@ def _frozen(value):
     return plain(value)
 
 
+_PLAIN = (bool, int, float, str)
 _lines: dict[bytes, StreamLine] = {}
 _lock = threading.Lock()
 if hasattr(os, "register_at_fork"):

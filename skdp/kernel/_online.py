@@ -346,10 +346,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             release, fitted = stream.release.advance(X, targets, charge)
             stream = replace(stream, release=release, version=version)
             bounds = TargetRange.of(self.y_bounds)
-            fitted.update(
-                n_samples_seen_=release.time, y_bounds_=(bounds.low, bounds.high), gamma_=gamma
-            )
-            self._store(**fitted, _stream=stream, fresh=fresh)
+            fitted.update(y_bounds_=(bounds.low, bounds.high), gamma_=gamma, _stream=stream)
+            self._store(n_samples_seen_=release.time, fresh=fresh, **fitted)
             # From here on no other copy may go on, whether this one lives or not.
             StreamLine.of(stream.token, version)
         return self

@@ -32,7 +32,7 @@ _N_STEPS = 48
 _TAIL = 24  # iterates that are averaged
 
 # Number of rows times mu from which the mean of predictions is worth its noise.
-_LEAST_SIGNAL_OF_LEVEL = 100.0
+_LEAST_SIGNAL_OF_LEVEL = 300.0
 
 
 @plain_arguments
@@ -64,7 +64,7 @@ def plan_features(*, n_samples: float, n_components: int, guarantee: GaussianDP)
     half of it on. Residuals are capped at a share of the standard deviation of the targets that
     grows with the number of rows, as the bias of a cap does not fall with their number and
     its noise does. A cap draws predictions of a skewed target to its median; so where rows are
-    not few, one to five percent of the squared mu set the mean of the predictions right in the
+    not few, one to four percent of the squared mu set the mean of the predictions right in the
     end, as far as noise in it allows.
     Noise may add a tenth to a fifth of the variance of the targets to a
     prediction, and less of very many rows. Constants are of the rule found by leaving out one
@@ -79,7 +79,7 @@ def plan_features(*, n_samples: float, n_components: int, guarantee: GaussianDP)
     mu *= math.sqrt(1.0 - share)
     level: GaussianDP | None = None
     if signal >= _LEAST_SIGNAL_OF_LEVEL:
-        last = min(max((100.0 / signal) ** 2, 0.01), 0.05)
+        last = min(max((60.0 / signal) ** 2, 0.01), 0.04)
         level = GaussianDP(math.sqrt(last) * mu, adjacency=adjacency)
         mu *= math.sqrt(1.0 - last)
     gram: GaussianDP | None = GaussianDP(math.sqrt(_GRAM_SHARE) * mu, adjacency=adjacency)

@@ -181,7 +181,7 @@ class FeaturePlan:
     def level_trust(self, variance: float) -> float:
         """Share of the released mean of predictions that is taken off them.
 
-        That mean is supposed to be off by a tenth of the targets' deviation. Noise is in it, and
+        That mean is supposed to be off by a fifth of the targets' deviation. Noise is in it, and
         in the offset, which is what predictions are to have as their mean.
         """
         if self.level_guarantee is None:
@@ -190,7 +190,7 @@ class FeaturePlan:
         noise = records * self.prediction_cap(variance) / self.level_guarantee.mu
         # Replaced, a target moves by 2 at most, and is weighted in their release for that.
         noise = math.hypot(noise, math.sqrt(2.0 * records) / self.target_guarantee.mu)
-        supposed = 0.01 * variance
+        supposed = 0.04 * variance
         return supposed / (supposed + (noise / self.n_samples) ** 2)
 
     def schedule(self, curvatures: np.ndarray, *, variance: float, cap: float) -> Schedule:

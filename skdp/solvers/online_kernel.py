@@ -6,6 +6,7 @@ of the kernel between its own rows and all.
 """
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -56,7 +57,7 @@ class StreamExpansion:
         Of the function, where someone keeps it.
     """
 
-    kernel: object
+    kernel: Callable
     n_features: int
     scale: float = field(default=1.0, repr=False)  # as private as the rows
     squared_norm: float = field(default=0.0, repr=False)

@@ -903,6 +903,7 @@ FDESC, FSTAT, FOUT = (
 )
 FPURE = "releases._feature_pure"
 FROWS, KRR, EXACT = "solvers.feature_rows", "kernel._kernel_ridge", "releases._exact_queries"
+RIDGE_PLAN = "kernel._ridge_plan"
 ANSWERS, PROBLEM = "releases._queries", "releases._ridge_problem"
 CAPPED = "self.targets = np.clip(targets, -1.0, 1.0)  # what sensitivities rest on"
 TARGETS = "            X, targets = self._validated(X, y)\n"
@@ -985,6 +986,44 @@ def kernel_ridge():
         "ridge gradient: the scale of the targets is free",
         descent,
         ((FDESC, "    mu *= math.sqrt(1.0 - share)\n", ""),),
+    )
+    yield Mutant(
+        "ridge gradient: predictions are not limited in their mean",
+        ridge(**{**GRADIENT, "epsilon": 20.0}, **DELTA),
+        (
+            (
+                FROWS,
+                "np.rint(np.clip(scores, -most, most, out=scores), out=scores)",
+                "np.rint(scores, out=scores)",
+            ),
+        ),
+    )
+    yield Mutant(
+        "ridge gradient: the mean of predictions of half the sensitivity",
+        ridge(**{**GRADIENT, "epsilon": 20.0}, **DELTA),
+        (
+            (
+                FDESC,
+                "sensitivity = plan.level_guarantee.n_records_changed * cap",
+                "sensitivity = 0.5 * plan.level_guarantee.n_records_changed * cap",
+            ),
+        ),
+    )
+    yield Mutant(
+        "ridge gradient: the mean of predictions has the budget of all",
+        ridge(**{**GRADIENT, "epsilon": 20.0}, **DELTA),
+        ((FDESC, "GaussianDP(math.sqrt(last) * mu, ", "GaussianDP(mu, "),),
+    )
+    yield Mutant(
+        "ridge gradient: the mean of predictions without noise",
+        ridge(**{**GRADIENT, "epsilon": 20.0}, **DELTA),
+        (
+            (
+                FDESC,
+                "return float(released) / plan.n_samples",
+                "return float(total) / plan.n_samples",
+            ),
+        ),
     )
     yield Mutant(
         "ridge gradient: second moments are free",
@@ -1255,7 +1294,7 @@ def kernel_ridge():
     yield Mutant(
         "ridge: number of features by the private number of rows",
         ridge(**{**OUTPUT, "n_components": "auto", "epsilon": 200.0}, **REMOVE),
-        ((KRR, 'n_samples if target.adjacency == "replace-one" else None', "n_samples"),),
+        ((RIDGE_PLAN, 'n_samples if target.adjacency == "replace-one" else None', "n_samples"),),
     )
     yield Mutant(
         "ridge output, squared: half the distance",
@@ -1272,6 +1311,17 @@ def kernel_ridge():
         "ridge: linear rows not clipped",
         ridge(**OUTPUT, kernel="linear"),
         ((FROWS, "rows = clip_rows(X, self.x_norm)", "rows = X"),),
+    )
+    yield Mutant(
+        "ridge query: the bound of the paper for a mean",
+        ridge(**QUERY, sensitivity="paper"),
+        (
+            (
+                PROBLEM,
+                "return 2.0 * radius * kappa * (kappa + 1.0) / penalty",
+                "return 2.0 * radius * kappa * (kappa + 1.0) / penalty / math.sqrt(n_samples)",
+            ),
+        ),
     )
     yield Mutant(
         "ridge query: half the sensitivity",
@@ -1451,8 +1501,8 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "release = self._plan(*X.shape)",
-                "self.alpha = float(len(X))\n            release = self._plan(*X.shape)",
+                "release = ridge_plan(self, *X.shape)",
+                "self.alpha = float(len(X))\n            release = ridge_plan(self, *X.shape)",
             ),
         ),
     )
@@ -1755,7 +1805,7 @@ def streams():
     yield Mutant(
         "stream query: linear rows not clipped",
         online("query", kernel="linear"),
-        ((SQUERY, "clip_rows(X, self.x_norm) / self.x_norm", "X / self.x_norm"),),
+        ((SQUERY, "clip_rows(X, x_norm) / x_norm", "X / x_norm"),),
     )
     yield Mutant(
         "stream: charged after the data were used",

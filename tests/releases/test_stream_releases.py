@@ -191,6 +191,6 @@ def test_rows_longer_than_their_bound_count_as_rows_on_it():
         QueryRelease(**linear).advance(factor * np.eye(2), y, lambda cost: cost(None))[0]
         for factor in (1.0, 50.0)
     ]
-    for field in ("rows", "coef"):
-        values = [getattr(stream.gathered, field) for stream in kept]
-        assert_allclose(values[1], values[0], rtol=1e-12)
+    one, fifty = (stream.gathered for stream in kept)
+    assert_allclose(fifty.rows, one.rows, rtol=1e-12)
+    assert_allclose(fifty.coef, one.coef, rtol=1e-12)
