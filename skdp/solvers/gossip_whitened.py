@@ -122,8 +122,10 @@ class Network:
         step = 2.0 ** (math.frexp(4.0 * self.total)[1] - 40)
         here = None
         for weight, total in zip(self.weights.tolist(), totals, strict=True):
-            part = np.rint(weight * total / step) * step
-            here = part if here is None else here + part
+            part = (weight / step) * np.asarray(total)
+            np.rint(part, out=part)
+            here = part if here is None else np.add(here, part, out=here)
+        here *= step
         flat, length = here.ravel(), max(1, _BLOCK // self.n_nodes)
         mean = np.empty_like(flat)
         for start in range(0, len(flat), length):

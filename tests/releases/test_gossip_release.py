@@ -25,7 +25,8 @@ each_adjacency = pytest.mark.parametrize("adjacency", ["replace-one", "add-remov
 
 
 def classifier(**options):
-    options = {"n_nodes": 3, "batch_size": 2, "step": 1e-3, "random_state": 0} | options
+    paper = {"algorithm": "paper", "loss": "hinge", "batch_size": 2, "n_passes": 1}
+    options = {"n_nodes": 3, "step": 1e-3, "random_state": 0} | paper | options
     return DistributedDPClassifier(2.0, **options)
 
 
