@@ -1,7 +1,6 @@
 """Private classification by nodes that exchange parameters with their neighbours."""
 
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.metaestimators import available_if
 
 from skdp.distributed._network import NetworkLearner
 from skdp.distributed._progress import with_callbacks
@@ -232,16 +231,16 @@ default="ring"
         edge_probability=1.0,
         topology_seed=0,
         node_names=None,
-        loss="hinge",
+        loss="log_loss",
         noise="auto",
         alpha=0.0,
         sparsity=0.0,
-        batch_size=1,
+        batch_size="auto",
         step="auto",
         radius=20.0,
         average=True,
         n_mixings=1,
-        n_passes=1,
+        n_passes="auto",
         output_node=None,
         huber_width=0.5,
         engine="local",
@@ -301,7 +300,6 @@ default="ring"
         """
         return self._advance(X, y, node, self.classes, fresh=True, one_pass=False)
 
-    @available_if(lambda self: self.n_passes in (1, "auto"))
     @with_callbacks
     def partial_fit(self, X, y, node=None, classes=None):
         """Go on with the stream, with one pass over new rows; for ``n_passes=1`` only.

@@ -1,8 +1,10 @@
 """What a classifier learnt by a network does, once its parameters are there."""
 
+from functools import partial
+
 import numpy as np
 from scipy import sparse
-from scipy.special import expit, softmax
+from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -13,6 +15,7 @@ from skdp.distributed._progress import CallbackSupportMixin, Progress
 from skdp.distributed._regret import regret
 from skdp.distributed._rows import common_classes, owners_of, validated
 from skdp.distributed._stream import GossipStream
+from skdp.distributed._whitened import WhitenedForm, chosen_form
 from skdp.estimators import (
     LinearPredictions,
     StatedGuarantee,
@@ -45,6 +48,23 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
             return softmax(scores, axis=1)
         return np.stack([expit(-scores), expit(scores)], axis=1)
 
+    @available_if(lambda self: self.loss == "log_loss")
+    def predict_log_proba(self, X):
+        """Log-probability of each class, with ``loss="log_loss"`` only; costs no privacy.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 2:
+            return log_softmax(scores, axis=1)
+        return np.stack([log_expit(-scores), log_expit(scores)], axis=1)
+
     def user_guarantee(self, n_records):
         """Guarantee for a user who contributed several records.
 
@@ -59,8 +79,7 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
         """
         check_is_fitted(self)
         positive_int(n_records=n_records)
-        plan = self._stream.plan
-        guarantee = plan.release.of_unit(int(n_records), plan.update.batch_size, "user")
+        guarantee = self._stream.of_unit(int(n_records), "user")
         return guarantee.with_caveats(*self.guarantee_.caveats)
 
     def node_guarantee(self):
@@ -71,9 +90,7 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
         ApproxDP or GaussianDP
         """
         check_is_fitted(self)
-        plan = self._stream.plan
-        most = int(np.max(self._stream.rows_of)) // plan.release.n_passes
-        guarantee = plan.release.of_unit(max(most, 1), plan.update.batch_size, "node")
+        guarantee = self._stream.of_unit(max(int(np.max(self._stream.rows_of)), 1), "node")
         return guarantee.with_caveats(*self.guarantee_.caveats)
 
     def regret(self, X, y, node=None, *, of=None, tolerance=1e-3):
@@ -142,17 +159,16 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
                 # Nobody pays before everybody could go on and every ledger would take the charge;
                 # no transaction is open while a message travels.
                 with Together(engine):
-                    if fresh:
-                        plan = plan.settled(self, counts, one_pass)
-                    plan.check_sizes(counts, 0 if fresh else self._stream.time)
-                    ledger = asked(ledger_of(self), plan.release.guarantee) if fresh else None
+                    stream, form = self._begun(plan, engine, counts, fresh, one_pass)
+                    guarantee = (form or stream.plan).release.guarantee
+                    ledger = asked(ledger_of(self), guarantee) if fresh else None
                 if fresh:
                     pays = is_first_with(ledger, engine)
                     with Together(engine):
                         if pays:
-                            charge(self, plan.release.guarantee)
-                stream = GossipStream.begin(plan, engine.mine) if fresh else self._stream
-                stream = stream.after(engine, X, codes, here, counts, Progress(self, context))
+                            charge(self, guarantee)
+                go_on = stream.after if form is None else partial(stream.after_whitened, form)
+                stream = go_on(engine, X, codes, here, counts, Progress(self, context))
                 fitted = stream.fitted(engine)
                 fitted["guarantee_"] = self._stated(fitted["guarantee_"], fresh=fresh)
                 for name, value in fitted.items():
@@ -160,3 +176,18 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
             finally:
                 engine.close()
         return self
+
+    def _begun(self, plan, engine, counts, fresh, one_pass):
+        """The stream as it goes on, and the form of a fit that whitens, or None."""
+        if not fresh:
+            stream = self._stream.going_on(self, counts)
+            stream.plan.check_sizes(counts, stream.state.time)
+            return stream, None
+        sizes = (len(plan.classes), plan.release.n_features)
+        if not one_pass and chosen_form(self, *sizes) == "whitened":
+            form = WhitenedForm.of(self, plan.topology, *sizes, counts)
+            plan.topology.check(0, form.release.rules.n_rounds * form.mixings[0])
+            return GossipStream.begin(plan, engine.mine, one_pass), form
+        plan = plan.settled(self, counts, one_pass)
+        plan.check_sizes(counts, 0)
+        return GossipStream.begin(plan, engine.mine, one_pass), None

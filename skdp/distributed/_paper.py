@@ -33,7 +33,7 @@ def loss_of(estimator, n_classes):
     return SoftmaxLoss(n_classes, margin=1.0, temperature=width)
 
 
-def paper_form(estimator, n_classes, n_features, counts=None, one_pass=False):
+def paper_form(estimator, n_classes, n_features, counts=None, one_pass=False, noise=None):
     """What nodes release, and how they go on from it.
 
     Parameters
@@ -47,7 +47,10 @@ def paper_form(estimator, n_classes, n_features, counts=None, one_pass=False):
         Rows of each node, public. Without them what is "auto" is 1 for now.
 
     one_pass : bool, default=False
-        Whether "auto" passes are one, as in a stream that does not end.
+        Whether there is one pass whatever ``n_passes`` says, as in a stream that does not end.
+
+    noise : str, default=None
+        Kind of noise; None is that of the parameter.
 
     Returns
     -------
@@ -64,10 +67,11 @@ def paper_form(estimator, n_classes, n_features, counts=None, one_pass=False):
         x_l1_norm=None if estimator.x_l1_norm is None else float(estimator.x_l1_norm),
         intercept_scaling=_number(estimator.intercept_scaling),
     )
-    if not is_auto(estimator.n_passes):
-        release = plan(n_passes=int(estimator.n_passes), noise=estimator.noise)
-    elif counts is None or one_pass:
-        release = plan(noise=estimator.noise)
+    noise = noise or estimator.noise
+    if one_pass or (is_auto(estimator.n_passes) and counts is None):
+        release = plan(noise=noise)
+    elif not is_auto(estimator.n_passes):
+        release = plan(n_passes=int(estimator.n_passes), noise=noise)
     else:
         release = _with_passes(plan, estimator, int(counts.sum()))
     batch_size = _batch_size(estimator, release, counts)
@@ -86,8 +90,9 @@ def _with_passes(plan, estimator, n_rows):
     n_nodes = int(estimator.n_nodes)
     made = []
     for kind in kinds:
-        energy = plan(noise=kind).energy(1)
-        made.append(plan(noise=kind, n_passes=passes_for(kind, energy, n_rows, n_nodes)))
+        one = plan(noise=kind)
+        n_passes = passes_for(kind, one.energy(1), one.noise.size, n_rows, n_nodes)
+        made.append(plan(noise=kind, n_passes=n_passes))
     return min(made, key=lambda release: release.energy(1) / release.n_passes)
 
 

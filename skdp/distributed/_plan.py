@@ -119,7 +119,7 @@ class Plan:
             sources = tuple(noise_source(np.random.default_rng(seed)) for seed in seeds)
         return cls(frozen_params(estimator), classes, release, update, topology, sources)
 
-    def settled(self, estimator, counts, one_pass):
+    def settled(self, estimator, counts, one_pass, noise=None):
         """The plan with what public counts of rows decide.
 
         Parameters
@@ -130,10 +130,11 @@ class Plan:
 
         one_pass : bool
             Whether this is a stream of calls of `partial_fit`.
+
+        noise : str, default=None
+            Kind of noise of the stream before; None is that of the parameter.
         """
-        if not (is_auto(estimator.batch_size) or is_auto(estimator.n_passes)):
-            return self
-        numbers = (len(self.classes), self.release.n_features, counts, one_pass)
+        numbers = (len(self.classes), self.release.n_features, counts, one_pass, noise)
         release, update = paper_form(estimator, *numbers)
         return replace(self, release=release, update=update)
 

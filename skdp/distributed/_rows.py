@@ -3,13 +3,14 @@
 import warnings
 
 import numpy as np
+from scipy import sparse
 
 from skdp._inputs import checked_data, encode_labels
 from skdp._validation import shown
 from skdp.exceptions import PrivacyWarning
 from skdp.topology._names import node_numbers
 
-__all__ = ["common_classes", "owners_of", "validated"]
+__all__ = ["clipped_in_l1", "common_classes", "owners_of", "validated"]
 
 
 def validated(estimator, X, y, classes, engine, fresh):
@@ -64,3 +65,21 @@ def owners_of(node, n_rows, mine, n_before, topology):
         here = [topology.name(i) for i in mine.tolist()]
         raise ValueError(f"node must hold nodes of this process, {here}, only.")
     return owners
+
+
+def clipped_in_l1(X, bound):
+    """Rows scaled back to a bound on the sum of their absolute values; no sensitivity rests on it.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR matrix} of shape (n_rows, n_features)
+
+    bound : float
+    """
+    norms = np.ravel(abs(X).sum(axis=1, dtype=np.float64))
+    factors = np.minimum(1.0, bound / np.maximum(norms, 1e-300))
+    if not sparse.issparse(X):
+        return X * factors[:, np.newaxis]
+    X = X.astype(np.float64)
+    X.data = X.data * np.repeat(factors, np.diff(X.indptr))
+    return X

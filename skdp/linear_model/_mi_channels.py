@@ -122,7 +122,10 @@ class Gradients(Channel):
         return cls(
             size,
             GradientPrivatizer(
-                messages.scale, gradient_norm=model.gradient_norm, **device_options(model)
+                messages.scale,
+                gradient_norm=model.gradient_norm,
+                n_weights=size,
+                **device_options(model),
             ),
             messages.guarantee,
             _projection(model, step),

@@ -28,7 +28,9 @@ def moderate(**named):
 def numbers(values, named="x and y"):
     """Array of a record, which a message of numpy would show if it holds something else."""
     try:
-        return np.asarray(values, dtype=np.float64)
+        # What is masked, or imaginary, must not be taken for a number.
+        if not np.ma.is_masked(values) and not np.iscomplexobj(values):
+            return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         pass
     raise ValueError(f"{named} must hold numbers.")

@@ -7,7 +7,7 @@ import numpy as np
 
 from skdp._grid import GridNoise, grid_below, grid_vectors
 from skdp._random import noise_source
-from skdp._validation import is_auto, number_or_auto, plain, shown
+from skdp._validation import int_or_none, is_auto, number_or_auto, plain, shown
 from skdp.local._base import Privatizer, moderate, numbers
 
 __all__ = ["GradientPrivatizer"]
@@ -56,6 +56,9 @@ class GradientPrivatizer(Privatizer):
         Bound on the Euclidean norm of gradients of a "custom" loss, to which longer ones are
         clipped. "auto" is ``row_norm``: losses of a score with slopes up to 1.
 
+    n_weights : int, default=None
+        Numbers of a message, for which ``scale`` is planned; others are refused. None takes any.
+
     References
     ----------
     Zhang and Venkitasubramaniam, "Mutual-information-private online gradient descent
@@ -77,9 +80,10 @@ class GradientPrivatizer(Privatizer):
     (3,)
     """
 
-    def __init__(self, scale, *, gradient_norm="auto", **regression):
+    def __init__(self, scale, *, gradient_norm="auto", n_weights=None, **regression):
         super().__init__(scale, **regression)
-        self.gradient_norm = plain(gradient_norm)
+        int_or_none(n_weights=n_weights)
+        self.gradient_norm, self.n_weights = plain(gradient_norm), plain(n_weights)
         number_or_auto(gradient_norm=gradient_norm)
         if not is_auto(gradient_norm):
             moderate(gradient_norm=gradient_norm)
@@ -117,6 +121,9 @@ class GradientPrivatizer(Privatizer):
 
     def _grid_noise(self, size):
         """Noise of messages of ``size`` numbers."""
+        # In more dimensions the same scale leaks more nats.
+        if self.n_weights not in (None, size):
+            raise ValueError(f"A message must have {self.n_weights} numbers; got {size}.")
         # Slopes and rows are on grids of their own: their product is exact, and a multiple
         # of the step, as the noise is.
         return GridNoise(self.noise, self.scale, self.step, size, self.apart, self._law)

@@ -59,6 +59,13 @@ class LazyProjection:
         """Steps at the times ``start + 1, ..., start + size``."""
         return _at(self.step, start, size)
 
+    def steps_and_rooms(self, start, size):
+        """Pairs of a step, and the square of the norm up to which the ball is not left."""
+        steps = self.steps(start, size)
+        rooms = self.radius / steps
+        rooms *= rooms
+        return list(zip(steps.tolist(), rooms.tolist(), strict=True))
+
     def explorations(self, start, size):
         """Exploration at the same times."""
         return _at(self.exploration, start, size)
@@ -117,8 +124,8 @@ def played(state, projection):
     -------
     ndarray of shape (size,)
     """
-    step = float(projection.steps(state.time, 1)[0])
-    return _factor(state.theta, step, projection.radius) * state.theta
+    ((step, room),) = projection.steps_and_rooms(state.time, 1)
+    return _factor(state.theta, step, room, projection.radius) * state.theta
 
 
 def mean_played(state, projection):
@@ -141,9 +148,9 @@ def mean_played(state, projection):
     return state.total / float({0: T, 3: (T * (T + 1) // 2) ** 2}[projection.power])
 
 
-def _factor(theta, step, radius):
-    norm = math.sqrt(ddot(theta, theta))
-    return radius / norm if step * norm > radius else step
+def _factor(theta, step, room, radius):
+    square = ddot(theta, theta)
+    return step if square <= room else radius / math.sqrt(square)
 
 
 def run_full(rows, targets, state, projection, slope, *, noise, source, keep=None):
@@ -179,19 +186,20 @@ def run_full(rows, targets, state, projection, slope, *, noise, source, keep=Non
     OGDState
     """
     theta, total = state.theta.copy(), state.total.copy()
-    radius, limit, dead = projection.radius, slope.limit, slope.dead
+    radius, limit, dead, sqrt = projection.radius, slope.limit, slope.dead, math.sqrt
     cap, grid, linear = slope.cap, slope.step, slope.linear
     size = len(theta)
     for start in range(0, len(rows), _BLOCK):
         block = slice(start, start + _BLOCK)
         X, y = rows[block], targets[block].tolist()
-        steps = projection.steps(state.time + start, len(y)).tolist()
+        steps = projection.steps_and_rooms(state.time + start, len(y))
         shares = projection.shares(state.time + start, len(y)).tolist()
         drawn, release = noise.draw(source, len(y)), noise.adding(daxpy)
         every = zip(X, drawn, y, steps, shares, strict=True)
-        for i, (x, z, target, step, share) in enumerate(every):
-            norm = math.sqrt(ddot(theta, theta))
-            factor = radius / norm if step * norm > radius else step
+        for i, (x, z, target, (factor, room), share) in enumerate(every):
+            square = ddot(theta, theta)
+            if square > room:
+                factor = radius / sqrt(square)
             residual = factor * ddot(x, theta) - target
             if linear:
                 inside = max(-cap, min(cap, residual))
@@ -221,10 +229,10 @@ def run_noised(gradients, state, projection, *, keep=None):
         The same as from `run_full`, if these are its gradients.
     """
     theta, total = state.theta.copy(), state.total.copy()
-    steps = projection.steps(state.time, len(gradients)).tolist()
+    steps = projection.steps_and_rooms(state.time, len(gradients))
     shares = projection.shares(state.time, len(gradients)).tolist()
-    for i, (z, step, share) in enumerate(zip(gradients, steps, shares, strict=True)):
-        factor = _factor(theta, step, projection.radius)
+    for i, (z, (step, room), share) in enumerate(zip(gradients, steps, shares, strict=True)):
+        factor = _factor(theta, step, room, projection.radius)
         if keep is not None:
             keep[i] = factor * theta
         daxpy(theta, total, a=share * factor)
@@ -264,13 +272,13 @@ def run_bandit(rows, targets, state, projection, slope, *, sender, learn, direct
     for start in range(0, len(rows), _BLOCK):
         block = slice(start, start + _BLOCK)
         X, y = rows[block], targets[block].tolist()
-        steps = projection.steps(state.time + start, len(y)).tolist()
+        steps = projection.steps_and_rooms(state.time + start, len(y))
         shares = projection.shares(state.time + start, len(y)).tolist()
         distances = projection.explorations(state.time + start, len(y)).tolist()
         send = sender(len(y))
         every = zip(X, y, steps, shares, distances, directions(len(y)), strict=True)
-        for i, (x, target, step, share, distance, direction) in enumerate(every):
-            factor = _factor(theta, step, projection.radius)
+        for i, (x, target, (step, room), share, distance, direction) in enumerate(every):
+            factor = _factor(theta, step, room, projection.radius)
             daxpy(theta, total, a=share * factor)
             point = factor * theta + distance * direction
             if keep is not None:

@@ -988,6 +988,44 @@ def kernel_ridge():
         ((FDESC, "    mu *= math.sqrt(1.0 - share)\n", ""),),
     )
     yield Mutant(
+        "ridge gradient: predictions are not limited in their mean",
+        ridge(**{**GRADIENT, "epsilon": 20.0}, **DELTA),
+        (
+            (
+                FROWS,
+                "np.rint(np.clip(scores, -most, most, out=scores), out=scores)",
+                "np.rint(scores, out=scores)",
+            ),
+        ),
+    )
+    yield Mutant(
+        "ridge gradient: the mean of predictions of half the sensitivity",
+        ridge(**{**GRADIENT, "epsilon": 20.0}, **DELTA),
+        (
+            (
+                FDESC,
+                "sensitivity = plan.level_guarantee.n_records_changed * cap",
+                "sensitivity = 0.5 * plan.level_guarantee.n_records_changed * cap",
+            ),
+        ),
+    )
+    yield Mutant(
+        "ridge gradient: the mean of predictions has the budget of all",
+        ridge(**{**GRADIENT, "epsilon": 20.0}, **DELTA),
+        ((FDESC, "GaussianDP(math.sqrt(last) * mu, ", "GaussianDP(mu, "),),
+    )
+    yield Mutant(
+        "ridge gradient: the mean of predictions without noise",
+        ridge(**{**GRADIENT, "epsilon": 20.0}, **DELTA),
+        (
+            (
+                FDESC,
+                "return float(released) / plan.n_samples",
+                "return float(total) / plan.n_samples",
+            ),
+        ),
+    )
+    yield Mutant(
         "ridge gradient: second moments are free",
         ridge(**{**GRADIENT, "epsilon": 20.0}, **DELTA, **REMOVE),
         ((FDESC, "mu *= math.sqrt(1.0 - _GRAM_SHARE)", "pass"),),

@@ -37,7 +37,13 @@ from skdp.releases import _gossip
 from skdp.theory.distributed import step_sizes
 from skdp.topology import make_topology
 
-Classifier = DistributedDPClassifier
+# The algorithms of the paper as it has them; what nodes do by default is in test_whitened.py.
+PAPER = dict(algorithm="paper", loss="hinge", batch_size=1, n_passes=1, intercept_scaling=1.0)
+
+
+def Classifier(*budget, **options):
+    return DistributedDPClassifier(*budget, **PAPER | options)
+
 
 ESTIMATORS = [
     Classifier(),
@@ -189,7 +195,8 @@ def test_fit_starts_afresh():
 @pytest.mark.parametrize("x_norm", [0.25, 8.0])
 def test_units_of_the_rows_do_not_matter(x_norm):
     X, y = problem()
-    one, other = seeded().fit(X, y), seeded(x_norm=x_norm).fit(x_norm * X, y)
+    share = dict(intercept_scaling="auto")
+    one, other = seeded(**share).fit(X, y), seeded(x_norm=x_norm, **share).fit(x_norm * X, y)
     assert_allclose(other.coef_ * x_norm, one.coef_, rtol=1e-12)
     assert_allclose(other.intercept_, one.intercept_, rtol=1e-12)
     # Of the constant feature only a share of x_norm is in the units of the rows.
@@ -900,14 +907,18 @@ def test_equal_parameters_are_no_change():
     assert model.n_samples_seen_ == 40
 
 
-def test_several_passes_are_for_fit():
+def test_a_stream_takes_each_row_once_whatever_a_fit_does():
     X, y = problem(20)
-    for model in (Classifier(n_passes=2), Classifier(n_passes=2).fit(X, y)):
-        with pytest.raises((AttributeError, ValueError), match="partial_fit"):
-            model.partial_fit(X, y)
-    model = Classifier().fit(X, y).set_params(n_passes=2)
-    with pytest.raises((AttributeError, ValueError), match="partial_fit"):
-        model.partial_fit(X, y)
+    once, stream = seeded().partial_fit(X, y), seeded(n_passes=3).partial_fit(X, y)
+    assert same(once, stream) and stream.n_samples_seen_ == 20
+    model = seeded(n_passes=3).fit(X, y)
+    rounds = model.n_rounds_
+    model.partial_fit(X, y)
+    assert model.n_samples_seen_ == 80 and model.n_rounds_ == rounds + rounds // 3
+    # Rows of the fit and new rows have the whole budget each; one user may have both.
+    assert model.guarantee_.epsilon == 1.0 and model.user_guarantee(2).epsilon <= 2.0001
+    # Nodes 0 to 3 have three rows of the fit, and then it is the turn of the others.
+    assert model.node_guarantee().epsilon == pytest.approx(5.0)
 
 
 # Budget
@@ -1114,7 +1125,8 @@ def test_noise_depends_on_public_numbers_as_it_should(law):
     assert ratio(batch_size=7) == pytest.approx(1.0 / 7)
     passes = 2.0 if "delta" in law else 4.0
     assert ratio(n_passes=4) == pytest.approx(passes)
-    for same_noise in (dict(n_nodes=3), dict(step=0.1), dict(x_norm=5.0), dict(radius=1.0)):
+    units = dict(x_norm=5.0, intercept_scaling=5.0)
+    for same_noise in (dict(n_nodes=3), dict(step=0.1), units, dict(radius=1.0)):
         assert ratio(**same_noise) == pytest.approx(1.0)
     assert ratio(alpha=2.0) == pytest.approx(1.0)  # the penalty is public
     wide = scale_of(Classifier(**law).fit(X, np.arange(40) % 3)) / base
@@ -1266,7 +1278,8 @@ def test_regrets_are_refused_where_they_would_mean_nothing():
 # Callbacks of scikit-learn
 
 needs_callbacks = pytest.mark.skipif(
-    not hasattr(Classifier, "set_callbacks"), reason="callbacks came with scikit-learn 1.9"
+    not hasattr(DistributedDPClassifier, "set_callbacks"),
+    reason="callbacks came with scikit-learn 1.9",
 )
 
 

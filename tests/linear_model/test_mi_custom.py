@@ -134,6 +134,9 @@ ODD = [
     None,
     [None, SECRET],
     [10**400, SECRET],
+    np.array([SECRET, 1j]),
+    [1j, SECRET],
+    np.ma.array([SECRET, 1.0], mask=[True, False]),
 ]
 
 
@@ -144,6 +147,21 @@ def test_odd_gradients_are_refused_without_being_shown(gradient):
     with pytest.raises(ValueError, match=r"^gradient must") as error:
         device.release_gradient(gradient)
     assert "0.12345" not in str(error.value) and error.value.__cause__ is None
+
+
+def test_messages_of_other_sizes_than_planned_are_refused():
+    """Noise of one scale leaks more nats of a longer vector."""
+    for device in (learner().privatizer(2), MIPrivateSGDRegressor(y_bounds=(0, 1)).privatizer(2)):
+        for size in (1, 2, 4):
+            with pytest.raises(ValueError, match=f"A message must have 3 numbers; got {size}"):
+                device.release_gradient(np.ones(size))
+        with pytest.raises(ValueError, match="A message must have 3 numbers; got 5"):
+            device.release_gradient(np.ones((2, 5)))
+    with pytest.raises(ValueError, match="A message must have 3 numbers; got 4"):
+        device.release(np.zeros(4), np.ones(3), 0.5)
+    assert GradientPrivatizer(1.0, loss="custom").release_gradient(np.ones(9)).shape == (9,)
+    with pytest.raises(ValueError, match="n_weights must be None or a positive int; got 0"):
+        GradientPrivatizer(1.0, n_weights=0)
 
 
 def test_devices_say_which_losses_and_bounds_they_take():

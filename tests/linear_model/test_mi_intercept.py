@@ -149,3 +149,29 @@ def test_shares_do_not_depend_on_where_a_block_begins():
     assert_array_equal(whole[1234:1300], projection.shares(10**6 + 1234, 66))
     assert_allclose(whole, np.arange(10**6 + 1, 10**6 + 3001.0) ** 3)
     assert np.isfinite(projection.shares(2**53 - 5, 3)).all()
+
+
+@pytest.mark.parametrize(
+    "options", [dict(), BANDIT, dict(perturbation="vector", **BANDIT)], ids=str
+)
+@pytest.mark.parametrize("average", ["late", "uniform"])
+def test_the_mean_is_that_of_what_was_sent(average, options):
+    X, y = problem(30)
+    model = regressor(average=average, **options)
+    played = [np.zeros(4)]
+    for i in range(30):
+        played.append(model.partial_fit(X[i : i + 1], y[i : i + 1]).weights_)
+    shares = np.arange(1.0, 31.0) ** (3 if average == "late" else 0)
+    expected = np.average(played[:-1], axis=0, weights=shares)
+    assert_allclose(model.coef_, expected[:3], rtol=1e-12)
+    assert_allclose(model.intercept_, expected[3], rtol=1e-12)
+
+
+def test_the_mean_is_that_of_the_weights_around_which_was_asked():
+    model, played = regressor(**BANDIT), []
+    for value in np.linspace(-1, 1, 20):
+        model.ask(3)
+        played.append(model.weights_)
+        model.tell(value)
+    expected = np.average(played, axis=0, weights=np.arange(1.0, 21.0) ** 3)
+    assert_allclose(np.append(model.coef_, model.intercept_), expected, rtol=1e-12)

@@ -93,6 +93,7 @@ def no_noise(monkeypatch):
         MIPrivateSGDRegressor(
             loss="epsilon_insensitive", unit="bits", noise="k_norm", y_bounds=(-1.0, 1.0)
         ),
+        MIPrivateSGDRegressor(intercept_scaling=0.3, average="uniform", y_bounds=(-1.0, 1.0)),
         MIPrivateSGDRegressor(
             loss="squared", feedback="bandit", noise="k_norm", step=0.01, y_bounds=(-1.0, 1.0)
         ),
