@@ -39,7 +39,9 @@ NOISY_POINTS = ("sgd", "tree", "matrix")  # gradients are taken there
 NEEDED = {"tree": "horizon", "matrix": "horizon", "query": "n_queries"}
 
 # Where targets span [-1, 1]: noise is proportional to the cap, and so is what a step can learn.
-CAPS = {"final": 0.5, "sgd": 0.2, "tree": 0.4, "query": 0.5}
+CAPS = {"final": 0.4, "sgd": 0.2, "tree": 0.4, "query": 0.5}
+# How far beyond the smallest offset: early functions are less noisy the larger it is.
+OFFSETS = {"matrix": 300.0}
 
 
 def kind_of_release(model):
@@ -96,8 +98,11 @@ def _check_matrix(model):
 def stream_recursion(model, kappa):
     """Public numbers of the recursion, in units of half the range of the target."""
     number_or_auto(t0=model.t0)
+    release = kind_of_release(model)
     t0 = automatic_t0(model.theta, kappa)
-    if not is_auto(model.t0):
+    if is_auto(model.t0):
+        t0 *= OFFSETS.get(release, 1.0)
+    else:
         least = automatic_t0(model.theta, 1.0)
         if not least <= model.t0 <= 1e9:
             raise ValueError(
@@ -105,7 +110,7 @@ def stream_recursion(model, kappa):
                 f"not to overshoot, and at most 1e9; got {shown(model.t0)}."
             )
         t0 = max(float(model.t0), t0)
-    cap, radius, release = math.inf, math.inf, kind_of_release(model)
+    cap, radius = math.inf, math.inf
     if model.residual == "huber":
         cap = model._cap(CAPS[release] if release != "matrix" else _matrix_cap(model))
     elif model.residual == "ball":
@@ -119,7 +124,7 @@ def _matrix_cap(model):
     """Cap for all rows that a stream is planned for, of which more stand more signal."""
     n_changed = n_records_changed(model.adjacency)
     signal = model.horizon * _mu(float(model.epsilon), float(model.delta)) * 2.0 / n_changed
-    return min(max(0.08 * (signal / 200.0) ** 0.4, 0.05), 0.5)
+    return min(max(0.08 * math.sqrt(signal / 200.0), 0.05), 0.5)
 
 
 @lru_cache(maxsize=64)

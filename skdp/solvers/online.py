@@ -444,9 +444,9 @@ def run_matrix(rows, targets, prefix, time, recursion, *, factors, grid, noise):
         Z = np.asarray(rows[start : start + _BLOCK], dtype=np.float64)
         weights = recursion.weights(time + start, len(Z)).tolist()
         y = targets[start : start + _BLOCK].tolist()
-        before = time + start - 1.0 + recursion.t0
+        times = (np.arange(time + start, time + start + len(Z)) - 1.0 + recursion.t0).tolist()
         drawn = grid.draw(noise, len(Z))
-        for z, target, weight, own_noise in zip(Z, y, weights, drawn, strict=True):
+        for z, target, weight, before, own in zip(Z, y, weights, times, drawn, strict=True):
             score = -float(z @ gathered) / before if before > 0.0 else 0.0
             if radius < math.inf:
                 norm = math.sqrt(float(gathered @ gathered))
@@ -462,7 +462,6 @@ def run_matrix(rows, targets, prefix, time, recursion, *, factors, grid, noise):
             np.rint(total, out=total)
             total *= step
             noisy *= back_decays
-            noisy += np.multiply(grid.release(total, own_noise), weight, out=change)
+            noisy += np.multiply(grid.release(total, own), weight, out=change)
             gathered = factors.back_amounts @ noisy
-            before += 1.0
     return NoisyPrefix(exact, noisy), -gathered
