@@ -447,7 +447,7 @@ def run_matrix(rows, targets, prefix, time, recursion, *, factors, grid, noise):
         times = (np.arange(time + start, time + start + len(Z)) - 1.0 + recursion.t0).tolist()
         drawn = grid.draw(noise, len(Z))
         for z, target, weight, before, own in zip(Z, y, weights, times, drawn, strict=True):
-            score = -float(z @ gathered) / before if before > 0.0 else 0.0
+            score = -float(gathered @ z) / before if before > 0.0 else 0.0
             if radius < math.inf:
                 norm = math.sqrt(float(gathered @ gathered))
                 score *= min(1.0, radius * before / norm) if norm > 0.0 else 1.0

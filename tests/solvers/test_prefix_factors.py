@@ -17,7 +17,7 @@ RECURSIONS = [Recursion(0.6, 2.2), Recursion(0.75, 2.3), Recursion(0.55, 300.0)]
 
 
 def coefficients(amounts, decays, horizon):
-    return sum(a * l ** np.arange(horizon) for a, l in zip(amounts, decays, strict=True))
+    return sum(a * m ** np.arange(horizon) for a, m in zip(amounts, decays, strict=True))
 
 
 def square_root(horizon):
