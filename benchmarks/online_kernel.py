@@ -11,9 +11,10 @@ time, the power plant in that of the file, which is random; preparation and gamm
 kernel_ridge.py, chosen by hand. Beside it: the same recursion without noise and without a cap on
 residuals, and, if it is installed, three regressors of river (pip install river). Needs SKDP_DATA.
 
-"matrix" and "tree" are told how many rows there will be. "final" releases after every chunk, each time at epsilon=1; "final, 1 in all" has the epsilon at
-which all of them together cost 1; "final, paper" has the constant of the paper. "query" is asked
-for a few rows of each chunk, its exact kernel only for the smaller sets.
+"final" releases after every chunk, each time at epsilon=1; "final, 1 in all" has the epsilon at
+which all of them together cost 1; "final, paper" has the constant of the paper. "matrix" and
+"tree" are told how many rows there will be. "query" is asked for a few rows of each chunk, its
+exact kernel only for the smaller sets.
 
 SPEED. Examples a second (of CPU time) that are learned in chunks of 1,000, on the bikes' rows;
 beside river's learn_one (rows as dicts beforehand) and SGDRegressor.partial_fit of scikit-learn.
@@ -169,10 +170,8 @@ def private_model(release, n_rows, **parameters):
     """Private regressor that is told what it must know."""
     if release in ("matrix", "tree"):
         parameters["horizon"] = n_rows
-    return DPOnlineKernelRegressor(
-        **{"epsilon": EPSILON, "delta": DELTA, "release": release} | parameters,
-        y_bounds=(-1.0, 1.0),
-    )
+    fixed = {"epsilon": EPSILON, "delta": DELTA, "release": release, "y_bounds": (-1.0, 1.0)}
+    return DPOnlineKernelRegressor(**fixed | parameters)
 
 
 @dataclass
