@@ -9,8 +9,8 @@ What it may show on the way, and at what price, is the choice of ``release``:
 - ``"final"`` releases the function after each week. A release is cheap; the guarantee is that of
   all releases so far, and grows.
 - ``"sgd"`` adds noise to each step and goes on from there: one budget for ever.
-- ``"matrix"`` releases noisy sums of a stream whose length is announced, and their noise cancels in
-  the function: one budget too, and less noise.
+- ``"matrix"`` releases noisy sums of a stream whose length is announced, and their noise cancels
+  in the function: one budget too, and less noise.
 """
 
 # %%

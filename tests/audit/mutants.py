@@ -1498,10 +1498,11 @@ FINAL, FED, TREE, MATRIX, SQUERY = (
     "releases._stream_matrix",
     "releases._stream_query",
 )
-SENS, ACCOUNT, ONLINE, STREAM = (
+SENS, ACCOUNT, ONLINE, SUMS, STREAM = (
     "releases._stream_sensitivity",
     "releases._stream_account",
     "solvers.online",
+    "solvers.prefix_factors",
     "kernel._online",
 )
 
@@ -1754,14 +1755,14 @@ def streams():
     yield Mutant(
         "matrix: residuals not clipped",
         online("matrix"),
-        ((ONLINE, "residual = min(max(score - target, -cap), cap)", "residual = score - target"),),
+        ((SUMS, "residual = min(max(score - target, -cap), cap)", "residual = score - target"),),
     )
     yield Mutant(
         "matrix: exact sums go on",
         online("matrix"),
         (
             (
-                ONLINE,
+                SUMS,
                 "np.multiply(grid.release(total, own), weight, out=change)",
                 "np.multiply(grid.release(total, own) * 0.5 + total * 0.5, weight, out=change)",
             ),
