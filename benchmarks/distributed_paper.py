@@ -30,6 +30,7 @@ SKDP_DATA, and about ten minutes of one core.
 import argparse
 import csv
 import math
+import os
 import time
 from dataclasses import dataclass
 from functools import cache
@@ -37,6 +38,7 @@ from pathlib import Path
 
 import numpy as np
 from scipy import sparse
+from sklearn.datasets import load_svmlight_file
 
 from skdp.datasets import (
     fetch_adult,
@@ -62,6 +64,17 @@ TEXT = {  # rounds in a pass, passes, thresholds (`sparsity`)
 DELTA = 1e-6
 NODES = 64
 RADIUS = 5.0  # where regret is measured; accuracy has the default
+CONSTANT = 0.25  # the feature of the intercept there
+PAPERS = {"algorithm": "paper", "loss": "hinge"}
+AUTO = {"batch_size": "auto", "n_passes": "auto"}
+DEFAULTS = {  # of 64 nodes
+    "Algorithm 1": PAPERS | AUTO | {"epsilon": 1.0},
+    "Algorithm 2": PAPERS | AUTO | {"epsilon": 1.0, "delta": DELTA},
+    "whitened, delta": {"epsilon": 1.0, "delta": DELTA},
+    "whitened, pure": {"epsilon": 1.0},
+}
+TEXTS = ("newsgroups", "imdb", "rcv1")
+X_L1 = 6.0  # rows of text have l1 norms from 5 to 16
 TOPOLOGIES = ("sparse", "medium", "dense")
 NAMES = ("Diabetes", "Covertype", "Adult")
 
@@ -186,7 +199,7 @@ def plain(text):
 
 def with_constant(X):
     """Rows with the feature of the intercept."""
-    return np.hstack([X, np.ones((len(X), 1))])
+    return np.hstack([X, np.full((len(X), 1), CONSTANT)])
 
 
 def stream_rows(name, quick):
@@ -221,10 +234,13 @@ def points_of(name, quick, seed, *, batch_size=1, topology="medium", **budget):
     """Points of all nodes in all rounds, of shape (n_rounds, n_nodes, n_features + 1)."""
     X, y = stream_rows(name, quick)
     model = DistributedDPClassifier(
+        **PAPERS,
         n_nodes=NODES,
         topology=topology,
         batch_size=batch_size,
         radius=RADIUS,
+        intercept_scaling=CONSTANT,
+        step="regret",
         classes=[0, 1],
         keep_iterates=True,
         random_state=seed,
@@ -289,6 +305,7 @@ def finish(figure, axes, path):
 
 def regret_part(options):
     """Figures 3, 4 and 6c."""
+    above = []
     sheet = Sheet(
         options.out,
         "regret",
@@ -308,6 +325,12 @@ def regret_part(options):
             runs.append(regret_of(name, options.quick, points))
         return mean_and_error(runs)
 
+    def nothing(name):
+        """Regret per row of parameters of 0, whose hinge loss is 1."""
+        at = np.array(moments(len(stream_rows(name, options.quick)[1])))
+        rows = NODES * at
+        return at, (rows - best_losses(name, options.quick)) / rows
+
     def panel(ax, key, title, arms):
         ends = []
         for n, (text, name, which, epsilon, topology) in enumerate(arms):
@@ -320,11 +343,15 @@ def regret_part(options):
             for moment, m, e in zip(at, mean, error, strict=True):
                 sheet.add(key, name, which, epsilon or "none", topology, moment, m, e)
             ends.append((text, mean[0], mean[-1], error[-1]))
-        if key == "3ab":
-            n = NODES * np.array(at)
-            idle = (n - best_losses("Diabetes", options.quick)) / n
-            ax.plot(at, idle, ":", color="C7", label="parameters of 0")
-            ends.append(("parameters of 0", idle[0], idle[-1], 0.0))
+            idle = nothing(name)[1]
+            if mean[-1] > idle[-1]:
+                above.append((title, text, mean[-1], idle[-1]))
+        for n, name in enumerate(dict.fromkeys(arm[1] for arm in arms)):
+            at, idle = nothing(name)
+            text = "learn nothing" if key != "4" else f"{name}, learn nothing"
+            color = f"C{n}" if key == "4" else "C7"
+            ax.plot(at, idle, ":", color=color, label=text)
+            ends.append((text, idle[0], idle[-1], 0.0))
         ax.set(title=title, xlabel="rounds (rows per node)", ylabel="regret per row", xscale="log")
         print(f"\n  {plain(title)}: regret per row after {at[0]} rounds and all")
         for text, first, last, error in ends:
@@ -370,6 +397,9 @@ def regret_part(options):
     finish(figure, axes, options.out / "distributed_regret.png")
     sheet.save()
     spread.save()
+    print("\n  Above parameters of 0 after all rounds:")
+    for title, text, mean, idle in above:
+        print(f"    {plain(title)}, {plain(text)}: {mean:.3f} against {idle:.3f}")
 
 
 def mini_part(options):
@@ -443,9 +473,23 @@ def mini_part(options):
     sheet.save()
 
 
+def rcv1():
+    """The published sample of RCV1 (1,000 and 500 rows), by random signs in 4,096 columns."""
+    folder, rng = Path(os.environ["SKDP_DATA"]) / "rcv1_sample", np.random.default_rng(0)
+    columns, signs = rng.integers(0, 4096, 47_236), rng.choice([-1.0, 1.0], 47_236)
+    hashed = sparse.csr_array((signs, (np.arange(47_236), columns)), shape=(47_236, 4096))
+    parts = []
+    for part in ("1000_train", "500_test"):
+        X, y = load_svmlight_file(str(folder / f"rcv1_ccat_{part}.svm.bz2"), n_features=47_236)
+        parts += [sparse.csr_array(X) @ hashed, (y > 0).astype(int)]
+    return Data(*parts)
+
+
 @cache
 def words(name, quick):
     """Text, hashed into 4,096 columns."""
+    if name == "rcv1":
+        return rcv1()
     if name == "newsgroups":
         parts = [fetch_newsgroups20(s, binary=True, n_features=4096) for s in ("train", "test")]
     else:
@@ -471,6 +515,7 @@ def text_part(options):
         rounds, passes, thresholds = TEXT[epsilon]
         per_node = -(-len(rows.y) // NODES)
         model = DistributedDPClassifier(
+            **PAPERS,
             epsilon=epsilon or 1e8,
             delta=DELTA,
             n_nodes=NODES,
@@ -502,15 +547,39 @@ def text_part(options):
     for n, topology in enumerate(TOPOLOGIES):
         for epsilon, style in ((None, ":"), (10.0, "-")):
             sweep(axes[0, 0], "newsgroups", topology, epsilon, f"C{n}", style)
-    for n, name in enumerate(("newsgroups", "imdb")):
+    for n, name in enumerate(TEXTS):
         for epsilon, style in ((None, ":"), (10.0, "-"), (1.0, "--")):
             sweep(axes[0, 1], name, "dense", epsilon, f"C{n}", style)
     axes[0, 0].set(title="5a: 20 newsgroups, topologies", ylabel="accuracy")
-    axes[0, 1].set(title="5b: two data sets, dense")
+    axes[0, 1].set(title="5b: three data sets, dense")
     for ax in axes.flat:
         ax.set(xlabel="share of zeros", ylim=(0.38, None))  # the legend below
     finish(figure, axes, options.out / "distributed_sparsity.png")
     sheet.save()
+    print(
+        f"\n  Pure, epsilon = 10, 4,096 columns, 64 nodes, x_l1_norm = {X_L1:g}: accuracy (error)"
+    )
+    for name in TEXTS:
+        rows = words(name, options.quick)
+        model = DistributedDPClassifier(
+            10.0, **PAPERS | AUTO, n_nodes=NODES, topology="random_regular", classes=[0, 1]
+        )
+        cells = []
+        for bound in (X_L1, None):
+            model.set_params(x_l1_norm=bound)
+            made = [
+                model.set_params(random_state=seed).fit(rows.X, rows.y)
+                and model.score(rows.X_test, rows.y_test)
+                for seed in range(options.runs)
+            ]
+            mean, error = mean_and_error(made)
+            cells.append(f"{mean:.3f} ({error:.3f})")
+        major = max(np.mean(rows.y_test), 1.0 - np.mean(rows.y_test))
+        print(
+            f"    {name:11s}{len(rows.y):6d} rows {cells[0]}; without the bound {cells[1]};"
+            f" the larger class {major:.3f}",
+            flush=True,
+        )
 
 
 def settings(budget, n_rows):
@@ -522,29 +591,32 @@ def settings(budget, n_rows):
     return [(40, 10), (1, 20)] + [(1, 60)] * (n_rows < 100_000)
 
 
-def accuracy_of(rows, n_nodes, budget, setting, runs):
+def accuracy_of(rows, n_nodes, budget, setting, runs, step):
     """Accuracies of some runs."""
     rounds, passes = setting
     per_node = -(-len(rows.y) // n_nodes)
-    model = DistributedDPClassifier(
-        n_nodes=n_nodes,
-        topology="medium",
-        batch_size=-(-per_node // min(rounds, per_node)),
-        n_passes=passes,
-        classes=[0, 1],
-        **budget,
-    )
+    options = PAPERS | {
+        "batch_size": -(-per_node // min(rounds, per_node)),
+        "n_passes": passes,
+        "step": step,
+    }
+    return scores_of(rows, n_nodes, runs, **options, **budget)
+
+
+def scores_of(rows, n_nodes, runs, **options):
+    """Accuracies of some runs with options of the estimator."""
+    model = DistributedDPClassifier(n_nodes=n_nodes, topology="medium", classes=[0, 1], **options)
     return [
         model.set_params(random_state=seed).fit(rows.X, rows.y).score(rows.X_test, rows.y_test)
         for seed in range(runs)
     ]
 
 
-def best_cell(rows, n_nodes, budget, options):
+def best_cell(rows, n_nodes, budget, options, step="regret"):
     """Mean accuracy of the best setting, its standard error, and the setting."""
     runs = 1 if budget["epsilon"] > 1e6 else min(options.runs, 2 if len(rows.y) > 100_000 else 9)
     made = {
-        setting: accuracy_of(rows, n_nodes, budget, setting, runs)
+        setting: accuracy_of(rows, n_nodes, budget, setting, runs, step)
         for setting in settings(budget, len(rows.y))
     }
     setting = max(made, key=lambda key: np.mean(made[key]))
@@ -561,7 +633,6 @@ def nodes_part(options):
     )
     print("\nTABLE 3: accuracy in per cent (standard error) for 1, 4 and 64 nodes, few columns")
     print("         and the best setting of the grid, rounds in a pass x passes")
-    close = {}
 
     def cell(name, columns, which, epsilon, n_nodes, paper=None):
         rows = data(name, columns, options.quick)
@@ -571,7 +642,6 @@ def nodes_part(options):
             *(name, columns, which, epsilon or "none", n_nodes, mean, error, *setting),
             "" if paper is None else paper,
         )
-        close[name, columns, which, epsilon, n_nodes] = mean
         return f"{100 * mean:6.2f}({100 * error:4.2f}) {setting[0]:>4d}x{setting[1]:<3d}"
 
     for name in NAMES:
@@ -594,18 +664,20 @@ def nodes_part(options):
     for epsilon, values in PAPER.items():
         print(f"    {epsilon!s:20s}" + "  ".join(f"{v:6.2f}{'':16s}" for v in values))
 
-    print("\n64 NODES, epsilon = 1: points of accuracy below 64 nodes without noise")
+    print("\n64 NODES, epsilon = 1, defaults: points of accuracy below 64 nodes without noise")
+    runs = min(options.runs, 3)
     for name in NAMES:
         for columns in ("few",) if options.quick else ("few", "all"):
             rows = data(name, columns, options.quick)
-            if columns == "all":
-                for which, epsilon in ((1, None), (1, 1.0), (2, 1.0)):
-                    cell(name, columns, which, epsilon, 64)
-            free = close[name, columns, "", None, 64]
-            losses = [100 * (free - close[name, columns, which, 1.0, 64]) for which in (1, 2)]
+            free = best_cell(rows, 64, algorithm(1, None), options, step="final")[0]
+            cells = []
+            for arm, chosen in DEFAULTS.items():
+                mean, error = mean_and_error(scores_of(rows, 64, runs, **chosen))
+                sheet.add(name, columns, arm, 1.0, 64, float(mean), float(error), "", "", "")
+                cells.append(f"{arm} {100 * (free - mean):+6.2f} ({100 * error:.2f})")
             print(
                 f"    {name:10s}{columns:4s}{rows.X.shape[1]:5d} columns, without noise "
-                f"{100 * free:.2f}; Algorithm 1 {losses[0]:+6.2f}, Algorithm 2 {losses[1]:+6.2f}",
+                f"{100 * free:.2f}; {', '.join(cells)}",
                 flush=True,
             )
     sheet.save()

@@ -3,7 +3,8 @@
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/distributed_speed.py
 
 One pass of 64 nodes over Covertype (581,012 x 54, class 2 against the rest, public scaling), each
-node one row a round: 9079 rounds. Noise comes from the operating system on its grid.
+node one row a round: 9079 rounds of algorithms 1 and 2 of the paper, by
+``algorithm="paper", step="regret"``. Noise comes from the operating system on its grid.
 
 noise alone
     What the solver's own ``draw`` returns for these rounds, in its blocks: exact integers, and
@@ -18,16 +19,24 @@ passes
     40 passes of 24 nodes over the first 24,000 rows, with noise of 0 and in two sizes of batches:
     rows are brought onto the grid once, or as before in each pass.
 many nodes
-    A fit with 4 features and 10 rows a node in a process of its own: wall time and peak of memory.
+    A fit with 4 features and 10 rows a node in a process of its own: wall time and peak of memory,
+    on rings and where nodes have four neighbours. From these, bytes a node and a link, and
+    whether a further node takes the same wherever there are many.
 MPI
-    `fit` with engine="mpi" on this machine, 64 nodes spread over the processes, on the first rows:
-    wall time, for a process that waits uses none. Needs ``pip install "skdp[mpi]" mpich``.
+    `fit` with engine="mpi" on this machine, 64, 1,024 and 10,000 nodes spread over the processes,
+    on the first rows: wall time, for a process that waits uses none, and the largest peak of
+    memory of a process beside what it held before. Needs ``pip install "skdp[mpi]" mpich``.
+machines
+    Two network namespaces, each with an address of its own, stand for two machines that are
+    joined by a wire: 64 nodes in 2 and in 4 processes, half of them on either side, and the bytes
+    that arrive over the wire. Needs Linux, the command ``ip``, and the right to use it.
 
 All but MPI is CPU time of one thread, the median of some rounds in which everything takes its
 turn, so that a slow moment of the machine meets all.
 """
 
 import argparse
+import re
 import subprocess
 import sys
 import tempfile
@@ -52,6 +61,8 @@ N_NODES = 64
 BLOCK = 71  # rounds whose noise the solver draws at once
 LAWS = {"gaussian": 1e-5, "k_norm": 0.0, "laplace": 0.0}
 BAR = 3.0
+MPI_ROUNDS = {64: 1000, 1_024: 200, 10_000: 30}  # of so many nodes
+LINEAR = 1.25  # how much more a further node may take where there are many
 
 
 def covertype():
@@ -65,8 +76,17 @@ def covertype():
 def classifier(noise, **options):
     """The model; everything else is at its default, apart from classes, which are public."""
     options = {"topology": "random_regular", "edge_probability": 0.5, **options}
+    options = {"n_nodes": N_NODES, "batch_size": 1, "n_passes": 1, **options}
     return DistributedDPClassifier(
-        1.0, LAWS[noise], n_nodes=N_NODES, noise=noise, classes=[0, 1], **options
+        1.0,
+        LAWS[noise],
+        algorithm="paper",
+        loss="hinge",
+        step="regret",
+        intercept_scaling=1.0,
+        noise=noise,
+        classes=[0, 1],
+        **options,
     )
 
 
@@ -228,97 +248,206 @@ from pathlib import Path
 import numpy as np
 from skdp.distributed import DistributedDPClassifier
 
-def peak_memory():
-    return int(re.search("VmHWM:[^0-9]*([0-9]+)", Path("/proc/self/status").read_text())[1]) / 1e3
+def memory(what):
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(what + ":[^0-9]*([0-9]+)", status)[1]) / 1e3
 
-n_nodes, p = int(sys.argv[1]), float(sys.argv[2])
-before = peak_memory()
+n_nodes, p, topology = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
 rng = np.random.default_rng(0)
 X, y = rng.uniform(-0.5, 0.5, size=(10 * n_nodes, 4)), rng.integers(0, 2, 10 * n_nodes)
+model = DistributedDPClassifier(
+    algorithm="paper", batch_size=1, n_passes=1, n_nodes=n_nodes, topology=topology,
+    edge_probability=p, classes=[0, 1],
+)
+model.fit(X[:20], y[:20])
+Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+before = memory("VmRSS")
 start = time.perf_counter()
-DistributedDPClassifier(n_nodes=n_nodes, edge_probability=p, classes=[0, 1]).fit(X, y)
+model.fit(X, y)
 taken = time.perf_counter() - start
-print(f"  {n_nodes:8,d}{p:8.1f}{taken:10.2f}{before:10.0f}{peak_memory():10.0f}")
+print(taken, before, memory('VmHWM') - before, len(model.topology_.edges))
 """
 
 
-def many_nodes():
-    """Fit rings of many nodes, each in a process of its own, and print what they take."""
+def many_nodes(sizes=(1_000, 10_000, 100_000, 200_000, 400_000)):
+    """Fit networks of many nodes, each in a process of its own, and print what they take."""
+    print("10 rounds: MB before the fit, and MB at the peak beside them")
     print(
-        "Rings, 10 rounds: nodes, probability of links, seconds, MB after imports, MB at the peak"
+        "  " + "".join(f"{c:>10s}" for c in ("nodes", "links", "up", "seconds", "before", "peak"))
     )
-    for n_nodes in (1_000, 10_000, 100_000):
-        for p in (1.0, 0.5):
-            subprocess.run([sys.executable, "-c", MANY, str(n_nodes), str(p)], check=True)
+    peaks = {}
+    for topology in ("ring", "random_regular"):
+        for n_nodes in sizes:
+            for p in (1.0, 0.5):
+                command = [sys.executable, "-c", MANY, str(n_nodes), str(p), topology]
+                run = subprocess.run(command, check=True, capture_output=True, text=True)
+                seconds, before, peak, n_links = map(float, run.stdout.split())
+                peaks[topology, n_nodes, p] = peak * 1e6
+                line = f"{n_nodes:10,d}{n_links:10,.0f}{p:10.1f}"
+                print(f"  {line}{seconds:10.2f}{before:10.0f}{peak:10.1f}")
+    for p in (1.0, 0.5):
+        ring, regular = (
+            np.array([peaks[t, n, p] for n in sizes[-3:]]) for t in ("ring", "random_regular")
+        )
+        # A ring has as many links as nodes; the other network has twice as many.
+        link = (regular[-1] - ring[-1]) / sizes[-1]
+        each = np.array([np.diff(y) / np.diff(sizes[-3:]) for y in (ring, regular)])
+        grown = float((each[:, 1] / each[:, 0]).max())
+        print(
+            f"  links up {p:g}: {each[0, 1] - link:,.0f} bytes a node, {link:,.0f} a link; from "
+            f"{sizes[-2]:,} nodes on a further one takes {grown:.2f} times what it took before "
+            f"(at most {LINEAR:g}: {'yes' if grown <= LINEAR else 'NO'})"
+        )
 
 
-def mpi(X, y, ranks, n_few):
-    """Start this script once more under mpiexec, for each number of processes."""
+def memory(what):
+    """Memory of this process in MB, "VmRSS" of now or "VmHWM" at the peak."""
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(f"{what}:[^0-9]*([0-9]+)", status)[1]) / 1e3
+
+
+def mpi(X, y, ranks, n_rounds):
+    """Start this script once more under mpiexec, for each number of nodes and processes."""
     launcher = Path(sys.executable).parent / "mpiexec"
     if not launcher.exists():
         print('MPI: no mpiexec beside python: pip install "skdp[mpi]" mpich')
         return
-    print(f"MPI, {N_NODES} nodes on this machine, {n_few} rows, wall time")
-    print(f"  {'processes':>10s}{'rounds a second':>18s}{'ms a round':>12s}{'examples':>12s}")
+    print("MPI on this machine, wall time; MB of the largest process beside what it held before")
+    columns = ("nodes", "processes", "rounds", "rounds a second", "ms a round", "rows", "MB")
+    print("  " + "".join(f"{column:>16s}" for column in columns))
     with tempfile.TemporaryDirectory() as folder:
-        np.save(f"{folder}/X.npy", X[:n_few])
-        np.save(f"{folder}/y.npy", y[:n_few])
-        for n in ranks:
-            command = [launcher, "-n", str(n), sys.executable, "-m", "mpi4py", __file__]
-            run = subprocess.run(
-                [*map(str, command), "--process", folder],
-                capture_output=True,
-                text=True,
-                timeout=600,
-            )
-            if run.returncode:
-                print(f"  {n:10d}  failed: {run.stderr.strip()[-300:]}")
-            else:
-                print(run.stdout, end="", flush=True)
+        np.save(f"{folder}/X.npy", X)
+        np.save(f"{folder}/y.npy", y)
+        for n_nodes, rounds in n_rounds.items():
+            for n in ranks:
+                command = [launcher, "-n", n, sys.executable, "-m", "mpi4py", __file__]
+                command += ["--process", folder, "--nodes", n_nodes, "--n-rounds", rounds]
+                run = subprocess.run(
+                    list(map(str, command)), capture_output=True, text=True, timeout=1800
+                )
+                if run.returncode:
+                    print(f"  {n_nodes:16,d}{n:16d}  failed: {run.stderr.strip()[-300:]}")
+                else:
+                    print(run.stdout, end="", flush=True)
 
 
-def process(folder):
+# In place of ssh: options, host and command.
+ENTER = """#!/bin/sh
+while [ "${1#-}" != "$1" ]; do shift; done
+case $1 in 10.77.0.1) side=skdp-a;; *) side=skdp-b;; esac
+shift
+exec ip netns exec $side sh -c "$*"
+"""
+WIRE = """
+netns add skdp-a
+netns add skdp-b
+link add skdp-va netns skdp-a type veth peer name skdp-vb netns skdp-b
+-n skdp-a addr add 10.77.0.1/24 dev skdp-va
+-n skdp-b addr add 10.77.0.2/24 dev skdp-vb
+-n skdp-a link set skdp-va up
+-n skdp-b link set skdp-vb up
+-n skdp-a link set lo up
+-n skdp-b link set lo up
+"""
+
+
+def machines(X, y, n_rounds=300):
+    """Run over a wire between two namespaces that are made for it, and taken down."""
+    launcher = Path(sys.executable).parent / "mpiexec"
+    print(f"Two machines, {N_NODES} nodes, {n_rounds} rounds, wall time")
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(f"{folder}/X.npy", X[: n_rounds * N_NODES])
+        np.save(f"{folder}/y.npy", y[: n_rounds * N_NODES])
+        enter = Path(folder) / "enter"
+        enter.write_text(ENTER)
+        enter.chmod(0o700)
+        try:
+            for line in WIRE.strip().splitlines():
+                subprocess.run(["ip", *line.split()], check=True, capture_output=True)
+            for n in (2, 4):
+                command = ["ip", "netns", "exec", "skdp-a", launcher, "-launcher", "ssh"]
+                command += ["-launcher-exec", enter, "-hosts", "10.77.0.1,10.77.0.2", "-n", n]
+                # Both sides have one memory, which would be the shorter way.
+                command += ["-genv", "UCX_TLS", "tcp,self", sys.executable, "-m", "mpi4py"]
+                command += [__file__, "--process", folder, "--nodes", N_NODES]
+                command += ["--n-rounds", n_rounds]
+                run = subprocess.run(
+                    list(map(str, command)), capture_output=True, text=True, timeout=600
+                )
+                print(run.stdout if not run.returncode else run.stderr[-300:], end="", flush=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            print(f"  cannot be tried here: {error}")
+        finally:
+            for side in ("skdp-a", "skdp-b"):
+                subprocess.run(["ip", "netns", "del", side], capture_output=True, check=False)
+
+
+def received():
+    """MB that have come over the wire of `machines`; 0 without one."""
+    lines = Path("/proc/self/net/dev").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.strip().startswith("skdp-v")) / 1e6
+
+
+def process(folder, n_nodes, n_rounds):
     """One process of an MPI job."""
-    X, y = np.load(f"{folder}/X.npy", mmap_mode="r"), np.load(f"{folder}/y.npy")
+    from mpi4py import MPI
+
+    X, y = np.load(f"{folder}/X.npy", mmap_mode="r"), np.load(f"{folder}/y.npy", mmap_mode="r")
     engine = MPIEngine()
-    node = np.arange(len(y)) % N_NODES
-    here = np.isin(node, engine.nodes(N_NODES))
-    X, y, node = np.ascontiguousarray(X[here]), y[here], node[here]
-    model = classifier("gaussian", engine=engine)
-    first = np.arange(len(y)) < 10 * len(engine.nodes(N_NODES))
-    model.fit(X[first], y[first], node[first])
-    taken = []
+    here = engine.nodes(n_nodes)
+    place = np.arange(n_rounds * n_nodes).reshape(n_rounds, n_nodes)[:, here].ravel() % len(y)
+    node = np.tile(here, n_rounds)
+    X, y = X[place], y[place]
+    model = classifier("gaussian", engine=engine, n_nodes=n_nodes)
+    few = np.arange(len(y)) < 5 * len(here)
+    model.fit(X[few], y[few], node[few])
+    MPI.COMM_WORLD.Barrier()
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    before = memory("VmRSS")
+    taken, heard = [], received()
     for _ in range(3):
         start = time.perf_counter()
         model.fit(X, y, node)
         taken.append(time.perf_counter() - start)
-    if 0 in engine.mine:
-        from mpi4py import MPI
-
-        seconds, n_rounds = float(np.median(taken)), model.n_rounds_
+    heard = (received() - heard) / 3
+    peak = MPI.COMM_WORLD.reduce(memory("VmHWM") - before, op=MPI.MAX)
+    if 0 in here:
+        seconds = float(np.median(taken))
         print(
-            f"  {MPI.COMM_WORLD.size:10d}{n_rounds / seconds:18,.0f}"
-            f"{1e3 * seconds / n_rounds:12.2f}{model.n_samples_seen_ / seconds:12,.0f}"
+            f"  {n_nodes:16,d}{MPI.COMM_WORLD.size:16d}{n_rounds:16d}{n_rounds / seconds:16,.0f}"
+            f"{1e3 * seconds / n_rounds:16.2f}{n_rounds * n_nodes / seconds:16,.0f}{peak:16.1f}"
         )
+        if heard:
+            print(f"  {heard:.2f} MB a fit arrive over the wire on the side of process 0")
 
 
 def main():
-    """Print two tables."""
+    """Print all tables, or those asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--rows", type=int, default=581_012)
     parser.add_argument("--ranks", type=int, nargs="*", default=[1, 2, 4, 16])
+    parser.add_argument(
+        "--only", nargs="*", default=["passes", "many", "local", "mpi", "machines"]
+    )
     parser.add_argument("--process", metavar="FOLDER", help=argparse.SUPPRESS)
+    parser.add_argument("--nodes", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--n-rounds", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.process:
-        process(arguments.process)
+        process(arguments.process, arguments.nodes, arguments.n_rounds)
         return
     X, y = covertype()
     X, y = X[: arguments.rows], y[: arguments.rows]
-    passes(X, y, arguments.rounds)
-    many_nodes()
-    local(X, y, arguments.rounds, min(len(y), 200 * N_NODES))
-    mpi(X, y, arguments.ranks, min(len(y), 1000 * N_NODES))
+    parts = {
+        "passes": lambda: passes(X, y, arguments.rounds),
+        "many": many_nodes,
+        "local": lambda: local(X, y, arguments.rounds, min(len(y), 200 * N_NODES)),
+        "mpi": lambda: mpi(X, y, arguments.ranks, MPI_ROUNDS),
+        "machines": lambda: machines(X, y),
+    }
+    for part in arguments.only:
+        parts[part]()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ Eight hospitals, or offices, learn together, each from rows that never leave its
 
 Every process runs this script, with the rows of its own nodes, here two each; alone, without
 mpiexec, one process runs all eight. On several machines: the same environment on each,
-``mpiexec -hosts first,second -n 4 ...``, over a network that you trust, as MPI does not encrypt.
+``mpiexec -hosts first,second -n 4 ...``, over a network that you trust, as MPI does not encrypt;
+the guide has more, for Slurm too.
 
 The data are the Adult census if the environment variable SKDP_DATA names a folder that has it,
 and else the breast cancer data that come with scikit-learn.
@@ -68,10 +69,10 @@ def main():
     folder = os.environ.get("SKDP_DATA")
     if folder and (Path(folder) / "adult" / "adult.data.gz").exists():
         name, rows, classes = "Adult census", adult(nodes), ["<=50K", ">50K"]
-        options = dict(epsilon=1.0, delta=1e-5, batch_size=128)
+        options = dict(epsilon=1.0, delta=1e-6)
     else:
         name, rows, classes = "breast cancer", breast_cancer(nodes), [0, 1]
-        options = dict(epsilon=4.0, delta=1e-4, batch_size=57, n_passes=40)
+        options = dict(epsilon=4.0, delta=1e-4)
     X, y, node, X_test, y_test = rows
 
     model = DistributedDPClassifier(
@@ -88,7 +89,7 @@ def main():
         print(f"{name}: {N_NODES} nodes, {len(nodes)} of them here with {len(y)} rows")
         print(f"{model.n_samples_seen_} rows used in {model.n_rounds_} rounds")
         print(f"accuracy on {len(y_test)} other rows: {model.score(X_test, y_test):.4f}")
-        print(f"consensus distance: {model.consensus_distance_:.3f} of a radius {model.radius:g}")
+        print(f"distance of the nodes from their mean: {model.consensus_distance_:.3f}")
         print(f"guarantee: {model.guarantee_}")
 
 

@@ -101,8 +101,11 @@ for name in networks:
             stream = DistributedDPClassifier(
                 budget,
                 delta,
+                algorithm="paper",
                 topology=name,
                 batch_size=20,
+                n_passes=1,
+                step="regret",
                 radius=6.0,
                 keep_iterates=True,
                 random_state=seed,
@@ -124,16 +127,15 @@ for name in networks:
 # %%
 # The model
 # ---------
-# For a model at the end, take larger batches and several passes. The budget covers all passes.
-# The same budget alone buys each hospital a `~skdp.linear_model.DPLogisticRegression` of its
-# own rows, and it would buy a curator one of all rows, if there were a curator.
+# For a model at the end, the nodes use all their rows in each round, in coordinates in which rows
+# spread alike: ``algorithm="whitened"``, the default. The budget covers all rounds. The same
+# budget alone buys each hospital a `~skdp.linear_model.DPLogisticRegression` of its own rows, and
+# it would buy a curator one of all rows, if there were a curator.
 
 together = DistributedDPClassifier(
     epsilon,
     delta,
     topology="random_regular",
-    batch_size=500,
-    n_passes=10,
     random_state=0,
     **common,
 ).fit(X, y, hospital)

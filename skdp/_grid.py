@@ -25,8 +25,10 @@ __all__ = [
     "VALUE_BITS",
     "GridNoise",
     "ResidualSlope",
+    "constant_on_grid",
     "grid_below",
     "grid_rows",
+    "grid_vectors",
     "record_row_step",
     "residual_slope",
     "row_bound",
@@ -42,7 +44,9 @@ VALUE_BITS = 24  # of a value, below the leading digit of its bound
 SLOPE_BITS = 8  # below the leading digit of the largest slope
 _FINEST, _COARSEST = 2.0**-16, 2.0**-8  # steps of rows
 _BLOCK = 256
+_FEW = 2**12  # squares whose sum is exact enough in any order
 INSIDE = 1.0 - 2.0**-40  # rounding errors of a norm stay below
+CONSTANTS = (2.0**-8, 16.0)  # of which a norm with them still is inside
 UP = 1.0 + 1e-12  # what rounding may take from a public number on its way is far below
 
 
@@ -244,12 +248,13 @@ def row_step(scale: float, slope_step: float) -> float:
     return min(max(grid_below(scale / slope_step, 26), _FINEST), _COARSEST)
 
 
-def record_row_step(slope: ResidualSlope, noise: str, scale: float) -> float:
+def record_row_step(slope_step: float, noise: str, scale: float) -> float:
     """`row_step` for the gradient of one record.
 
     Parameters
     ----------
-    slope : ResidualSlope
+    slope_step : float
+        Of the grid of slopes.
 
     noise : {"gaussian", "k_norm"}
         The random scale of K-norm noise costs further digits.
@@ -261,15 +266,20 @@ def record_row_step(slope: ResidualSlope, noise: str, scale: float) -> float:
     -------
     float
     """
-    return row_step(scale * (1.0 if noise == "gaussian" else 64.0), slope.step)
+    return row_step(scale * (1.0 if noise == "gaussian" else 64.0), slope_step)
 
 
-def row_bound(constant: bool) -> float:
-    """Bound on the norms of `grid_rows`: the constant feature is 1, and other rows at most 1."""
-    return math.sqrt(2.0) if constant else 1.0
+def row_bound(constant: float) -> float:
+    """Bound on the norms of `grid_rows`, which without the constant are at most 1."""
+    return math.sqrt(1.0 + constant**2)
 
 
-def grid_rows(X: Any, x_norm: float, constant: bool, step: float) -> np.ndarray:
+def constant_on_grid(value: float) -> float:
+    """Value of a constant feature that is a multiple of all steps of rows."""
+    return max(round(value / _COARSEST), 1) * _COARSEST
+
+
+def grid_rows(X: Any, x_norm: float, constant: float, step: float) -> np.ndarray:
     """Rows in units of ``x_norm``, clipped onto the unit ball and rounded toward zero.
 
     Parameters
@@ -280,30 +290,63 @@ def grid_rows(X: Any, x_norm: float, constant: bool, step: float) -> np.ndarray:
     x_norm : float
         Longer rows are scaled back onto the ball.
 
-    constant : bool
-        Whether to append a feature that is 1.
+    constant : float
+        Value of a feature that is appended, a multiple of ``step``; none if it is 0.
 
     step : float
         Of the grid, a power of two.
 
     Returns
     -------
-    ndarray of shape (n_rows, n_features + constant)
-        Multiples of ``step``, with norms of at most 1, or sqrt(2) with the constant.
+    ndarray of shape (n_rows, n_features) or (n_rows, n_features + 1)
+        Multiples of ``step``, with norms of at most 1, or `row_bound` with the constant.
     """
     X = X.toarray() if hasattr(X, "toarray") else X
+    rows = np.empty((X.shape[0], X.shape[1] + bool(constant)))
+    _fill(rows, X, x_norm, 1.0, step)
+    if constant:
+        rows[:, -1] = constant
+    return rows
+
+
+def grid_vectors(vectors: Any, bound: float, step: float) -> np.ndarray:
+    """Vectors, clipped to a norm of ``bound`` and rounded toward zero.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (n_vectors, size)
+        Finite values.
+
+    bound : float
+        Longer vectors are scaled back.
+
+    step : float
+        Of the grid, a power of two.
+
+    Returns
+    -------
+    ndarray of shape (n_vectors, size)
+        Multiples of ``step``, with norms of at most ``bound``.
+    """
+    found = np.empty(vectors.shape)
+    _fill(found, vectors, bound, bound, step)
+    return found
+
+
+def _fill(rows: np.ndarray, X: Any, x_norm: float, bound: float, step: float) -> None:
+    """Write ``X bound / x_norm``, of norm ``bound`` at most, into the first columns of rows."""
     X = np.ascontiguousarray(X, dtype=np.float64)
     n_features = X.shape[1]
-    rows = np.empty((len(X), n_features + bool(constant)))
+    # Sums of very many squares are less exact.
+    inside = INSIDE if n_features <= _FEW else INSIDE - n_features * 2.0**-52
     for start in range(0, len(X), _BLOCK):
         block, out = X[start : start + _BLOCK], rows[start : start + _BLOCK]
         with np.errstate(over="ignore", under="ignore"):
             norms = np.sqrt(np.einsum("ij,ij->i", block, block))
         odd = ~((norms > 1e-120) & (norms < 1e120))
-        out[:, :n_features] = block
-        if constant:
-            out[:, n_features] = 0.0
-        factors = np.minimum(1.0 / x_norm, 1.0 / np.maximum(norms, 1e-300))
+        out = out[:, :n_features]
+        out[:] = block
+        factors = bound * np.minimum(1.0 / x_norm, 1.0 / np.maximum(norms, 1e-300))
         if odd.any():
             # Squares leave the range of floats; in units of its largest entry no row does.
             largest = np.abs(block[odd]).max(axis=1, initial=0.0)
@@ -312,10 +355,7 @@ def grid_rows(X: Any, x_norm: float, constant: bool, step: float) -> np.ndarray:
             norms = np.maximum(np.sqrt(np.einsum("ij,ij->i", out[odd], out[odd])), 1e-300)
             with np.errstate(over="ignore"):
                 length = largest / x_norm
-                factors[odd] = np.where(length * norms > 1.0, 1.0 / norms, length)
-        out *= (factors * (INSIDE / step))[:, np.newaxis]
+                factors[odd] = bound * np.where(length * norms > 1.0, 1.0 / norms, length)
+        out *= (factors * (inside / step))[:, np.newaxis]
         np.trunc(out, out=out)
         out *= step
-        if constant:
-            out[:, n_features] = 1.0
-    return rows

@@ -96,6 +96,8 @@ def _told(error, what):
 
 def checked_rows(estimator, X, *, reset=False, **options):
     """`~sklearn.utils.validation.validate_data` for rows alone, as for `checked_data`."""
+    if not reset and not options and _is_plain(estimator, X):
+        return X
     with without_values("X"), np.errstate(all="ignore"):
         X = validate_data(estimator, _well_formed(X), reset=reset, **_defaults(options))
         return _summed(X)
@@ -139,6 +141,8 @@ def checked_data(estimator, X, y, *, reset=True, numeric=False, **options):
     ValueError, TypeError
         Without a value of the data.
     """
+    if not reset and not options and numeric and _is_plain(estimator, X, y):
+        return X, y.copy()
     with without_values(), np.errstate(all="ignore"):
         _check_unmasked(y, "y")
         if y is not None and not numeric:
@@ -147,6 +151,24 @@ def checked_data(estimator, X, y, *, reset=True, numeric=False, **options):
             estimator, _well_formed(X), y, reset=reset, y_numeric=numeric, **_defaults(options)
         )
         return _summed(X), real_targets(y) if numeric else y
+
+
+def _is_plain(estimator, X, y=None):
+    """Whether nothing is to be converted, stored or refused: a quick look at what mostly comes.
+
+    Where anything is unusual it is False, and scikit-learn, which takes longer, has its say.
+    """
+    known = vars(estimator)
+    if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or not len(X):
+        return False
+    if X.shape[1] != known.get("n_features_in_", 0) or "feature_names_in_" in known:
+        return False  # an array without names is warned of
+    if y is not None and (type(y) is not np.ndarray or y.dtype != np.float64):
+        return False
+    if y is not None and y.shape != X.shape[:1]:
+        return False
+    with np.errstate(all="ignore"):  # a sum is finite only if all its terms are
+        return bool(np.isfinite(X.sum())) and (y is None or bool(np.isfinite(y.sum())))
 
 
 def _defaults(options):

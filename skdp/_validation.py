@@ -130,6 +130,7 @@ def between(low: float, high: float, **named: Any) -> None:
     _check(f"between {_short(low)} and {_short(high)}", lambda v: low <= v <= high, named)
 
 
+@functools.cache
 def _short(number: float) -> str:
     return re.sub(r"e([+-])0*", lambda match: "e" + match[1].strip("+"), f"{number:g}")
 
@@ -197,6 +198,8 @@ def is_whole(value: object) -> bool:
 def counts(*, least: int = 0, **named: Any) -> np.ndarray:
     """Check an array of public counts; it comes back as floats, which hold them exactly."""
     ((name, values),) = named.items()
+    if type(values) is int and least <= values < 2**53:
+        return np.asarray(float(values))
     found = np.asarray(values)
     if found.dtype.kind in "iuf":
         whole = (found >= least) & (found < 2**53) & (found == np.rint(found))

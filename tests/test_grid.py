@@ -14,6 +14,7 @@ from skdp._grid import (
     LOSSES,
     GridNoise,
     grid_rows,
+    grid_vectors,
     residual_slope,
     row_step,
 )
@@ -203,6 +204,14 @@ def test_long_rows_are_short_too(n_features):
         for row in grid_rows(np.vstack([equal, wild, few]), 1.0, False, step):
             units = (row / step).astype(np.int64).tolist()
             assert sum(u * u for u in units) <= round(1 / step) ** 2
+
+
+def test_sums_in_the_worst_order_leave_room(monkeypatch):
+    """Each of n additions may round by 2^-53, and in some order all round downward."""
+    n, step, bound, inner = 2**16, 2.0**-48, 3.0, np.einsum
+    monkeypatch.setattr(np, "einsum", lambda *a: inner(*a) * (1.0 - n * 2.0**-53))
+    (found,) = grid_vectors(np.random.default_rng(0).normal(size=(1, n)), bound, step)
+    assert (1 - 1e-8) * bound**2 < norm_squared(found) <= Fraction(bound) ** 2
 
 
 def test_noise_decides_how_fine_the_grid_of_rows_is():

@@ -441,6 +441,27 @@ def test_the_near_radius_rounds_as_all_digits_do_or_not_at_all(scale):
     assert n_settled == 0 or scale < 2.0**100  # where the digits do not tell it does not say
 
 
+@pytest.mark.parametrize("size", [65, 300, 1001])
+def test_a_long_vector_in_doubt_takes_the_shorter_way(size, monkeypatch):
+    # At such a scale floats leave some coordinates of a radius that is certain in doubt.
+    def draws():
+        source = NoiseSource(
+            _source.SeededWords(np.random.PCG64(6)), _source.SeededWords(np.random.PCG64(7))
+        )
+        return source.k_norms(20, size, 2.0**31)
+
+    monkeypatch.setattr(_source, "_LONG", 10**9)
+    whole, n_made = draws(), []
+    radius = _source.Radius
+    monkeypatch.setattr(_source, "Radius", lambda *args: n_made.append(1) or radius(*args))
+    assert_array_equal(draws(), whole)
+    assert n_made
+    n_made.clear()
+    monkeypatch.setattr(_source, "_LONG", 64)
+    assert_array_equal(draws(), whole)
+    assert not n_made
+
+
 @pytest.mark.parametrize("law", ["normal", "laplace"])
 def test_the_close_errors_bound_each_magnitude(law):
     rng = np.random.default_rng(5)

@@ -161,7 +161,7 @@ class NoiseSource:
         """Write one vector a row, its radius from ``shared`` and its direction from ``words``."""
         size = out.shape[1]
         exact: dict[int, Radius] = {}
-        near: dict[int, NearRadius] = {}
+        near: dict[int, NearRadius | None] = {}
         drawn: dict[int, np.ndarray] = {}  # further words of a row's radius
 
         def radius(row: int) -> Radius:  # rarely needed, and slow to make
@@ -174,11 +174,20 @@ class NoiseSource:
                 )
             return exact[row]
 
+        def near_radius(row: int) -> NearRadius | None:  # a shorter way for a long vector
+            if row not in near:
+                near[row], digits = None, shared[row] >> np.uint64(1)
+                if size > _LONG and digits.min() > _LEAST_DIGITS:
+                    drawn[row] = self._more_words(_MORE_WORDS * len(digits))
+                    found = NearRadius(digits, drawn[row][::_MORE_WORDS], size, scale)
+                    near[row] = found if found.relative_error < 2.0**-53 else None
+            return near[row]
+
         def settle(row: int, uniform: Uniform) -> int:
-            if row in near and uniform.digits > _LEAST_DIGITS:
-                magnitude = near[row].rounded(uniform)
-                if magnitude is not None:
-                    return magnitude
+            closer = near_radius(row) if uniform.digits > _LEAST_DIGITS else None
+            magnitude = closer.rounded(uniform) if closer else None
+            if magnitude is not None:
+                return magnitude
             return rounded(
                 lambda length: radius(row).at(length) * upper_quantile(uniform.to(length) / 2),
                 [uniform, radius(row)],
@@ -192,15 +201,8 @@ class NoiseSource:
         for row in () if certain.all() else np.flatnonzero(~certain).tolist():
             # Row by row, so that further digits come in the same order however n is cut.
             self._round(out, words, begin, row, radii, errors, _minus_normal, settle)
-            digits = shared[row] >> np.uint64(1)
-            if size > _LONG and digits.min() > _LEAST_DIGITS:
-                drawn[row] = self._more_words(_MORE_WORDS * len(digits))
-                near[row] = NearRadius(digits, drawn[row][::_MORE_WORDS], size, scale)
-            if row in near and near[row].relative_error < 2.0**-53:
-                radii[row] = float(near[row].value)
-            else:
-                near.pop(row, None)
-                radii[row] = radius(row).to_float()
+            closer = near_radius(row)
+            radii[row] = float(closer.value) if closer else radius(row).to_float()
             errors[row] = _FLOAT_ERROR * radii[row]
             self._round(out, words, row, row + 1, radii, errors, _minus_normal, settle)
             begin = row + 1

@@ -1,36 +1,16 @@
 """Private classification by nodes that exchange parameters with their neighbours."""
 
-import numpy as np
-from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from skdp._validation import positive_int
-from skdp.distributed._agreement import Together, asked, engine_of, is_first_with
-from skdp.distributed._plan import Plan, check_parameters
-from skdp.distributed._progress import CallbackSupportMixin, Progress, with_callbacks
-from skdp.distributed._regret import regret
-from skdp.distributed._rows import common_classes, owners_of, validated
-from skdp.distributed._stream import GossipStream
-from skdp.estimators import (
-    LinearPredictions,
-    LinkedDocumentation,
-    NoisyPredictions,
-    StatedGuarantee,
-    charge,
-    has_begun,
-    ledger_of,
-    unchanged_on_error,
-)
+from skdp.distributed._network import NetworkLearner
+from skdp.distributed._progress import with_callbacks
+from skdp.estimators import LinkedDocumentation, NoisyPredictions, has_begun
 
 __all__ = ["DistributedDPClassifier"]
 
 
 class DistributedDPClassifier(
-    CallbackSupportMixin,
-    StatedGuarantee,
-    LinearPredictions,
+    NetworkLearner,
     LinkedDocumentation,
     NoisyPredictions,
     ClassifierMixin,
@@ -51,10 +31,17 @@ class DistributedDPClassifier(
         0 is pure differential privacy, algorithm 1 of the paper; a positive number, well below one
         over the number of rows, allows Gaussian noise, algorithm 2 with its constant corrected.
 
+    algorithm : {"auto", "whitened", "paper"}, default="auto"
+        "whitened" lets the nodes take few noisy gradient steps on all their rows, in coordinates
+        in which the rows spread alike, as far as noisy moments of the rows show that. "paper" is
+        the family of the paper: algorithms 1 and 2, 3 with ``sparsity``, 4 with ``batch_size``.
+        "auto" is "whitened" with ``loss="log_loss"`` if what only "paper" reads is left alone.
+
     n_nodes : int, default=8
         At most 1,048,576, and 134 million parameters of all nodes together.
 
-    topology : str, networkx graph, adjacency matrix or Topology, default="ring"
+    topology : str, networkx graph, adjacency matrix, mixing matrices, callable or Topology, \
+default="ring"
         See :func:`~skdp.topology.make_topology`. It must not depend on the data.
 
     edge_probability : float in (0, 1], default=1.0
@@ -63,6 +50,10 @@ class DistributedDPClassifier(
 
     topology_seed : int, default=0
         Public seed of random graphs and of links that are up.
+
+    node_names : array-like of shape (n_nodes,), default=None
+        Public names of the nodes, in their order, for ``node`` and ``output_node``. None takes
+        the labels of a networkx graph, and else numbers from 0.
 
     loss : {"hinge", "log_loss", "huber_hinge"}, default="hinge"
         With several classes the loss of Crammer and Singer, the multinomial logistic loss, and a
@@ -97,13 +88,17 @@ class DistributedDPClassifier(
         Which of the released parameters to predict with: a mean in which round t weighs
         ``t^3``, that of theorem 9 in which rounds weigh the same, or the last.
 
+    n_mixings : int, default=1
+        How often nodes exchange and mix what they released in a round, which costs messages and
+        no privacy.
+
     n_passes : int, default=1
         Passes of `fit` over the rows. The budget covers all: each pass has one part in
         ``n_passes`` of epsilon, or in its square root of the Gaussian ``mu``.
 
-    output_node : int, default=None
-        Node whose parameters are ``coef_``; None takes the mean over nodes, which for sparse ones
-        is thresholded after the mean is taken.
+    output_node : str or int, default=None
+        Node, by name or number, whose parameters are ``coef_``; None takes the mean over nodes,
+        which for sparse ones is thresholded after the mean is taken.
 
     huber_width : float, default=0.5
         Half-width of the smoothed kink of "huber_hinge".
@@ -114,6 +109,13 @@ class DistributedDPClassifier(
 
     x_norm : float, default=1.0
         Public bound on the Euclidean norm of a row; longer ones are scaled back, to predict too.
+
+    x_l1_norm : float, default=None
+        Public bound on the sum of the absolute values of a row, to which longer rows are scaled
+        back as well. With it Laplace noise may be the quieter: for rows that are mostly zeros.
+
+    intercept_scaling : float or "auto", default="auto"
+        Value of the constant feature. "auto" is ``0.3 * x_norm``: a small one lets less noise in.
 
     classes : array-like, default=None
         Public list of labels. None takes the labels present and treats them as public; it is
@@ -165,7 +167,7 @@ class DistributedDPClassifier(
     n_samples_seen_ : int
         Rows so far, each counted once a pass. Public.
 
-    topology_ : Topology
+    topology_ : Topology or MixingSchedule
         The network; ``topology_.spectral_gap()`` says how fast nodes agree. Public.
 
     guarantee_ : ApproxDP
@@ -223,23 +225,28 @@ class DistributedDPClassifier(
         epsilon=1.0,
         delta=0.0,
         *,
+        algorithm="auto",
         n_nodes=8,
         topology="ring",
         edge_probability=1.0,
         topology_seed=0,
-        loss="hinge",
+        node_names=None,
+        loss="log_loss",
         noise="auto",
         alpha=0.0,
         sparsity=0.0,
-        batch_size=1,
+        batch_size="auto",
         step="auto",
         radius=20.0,
         average=True,
-        n_passes=1,
+        n_mixings=1,
+        n_passes="auto",
         output_node=None,
         huber_width=0.5,
         engine="local",
         x_norm=1.0,
+        x_l1_norm=None,
+        intercept_scaling="auto",
         classes=None,
         adjacency="replace-one",
         keep_iterates=False,
@@ -247,21 +254,16 @@ class DistributedDPClassifier(
         ledger=None,
     ):
         self.epsilon, self.delta = epsilon, delta
-        self.n_nodes = n_nodes
+        self.algorithm, self.loss, self.noise = algorithm, loss, noise
+        self.n_nodes, self.node_names, self.output_node = n_nodes, node_names, output_node
         self.topology, self.topology_seed = topology, topology_seed
         self.edge_probability = edge_probability
-        self.loss, self.noise = loss, noise
-        self.alpha = alpha
-        self.sparsity = sparsity
-        self.batch_size = batch_size
-        self.step = step
-        self.radius = radius
-        self.average = average
-        self.n_passes = n_passes
-        self.output_node = output_node
-        self.huber_width = huber_width
+        self.alpha, self.sparsity, self.huber_width = alpha, sparsity, huber_width
+        self.batch_size, self.n_passes, self.n_mixings = batch_size, n_passes, n_mixings
+        self.step, self.radius, self.average = step, radius, average
         self.engine = engine
-        self.x_norm = x_norm
+        self.x_norm, self.x_l1_norm = x_norm, x_l1_norm
+        self.intercept_scaling = intercept_scaling
         self.classes = classes
         self.adjacency = adjacency
         self.keep_iterates = keep_iterates
@@ -279,9 +281,9 @@ class DistributedDPClassifier(
 
         y : array-like of shape (n_samples,)
 
-        node : array-like of int of shape (n_samples,), default=None
-            Public number of the node that owns each row. None gives the rows to the nodes in turn,
-            by position.
+        node : array-like of int or str, shape (n_samples,), default=None
+            Public name of the node that owns each row, or unless names are integers its number.
+            None gives the rows to the nodes in turn, by position.
 
         Returns
         -------
@@ -296,9 +298,8 @@ class DistributedDPClassifier(
         DistributedError
             If another process has failed.
         """
-        return self._advance(X, y, node, self.classes, fresh=True)
+        return self._advance(X, y, node, self.classes, fresh=True, one_pass=False)
 
-    @available_if(lambda self: self.n_passes == 1)
     @with_callbacks
     def partial_fit(self, X, y, node=None, classes=None):
         """Go on with the stream, with one pass over new rows; for ``n_passes=1`` only.
@@ -313,7 +314,7 @@ class DistributedDPClassifier(
 
         y : array-like of shape (n_samples,)
 
-        node : array-like of int of shape (n_samples,), default=None
+        node : array-like of int or str, shape (n_samples,), default=None
             As for `fit`; None goes on in turn where the last call ended.
 
         classes : array-like, default=None
@@ -328,123 +329,4 @@ class DistributedDPClassifier(
         ValueError
             As `fit`, and if a parameter has changed since the stream began.
         """
-        return self._advance(X, y, node, classes, fresh=not has_begun(self))
-
-    @available_if(lambda self: self.loss == "log_loss")
-    def predict_proba(self, X):
-        """Probability of each class, with ``loss="log_loss"`` only; costs no privacy.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        scores = self.decision_function(X)
-        if scores.ndim == 2:
-            return softmax(scores, axis=1)
-        return np.stack([expit(-scores), expit(scores)], axis=1)
-
-    def user_guarantee(self, n_records):
-        """Guarantee for a user who contributed several records.
-
-        Parameters
-        ----------
-        n_records : int
-            Of one user, at any nodes and in any rounds.
-
-        Returns
-        -------
-        ApproxDP or GaussianDP
-        """
-        check_is_fitted(self)
-        positive_int(n_records=n_records)
-        plan = self._stream.plan
-        guarantee = plan.release.of_unit(int(n_records), plan.update.batch_size, "user")
-        return guarantee.with_caveats(*self.guarantee_.caveats)
-
-    def node_guarantee(self):
-        """Guarantee for all rows of the node that has most.
-
-        Returns
-        -------
-        ApproxDP or GaussianDP
-        """
-        check_is_fitted(self)
-        plan = self._stream.plan
-        most = int(np.max(self._stream.rows_of)) // plan.release.n_passes
-        guarantee = plan.release.of_unit(max(most, 1), plan.update.batch_size, "node")
-        return guarantee.with_caveats(*self.guarantee_.caveats)
-
-    def regret(self, X, y, node=None, *, of=None, tolerance=1e-3):
-        """Losses at the points of the nodes, minus those of the best fixed parameters in the ball.
-
-        The penalty ``alpha`` is left out of both.
-
-        Parameters
-        ----------
-        X, y, node
-            The rows that `fit` has seen, or all those of `partial_fit` in their order if each call
-            filled its batches. Nothing covers a regret on private rows.
-
-        of : int, default=None
-            Node whose points are held against the losses of all nodes, as in definition 1 of the
-            paper. None holds each node's points against its own losses.
-
-        tolerance : float, default=1e-3
-            Certified accuracy of the best mean loss.
-
-        Returns
-        -------
-        float
-
-        Raises
-        ------
-        ValueError
-            If ``keep_iterates`` was False, nodes are spread over processes, or the rows are not
-            those of the stream.
-        """
-        check_is_fitted(self)
-        return regret(self, X, y, node, of, tolerance)
-
-    def _advance(self, X, y, node, classes, *, fresh):
-        engine = engine_of(self.engine)
-        with Together(engine):
-            context = self._init_callback_context(max_subtasks=None)
-            classes = common_classes(classes, self.classes if fresh else self.classes_)
-        # Check, validate, plan and agree; open, ask and charge; release and store.
-        with unchanged_on_error(self):
-            with Together(engine) as everyone:
-                check_parameters(self)
-                X, codes, classes = validated(self, X, y, classes, engine, fresh)
-                plan = Plan.of(self, classes, X.shape[1]) if fresh else self._stream.plan_of(self)
-                if engine.is_distributed:
-                    n_rounds = 0 if fresh else self._stream.time
-                    everyone.token = plan.token(self, len(codes), n_rounds)
-            engine.open(plan.topology, plan.size)
-            try:
-                stream = GossipStream.begin(plan, engine.mine) if fresh else self._stream
-                with Together(engine):
-                    owners = owners_of(node, len(codes), engine.mine, stream.rows_here)
-                here = np.searchsorted(engine.mine, owners)
-                counts = engine.collect(np.bincount(here, minlength=len(engine.mine)))
-                # Nobody pays before everybody could go on and every ledger would take the charge;
-                # no transaction is open while a message travels.
-                with Together(engine):
-                    plan.check_sizes(counts)
-                    ledger = asked(ledger_of(self), plan.release.guarantee) if fresh else None
-                if fresh:
-                    pays = is_first_with(ledger, engine)
-                    with Together(engine):
-                        if pays:
-                            charge(self, plan.release.guarantee)
-                stream = stream.after(engine, X, codes, here, counts, Progress(self, context))
-                fitted = stream.fitted(engine)
-                fitted["guarantee_"] = self._stated(fitted["guarantee_"], fresh=fresh)
-                for name, value in fitted.items():
-                    setattr(self, name, value)
-            finally:
-                engine.close()
-        return self
+        return self._advance(X, y, node, classes, fresh=not has_begun(self), one_pass=True)

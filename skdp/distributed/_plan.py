@@ -1,8 +1,6 @@
 """From parameters to the public numbers of a stream."""
 
-import math
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from numbers import Real
 
 import numpy as np
@@ -22,27 +20,25 @@ from skdp._validation import (
     positive_int,
     shown,
 )
+from skdp.distributed._paper import paper_form
 from skdp.estimators import check_budget, frozen_params
-from skdp.losses import (
-    HingeLoss,
-    HuberHingeLoss,
-    LogisticLoss,
-    MulticlassHingeLoss,
-    SoftmaxLoss,
-)
-from skdp.privacy import ApproxDP
 from skdp.releases import GossipRelease
 from skdp.solvers.gossip import GossipUpdate
-from skdp.topology import Topology, make_topology
+from skdp.topology import MixingSchedule, Topology, make_topology
+from skdp.topology._names import node_number
 
-__all__ = ["MOST_NUMBERS", "Plan", "check_parameters", "is_node"]
+__all__ = ["MOST_NUMBERS", "Plan", "check_parameters"]
 
+ALGORITHMS = ("auto", "whitened", "paper")
 LOSSES = ("hinge", "log_loss", "huber_hinge")
+STEPS = ("auto", "final", "regret")
 NOISES = ("auto", "k_norm", "laplace", "gaussian")
 MOST_NUMBERS = 2**27  # in an array: a gigabyte
 _LARGEST = {
     "radius": 1e6,
     "x_norm": 1e50,
+    "x_l1_norm": 1e50,
+    "intercept_scaling": 1e50,
     "huber_width": 1e6,
     "alpha": 1e50,
     "step": 1e50,
@@ -65,7 +61,7 @@ class Plan:
 
     update : GossipUpdate
 
-    topology : Topology
+    topology : Topology or MixingSchedule
 
     sources : tuple of NoiseSource
         One of each node, for tests; none for the operating system's.
@@ -75,7 +71,7 @@ class Plan:
     classes: np.ndarray
     release: GossipRelease
     update: GossipUpdate
-    topology: Topology = field(repr=False)
+    topology: Topology | MixingSchedule = field(repr=False)
     sources: tuple = field(repr=False)
 
     @property
@@ -106,18 +102,11 @@ class Plan:
             estimator.n_nodes,
             edge_probability=estimator.edge_probability,
             seed=estimator.topology_seed,
+            node_names=estimator.node_names,
         )
-        release = GossipRelease.plan(
-            ApproxDP(
-                float(estimator.epsilon), float(estimator.delta), adjacency=estimator.adjacency
-            ),
-            loss=_loss(estimator, len(classes)),
-            n_features=n_features,
-            x_norm=float(estimator.x_norm),
-            n_passes=int(estimator.n_passes),
-            noise=estimator.noise,
-        )
-        update = _update(estimator, release)
+        if estimator.output_node is not None:
+            node_number(topology, or_none=True, output_node=estimator.output_node)
+        release, update = paper_form(estimator, len(classes), n_features)
         size = release.noise.size
         if topology.n_nodes * size > MOST_NUMBERS:
             raise ValueError(
@@ -129,6 +118,25 @@ class Plan:
             seeds = seed_sequence(estimator.random_state).spawn(topology.n_nodes)
             sources = tuple(noise_source(np.random.default_rng(seed)) for seed in seeds)
         return cls(frozen_params(estimator), classes, release, update, topology, sources)
+
+    def settled(self, estimator, counts, one_pass, noise=None):
+        """The plan with what public counts of rows decide.
+
+        Parameters
+        ----------
+        estimator : DistributedDPClassifier
+
+        counts : ndarray of int, shape (n_nodes,)
+
+        one_pass : bool
+            Whether this is a stream of calls of `partial_fit`.
+
+        noise : str, default=None
+            Kind of noise of the stream before; None is that of the parameter.
+        """
+        numbers = (len(self.classes), self.release.n_features, counts, one_pass, noise)
+        release, update = paper_form(estimator, *numbers)
+        return replace(self, release=release, update=update)
 
     def token(self, estimator, n_rows, n_rounds):
         """What all processes must have in common, by name."""
@@ -152,9 +160,11 @@ class Plan:
         """Rounds of a pass, by how many rows each node has."""
         return -(-int(counts.max()) // self.update.batch_size)
 
-    def check_sizes(self, counts):
-        """Refuse what would not fit into memory, by public numbers."""
+    def check_sizes(self, counts, time):
+        """Refuse what would not fit into memory, or mixes wrongly, by public numbers."""
         n_rounds = self.n_rounds(counts) * self.release.n_passes
+        n_mixings = self.update.n_mixings
+        self.topology.check(time * n_mixings, (time + n_rounds) * n_mixings)
         size = n_rounds * self.topology.n_nodes * self.size
         keep_iterates = self.params["keep_iterates"]
         if keep_iterates and size > MOST_NUMBERS:
@@ -169,21 +179,30 @@ def check_parameters(estimator):
     """Check what does not depend on rows."""
     check_budget(estimator)
     non_negative_int(topology_seed=estimator.topology_seed)
-    positive_int(
-        n_nodes=estimator.n_nodes, batch_size=estimator.batch_size, n_passes=estimator.n_passes
-    )
+    positive_int(n_nodes=estimator.n_nodes, n_mixings=estimator.n_mixings)
+    for name in ("batch_size", "n_passes"):
+        value = getattr(estimator, name)
+        if not is_auto(value) and not (is_whole(value) and value > 0):
+            raise ValueError(f"{name} must be 'auto' or a positive int; got {shown(value)}.")
+    one_of(ALGORITHMS, algorithm=estimator.algorithm)
     one_of(LOSSES, loss=estimator.loss)
     one_of(NOISES, noise=estimator.noise)
     positive(x_norm=estimator.x_norm, radius=estimator.radius, huber_width=estimator.huber_width)
     non_negative(alpha=estimator.alpha)
-    number_or_auto(step=estimator.step)
+    if isinstance(estimator.step, str):
+        one_of(STEPS, step=estimator.step)
+    else:
+        positive(step=estimator.step)
+    number_or_auto(intercept_scaling=estimator.intercept_scaling)
+    if estimator.x_l1_norm is not None:
+        positive(x_l1_norm=estimator.x_l1_norm)
     if isinstance(estimator.sparsity, str) and not is_auto(estimator.sparsity):
         raise ValueError(f"sparsity must be 'auto' or a number; got {shown(estimator.sparsity)}.")
     if not is_auto(estimator.sparsity):
         non_negative(sparsity=estimator.sparsity)
     for name, limit in _LARGEST.items():
         value = getattr(estimator, name)
-        if not is_auto(value) and value != 0.0:
+        if value is not None and not isinstance(value, str) and value != 0.0:
             between(1.0 / limit, limit, **{name: value})
     is_uniform = isinstance(estimator.average, str) and estimator.average == "uniform"
     if not isinstance(estimator.average, bool | np.bool_) and not is_uniform:
@@ -193,56 +212,3 @@ def check_parameters(estimator):
     boolean(keep_iterates=estimator.keep_iterates)
     if estimator.noise == "gaussian" and estimator.delta == 0.0:
         raise ValueError("noise must not be 'gaussian' with delta=0; got 'gaussian'.")
-    if estimator.output_node is not None and not is_node(estimator.output_node, estimator.n_nodes):
-        raise ValueError(
-            f"output_node must be None or a node from 0 to {estimator.n_nodes - 1}; "
-            f"got {shown(estimator.output_node)}."
-        )
-
-
-def is_node(value, n_nodes):
-    """Whether a value is the number of a node."""
-    return is_whole(value) and 0 <= value < n_nodes
-
-
-def _loss(estimator, n_classes):
-    if estimator.loss == "log_loss":
-        return LogisticLoss() if n_classes == 2 else SoftmaxLoss(n_classes)
-    if estimator.loss == "hinge":
-        return HingeLoss() if n_classes == 2 else MulticlassHingeLoss(n_classes)
-    width = float(estimator.huber_width)
-    if n_classes == 2:
-        return HuberHingeLoss(width)
-    return SoftmaxLoss(n_classes, margin=1.0, temperature=width)
-
-
-def _update(estimator, release):
-    batch_size = int(estimator.batch_size)
-    energy = release.energy(batch_size)
-    level = math.sqrt(energy / release.noise.size)
-    return GossipUpdate(
-        release.loss,
-        batch_size,
-        float(estimator.radius),
-        _steps(estimator, release.clip_norm, energy),
-        penalty=float(estimator.alpha),
-        threshold=level if is_auto(estimator.sparsity) else float(estimator.sparsity),
-        decay={True: 3.0, False: 0.0}.get(estimator.average, 0.0),
-    )
-
-
-def _steps(estimator, clip_norm, energy):
-    if not is_auto(estimator.step):
-        return partial(_inverse_root, float(estimator.step))
-    if estimator.alpha > 0.0:
-        return partial(_inverse, 1.0 / float(estimator.alpha))
-    norm = math.sqrt(clip_norm**2 + energy / int(estimator.n_nodes))
-    return partial(_inverse_root, math.sqrt(2.0) * float(estimator.radius) / norm)
-
-
-def _inverse_root(first, times):
-    return first / np.sqrt(times)
-
-
-def _inverse(first, times):
-    return first / times

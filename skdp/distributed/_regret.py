@@ -4,10 +4,10 @@ import numpy as np
 
 from skdp._inputs import checked_data, encode_labels
 from skdp._validation import shown
-from skdp.distributed._plan import is_node
 from skdp.distributed._rows import owners_of
 from skdp.solvers.classifier_comparator import best_classifier_in_ball
 from skdp.solvers.gossip import batches
+from skdp.topology._names import node_number
 
 __all__ = ["regret"]
 
@@ -27,7 +27,7 @@ def regret(estimator, X, y, node, of, tolerance):
     n_rounds, n_here = points.shape[:2]
     if n_here != plan.topology.n_nodes:
         raise ValueError("engine must be 'local' for a regret: rows stay where they are.")
-    owners = owners_of(node, len(codes), np.arange(n_here), 0)
+    owners = owners_of(node, len(codes), np.arange(n_here), 0, plan.topology)
     most = int(np.bincount(owners).max())
     schedule = batches(owners, n_here, min(plan.update.batch_size, most))
     schedule = np.tile(schedule, (release.n_passes, 1, 1))
@@ -36,8 +36,8 @@ def regret(estimator, X, y, node, of, tolerance):
             f"X must hold the rows of the stream, which make {n_rounds} rounds; "
             f"these make {len(schedule)}."
         )
-    if of is not None and not is_node(of, n_here):
-        raise ValueError(f"of must be a node from 0 to {n_here - 1} or None; got {shown(of)}.")
+    if of is not None:
+        of = node_number(plan.topology, or_none=True, of=of)
     rows = release.rows(X)
     total = 0.0
     for t, place in enumerate(schedule):

@@ -3,12 +3,14 @@
 import warnings
 
 import numpy as np
+from scipy import sparse
 
 from skdp._inputs import checked_data, encode_labels
 from skdp._validation import shown
 from skdp.exceptions import PrivacyWarning
+from skdp.topology._names import node_numbers
 
-__all__ = ["common_classes", "owners_of", "validated"]
+__all__ = ["clipped_in_l1", "common_classes", "owners_of", "validated"]
 
 
 def validated(estimator, X, y, classes, engine, fresh):
@@ -47,16 +49,37 @@ def _sorted(classes):
         return None
 
 
-def owners_of(node, n_rows, mine, n_before):
-    """Node of each row, one of ``mine``; in turn by position if ``node`` is None."""
+def owners_of(node, n_rows, mine, n_before, topology):
+    """Number of the node of each row, one of ``mine``; in turn by position if ``node`` is None."""
     if node is None:
         return mine[(n_before + np.arange(n_rows)) % len(mine)]
-    owners = np.asarray(node) if n_rows else np.zeros(0, dtype=int)
+    given = np.asarray(node) if n_rows else np.zeros(0, dtype=int)
+    owners = node_numbers(topology, given) if given.ndim == 1 else given
     if owners.shape != (n_rows,) or owners.dtype.kind not in "iu":
+        kind = "int" if topology.node_names is None else "name"
         raise ValueError(
-            f"node must hold one int a row, {n_rows}; got an array of shape {owners.shape} and "
-            f"dtype {owners.dtype}."
+            f"node must hold one {kind} a row, {n_rows}; got an array of shape {given.shape} and "
+            f"dtype {given.dtype}."
         )
     if not np.isin(owners, mine).all():
-        raise ValueError(f"node must hold nodes of this process, {mine.tolist()}, only.")
+        here = [topology.name(i) for i in mine.tolist()]
+        raise ValueError(f"node must hold nodes of this process, {here}, only.")
     return owners
+
+
+def clipped_in_l1(X, bound):
+    """Rows scaled back to a bound on the sum of their absolute values; no sensitivity rests on it.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR matrix} of shape (n_rows, n_features)
+
+    bound : float
+    """
+    norms = np.ravel(abs(X).sum(axis=1, dtype=np.float64))
+    factors = np.minimum(1.0, bound / np.maximum(norms, 1e-300))
+    if not sparse.issparse(X):
+        return X * factors[:, np.newaxis]
+    X = X.astype(np.float64)
+    X.data = X.data * np.repeat(factors, np.diff(X.indptr))
+    return X

@@ -6,10 +6,42 @@ from functools import partial
 import numpy as np
 
 from skdp.distributed._plan import Plan
+from skdp.distributed._whitened import WhitenedForm
 from skdp.estimators import check_unchanged
+from skdp.releases import unit_guarantee
 from skdp.solvers.gossip import GossipState, Schedule, run_gossip
 
 __all__ = ["GossipStream"]
+
+
+@dataclass(frozen=True)
+class WhitenedRun:
+    """A fit in the form that whitens, after which a stream can go on.
+
+    Parameters
+    ----------
+    form : WhitenedForm
+
+    coef : ndarray of shape (n_nodes_here, n_outputs, n_features)
+
+    intercept : ndarray of shape (n_nodes_here, n_outputs)
+    """
+
+    form: WhitenedForm
+    coef: np.ndarray
+    intercept: np.ndarray
+
+    @property
+    def n_rounds(self):
+        """Rounds that it took."""
+        return self.form.release.rules.n_rounds
+
+    def in_units_of(self, plan):
+        """The weights as the paper's form has them, of shape (n_nodes_here, size)."""
+        release = plan.release
+        last = self.intercept[..., np.newaxis] / release.constant
+        weights = np.concatenate([self.coef * release.x_norm, last], axis=2)
+        return weights.reshape(len(weights), -1)
 
 
 @dataclass(frozen=True)
@@ -27,10 +59,25 @@ class GossipStream:
         Rows of this process so far, each counted once.
 
     rows_of : ndarray of int, shape (n_nodes,)
-        Rows of each node so far, each counted once a pass.
+        Rows of each node so far, each counted once.
 
     points : tuple of ndarray
         Points of all rounds so far, if they are kept.
+
+    n_seen : int, default=0
+        Rows of all nodes so far, each counted once a pass.
+
+    is_one_pass : bool, default=False
+        Whether the plan is that of a stream of calls of `partial_fit`.
+
+    whitened : WhitenedRun, default=None
+        The fit that it goes on from.
+
+    is_several : bool, default=False
+        Whether records of different calls are protected by different forms.
+
+    start : int, default=0
+        Where the clock of steps stood when the plan's form took over.
     """
 
     plan: Plan
@@ -38,17 +85,68 @@ class GossipStream:
     rows_here: int
     rows_of: np.ndarray
     points: tuple = field(repr=False)
+    n_seen: int = 0
+    is_one_pass: bool = False
+    whitened: WhitenedRun | None = field(default=None, repr=False)
+    is_several: bool = False
+    start: int = 0
 
     @classmethod
-    def begin(cls, plan, mine):
+    def begin(cls, plan, mine, one_pass):
         """Stream before its first round; ``mine`` are the nodes of this process."""
         state = GossipState.zeros(len(mine), plan.size)
-        return cls(plan, state, 0, np.zeros(plan.topology.n_nodes, dtype=np.int64), ())
+        counts = np.zeros(plan.topology.n_nodes, dtype=np.int64)
+        return cls(plan, state, 0, counts, (), is_one_pass=one_pass)
 
     @property
     def time(self):
         """Rounds so far."""
-        return self.state.time
+        before = 0 if self.whitened is None else self.whitened.n_rounds
+        return before + self.state.time - self.start
+
+    def going_on(self, estimator, counts):
+        """The stream where `partial_fit` goes on with it.
+
+        Each pass over rows that are new has their whole budget; earlier rows have had theirs. So
+        noise is of the kind of the earlier form, and the guarantee of both is the same.
+        """
+        if self.is_one_pass:
+            return self
+        if self.whitened is None and self.plan.release.n_passes == 1:
+            return replace(self, is_one_pass=True)
+        kind = self.plan.release.noise.kind
+        if self.whitened is not None:
+            kind = "gaussian" if self.plan.release.guarantee.delta > 0.0 else None
+        plan = self.plan.settled(estimator, counts, True, kind)
+        state, start = self.state, 0
+        if self.whitened is not None:
+            # Steps go on as if this form had seen the rows so far.
+            start = -(-int(self.rows_of.max()) // plan.update.batch_size)
+            weight = float(np.sum(np.arange(1.0, start + 1.0) ** plan.update.decay))
+            released = self.whitened.in_units_of(plan)
+            state = GossipState(released, released * weight, weight, start)
+        return replace(
+            self, plan=plan, state=state, start=start, is_one_pass=True, is_several=True
+        )
+
+    def of_unit(self, n_records, unit):
+        """Guarantee for whoever has several records."""
+        if self.is_several:
+            # Of whatever forms, records that share all their sums are the worst.
+            guarantee = self.plan.release.guarantee
+            one = guarantee if guarantee.delta == 0.0 else guarantee.refined
+            return unit_guarantee(one, repeated=[(n_records, 1)], unit=unit)
+        if self.whitened is not None:
+            return self.whitened.form.release.of_unit(n_records, unit)
+        return self.plan.release.of_unit(n_records, self.plan.update.batch_size, unit)
+
+    def after_whitened(self, form, engine, X, codes, here, counts, progress):
+        """What the nodes know after a fit in the form that whitens; as for `after`."""
+        plan = self.plan
+        coef, intercept = form.run(engine, plan.topology, plan.sources, X, codes, here, progress)
+        run = WhitenedRun(form, coef, intercept)
+        sizes = dict(rows_here=len(codes), rows_of=counts, n_seen=int(counts.sum()))
+        return replace(self, whitened=run, **sizes)
 
     def plan_of(self, estimator):
         """Plan of the stream, whose parameters must not have changed."""
@@ -101,12 +199,62 @@ class GossipStream:
             self,
             state=state,
             rows_here=self.rows_here + len(codes),
-            rows_of=self.rows_of + plan.release.n_passes * counts,
+            rows_of=self.rows_of + counts,
+            n_seen=self.n_seen + plan.release.n_passes * int(counts.sum()),
             points=(*self.points, *points),
         )
 
     def fitted(self, engine):
         """Attributes that a fitted estimator has now; all processes collect them together."""
+        plan = self.plan
+        if self.whitened is not None and not self.is_several:
+            coef, intercept, spread = self._whitened(engine)
+        else:
+            coef, intercept, spread = self._paper(engine)
+        output = plan.params["output_node"]
+        output = -1 if output is None else plan.topology.number(output)
+        return dict(
+            classes_=plan.classes,
+            coef_=coef[output].copy(),
+            intercept_=intercept[output].copy(),
+            x_norm_=plan.release.x_norm,
+            node_coef_=coef[:-1],
+            node_intercept_=intercept[:-1],
+            consensus_distance_=float(np.sqrt(spread.mean())),
+            n_rounds_=self.time,
+            n_samples_seen_=self.n_seen,
+            topology_=plan.topology,
+            guarantee_=self.guarantee,
+            _stream=self,
+        )
+
+    @property
+    def guarantee(self):
+        """What the transcript so far promises to a record."""
+        paper = self.plan.release.guarantee
+        if self.whitened is None:
+            return paper
+        whitened = self.whitened.form.release.guarantee
+        if not self.is_several:
+            return whitened
+        # A record is in either, and both meet the same target with noise of the same kind.
+        return replace(
+            paper,
+            mechanism=f"{whitened.mechanism}, then {paper.mechanism}",
+            source=f"{whitened.source}; {paper.source}",
+        )
+
+    def _whitened(self, engine):
+        """Coefficients and intercepts of all nodes and of their mean, and how far they spread."""
+        run = self.whitened
+        every = engine.collect(run.in_units_of(self.plan))
+        coef, intercept = engine.collect(run.coef), engine.collect(run.intercept)
+        coef = np.concatenate([coef, coef.mean(axis=0, keepdims=True)])
+        intercept = np.concatenate([intercept, intercept.mean(axis=0, keepdims=True)])
+        return coef, intercept, np.square(every - every.mean(axis=0)).sum(axis=1)
+
+    def _paper(self, engine):
+        """The same for the paper's form."""
         plan, state, params = self.plan, self.state, self.plan.params
         latest = engine.collect(state.released)
         final = latest if params["average"] is False else engine.collect(state.average())
@@ -116,20 +264,7 @@ class GossipStream:
         mean = plan.update.points(final.mean(axis=0, keepdims=True), step)
         weights = np.concatenate([plan.update.points(final, step), mean])
         weights = weights.reshape(len(weights), -1, plan.width)
-        coef, intercept = weights[..., :-1] / plan.release.x_norm, weights[..., -1].copy()
+        coef = weights[..., :-1] / plan.release.x_norm
+        intercept = weights[..., -1] * plan.release.constant
         spread = np.square(latest - latest.mean(axis=0)).sum(axis=1)
-        output = -1 if params["output_node"] is None else int(params["output_node"])
-        return dict(
-            classes_=plan.classes,
-            coef_=coef[output].copy(),
-            intercept_=intercept[output].copy(),
-            x_norm_=plan.release.x_norm,
-            node_coef_=coef[:-1],
-            node_intercept_=intercept[:-1],
-            consensus_distance_=float(np.sqrt(spread.mean())),
-            n_rounds_=state.time,
-            n_samples_seen_=int(np.sum(self.rows_of)),
-            topology_=plan.topology,
-            guarantee_=plan.release.guarantee,
-            _stream=self,
-        )
+        return coef, intercept, spread

@@ -19,6 +19,8 @@ def digest_of(token: object) -> bytes:
     digest = hashlib.sha256()
 
     def add(value: Any) -> None:
+        if hasattr(value, "public_value"):
+            value = value.public_value()
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             fields = dataclasses.fields(value)
             value = (type(value).__qualname__, *(getattr(value, f.name) for f in fields))

@@ -20,6 +20,7 @@ from skdp.estimators._streams import (
     check_unchanged,
     frozen_params,
     has_begun,
+    is_untouched,
     new_version,
     version_text,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "check_unchanged",
     "frozen_params",
     "has_begun",
+    "is_untouched",
     "ledger_of",
     "new_version",
     "unchanged_on_error",

@@ -11,7 +11,14 @@ from skdp._validation import one_of, plain, positive, probability, shown
 from skdp.exceptions import PrivacyWarning
 from skdp.privacy import ADJACENCIES, BudgetLedger
 
-__all__ = ["charge", "charge_stream", "check_budget", "ledger_of", "unchanged_on_error"]
+__all__ = [
+    "charge",
+    "charge_stream",
+    "check_budget",
+    "ledger_of",
+    "parameter_names",
+    "unchanged_on_error",
+]
 
 
 def check_budget(estimator, *, epsilon=None):
@@ -40,6 +47,17 @@ def ledger_of(estimator):
     )
 
 
+_names: dict[type, tuple[str, ...]] = {}
+
+
+def parameter_names(estimator):
+    """Names of the parameters, which are those of the class; to find them out takes a while."""
+    kind = type(estimator)
+    if kind not in _names:
+        _names[kind] = tuple(kind._get_param_names())
+    return _names[kind]
+
+
 @contextmanager
 def unchanged_on_error(estimator):
     """Leave a fitted model whole if a new fit fails, what validation stores included.
@@ -48,7 +66,7 @@ def unchanged_on_error(estimator):
     about an overflow would depend on the data.
     """
     before = dict(vars(estimator))
-    given = estimator.get_params(deep=False)
+    given = {name: getattr(estimator, name) for name in parameter_names(estimator)}
     try:
         vars(estimator).update({name: plain(value) for name, value in given.items()})
         with np.errstate(all="ignore"):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from skdp._validation import plain, shown
-from skdp.estimators._budget import charge_stream
+from skdp.estimators._budget import charge_stream, parameter_names
 from skdp.exceptions import StaleStreamError
 from skdp.releases import StreamRelease
 
@@ -19,6 +19,7 @@ __all__ = [
     "check_unchanged",
     "frozen_params",
     "has_begun",
+    "is_untouched",
     "new_version",
     "version_text",
 ]
@@ -204,12 +205,15 @@ def version_text(version):
 
 def frozen_params(estimator):
     """Copy the parameters, such that they compare by their values."""
-    return {name: _frozen(value) for name, value in estimator.get_params(deep=False).items()}
+    names = parameter_names(estimator)
+    return {name: _frozen(getattr(estimator, name)) for name in names}
 
 
 def check_unchanged(estimator, params):
     """Refuse to go on with a stream that began with other ``params``."""
     for name, before in params.items():
+        if _is_same(getattr(estimator, name), before):
+            continue
         now = _frozen(getattr(estimator, name))
         if now is not before and now != before:
             raise ValueError(
@@ -218,7 +222,27 @@ def check_unchanged(estimator, params):
             )
 
 
+def is_untouched(estimator, params):
+    """Whether every parameter is as it was, type and all, so that each has been checked before.
+
+    False says nothing: a list, an array or a number of another type may be equal.
+    """
+    return all(_is_same(getattr(estimator, name), before) for name, before in params.items())
+
+
+def _is_same(value, before):
+    if value is before:
+        return True
+    if type(value) is not type(before):
+        return False
+    if type(value) is tuple:
+        return len(value) == len(before) and all(map(_is_same, value, before))
+    return type(value) in _PLAIN and value == before
+
+
 def _frozen(value):
+    if type(value) is tuple and all(type(item) in _PLAIN for item in value):
+        return value
     if hasattr(value, "toarray"):
         value = value.toarray()
     if isinstance(value, list | tuple | np.ndarray):
@@ -226,6 +250,7 @@ def _frozen(value):
     return plain(value)
 
 
+_PLAIN = (bool, int, float, str)
 _lines: dict[bytes, StreamLine] = {}
 _lock = threading.Lock()
 if hasattr(os, "register_at_fork"):

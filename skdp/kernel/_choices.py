@@ -2,7 +2,7 @@
 
 from skdp._validation import shown
 
-__all__ = ["CANDIDATES", "LOSSES", "MECHANISMS", "check_loss", "check_mechanism"]
+__all__ = ["CANDIDATES", "LOSSES", "MECHANISMS", "check_loss", "check_mechanism", "check_paper"]
 
 MECHANISMS = ("auto", "gradient", "sufficient_statistics", "objective", "output")
 LOSSES = ("auto", "squared", "huber")
@@ -45,4 +45,27 @@ def check_mechanism(model):
         raise ValueError(
             f"loss must be 'auto' or 'huber' with mechanism={shown(model.mechanism)}, which caps "
             "residuals; got 'squared'."
+        )
+
+
+def check_paper(model):
+    """Check that the sensitivity of the paper is asked for only where it is proved."""
+    if model.sensitivity != "paper":
+        return
+    if model.release != "query":
+        raise ValueError(
+            "sensitivity must be 'tight' with release='features': the paper's lemma is about the "
+            "exact minimiser, and its one scalar noise protects one prediction, not a function. "
+            "Use release='query'; got 'paper'."
+        )
+    if model.adjacency != "replace-one":
+        raise ValueError(
+            "sensitivity must be 'tight' under adjacency='add-remove': the paper's lemma is about "
+            "a public number of rows, and where it is private the residual of a record with "
+            "squared loss has no bound; got 'paper'."
+        )
+    if model.loss == "huber":
+        raise ValueError(
+            "sensitivity must be 'tight' with loss='huber': the paper's lemma is about the "
+            "squared loss; got 'paper'."
         )

@@ -6,47 +6,15 @@ from scipy.sparse import issparse
 
 from skdp._random import noise_source
 from skdp._targets import TargetRange, warn_of_bounds
-from skdp._validation import (
-    between,
-    is_auto,
-    number_or_auto,
-    one_of,
-    positive,
-    positive_int,
-    shown,
-)
-from skdp.estimators import charge, check_budget, unchanged_on_error
+from skdp.estimators import charge, unchanged_on_error
 from skdp.features import FeatureFunction
 from skdp.kernel._base import BaseKernelRegressor
-from skdp.kernel._choices import CANDIDATES, LOSSES, MECHANISMS, check_loss, check_mechanism
-from skdp.mechanisms import NoiseLaw, clip_rows
-from skdp.privacy import ApproxDP
-from skdp.releases import (
-    CentredObjective,
-    CentredOutput,
-    ExactQueries,
-    FeatureDescent,
-    FeatureOutput,
-    FeatureStatistics,
-    automatic_components,
-    expected_error,
-    pure_components,
-)
-from skdp.releases._limits import check_memory, check_noise
-from skdp.solvers.certificates import MOST_ROWS, refuse_rows
+from skdp.kernel._ridge_plan import check_ridge_parameters, ridge_plan, ridge_size
+from skdp.mechanisms import clip_rows
 from skdp.solvers.feature_rows import FeatureBlocks, IntegerFeatureBlocks
 from skdp.solvers.kernel_ridge import KernelExpansion
-from skdp.theory.kernel_ridge import epsilon_rule, penalty_rule
 
 __all__ = ["DPKernelRidge"]
-
-RELEASES = ("features", "query")
-
-# Where targets span [-1, 1].
-_CAP = 0.25
-
-# Rows that the choice of a mechanism supposes; more only where their number is public.
-_TYPICAL_ROWS = 10_000
 
 
 class DPKernelRidge(BaseKernelRegressor):
@@ -100,13 +68,19 @@ class DPKernelRidge(BaseKernelRegressor):
     loss : {"auto", "squared", "huber"}, default="auto"
         "huber" is half the square up to ``residual_cap`` and straight beyond. "squared" has the
         sensitivity of the paper's Lemma 2, sharpened; under "add-remove" it has none. "auto" is
-        "squared" for sufficient statistics, and for queries with ``epsilon="auto"``, whose rule
-        is about it; otherwise "huber", which is the more accurate.
+        "squared" for sufficient statistics, and for queries with ``epsilon="auto"`` or
+        ``sensitivity="paper"``, which are about it; otherwise "huber", which is the more accurate.
 
     residual_cap : float or "auto", default="auto"
         Largest slope of Huber's loss, in units of the target. "auto" follows from the released
         variance of the targets with ``mechanism="gradient"`` and with ``delta=0``; otherwise
         it is an eighth of the range of ``y_bounds``.
+
+    sensitivity : {"tight", "paper"}, default="tight"
+        Bound behind the noise of queries: the exact one, or that of the paper's Lemma 2 with
+        ``R = M / sqrt(lam)``, which is at least 2 and up to 8 times as large. "paper" is for
+        ``release="query"``, the squared loss (which "auto" is then), "replace-one" and an
+        ``alpha`` of at most the number of rows: only there it is proved.
 
     n_components : int or "auto", default="auto"
         Number of random features; they come in pairs, so that an odd number is rounded up.
@@ -226,6 +200,7 @@ class DPKernelRidge(BaseKernelRegressor):
         mechanism="auto",
         loss="auto",
         residual_cap="auto",
+        sensitivity="tight",
         n_components="auto",
         orthogonal=True,
         y_bounds=None,
@@ -246,6 +221,7 @@ class DPKernelRidge(BaseKernelRegressor):
         self.mechanism = mechanism
         self.loss = loss
         self.residual_cap = residual_cap
+        self.sensitivity = sensitivity
         self.n_components = n_components
         self.orthogonal = orthogonal
         self.y_bounds = y_bounds
@@ -281,9 +257,9 @@ class DPKernelRidge(BaseKernelRegressor):
         """
         warn_of_bounds(self.y_bounds, stacklevel=2)
         with unchanged_on_error(self):
-            self._check_parameters()
+            check_ridge_parameters(self)
             X, targets = self._validated(X, y)
-            release = self._plan(*X.shape)
+            release = ridge_plan(self, *X.shape)
             charge(self, release.guarantee)
             gamma = self._public_gamma(X)
             predictor = self._released(release, X, targets, gamma)
@@ -296,147 +272,12 @@ class DPKernelRidge(BaseKernelRegressor):
             )
         return self
 
-    def _check_parameters(self):
-        one_of(RELEASES, release=self.release)
-        one_of(MECHANISMS, mechanism=self.mechanism)
-        one_of(LOSSES, loss=self.loss)
-        check_budget(self, epsilon=1.0 if is_auto(self.epsilon) else None)
-        self._check_kernel_parameters()
-        positive(source_smoothness=self.source_smoothness)
-        self._check_penalty()
-        self._cap(_CAP)
-        if is_auto(self.epsilon) and self.adjacency == "add-remove":
-            raise ValueError(
-                "epsilon must be a number under adjacency='add-remove': the rule reads the "
-                "number of rows, which is private there; got 'auto'."
-            )
-        check_loss(self)
-        if self.release == "query":
-            self._check_queries()
-            return
-        check_mechanism(self)
-
-    def _check_penalty(self):
-        number_or_auto(alpha=self.alpha)
-        if is_auto(self.alpha):
-            return
-        unit = self._scaled(1.0)
-        between(1e-6 / unit, 1e12 / unit, alpha=self.alpha)
-
-    def _check_queries(self):
-        n = self.n_queries
-        if n is None:
-            raise ValueError(
-                "n_queries must be given with release='query': every predicted row costs "
-                "budget. Use release='features' for predictions without end; got None."
-            )
-        positive_int(n_queries=n)
-        if self.mechanism != "auto":
-            raise ValueError(
-                f"mechanism must be 'auto' with release='query'; got {shown(self.mechanism)}."
-            )
-
-    def _scaled(self, alpha):
-        """Penalty in units where features have norm one."""
-        return float(alpha) / (self.x_norm**2 if self.kernel == "linear" else 1.0)
-
-    def _plan(self, n_samples, n_features):
-        """Turn public numbers into a release."""
-        epsilon = self.epsilon
-        if is_auto(epsilon):
-            epsilon = epsilon_rule(n_samples, float(self.source_smoothness))
-        target = ApproxDP(float(epsilon), float(self.delta), adjacency=self.adjacency)
-        plan = self._plan_queries if self.release == "query" else self._plan_features
-        penalty = None if is_auto(self.alpha) else self._scaled(self.alpha)
-        return plan(target, n_samples, n_features, penalty)
-
-    def _plan_features(self, target, n_samples, n_features, penalty):
-        size = self._size(target, n_samples, n_features)
-        if self.kernel == "linear":
-            rule = "X must have fewer columns, of which the linear kernel takes the square"
-        else:
-            rule = "n_components must be smaller"
-        check_memory(48.0 * size**2 + 16.0 * size * n_features, rule, f"; got {size}")
-        level = NoiseLaw.meeting(target, size=size).level(size)
-        check_noise(level, size)
-        refuse_rows(n_samples, MOST_ROWS, self.adjacency)
-        match self._resolved(target, n_samples, size, level):
-            case "gradient":
-                cap = self._cap(None)
-                return FeatureDescent.plan(target, clip_norm=cap, penalty=penalty or 0.0)
-            case "sufficient_statistics":
-                return FeatureStatistics.plan(target, n_components=size, penalty=penalty)
-            case "objective":
-                release = CentredObjective.plan(target, cap=self._cap(None), penalty=penalty)
-            case _:
-                release = self._plan_output(target, n_samples, size, penalty)
-        release.check_n_rows(n_samples, size)
-        return release
-
-    def _plan_output(self, target, n_samples, size, penalty):
-        if target.delta == 0.0 and self.loss != "squared":
-            return CentredOutput.plan(target, cap=self._cap(None), penalty=penalty)
-        return FeatureOutput.plan(
-            target,
-            n_samples=n_samples,
-            n_components=size,
-            squared=self.loss == "squared",
-            cap=self._cap(_CAP),
-            penalty=penalty,
-        )
-
-    def _resolved(self, target, n_samples, size, level):
-        """Mechanism, from public numbers; a private number of rows has no part in it."""
-        if self.mechanism != "auto":
-            return self.mechanism
-        if target.delta == 0.0 and self.loss != "squared":
-            return "objective"
-        public = n_samples if target.adjacency == "replace-one" else 0
-        numbers = dict(
-            n_samples=max(public, _TYPICAL_ROWS),
-            n_components=size,
-            clip_norm=2.0 if self.loss == "squared" else self._cap(_CAP),
-            level=level,
-            guarantee=target,
-        )
-        return min(CANDIDATES[self.loss], key=lambda name: expected_error(name, **numbers))
-
-    def _plan_queries(self, target, n_samples, n_features, penalty):
-        if penalty is None and is_auto(self.epsilon):
-            penalty = penalty_rule(n_samples, target.epsilon, float(self.source_smoothness))
-        release = ExactQueries.plan(
-            target,
-            n_samples=n_samples,
-            n_features=n_features,
-            n_queries=int(self.n_queries),
-            squared=self.loss == "squared" or (self.loss == "auto" and is_auto(self.epsilon)),
-            cap=self._cap(_CAP),
-            penalty=penalty,
-            automatic=is_auto(self.alpha),
-        )
-        release.check_n_rows(n_samples, given=shown(self.alpha))
-        check_memory(
-            32.0 * n_samples**2 + 8.0 * n_samples * n_features,
-            "X must have fewer rows with release='query', which holds their kernel matrix",
-            f"; got {n_samples}" if self.adjacency == "replace-one" else None,
-        )
-        return release
-
-    def _size(self, target, n_samples, n_features):
-        """Length of a row of features; a private number of rows has no part in it."""
-        rows = n_samples if target.adjacency == "replace-one" else None
-        if target.delta > 0.0:
-            automatic = automatic_components(n_samples=rows, guarantee=target.gaussian_target())
-        else:
-            automatic = pure_components(n_samples=rows, epsilon=target.epsilon)
-        return self._n_components(n_features, automatic)
-
     def _released(self, release, X, targets, gamma):
         """What predicts: a function on features, or answers that hold the rows."""
         feature_state, noise_state = self._random_streams()
         linear = self.kernel == "linear"
         if self.release == "features":
-            size = self._size(release.guarantee, *X.shape)
+            size = ridge_size(self, release.guarantee, *X.shape)
             features = self._draw_features(X.shape[1], size, gamma, feature_state)
             blocks = FeatureBlocks if linear else IntegerFeatureBlocks
             data = blocks(X, targets, features)

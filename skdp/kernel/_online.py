@@ -11,6 +11,7 @@ from skdp.estimators import (
     StreamLine,
     charge_release,
     has_begun,
+    is_untouched,
     new_version,
     unchanged_on_error,
 )
@@ -332,7 +333,9 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         line = StreamLine((0, b"")) if fresh else self._stream.line
         # Threads go on one after the other, each from where the last has ended.
         with line.lock, unchanged_on_error(self):
-            check_stream_parameters(self)
+            # What a stream began with has been checked then.
+            if fresh or not is_untouched(self, self._stream.params):
+                check_stream_parameters(self)
             X, targets = self._validated(X, y, reset=fresh)
             gamma = self._public_gamma(X, fresh=fresh)
             if fresh:
@@ -344,10 +347,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             release, fitted = stream.release.advance(X, targets, charge)
             stream = replace(stream, release=release, version=version)
             bounds = TargetRange.of(self.y_bounds)
-            fitted.update(
-                n_samples_seen_=release.time, y_bounds_=(bounds.low, bounds.high), gamma_=gamma
-            )
-            self._store(**fitted, _stream=stream, fresh=fresh)
+            fitted.update(y_bounds_=(bounds.low, bounds.high), gamma_=gamma, _stream=stream)
+            self._store(n_samples_seen_=release.time, fresh=fresh, **fitted)
             # From here on no other copy may go on, whether this one lives or not.
             StreamLine.of(stream.token, version)
         return self

@@ -11,9 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from skdp._grid import UP, residual_slope, row_bound
-from skdp._targets import TargetRange
+from skdp._grid import UP
 from skdp._validation import is_auto
+from skdp.linear_model._mi_parameters import (
+    averaging_power,
+    device_options,
+    lipschitz_of,
+    row_norm_of,
+    slope_of,
+)
 from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer
 from skdp.privacy import MutualInformationPrivacy
 from skdp.releases import (
@@ -101,7 +107,7 @@ class Gradients(Channel):
 
     @classmethod
     def plan(cls, model, size, directions):
-        lipschitz, radius = _lipschitz(model), float(model.radius)
+        lipschitz, radius = lipschitz_of(model), float(model.radius)
         messages = GradientMessages.plan(
             nats_of(model.mi_budget, model.unit),
             noise=model.noise,
@@ -115,9 +121,14 @@ class Gradients(Channel):
             step = full_step(int(model.horizon), **bounds)
         return cls(
             size,
-            GradientPrivatizer(messages.scale, **_options(model)),
+            GradientPrivatizer(
+                messages.scale,
+                gradient_norm=model.gradient_norm,
+                n_weights=size,
+                **device_options(model),
+            ),
             messages.guarantee,
-            LazyProjection(radius, _step(model, step)),
+            _projection(model, step),
             lipschitz**2 + messages.energy,
         )
 
@@ -193,9 +204,9 @@ class Values(_Asking):
             value_range=value_range,
             contributions=int(model.contributions_per_user),
         )
-        device = ValuePrivatizer(messages.scale, value_range=value_range, **_options(model))
+        device = ValuePrivatizer(messages.scale, value_range=value_range, **device_options(model))
         return cls(
-            size, device, messages.guarantee, projection, energy, _lipschitz(model), directions
+            size, device, messages.guarantee, projection, energy, lipschitz_of(model), directions
         )
 
     def run(self, rows, targets, state, source, keep):
@@ -229,9 +240,10 @@ class OnePoints(_Asking):
             size=size,
             contributions=int(model.contributions_per_user),
         )
-        device = OnePointPrivatizer(messages.scale, value_range=value_range, **_options(model))
+        options = dict(value_range=value_range, **device_options(model))
+        device = OnePointPrivatizer(messages.scale, **options)
         return cls(
-            size, device, messages.guarantee, projection, energy, _lipschitz(model), directions
+            size, device, messages.guarantee, projection, energy, lipschitz_of(model), directions
         )
 
     def run(self, rows, targets, state, source, keep):
@@ -254,9 +266,9 @@ CHANNELS: dict[tuple[str, str], type[Channel]] = {
 
 def _explored(model, size, perturbation):
     """Range of the losses that are asked for, the learner's steps and distances, and energy."""
-    nats, slope = nats_of(model.mi_budget, model.unit), _slope(model)
+    nats, slope = nats_of(model.mi_budget, model.unit), slope_of(model)
     horizon = None if model.horizon is None else int(model.horizon)
-    radius, lipschitz = float(model.radius), _lipschitz(model)
+    radius, lipschitz = float(model.radius), lipschitz_of(model)
     relative = bandit_noise(
         dimension=size, nats=nats, perturbation=perturbation, noise=model.noise
     )
@@ -266,44 +278,22 @@ def _explored(model, size, perturbation):
         relative_noise=relative,
         radius=radius,
         lipschitz=lipschitz,
-        row_norm=row_bound(model.fit_intercept),
+        row_norm=row_norm_of(model),
         horizon=horizon,
     )
     amplitude = bandit_amplitude(dimension=size, value_range=value_range, relative_noise=relative)
     bounds = dict(radius=radius, lipschitz=lipschitz, amplitude=amplitude)
     if horizon is None:
         step = partial(anytime_bandit_steps, **bounds)
-        projection = LazyProjection(
-            radius, _step(model, step), partial(anytime_bandit_explorations, **bounds)
-        )
+        projection = _projection(model, step, partial(anytime_bandit_explorations, **bounds))
     else:
         exploration = float(bandit_exploration(horizon, **bounds))
         step = bandit_step(horizon, radius=radius, amplitude=amplitude, exploration=exploration)
-        projection = LazyProjection(radius, _step(model, step), exploration)
+        projection = _projection(model, step, exploration)
     return value_range, projection, amplitude**2
 
 
-def _slope(model):
-    return residual_slope(model.loss, model.width, TargetRange.of(model.y_bounds))
-
-
-def _lipschitz(model):
-    """Largest slope of a loss in the weights."""
-    return _slope(model).cap * row_bound(model.fit_intercept)
-
-
-def _step(model, automatic):
-    return automatic if is_auto(model.step) else float(model.step)
-
-
-def _options(model):
-    """Parameters that a device has in common with the estimator."""
-    targets = TargetRange.of(model.y_bounds)
-    return dict(
-        noise=model.noise,
-        loss=model.loss,
-        width=model.width,
-        x_norm=model.x_norm,
-        y_bounds=(targets.low, targets.high),
-        fit_intercept=model.fit_intercept,
-    )
+def _projection(model, automatic, exploration=0.0):
+    """The learner's numbers, with the steps of the theory or the user's."""
+    step = automatic if is_auto(model.step) else float(model.step)
+    return LazyProjection(float(model.radius), step, exploration, averaging_power(model))

@@ -18,7 +18,7 @@ from skdp.estimators import (
     unchanged_on_error,
 )
 from skdp.linear_model._mi_channels import CHANNELS, Channel, Values
-from skdp.solvers.ogd import OGDState, learn_value, played, run_noised
+from skdp.solvers.ogd import OGDState, learn_value, mean_played, played, run_noised
 
 __all__ = ["Learner", "MessageStream"]
 
@@ -70,6 +70,11 @@ class MessageStream:
         return cls(frozen_params(model), channel, OGDState.zeros(size), noise, (), False)
 
     @property
+    def targets(self):
+        """Public range of the target."""
+        return TargetRange(*self.channel.device.y_bounds)
+
+    @property
     def n_features(self):
         """Of rows, without the constant."""
         return self.channel.size - bool(self.params["fit_intercept"])
@@ -99,14 +104,14 @@ class MessageStream:
 
     def fitted(self):
         """Attributes that follow from what the learner holds."""
-        channel, state, params = self.channel, self.state, self.params
-        weights = played(state, channel.projection)
-        chosen = state.total / state.time if params["average"] and state.time else weights
-        targets, n_features = TargetRange.of(params["y_bounds"]), self.n_features
+        channel, state = self.channel, self.state
+        chosen = mean_played(state, channel.projection)
+        targets, n_features = self.targets, self.n_features
         return dict(
-            coef_=targets.half / float(params["x_norm"]) * chosen[:n_features],
-            intercept_=targets.middle + targets.half * float(chosen[n_features:].sum()),
-            weights_=weights,
+            coef_=targets.half / channel.device.x_norm * chosen[:n_features],
+            intercept_=targets.middle
+            + targets.half * channel.device.constant * float(chosen[n_features:].sum()),
+            weights_=played(state, channel.projection),
             exploration_=float(channel.projection.explorations(state.time, 1)[0]),
             noise_scale_=channel.device.scale,
             n_samples_seen_=state.time,
@@ -222,8 +227,9 @@ class Learner(StatedGuarantee):
             limit = float(channel.largest(state.time, 1)[0])
             value = max(-limit, min(limit, float(value)))
             weights, theta = played(state, channel.projection), state.theta.copy()
+            share = float(channel.projection.shares(state.time, 1)[0])
             learn_value(value, direction, distance, theta)
-            state = OGDState(theta, state.total + weights, state.time + 1)
+            state = OGDState(theta, state.total + share * weights, state.time + 1)
             keep = stream.to_keep(1)
             if keep is not None:
                 keep[0] = weights + distance * direction

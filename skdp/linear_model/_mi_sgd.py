@@ -4,44 +4,25 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._grid import NOISES, residual_slope
 from skdp._inputs import checked_data, checked_rows
-from skdp._random import check_random_state
 from skdp._targets import TargetRange, warn_of_bounds
-from skdp._validation import (
-    between,
-    boolean,
-    int_or_none,
-    is_auto,
-    number_or_auto,
-    one_of,
-    positive,
-    positive_int,
-    shown,
-)
 from skdp.estimators import (
     LinkedDocumentation,
     NoisyPredictions,
     charge,
     check_unchanged,
     has_begun,
-    ledger_of,
     unchanged_on_error,
 )
 from skdp.linear_model._mi_learner import Learner, MessageStream
-from skdp.losses import AbsoluteLoss, EpsilonInsensitiveLoss, HuberLoss
-from skdp.releases._gradient_messages import UNITS
-from skdp.releases._value_messages import PERTURBATIONS
-from skdp.solvers.comparator import best_in_ball
-from skdp.theory.ogd import regret_of_steps
+from skdp.linear_model._mi_parameters import check_parameters, is_custom
+from skdp.linear_model._mi_regret import Regret
 
 __all__ = ["MIPrivateSGDRegressor"]
 
-FEEDBACKS = ("full", "bandit")
-
 
 class MIPrivateSGDRegressor(
-    Learner, LinkedDocumentation, NoisyPredictions, RegressorMixin, BaseEstimator
+    Learner, Regret, LinkedDocumentation, NoisyPredictions, RegressorMixin, BaseEstimator
 ):
     """Online linear regression from gradients to which users have added noise.
 
@@ -58,14 +39,20 @@ class MIPrivateSGDRegressor(
     unit : {"nats", "bits"}, default="nats"
         Unit of ``mi_budget``. A bit is 0.693 nats.
 
-    loss : {"absolute", "huber", "epsilon_insensitive", "squared"}, default="absolute"
+    loss : {"absolute", "huber", "epsilon_insensitive", "squared", "custom"}, default="absolute"
         Loss of the residual. The slope of "squared" is clipped, so that it is the Huber loss with
-        a wide middle.
+        a wide middle. "custom" is for a learner alone: users take gradients of a convex loss of
+        their own, and `predict` returns the score of a row.
 
     width : float or "auto", default="auto"
         In units of the target: the residual up to which the Huber loss is a square and the
         epsilon-insensitive loss is 0, and at which the slope of "squared" is clipped. "auto" is
         0.3, 0.1 and 1 times half the range of ``y_bounds``.
+
+    gradient_norm : float or "auto", default="auto"
+        Public bound on the Euclidean norm of a gradient of a "custom" loss, in units of the
+        learner; longer ones are clipped on the device. "auto" is the bound of a row with its
+        constant, for losses whose slope in the score is at most 1.
 
     feedback : {"full", "bandit"}, default="full"
         Whether a user sends a gradient, or the value of the loss at one point.
@@ -96,11 +83,19 @@ class MIPrivateSGDRegressor(
     horizon : int, default=None
         Number of contributions for which the step is best. The stream may go on after it.
 
-    average : bool, default=True
-        Whether to predict with the mean of the weights played, or with the latest.
+    average : {"late", "uniform", True, False}, default="late"
+        Whether to predict with the mean of the weights played, where those at time t count
+        ``t^3`` times with "late" and all the same with "uniform" or True; False predicts with
+        the latest.
 
     fit_intercept : bool, default=True
-        Whether to append a feature of 1 to rows in units of ``x_norm``.
+        Whether to append a constant feature to rows.
+
+    intercept_scaling : float or "auto", default="auto"
+        Value of the constant feature, from 1/256 to 16 times ``x_norm``, of which it is rounded
+        to a multiple of 1/256; public. Noise grows with it, and the intercept reaches as far as
+        ``radius`` times it. "auto" is ``x_norm`` over the root of ``radius``, but from 0.5 to 1
+        times ``x_norm``.
 
     contributions_per_user : int, default=1
         Declared number of records that one user contributes, each counted once a pass;
@@ -170,8 +165,8 @@ class MIPrivateSGDRegressor(
     hold for each contribution, at weights of any origin.
 
     The bound of theorem 1 is the capacity of a Gaussian channel with power ``L^2``, where L is
-    the cap of the slope times the bound on a row, which is sqrt(2) with an intercept. Gradients
-    are rounded toward zero onto a public grid and stay within L.
+    the cap of the slope times the bound on a row, ``sqrt(1 + c^2)`` with a constant feature of c
+    times ``x_norm``. Gradients are rounded toward zero onto a public grid and stay within L.
 
     `regret` and `score` compare with records of the caller's, and are new functions of them which
     nothing covers.
@@ -208,6 +203,7 @@ class MIPrivateSGDRegressor(
         unit="nats",
         loss="absolute",
         width="auto",
+        gradient_norm="auto",
         feedback="full",
         noise="gaussian",
         perturbation="scalar",
@@ -216,8 +212,9 @@ class MIPrivateSGDRegressor(
         y_bounds=None,
         step="auto",
         horizon=None,
-        average=True,
+        average="late",
         fit_intercept=True,
+        intercept_scaling="auto",
         contributions_per_user=1,
         keep_iterates=False,
         random_state=None,
@@ -227,6 +224,7 @@ class MIPrivateSGDRegressor(
         self.unit = unit
         self.loss = loss
         self.width = width
+        self.gradient_norm = gradient_norm
         self.feedback = feedback
         self.noise = noise
         self.perturbation = perturbation
@@ -237,6 +235,7 @@ class MIPrivateSGDRegressor(
         self.horizon = horizon
         self.average = average
         self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
         self.contributions_per_user = contributions_per_user
         self.keep_iterates = keep_iterates
         self.random_state = random_state
@@ -300,12 +299,15 @@ class MIPrivateSGDRegressor(
         GradientPrivatizer, ValuePrivatizer or OnePointPrivatizer
             It can be pickled and needs numpy only.
         """
-        warn_of_bounds(self.y_bounds, stacklevel=2)
+        if not is_custom(self):
+            warn_of_bounds(self.y_bounds, stacklevel=2)
         self._check_parameters()
         return MessageStream.begin(self, n_features).channel.device
 
     def predict(self, X):
         """Predict the target of each row, within ``y_bounds``; costs no privacy.
+
+        With a "custom" loss, the score of each row, without bounds.
 
         Parameters
         ----------
@@ -317,107 +319,24 @@ class MIPrivateSGDRegressor(
         """
         check_is_fitted(self)
         X = checked_rows(self, X)
-        targets = TargetRange.of(self._stream.params["y_bounds"])
+        targets, is_score = self._stream.targets, self._stream.params["loss"] == "custom"
         with np.errstate(all="ignore"):  # a warning would tell huge rows from others
-            return np.clip(X @ self.coef_ + self.intercept_, targets.low, targets.high)
-
-    @property
-    def iterates_(self):
-        """Weights played, or points asked for: one row a contribution."""
-        if not has_begun(self) or not self.keep_iterates:
-            raise AttributeError("iterates_ are kept only by a fit with keep_iterates=True.")
-        size = self._stream.channel.size
-        return np.concatenate([np.empty((0, size)), *self._stream.iterates])
-
-    @property
-    def regret_bound_(self):
-        """Bound on the expected regret so far."""
-        if not has_begun(self):
-            raise AttributeError("regret_bound_ is known after fit only.")
-        channel, time = self._stream.channel, self._stream.state.time
-        if time == 0:
-            return 0.0
-        energies, slack = channel.regret_terms(time)
-        steps, radius = channel.projection.steps(0, time), channel.projection.radius
-        return regret_of_steps(steps, energies, radius=radius, slack=slack)
-
-    def regret(self, X, y, *, tolerance=1e-4):
-        """Losses of the weights played, minus those of the best fixed weights in the ball.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (`n_samples_seen_`, n_features)
-            The records of the stream, in its order. Nothing covers a regret on private records.
-
-        y : array-like of shape (`n_samples_seen_`,)
-
-        tolerance : float, default=1e-4
-            Certified accuracy of the best mean loss.
-
-        Returns
-        -------
-        float
-            In units of half the range of the target, as ``regret_bound_``.
-
-        Raises
-        ------
-        ValueError
-            If ``keep_iterates`` was False, or there are more or fewer rows.
-        """
-        check_is_fitted(self)
-        positive(tolerance=tolerance)
-        check_unchanged(self, self._stream.params)
-        if not self.keep_iterates:
-            raise ValueError(
-                f"keep_iterates must be True for a regret; got {shown(self.keep_iterates)}."
-            )
-        X, targets = self._validated(X, y, reset=False)
-        if len(targets) != self.n_samples_seen_:
-            raise ValueError(
-                f"X must hold the {self.n_samples_seen_} records of the stream; "
-                f"got {len(targets)} rows."
-            )
-        rows = self._stream.channel.device._rows(X)
-        loss, scores = self._loss(), np.einsum("ij,ij->i", rows, self.iterates_)
-        best = best_in_ball(
-            rows, targets, loss, radius=float(self.radius), tolerance=float(tolerance)
-        )
-        return loss.total(scores[:, np.newaxis], targets) - best[1]
+            scores = X @ self.coef_ + self.intercept_
+            return scores if is_score else np.clip(scores, targets.low, targets.high)
 
     def _check_parameters(self):
-        one_of(UNITS, unit=self.unit)
-        one_of(FEEDBACKS, feedback=self.feedback)
-        one_of(NOISES, noise=self.noise)
-        one_of(PERTURBATIONS, perturbation=self.perturbation)
-        positive(mi_budget=self.mi_budget, radius=self.radius, x_norm=self.x_norm)
-        between(1e-6, 100.0, mi_budget=self.mi_budget)
-        between(1e-6, 1e6, radius=self.radius)
-        between(1e-50, 1e50, x_norm=self.x_norm)
-        residual_slope(self.loss, self.width, TargetRange.of(self.y_bounds))
-        number_or_auto(step=self.step)
-        if not is_auto(self.step):
-            between(1e-50, 1e50, step=self.step)
-        int_or_none(horizon=self.horizon)
-        positive_int(contributions_per_user=self.contributions_per_user)
-        boolean(
-            average=self.average,
-            fit_intercept=self.fit_intercept,
-            keep_iterates=self.keep_iterates,
-        )
-        check_random_state(self.random_state)
-        ledger_of(self)
-
-    def _loss(self):
-        slope = residual_slope(self.loss, self.width, TargetRange.of(self.y_bounds))
-        if slope.linear:
-            return HuberLoss(slope.cap)
-        return EpsilonInsensitiveLoss(slope.dead) if slope.dead else AbsoluteLoss()
+        check_parameters(self)
 
     def _validated(self, X, y, *, reset):
         X, y = checked_data(self, X, y, reset=reset, numeric=True)
         return X, TargetRange.of(self.y_bounds).scaled(y)
 
     def _advance(self, X, y, *, fresh):
+        if is_custom(self):
+            raise ValueError(
+                "loss must not be 'custom' to play both parties, as only users know the gradient: "
+                "privatizer returns their part, and partial_fit_noised takes what they send."
+            )
         warn_of_bounds(self.y_bounds, stacklevel=3)
         with unchanged_on_error(self):
             if fresh:

@@ -4,7 +4,15 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from skdp._grid import NOISES, grid_rows, record_row_step, residual_slope, row_bound
+from skdp._grid import (
+    CONSTANTS,
+    NOISES,
+    constant_on_grid,
+    grid_rows,
+    record_row_step,
+    residual_slope,
+    row_bound,
+)
 from skdp._targets import TargetRange
 from skdp._validation import between, boolean, check_y_bounds, one_of, plain, positive
 
@@ -17,13 +25,15 @@ def moderate(**named):
     between(1e-50, 1e50, **named)
 
 
-def numbers(values):
+def numbers(values, named="x and y"):
     """Array of a record, which a message of numpy would show if it holds something else."""
     try:
-        return np.asarray(values, dtype=np.float64)
+        # What is masked, or imaginary, must not be taken for a number.
+        if not np.ma.is_masked(values) and not np.iscomplexobj(values):
+            return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         pass
-    raise ValueError("x and y must hold numbers.")
+    raise ValueError(f"{named} must hold numbers.")
 
 
 class Privatizer(ABC):
@@ -39,30 +49,46 @@ class Privatizer(ABC):
         x_norm=1.0,
         y_bounds=(-1.0, 1.0),
         fit_intercept=True,
+        constant=1.0,
     ):
         moderate(scale=scale, x_norm=x_norm)
         one_of(NOISES, noise=noise)
         check_y_bounds(y_bounds)
         boolean(fit_intercept=fit_intercept)
+        between(*CONSTANTS, constant=constant)
         low, high = y_bounds
         self.scale, self.noise, self.loss, self.width = float(scale), noise, loss, plain(width)
         self.x_norm, self.y_bounds = float(x_norm), (float(low), float(high))
         self.fit_intercept = bool(fit_intercept)
-        self.slope = residual_slope(loss, self.width, TargetRange.of(self.y_bounds))
+        self.constant = constant_on_grid(float(constant))
+        self.slope = self._slope()
+
+    def _slope(self):
+        return residual_slope(self.loss, self.width, TargetRange.of(self.y_bounds))
+
+    @property
+    def _appended(self):
+        """Constant feature of rows; 0 if there is none."""
+        return self.constant if self.fit_intercept else 0.0
+
+    @property
+    def _slope_step(self):
+        """Slopes are multiples of this power of two."""
+        return self.slope.step
 
     @property
     def row_norm(self):
         """Bound on the norm of a row, in units of ``x_norm`` and with the constant feature."""
-        return row_bound(self.fit_intercept)
+        return row_bound(self._appended)
 
     @property
     def row_step(self):
         """Rows are rounded toward zero to multiples of this power of two."""
-        return record_row_step(self.slope, self.noise, self.scale)
+        return record_row_step(self._slope_step, self.noise, self.scale)
 
     def _rows(self, X):
         """Rows on the grid, in units of ``x_norm``: of norm ``row_norm`` at most."""
-        return grid_rows(X, self.x_norm, self.fit_intercept, self.row_step)
+        return grid_rows(X, self.x_norm, self._appended, self.row_step)
 
     @property
     @abstractmethod

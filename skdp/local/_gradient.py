@@ -5,15 +5,16 @@ Beside these two files, ``_grid.py`` shows that rows and slopes on the grid keep
 
 import numpy as np
 
-from skdp._grid import GridNoise
+from skdp._grid import GridNoise, grid_below, grid_vectors
 from skdp._random import noise_source
-from skdp.local._base import Privatizer
+from skdp._validation import int_or_none, is_auto, number_or_auto, plain, shown
+from skdp.local._base import Privatizer, moderate, numbers
 
 __all__ = ["GradientPrivatizer"]
 
 
 class GradientPrivatizer(Privatizer):
-    """Turn a record into a noisy gradient of its loss: the encryption layer of algorithm 1.
+    """Turn a record, or a gradient, into a noisy gradient: the encryption layer of algorithm 1.
 
     Privacy: a gradient is clipped to the norm ``lipschitz``, so that Gaussian noise of standard
     deviation ``scale`` leaks at most ``(d/2) ln(1 + lipschitz^2 / (d scale^2))`` nats of mutual
@@ -32,8 +33,9 @@ class GradientPrivatizer(Privatizer):
 
     noise : {"gaussian", "k_norm"}, default="gaussian"
 
-    loss : {"absolute", "huber", "epsilon_insensitive", "squared"}, default="absolute"
-        Loss of the residual, for targets mapped to [-1, 1].
+    loss : {"absolute", "huber", "epsilon_insensitive", "squared", "custom"}, default="absolute"
+        Loss of the residual, for targets mapped to [-1, 1]. "custom" is a loss of the user's own,
+        whose gradients are given to `release_gradient`.
 
     width : float or "auto", default="auto"
         See :class:`~skdp.linear_model.MIPrivateSGDRegressor`.
@@ -45,7 +47,17 @@ class GradientPrivatizer(Privatizer):
         Public bounds of the target; targets outside are clipped.
 
     fit_intercept : bool, default=True
-        Whether a constant feature of 1 is appended to the row in units of ``x_norm``.
+        Whether a constant feature is appended to the row in units of ``x_norm``.
+
+    constant : float, default=1.0
+        Value of that feature, in the same units, from 1/256 to 16: the nearest multiple of 1/256.
+
+    gradient_norm : float or "auto", default="auto"
+        Bound on the Euclidean norm of gradients of a "custom" loss, to which longer ones are
+        clipped. "auto" is ``row_norm``: losses of a score with slopes up to 1.
+
+    n_weights : int, default=None
+        Numbers of a message, for which ``scale`` is planned; others are refused. None takes any.
 
     References
     ----------
@@ -60,17 +72,45 @@ class GradientPrivatizer(Privatizer):
     >>> message = device.release(np.zeros(3), [0.6, 0.8], 0.5)
     >>> message.shape
     (3,)
+
+    With a loss of one's own:
+
+    >>> device = GradientPrivatizer(scale=5.0, loss="custom", gradient_norm=2.0)
+    >>> device.release_gradient([0.3, -0.4, 1.0]).shape
+    (3,)
     """
+
+    def __init__(self, scale, *, gradient_norm="auto", n_weights=None, **regression):
+        super().__init__(scale, **regression)
+        int_or_none(n_weights=n_weights)
+        self.gradient_norm, self.n_weights = plain(gradient_norm), plain(n_weights)
+        number_or_auto(gradient_norm=gradient_norm)
+        if not is_auto(gradient_norm):
+            moderate(gradient_norm=gradient_norm)
+            if self.slope is not None:
+                raise ValueError(
+                    "gradient_norm must be 'auto' unless loss='custom', as the loss decides it; "
+                    f"got {shown(gradient_norm)}."
+                )
+
+    def _slope(self):
+        return None if self.loss == "custom" else super()._slope()
+
+    @property
+    def _slope_step(self):
+        return grid_below(self.lipschitz, 0) if self.slope is None else self.slope.step
 
     @property
     def lipschitz(self):
         """Bound on the norm of a gradient."""
-        return self.slope.cap * self.row_norm
+        if self.slope is not None:
+            return self.slope.cap * self.row_norm
+        return self.row_norm if is_auto(self.gradient_norm) else float(self.gradient_norm)
 
     @property
     def step(self):
         """Messages are multiples of this power of two."""
-        return self.slope.step * self.row_step
+        return self._slope_step * self.row_step
 
     @property
     def apart(self):
@@ -81,6 +121,9 @@ class GradientPrivatizer(Privatizer):
 
     def _grid_noise(self, size):
         """Noise of messages of ``size`` numbers."""
+        # In more dimensions the same scale leaks more nats.
+        if self.n_weights not in (None, size):
+            raise ValueError(f"A message must have {self.n_weights} numbers; got {size}.")
         # Slopes and rows are on grids of their own: their product is exact, and a multiple
         # of the step, as the noise is.
         return GridNoise(self.noise, self.scale, self.step, size, self.apart, self._law)
@@ -105,9 +148,42 @@ class GradientPrivatizer(Privatizer):
         -------
         ndarray of shape (n_features + fit_intercept,) or (n_records, n_features + fit_intercept)
         """
+        if self.slope is None:
+            raise ValueError(
+                "loss must not be 'custom' to release records, as only you know the gradient: "
+                "use release_gradient."
+            )
         rows, residuals = self._record(weights, x, y)
         noise = self._grid_noise(rows.shape[1])
         z = noise.draw(noise_source(random_state), len(rows))
         slopes = np.array([[self.slope(residual)] for residual in residuals.tolist()])
         z = noise.release_each(slopes * rows, z)
         return z[0] if np.ndim(x) == 1 else z
+
+    def release_gradient(self, gradient, *, random_state=None):
+        """Noisy gradient of a loss of the user's own, convex in the weights.
+
+        Privacy: whatever the gradient, it is clipped to the norm ``lipschitz`` and rounded toward
+        zero onto the grid, so that the message promises what that of `release` does. Gradients
+        that are clipped are those of another loss, or of none.
+
+        Parameters
+        ----------
+        gradient : array-like of shape (n_weights,) or (n_gradients, n_weights)
+            Gradient or subgradient at the weights that the learner has sent, of one record a row.
+            Finite.
+
+        random_state : None, int, RandomState, Generator or NoiseSource, default=None
+            None draws from the operating system; anything else is for tests.
+
+        Returns
+        -------
+        ndarray of the shape of ``gradient``
+        """
+        vectors = numbers(gradient, "gradient")
+        if vectors.ndim not in (1, 2) or 0 in vectors.shape or not np.isfinite(vectors).all():
+            raise ValueError("gradient must be one row of finite numbers, or several.")
+        exact = grid_vectors(np.atleast_2d(vectors), self.lipschitz, self.step)
+        noise = self._grid_noise(exact.shape[1])
+        z = noise.release_each(exact, noise.draw(noise_source(random_state), len(exact)))
+        return z[0] if vectors.ndim == 1 else z

@@ -30,7 +30,7 @@ class OnePointPrivatizer(LossPrivatizer):
     value_range : float
         Largest loss. Losses are clipped to it.
 
-    noise, loss, width, x_norm, y_bounds, fit_intercept
+    noise, loss, width, x_norm, y_bounds, fit_intercept, constant
         As for `GradientPrivatizer`.
 
     References

@@ -32,7 +32,7 @@ class ValuePrivatizer(LossPrivatizer):
     value_range : float
         Largest value.
 
-    noise, loss, width, x_norm, y_bounds, fit_intercept
+    noise, loss, width, x_norm, y_bounds, fit_intercept, constant
         As for `GradientPrivatizer`; all but the noise are for `release` only.
 
     Examples

@@ -24,6 +24,11 @@ class _MarginLoss(ByClass, ABC):
         """Largest slope."""
 
     @property
+    def lipschitz_l1(self) -> float:
+        """Largest l1 norm of a residual, which is one number."""
+        return self.lipschitz
+
+    @property
     @abstractmethod
     def curvature(self) -> float:
         """Largest second derivative."""

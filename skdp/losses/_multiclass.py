@@ -41,6 +41,11 @@ class MulticlassHingeLoss:
         """Largest norm of a residual."""
         return math.sqrt(2.0)
 
+    @property
+    def lipschitz_l1(self):
+        """Largest l1 norm of a residual."""
+        return 2.0
+
     def _margins(self, scores, codes):
         rows = np.arange(len(codes))
         margins = scores - scores[rows, codes][:, np.newaxis] + 1.0
@@ -113,6 +118,11 @@ class SoftmaxLoss(ByClass):
     def lipschitz(self):
         """Largest norm of a residual."""
         return math.sqrt(2.0)
+
+    @property
+    def lipschitz_l1(self):
+        """Largest l1 norm of a residual."""
+        return 2.0
 
     @property
     def curvature(self):

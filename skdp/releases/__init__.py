@@ -12,6 +12,7 @@ from skdp.releases._feature_pure import CentredOutput, PurePlan, plan_pure, pure
 from skdp.releases._feature_rules import FeaturePlan, automatic_components
 from skdp.releases._feature_statistics import FeatureStatistics
 from skdp.releases._gossip import GossipRelease
+from skdp.releases._gossip_whitened import WhitenedGossip
 from skdp.releases._gradient_messages import (
     GradientMessages,
     gaussian_leakage,
@@ -104,6 +105,7 @@ __all__ = [
     "StreamRelease",
     "TreeRelease",
     "ValueMessages",
+    "WhitenedGossip",
     "automatic_components",
     "automatic_t0",
     "bandit_noise",

@@ -114,6 +114,7 @@ def plan_descent(
     row_norm: float,
     guarantee: GaussianDP | ApproxDP,
     clip_norm: float | None = None,
+    second_moments: bool = True,
 ) -> DescentPlan:
     """Balance bias against noise by public numbers.
 
@@ -135,6 +136,9 @@ def plan_descent(
     clip_norm : float, default=None
         Largest residual of a row of typical norm. None is a rule.
 
+    second_moments : bool, default=True
+        Whether those of the rows may be released at all.
+
     Returns
     -------
     DescentPlan
@@ -155,6 +159,7 @@ def plan_descent(
     many = n_classes > 2
     is_pure = isinstance(guarantee, ApproxDP)
     few = n_features <= (_GRAM_LIMIT_OF_MANY if many and not is_pure else _GRAM_LIMIT)
+    few = few and second_moments
     mu = _strength(guarantee, loss.n_outputs * n_features, few)
     signal = 2.0 * mu * n_samples / guarantee.n_records_changed
     n_steps, low, most = _steps(signal, n_features, many, not few, is_pure)

@@ -81,6 +81,7 @@ class ExactQueries:
         cap: float,
         penalty: float | None = None,
         automatic: bool = True,
+        bound: str = "tight",
     ) -> "ExactQueries":
         """Noise of the answers, and a problem that floating point can certify.
 
@@ -107,6 +108,10 @@ class ExactQueries:
         automatic : bool, default=True
             Whether the penalty is raised as floating point needs it.
 
+        bound : {"tight", "paper"}, default="tight"
+            Of the distance of minimisers, see `ridge_sensitivity`; "paper" is for squared loss
+            and a penalty of at most the number of rows.
+
         Returns
         -------
         ExactQueries
@@ -123,15 +128,16 @@ class ExactQueries:
                 adjacency=target.adjacency,
                 level=level,
                 penalty=penalty,
+                bound=bound,
             )
             tolerance = solver_tolerance(
                 sensitivity=min(problem.distance, 2.0), penalty=problem.penalty
             )
             return cls(answers, problem, tolerance, kernel_error(n_features, KAPPA))
 
-        found = planned(penalty)
-        while automatic and not found.is_certain(n_samples) and found.problem.penalty < 1e12:
-            found = planned(2.0 * found.problem.penalty)
+        found, largest = planned(penalty), n_samples if bound == "paper" else 1e12
+        while automatic and not found.is_certain(n_samples) and found.problem.penalty < largest:
+            found = planned(min(2.0 * found.problem.penalty, largest))
         return found
 
     def is_certain(self, n_samples: int) -> bool:

@@ -5,8 +5,9 @@ To check the claim: this file for what is released before and after the minimise
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -183,7 +184,82 @@ def pure_components(*, n_samples: float | None, epsilon: float) -> int:
 
 
 @dataclass(frozen=True)
-class CentredOutput:
+class CentredRelease(ABC):
+    """Release mean and variance of the targets, then a minimiser on what the mean leaves.
+
+    Subclasses say how the minimiser is released.
+
+    Parameters
+    ----------
+    guarantee : ApproxDP
+
+    cap, penalty : float, default=None
+        Cap of the residuals and strength of ``penalty/2 ||w||^2``, public. None follows from the
+        released variance of the targets and from the noise.
+    """
+
+    guarantee: ApproxDP
+    cap: float | None = None
+    penalty: float | None = None
+
+    _mechanism: ClassVar[str]
+    _source: ClassVar[str]
+
+    @classmethod
+    @plain_arguments
+    def plan(
+        cls, target: ApproxDP, *, cap: float | None = None, penalty: float | None = None
+    ) -> Self:
+        """Release that meets a target without a delta."""
+        if target.delta > 0.0:
+            raise ValueError(f"target must have delta 0; got {target}.")
+        guarantee = replace(target, refined=None, mechanism=cls._mechanism, source=cls._source)
+        return cls(guarantee, cap, penalty)
+
+    def check_n_rows(self, n_samples: int, n_components: int) -> None:
+        """Refuse more rows than can be certified, before a ledger is charged."""
+        plan = plan_pure(n_samples=MOST_ROWS, guarantee=self._budgets[1])  # least penalty
+        for variance in VARIANCES:
+            # Centred targets reach 2 instead of 1, where Huber's loss is up to four times as
+            # large: so may the squared norm of the minimiser be, which the penalty bounds.
+            self._check_minimiser(plan, variance, n_samples, n_components, larger=4.0)
+
+    @property
+    def _budgets(self) -> tuple[ApproxDP | None, ApproxDP]:
+        pure = ApproxDP(self.guarantee.epsilon, adjacency=self.guarantee.adjacency)
+        return cast(tuple[ApproxDP | None, ApproxDP], split_budget(pure))
+
+    def __call__(self, data: FeatureBlocks, noise: NoiseSource) -> tuple[np.ndarray, float]:
+        """Weights of the features, and what is added to their products with them."""
+        count, rest = self._budgets
+        n_samples = release_n_samples(data.n_samples, guarantee=count, noise=noise)
+        plan = plan_pure(n_samples=n_samples, guarantee=rest)
+        offset, variance = release_scale(data, plan, noise)
+        centred = data.centred(offset)
+        weights = self._minimiser(plan, variance, data.n_features)(centred, noise)[0]
+        return weights, min(max(offset + release_level(centred, weights, plan, noise), -1.0), 1.0)
+
+    def _cap(self, plan: PurePlan, variance: float) -> float:
+        return plan.residual_cap(variance) if self.cap is None else self.cap
+
+    @abstractmethod
+    def _minimiser(self, plan: PurePlan, variance: float, n_components: int) -> Any:
+        """Release of the minimiser: called with data and noise, the weights come first."""
+
+    @abstractmethod
+    def _check_minimiser(
+        self,
+        plan: PurePlan,
+        variance: float,
+        n_samples: int,
+        n_components: int,
+        *,
+        larger: float,
+    ) -> None:
+        """Check that it is certified where its squared norm may be that much larger."""
+
+
+class CentredOutput(CentredRelease):
     """Release mean and variance of the targets, then the minimiser on what the mean leaves.
 
     Privacy: satisfies the pure ``guarantee`` for any rows and targets. The data are used in at
@@ -203,54 +279,11 @@ class CentredOutput:
     Chaudhuri, Monteleoni and Sarwate, JMLR 2011, algorithm 1.
     """
 
-    guarantee: ApproxDP
-    cap: float | None = None
-    penalty: float | None = None
+    _mechanism = "output perturbation on random features"
+    _source = "Chaudhuri, Monteleoni and Sarwate, JMLR 2011, theorem 6"
 
-    @classmethod
-    @plain_arguments
-    def plan(
-        cls, target: ApproxDP, *, cap: float | None = None, penalty: float | None = None
-    ) -> Self:
-        """Release that meets a target without a delta."""
-        if target.delta > 0.0:
-            raise ValueError(f"target must have delta 0; got {target}.")
-        guarantee = replace(
-            target,
-            refined=None,
-            mechanism="output perturbation on random features",
-            source="Chaudhuri, Monteleoni and Sarwate, JMLR 2011, theorem 6",
-        )
-        return cls(guarantee, cap, penalty)
-
-    def check_n_rows(self, n_samples: int, n_components: int) -> None:
-        """Refuse more rows than can be certified, before a ledger is charged."""
-        plan = plan_pure(n_samples=MOST_ROWS, guarantee=self._budgets[1])  # least penalty
-        for variance in VARIANCES:
-            output = self._output(plan, variance, n_components)
-            # Centred targets reach 2 instead of 1, where Huber's loss is up to four times as
-            # large: so may the squared norm of the minimiser be, which the penalty bounds.
-            output = replace(output, penalty=output.penalty / 4.0, distance=4.0 * output.distance)
-            output.check_n_rows(n_samples, n_components)
-
-    @property
-    def _budgets(self) -> tuple[ApproxDP | None, ApproxDP]:
-        pure = ApproxDP(self.guarantee.epsilon, adjacency=self.guarantee.adjacency)
-        return cast(tuple[ApproxDP | None, ApproxDP], split_budget(pure))
-
-    def __call__(self, data: FeatureBlocks, noise: NoiseSource) -> tuple[np.ndarray, float]:
-        """Weights of the features, and what is added to their products with them."""
-        count, rest = self._budgets
-        n_samples = release_n_samples(data.n_samples, guarantee=count, noise=noise)
-        plan = plan_pure(n_samples=n_samples, guarantee=rest)
-        offset, variance = release_scale(data, plan, noise)
-        centred = data.centred(offset)
-        weights, _ = self._output(plan, variance, data.n_features)(centred, noise)
-        return weights, min(max(offset + release_level(centred, weights, plan, noise), -1.0), 1.0)
-
-    def _output(self, plan: PurePlan, variance: float, n_components: int) -> FeatureOutput:
-        cap = plan.residual_cap(variance) if self.cap is None else self.cap
-        penalty = self.penalty
+    def _minimiser(self, plan: PurePlan, variance: float, n_components: int) -> FeatureOutput:
+        cap, penalty = self._cap(plan, variance), self.penalty
         if penalty is None:
             penalty = plan.penalty(variance, cap, n_components)
         distance = ridge_sensitivity(
@@ -262,6 +295,19 @@ class CentredOutput:
         )
         law = NoiseLaw.of("k_norm", plan.weights)
         return FeatureOutput(self.guarantee, law, penalty, cap, distance)
+
+    def _check_minimiser(
+        self,
+        plan: PurePlan,
+        variance: float,
+        n_samples: int,
+        n_components: int,
+        *,
+        larger: float,
+    ) -> None:
+        found = self._minimiser(plan, variance, n_components)
+        penalty, distance = found.penalty / larger, found.distance * larger
+        replace(found, penalty=penalty, distance=distance).check_n_rows(n_samples, n_components)
 
 
 def release_scale(data: FeatureBlocks, plan: PurePlan, noise: NoiseSource) -> tuple[float, float]:

@@ -1,7 +1,7 @@
 """Noisy gradients of nodes that gossip.
 
-To check the claim: this file, ``solvers/gossip.py``, which sums the gradients, and
-``losses/_margin.py`` for how long one is.
+To check the claim: this file, ``solvers/gossip_sums.py``, which bounds rows and sums gradients,
+``solvers/gossip.py`` for where they are taken, and ``losses/_margin.py`` for how long one is.
 """
 
 import math
@@ -11,18 +11,21 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import issparse
 
-from skdp._grid import UP, GridNoise, grid_rows, row_step
+from skdp._grid import UP, GridNoise, grid_below, row_step
 from skdp._random import NoiseSource, noise_source
 from skdp._recording import is_recorded
 from skdp._validation import plain_arguments, positive, positive_int, shown
 from skdp.mechanisms import NoiseLaw
-from skdp.privacy import ApproxDP, GaussianDP, gaussian_scale
+from skdp.privacy import ApproxDP, GaussianDP
 from skdp.releases._units import unit_guarantee
-from skdp.solvers.gossip import grid_csr_rows, slope_step
+from skdp.solvers.gossip_sums import bounded_rows, slope_step
 
 __all__ = ["GossipRelease"]
+
+CONSTANT = 0.3  # of the norm of a row
+CONSTANT_BITS = 6  # of the constant, below its leading digit
+LEAST_CONSTANT, LARGEST_CONSTANT = 1e-3, 64.0  # so that sums stay exact
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,12 @@ class GossipRelease:
     x_norm : float
         Public bound on the norm of a row; longer ones are scaled back onto the ball.
 
+    x_l1 : float or None
+        Public bound on the l1 norm of a row in units of ``x_norm``, enforced likewise.
+
+    constant : float
+        Feature whose weights are the intercepts, in units of ``x_norm``.
+
     n_passes : int
         How often a record's gradient is taken.
 
@@ -58,6 +67,8 @@ class GossipRelease:
 
     loss: Any
     x_norm: float
+    x_l1: float | None
+    constant: float
     n_passes: int
     clip_norm: float
     row_step: float
@@ -73,6 +84,8 @@ class GossipRelease:
         loss: Any,
         n_features: int,
         x_norm: float = 1.0,
+        x_l1_norm: float | None = None,
+        intercept_scaling: float | None = None,
         n_passes: int = 1,
         noise: str = "auto",
     ) -> Self:
@@ -89,31 +102,46 @@ class GossipRelease:
 
         x_norm : float, default=1.0
 
+        x_l1_norm : float, default=None
+            None is what follows from ``x_norm``.
+
+        intercept_scaling : float, default=None
+            Constant feature; None is ``0.3 x_norm``.
+
         n_passes : int, default=1
 
         noise : {"auto", "k_norm", "laplace", "gaussian"}, default="auto"
-            "auto" is the quieter of K-norm and Gaussian noise.
+            "auto" is the quietest.
         """
         positive(x_norm=x_norm)
         positive_int(n_features=n_features, n_passes=n_passes)
         size = loss.n_outputs * (n_features + 1)
-        kind = NoiseLaw.meeting(target, size=size).kind if noise == "auto" else noise
+        x_l1 = None
+        if x_l1_norm is not None:
+            positive(x_l1_norm=x_l1_norm)
+            x_l1 = x_l1_norm / x_norm
+        constant = _constant(intercept_scaling, x_norm)
+        # A gradient is a residual, of l2 norm at most lipschitz and l1 norm at most lipschitz_l1,
+        # times a row: of l2 norm at most 1 and l1 norm at most x_l1 or what follows from the
+        # former, with its constant. All are rounded toward zero, so that on the grid the bounds
+        # hold as they stand. Replacing a record changes one term of one sum a pass; a null
+        # record has a gradient of zero. The point of the gradient is a function of earlier
+        # broadcasts: given these, a constant.
+        shorter = math.inf if x_l1 is None else x_l1
+        clip_norm = loss.lipschitz * math.hypot(min(1.0, shorter), constant)
+        clip_l1 = loss.lipschitz_l1 * (min(math.sqrt(n_features), shorter) + constant)
+        # Laplace noise is for the l1 norm of the change, the others are for its l2 norm.
+        bounds = {"k_norm": clip_norm, "laplace": clip_l1, "gaussian": clip_norm}
+        kind = _quietest(target, bounds, size, n_passes) if noise == "auto" else noise
         together = NoiseLaw.of(kind, target)
         law = together.repeated(n_passes)
-        # A gradient is a residual, at most lipschitz long, times a row of the unit ball with its
-        # constant feature of 1, at most sqrt(2) long; both are rounded toward zero. Replacing a
-        # record changes one term of one sum a pass; a null record has a gradient of zero. The
-        # point of the gradient is a function of earlier broadcasts: given these, a constant.
-        clip_norm = loss.lipschitz * math.sqrt(2.0)
-        change = target.n_records_changed * clip_norm
-        # K-norm and Gaussian noise are for the l2 norm of the change, Laplace noise for its l1
-        # norm. It is on the grid of what it is added to.
-        spread = math.sqrt(size) if kind == "laplace" else 1.0
-        scale = change / _unit(law.guarantee) * spread * UP
-        rows, grid = _grids(scale, size, kind, slope_step(loss), target)
-        noise_of_one = GridNoise(kind, scale, grid, size, change * spread, law)
+        change = target.n_records_changed * bounds[kind] * UP
+        # It is on the grid of what it is added to.
+        scale = change / _unit(law.guarantee) * UP
+        rows, grid = _grids(scale, size, kind, slope_step(loss), constant, target)
+        noise_of_one = GridNoise(kind, scale, grid, size, change, law)
         claim = _transcript(target, together.refining(target), kind, n_passes)
-        return cls(loss, x_norm, n_passes, clip_norm, rows, noise_of_one, claim)
+        return cls(loss, x_norm, x_l1, constant, n_passes, clip_norm, rows, noise_of_one, claim)
 
     def __call__(
         self, rounds: Callable[..., Any], sources: Sequence[NoiseSource], nodes: np.ndarray
@@ -134,9 +162,8 @@ class GossipRelease:
         return rounds(rows=self.rows, draw=draw, release=self.release)
 
     def rows(self, X: Any) -> Any:
-        """Rows of which gradients are made: in the unit ball, on their grid, with a 1."""
-        bounded = grid_csr_rows if issparse(X) else grid_rows
-        return bounded(X, self.x_norm, True, self.row_step)
+        """Rows of which gradients are made: bounded, on their grid, with the constant."""
+        return bounded_rows(X, self.x_norm, self.x_l1, self.constant, self.row_step)
 
     def draw(self, sources: Sequence[NoiseSource], nodes: np.ndarray, n: int) -> np.ndarray:
         """Noise of ``n`` rounds of nodes, of shape (n, len(nodes), size)."""
@@ -173,14 +200,8 @@ class GossipRelease:
 
     def energy(self, batch_size: int) -> float:
         """Mean squared norm of the noise of a sum over ``batch_size``."""
-        size, kind = self.noise.size, self.noise.kind
-        change = self.guarantee.n_records_changed * self.clip_norm / batch_size
-        if kind == "gaussian":
-            return size * gaussian_scale(l2_sensitivity=change, guarantee=self.single) ** 2
-        scale = change / _unit(self.single)
-        if kind == "k_norm":
-            return size * (size + 1.0) * scale**2
-        return 2.0 * size**2 * scale**2
+        law, size = self.noise.law, self.noise.size
+        return float(law.energy(size)) * (self.noise.sensitivity / batch_size) ** 2
 
     def of_unit(self, n_records: int, batch_size: int, unit: str) -> ApproxDP | GaussianDP:
         """Guarantee for whoever has several records.
@@ -205,13 +226,36 @@ def _unit(guarantee: ApproxDP | GaussianDP) -> float:
     return guarantee.mu if isinstance(guarantee, GaussianDP) else guarantee.epsilon
 
 
+def _constant(intercept_scaling: float | None, x_norm: float) -> float:
+    """Constant feature in units of ``x_norm``, with so few bits that it is on every grid."""
+    if intercept_scaling is None:
+        intercept_scaling = CONSTANT * x_norm
+    positive(intercept_scaling=intercept_scaling)
+    constant = intercept_scaling / x_norm
+    if not LEAST_CONSTANT <= constant <= LARGEST_CONSTANT:
+        raise ValueError(
+            f"intercept_scaling must be between {LEAST_CONSTANT * x_norm:g} and "
+            f"{LARGEST_CONSTANT * x_norm:g} for x_norm={shown(x_norm)}; "
+            f"got {shown(intercept_scaling)}."
+        )
+    step = grid_below(constant, CONSTANT_BITS)
+    return math.floor(constant / step) * step
+
+
+def _quietest(target: ApproxDP, bounds: dict[str, float], size: int, n_passes: int) -> str:
+    """Kind of noise with the least energy in a pass."""
+    kinds = ["k_norm", "laplace"] + ["gaussian"] * (target.delta > 0.0)
+    laws = {kind: NoiseLaw.of(kind, target).repeated(n_passes) for kind in kinds}
+    return min(kinds, key=lambda kind: laws[kind].energy(size) * bounds[kind] ** 2)
+
+
 def _grids(
-    scale: float, size: int, kind: str, slopes: float, target: ApproxDP
+    scale: float, size: int, kind: str, slopes: float, constant: float, target: ApproxDP
 ) -> tuple[float, float]:
     """Steps of the grids of rows and of gradients."""
     # K-norm noise has one more factor, a random one, whose error counts 16 times.
     reach = scale * (16.0 * math.sqrt(size) if kind == "k_norm" else 1.0)
-    rows = row_step(min(reach, 1e300), slopes)
+    rows = min(row_step(min(reach, 1e300), slopes), grid_below(constant, CONSTANT_BITS))
     if not reach / (rows * slopes) < 2.0**47:
         raise ValueError(
             "epsilon must be larger: the noise would not fit into the 53 bits of a float; "

@@ -70,6 +70,7 @@ def ridge_sensitivity(
     loss: str = "squared",
     n_samples: float | None = None,
     huber_width: float | None = None,
+    bound: str = "tight",
 ) -> float:
     """Largest RKHS distance between the regressions of two neighbouring data sets.
 
@@ -100,6 +101,10 @@ def ridge_sensitivity(
         Residual beyond which Huber's loss is linear, which is its largest slope. None
         takes ``y_bound``.
 
+    bound : {"tight", "paper"}, default="tight"
+        "paper" is ``2 R kappa (kappa + 1) / penalty`` with ``R = M / sqrt(lam)`` (Lemma 2 of the
+        paper), for the squared loss and ``lam = penalty / n_samples`` of at most 1.
+
     Returns
     -------
     float
@@ -113,6 +118,10 @@ def ridge_sensitivity(
     that its order ``lam^(-3/2) / m`` cannot be improved. For tiny penalties ``2 R`` is less. It
     sharpens Lemma 2 of Nie and Wang, J. Appl. Math. Phys. 5, 2017 (see
     :func:`~skdp.theory.kernel_ridge.paper_sensitivity`) and needs neither of its conditions.
+
+    That lemma holds, and for ``lam <= 1`` it is at least ours term by term: times M over the
+    penalty, ``2 kappa / sqrt(lam) >= 2 kappa`` and ``2 kappa^2 / sqrt(lam) >= kappa^2 /
+    (2 sqrt(lam))``.
 
     Huber's loss: one record moves the gradient by at most ``kappa huber_width``, two records by
     twice that, and the objective is strongly convex, for any number of rows.
@@ -128,7 +137,10 @@ def ridge_sensitivity(
     positive(penalty=penalty, y_bound=y_bound, kappa=kappa)
     one_of(ADJACENCIES, adjacency=adjacency)
     one_of(["squared", "huber"], loss=loss)
+    one_of(["tight", "paper"], bound=bound)
     if loss == "huber":
+        if bound == "paper":
+            raise ValueError("bound must be 'tight' with loss='huber'; got 'paper'.")
         slope = y_bound if huber_width is None else huber_width
         positive(huber_width=slope)
         records = n_records_changed(adjacency)
@@ -145,6 +157,14 @@ def ridge_sensitivity(
             "loss='huber'."
         )
     public = dict(n_samples=n_samples, penalty=penalty, y_bound=y_bound, kappa=kappa)
+    if bound == "paper":
+        if penalty > n_samples:
+            raise ValueError(
+                f"penalty must be at most n_samples with bound='paper'; got {shown(penalty)} and "
+                f"{shown(n_samples)}."
+            )
+        radius = y_bound * math.sqrt(n_samples / penalty)
+        return 2.0 * radius * kappa * (kappa + 1.0) / penalty
     norm = ridge_norm_bound(**public)
     return min(kappa * (2.0 * y_bound + kappa * norm) / penalty, 2.0 * norm)
 
@@ -185,6 +205,7 @@ class RidgeProblem:
         adjacency: str,
         level: float,
         penalty: float | None = None,
+        bound: str = "tight",
     ) -> Self:
         """Distance for a penalty, or for that at which noise has the variance that is allowed.
 
@@ -206,11 +227,15 @@ class RidgeProblem:
 
         penalty : float, default=None
 
+        bound : {"tight", "paper"}, default="tight"
+            As for `ridge_sensitivity`; "paper" keeps a penalty by the rule within its condition.
+
         Returns
         -------
         RidgeProblem
         """
-        options: dict[str, Any] = dict(y_bound=1.0, adjacency=adjacency)
+        options: dict[str, Any] = dict(y_bound=1.0, adjacency=adjacency, bound=bound)
+        largest = float(n_samples) if bound == "paper" else 1e12
         if squared:
             options.update(loss="squared", n_samples=n_samples)
         else:
@@ -218,16 +243,18 @@ class RidgeProblem:
         if penalty is None:
 
             def excess(log_penalty: float) -> float:
-                distance = ridge_sensitivity(penalty=math.exp(log_penalty), **options)
+                penalty = min(math.exp(log_penalty), largest)
+                distance = ridge_sensitivity(penalty=penalty, **options)
                 return distance * level - math.sqrt(NOISE_VARIANCE)
 
-            low, high = math.log(1e-6), math.log(1e12)
+            low, high = math.log(min(1e-6, largest)), math.log(largest)
             if excess(low) <= 0.0:
                 penalty = math.exp(low)
             elif excess(high) >= 0.0:
                 penalty = math.exp(high)
             else:
                 penalty = tempered(math.exp(brentq(excess, low, high)))
+            penalty = min(penalty, largest)
         distance = ridge_sensitivity(penalty=penalty, **options)
         return cls(
             penalty, math.inf if squared else cap, distance, n_samples if squared else math.inf

@@ -10,7 +10,7 @@ from skdp._random import NoiseSource
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP
 from skdp.releases._protocol import StreamRelease
-from skdp.releases._stream_sensitivity import norm_bounds, stream_sensitivity
+from skdp.releases._stream_sensitivity import norm_bound, stream_sensitivity
 from skdp.solvers.online import Recursion, rounding_error
 
 __all__ = [
@@ -95,7 +95,7 @@ class FunctionBounds:
 
     def norm(self, time: int) -> float:
         """Bound on the norm of the function."""
-        return float(norm_bounds(time, **self._lengths))
+        return norm_bound(time, **self._lengths)
 
     def rounding_error(self, time: int, size: int) -> float:
         """Bound on the distance of the computed from the exact function."""

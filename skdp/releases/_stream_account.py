@@ -1,6 +1,7 @@
 """What several releases of one stream cost together: exactly, over the positions of a record."""
 
 import math
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -123,7 +124,7 @@ class ReleaseAccount:
         spent = spent + (cost**2 if self.noise == "gaussian" else cost)
         # Reach increases: whatever stands before the highest sum will never be higher.
         highest = len(spent) - 1 - int(np.argmax(spent[::-1]))
-        account = replace(self)
+        account = copy(self)  # its numbers were checked when it began
         for name, value in [
             ("time", int(time)),
             ("n_releases", self.n_releases + 1),

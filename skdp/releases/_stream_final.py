@@ -116,6 +116,7 @@ class FinalRelease(FeatureStream):
             law=self.law,
             sensitivity=l2_sensitivity,
             error=error,
+            lattice=lattice,
             random_state=self.noise,
         )
         then = replace(self, time=time, gathered=gathered, account=account)

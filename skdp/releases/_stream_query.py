@@ -7,6 +7,7 @@ To check the claim: this file for how far a record can move a value, `_stream_se
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -19,8 +20,9 @@ from skdp.privacy import ApproxDP
 from skdp.releases._limits import check_memory, check_noise
 from skdp.releases._queries import QueryAnswers, QueryPlan
 from skdp.releases._stream import Charge, FunctionBounds, OnlineRelease
-from skdp.solvers.kernel_ridge import KAPPA, KernelExpansion
-from skdp.solvers.online import Recursion, run_kernel
+from skdp.solvers.kernel_ridge import KAPPA
+from skdp.solvers.online import Recursion
+from skdp.solvers.online_kernel import StreamExpansion, run_kernel
 
 __all__ = ["QueryRelease"]
 
@@ -40,7 +42,7 @@ class QueryRelease(OnlineRelease):
 
     queries : QueryPlan
 
-    kernel, gamma, nu, x_norm
+    kernel, x_norm
         As for :class:`~skdp.kernel.DPOnlineKernelRegressor`.
 
     secret : bytes
@@ -50,11 +52,8 @@ class QueryRelease(OnlineRelease):
         Whether functions of one stream are told apart by their time, which is reproducible, and
         not by random bytes.
 
-    rows : ndarray of shape (time, n_features)
-        All rows so far. Private.
-
-    gathered : ndarray of shape (time,)
-        ``(time - 1 + t0)`` times their coefficients. Private.
+    gathered : StreamExpansion
+        ``(time - 1 + t0)`` times the function, which holds all rows so far. Private.
 
     answers : QueryAnswers or None
         By the function now; None before the first row.
@@ -63,13 +62,10 @@ class QueryRelease(OnlineRelease):
     bounds: FunctionBounds
     queries: QueryPlan
     kernel: str
-    gamma: float
-    nu: float
     x_norm: float
     secret: bytes = field(repr=False)
     seeded: bool
-    rows: np.ndarray = field(repr=False)
-    gathered: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False)
+    gathered: StreamExpansion = field(repr=False)
     answers: QueryAnswers | None = field(default=None, repr=False)
 
     @classmethod
@@ -84,6 +80,9 @@ class QueryRelease(OnlineRelease):
         bound: str,
         n_queries: int,
         n_features: int,
+        kernel: str,
+        gamma: float,
+        nu: float,
         **kept: Any,
     ) -> Self:
         """Begin a stream.
@@ -101,16 +100,21 @@ class QueryRelease(OnlineRelease):
 
         n_queries, n_features : int
 
+        kernel, gamma, nu
+            As for :class:`~skdp.kernel.DPOnlineKernelRegressor`.
+
         **kept
-            ``kernel``, ``gamma``, ``nu``, ``x_norm``, ``secret`` and ``seeded``.
+            ``x_norm``, ``secret`` and ``seeded``.
         """
+        values = partial(kernel_matrix, kernel, gamma=gamma, nu=nu)
         return cls(
             target=target,
             recursion=recursion,
             kappa=kappa,
             bounds=FunctionBounds(recursion, kappa, residual, target.adjacency, bound),
             queries=QueryPlan.plan(target, n_queries=n_queries),
-            rows=np.zeros((0, n_features)),
+            kernel=kernel,
+            gathered=StreamExpansion(values, n_features),
             **kept,
         )
 
@@ -134,15 +138,13 @@ class QueryRelease(OnlineRelease):
         check_memory(8.0 * time * (X.shape[1] + 1), "X must have fewer rows with release='query'")
         charge(lambda account: (self.queries.guarantee, account))
 
-        rows = np.concatenate([self.rows, self._scaled(X)])
+        rows = scaled_rows(X, self.kernel, self.x_norm)
         bounded = np.clip(targets, -1.0, 1.0)  # what sensitivities rest on
-        gathered = run_kernel(
-            self._kernel, rows, bounded, self.gathered, self.time, self.recursion
-        )
-        function = KernelExpansion(rows, self.kernel, self.gamma, self.nu, self.x_norm)
-        function.coef = gathered / (time - 1.0 + self.recursion.t0)
+        gathered = run_kernel(rows, bounded, self.gathered, self.time, self.recursion)
+        span = time - 1.0 + self.recursion.t0
+        function = StreamValues(gathered, span, self.kernel, self.x_norm)
         answers = self._answers(function, time, sensitivity=sensitivity, error=error)
-        then = replace(self, time=time, gathered=gathered, rows=rows, answers=answers)
+        then = replace(self, time=time, gathered=gathered, answers=answers)
         return then, {"guarantee_": self.queries.guarantee, "predictor": answers}
 
     def _answers(
@@ -154,10 +156,33 @@ class QueryRelease(OnlineRelease):
         key = time.to_bytes(16, "little") if self.seeded else os.urandom(16)
         return self.answers.continued(function, function=key, **bound)
 
-    def _scaled(self, X: Any) -> np.ndarray:
-        """Rows, those of the linear kernel in units of their bound."""
-        rows = clip_rows(X, self.x_norm) / self.x_norm if self.kernel == "linear" else X
-        return rows.toarray() if issparse(rows) else rows
 
-    def _kernel(self, A: Any, B: Any) -> np.ndarray:
-        return kernel_matrix(self.kernel, A, B, gamma=self.gamma, nu=self.nu)
+@dataclass(frozen=True, eq=False)
+class StreamValues:
+    """Values of the function at rows; it holds the rows of the stream, and is private.
+
+    Parameters
+    ----------
+    gathered : StreamExpansion
+
+    span : float
+        What it is divided by.
+
+    kernel, x_norm
+        See `scaled_rows`.
+    """
+
+    gathered: StreamExpansion = field(repr=False)
+    span: float
+    kernel: str
+    x_norm: float
+
+    def __call__(self, X: Any) -> np.ndarray:
+        """Values at the rows of ``X``."""
+        return self.gathered(scaled_rows(X, self.kernel, self.x_norm)) / self.span
+
+
+def scaled_rows(X: Any, kernel: str, x_norm: float) -> np.ndarray:
+    """Rows of an array, those of the linear kernel in units of their bound."""
+    rows = clip_rows(X, x_norm) / x_norm if kernel == "linear" else X
+    return rows.toarray() if issparse(rows) else np.asarray(rows)

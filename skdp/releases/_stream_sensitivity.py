@@ -26,6 +26,7 @@ difference created at ``s`` has therefore shrunk to a share ``(s + t0) / (t - 1 
 No function here reads data. Bounds are rounded up.
 """
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ __all__ = [
     "RESIDUALS",
     "automatic_t0",
     "created_distances",
+    "norm_bound",
     "norm_bounds",
     "power_sums",
     "step_sensitivity",
@@ -49,6 +51,7 @@ RESIDUALS = ("plain", "ball", "huber")
 
 _ROUNDING = 1e-12  # relative, and far above the error of a sum of powers
 _HEAD = 128  # terms that are added up one by one
+_SPAN = 256  # times that are done at once
 
 
 @plain_arguments
@@ -332,7 +335,30 @@ def stream_sensitivity(n_steps: int, **stream: Any) -> float:
     >>> round(stream_sensitivity(10_000, bound="paper", **stream), 5)
     0.04
     """
-    return float(stream_sensitivities(n_steps, **stream))
+    counts(least=1, times=n_steps)
+    span, place = divmod(int(n_steps), _SPAN)
+    return float(_sensitivities(span, **stream)[place])
+
+
+def norm_bound(time: int, **lengths: Any) -> float:
+    """`norm_bounds` at one time, whose neighbours in time may be asked for next."""
+    span, place = divmod(time, _SPAN)
+    return float(_norms(span, **lengths)[place])
+
+
+# What one release asks for the next ones will: many times cost little more than one. Numbers
+# here are public. A truth value is not the number that it equals.
+
+
+@lru_cache(maxsize=64, typed=True)
+def _sensitivities(span: int, **stream: Any) -> np.ndarray:
+    times = np.arange(span * _SPAN, (span + 1) * _SPAN)
+    return stream_sensitivities(np.maximum(times, 1), **stream)
+
+
+@lru_cache(maxsize=64, typed=True)
+def _norms(span: int, **lengths: Any) -> np.ndarray:
+    return norm_bounds(np.arange(span * _SPAN, (span + 1) * _SPAN), **lengths)
 
 
 @plain_arguments

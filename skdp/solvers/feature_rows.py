@@ -200,6 +200,24 @@ class FeatureBlocks(Blocks):
         total = self._limited_sum(weights, cap / most, itertools.repeat(most))
         return total, 2 * _UNIT * self.n_samples * cap * self.row_norm
 
+    def score_sum(self, weights, cap):
+        """Sum of the rows' products with the weights, these within ``cap``; rounded at the end.
+
+        Returns
+        -------
+        total : float
+
+        error : float
+            Bound on its error.
+        """
+        most = 2.0**self._residual_bits
+        unit, total = cap / most, 0
+        weights = _rounded(weights * self.unit, self._weight_bits)  # as in `_limited_sum`
+        for rows, _ in self._converted():
+            scores = rows @ weights / unit
+            total += int(np.rint(np.clip(scores, -most, most, out=scores), out=scores).sum())
+        return total * unit, 2 * _UNIT * self.n_samples * cap
+
     def whitened_sum(self, weights, whitening, limits):
         """Whitened sum of the rows times their residuals, these within ``limits``.
 

@@ -1,46 +1,42 @@
 """Decentralised online learning: nodes mix what they released and learn from their own rows.
 
 Each round, node ``i`` mixes the released parameters of its neighbours *and its own released ones*,
-takes a noisy gradient on its own rows at that point, steps, projects, and broadcasts:
+takes a noisy gradient on its own rows, steps, and broadcasts. In the paper's form what is
+broadcast is projected:
 
-    b_i = sum_j a_ij x_j,    x_i <- Proj[b_i - step (g_i + noise + penalty b_i)].
+    b_i = sum_j a_ij x_j,    x_i <- Proj[b_i - step (g_i(b_i) + noise + penalty b_i)].
 
-Given the broadcasts so far, the point is a constant. A row therefore enters one message in the
-life of the network, and the transcript of all messages costs what one message costs.
+In the lazy form it is not, and gradients are taken at projected points:
+
+    b_i = sum_j a_ij x_j,    x_i <- b_i - step (g_i(Proj[b_i]) + noise + penalty b_i).
+
+There noise of the nodes averages out in the sums before anything cuts them. Given the broadcasts
+so far, the point is a constant either way. A row therefore enters one message in the life of the
+network, and the transcript of all messages costs what one message costs. Mixing what has been
+broadcast several times in a round costs nothing.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from skdp._grid import INSIDE, SLOPE_BITS, grid_below
-from skdp.losses import HingeLoss, MulticlassHingeLoss
-from skdp.mechanisms import clip_rows
+from skdp.solvers.gossip_sums import KeptRows, slope_step, sums_of
 
 __all__ = [
     "GossipState",
     "GossipUpdate",
     "Schedule",
     "batches",
-    "grid_csr_rows",
     "run_gossip",
-    "slope_step",
     "soft_threshold",
 ]
 
 _BLOCK = 1 << 20  # numbers in memory beside the rows
 _KEPT = 1 << 28  # numbers of rows on the grid that are kept from pass to pass
-
-
-def slope_step(loss):
-    """Power of two whose multiples the residuals of a loss are rounded to."""
-    if isinstance(loss, HingeLoss | MulticlassHingeLoss):
-        return 1.0
-    return grid_below(loss.lipschitz, SLOPE_BITS)
 
 
 @dataclass(frozen=True)
@@ -70,6 +66,13 @@ class GossipUpdate:
 
     decay : float, default=0.0
         Round t weighs ``t ** decay`` in the average.
+
+    lazy : bool, default=False
+        Whether parameters are sums of gradients that are not projected, and gradients are taken
+        at projected points. With a threshold they always are.
+
+    n_mixings : int, default=1
+        How often messages are exchanged and mixed in a round.
     """
 
     loss: Any
@@ -79,6 +82,8 @@ class GossipUpdate:
     penalty: float = 0.0
     threshold: float = 0.0
     decay: float = 0.0
+    lazy: bool = False
+    n_mixings: int = 1
 
     @property
     def slope_step(self):
@@ -87,17 +92,18 @@ class GossipUpdate:
 
     def points(self, mixed, step):
         """Where gradients are taken."""
-        if self.threshold == 0.0:
-            return mixed
-        return _in_ball(soft_threshold(mixed, step * self.threshold), self.radius)
+        if self.threshold:
+            return _in_ball(soft_threshold(mixed, step * self.threshold), self.radius)
+        return _in_ball(mixed.copy(), self.radius) if self.lazy else mixed
 
     def moved(self, mixed, noisy, points, step):
         """What nodes broadcast after a step, in place of their noisy sums of gradients."""
         noisy *= -step / self.batch_size
         if self.penalty:
-            noisy -= (step * self.penalty) * points
+            # Sums that have left the ball are drawn back too: noise of early rounds must fade.
+            noisy -= (step * self.penalty) * (mixed if self.lazy else points)
         noisy += mixed
-        return noisy if self.threshold else _in_ball(noisy, self.radius)
+        return noisy if self.lazy or self.threshold else _in_ball(noisy, self.radius)
 
 
 @dataclass(frozen=True)
@@ -193,30 +199,6 @@ def batches(owners, n_nodes, batch_size, n_rounds=None):
     return Schedule(owners, n_nodes, batch_size, n_rounds)[:]
 
 
-def grid_csr_rows(X, x_norm, constant, step):
-    """`~skdp._grid.grid_rows` for CSR, without making it dense.
-
-    Parameters
-    ----------
-    X : CSR matrix or array of shape (n_rows, n_features)
-
-    x_norm : float
-
-    constant : bool
-
-    step : float
-
-    Returns
-    -------
-    CSR array of shape (n_rows, n_features + constant)
-    """
-    X = sparse.csr_array(clip_rows(X, x_norm), dtype=np.float64, copy=True)
-    X.data = np.trunc(X.data / x_norm * (INSIDE / step)) * step
-    if constant:
-        X = sparse.csr_array(sparse.hstack([X, np.ones((X.shape[0], 1))], format="csr"))
-    return X
-
-
 @np.errstate(all="ignore")  # a warning could tell rows apart where a neighbour is hostile
 def run_gossip(
     engine,
@@ -290,17 +272,20 @@ def run_gossip(
     n_here, size = released.shape
     n_rounds = len(schedule)
     mixer = topology.mixer(engine.mine, engine.heard)
-    length = max(1, min(256, _BLOCK // (n_here * size * (2 + update.batch_size) + mixer.size)))
-    kept = _KeptRows(rows, X, _KEPT if n_passes > 1 else 0)
+    each = n_here * size * (2 + update.batch_size) + mixer.size * update.n_mixings
+    length = max(1, min(256, _BLOCK // each))
+    kept = KeptRows(rows, X, _KEPT if n_passes > 1 else 0)
     scratch = np.empty_like(released)
     for p, start in [(p, start) for p in range(n_passes) for start in range(0, n_rounds, length)]:
         block = schedule[start : start + length]
         first = state.time + p * n_rounds + start
-        gradients = _gradients(kept.of(start, block), codes, block, update) if len(codes) else None
+        gradients = sums_of(kept.of(start, block), codes, block, update) if len(codes) else None
         points_kept = np.empty((len(block), n_here, size)) if keep is not None else None
-        every = _every_round(first, block, mixer, update.steps, draw)
-        for r, (weights, noisy, step, nodes) in enumerate(every):
-            mixed = weights @ engine.exchange(released)
+        every = _every_round(first, block, mixer, update, draw)
+        for r, (mixings, noisy, step, nodes) in enumerate(every):
+            mixed = released
+            for weights in mixings:
+                mixed = weights @ engine.exchange(mixed)
             points = update.points(mixed, step)
             if gradients is not None:
                 release(partial(gradients.add_to, r, points), noisy, nodes)
@@ -318,11 +303,12 @@ def run_gossip(
     return replace(state, released=released.copy(), total=total, weight=weight, time=time)
 
 
-def _every_round(first, block, mixer, steps, draw):
-    """Weights, noise, step, and who takes part, of each round of a block."""
-    stop = first + len(block)
-    mixing = mixer(first, stop)
-    steps = steps(np.arange(first + 1, stop + 1)).tolist()
+def _every_round(first, block, mixer, update, draw):
+    """Weights of each mixing, noise, step, and who takes part, of each round of a block."""
+    stop, n = first + len(block), update.n_mixings
+    weights = iter(mixer(first * n, stop * n))
+    mixing = [list(islice(weights, n)) for _ in block]
+    steps = update.steps(np.arange(first + 1, stop + 1)).tolist()
     noise = np.ascontiguousarray(draw(len(block)))
     # Numbers of rows are public: where there are none, nothing is to be hidden.
     takes_part = (block >= 0).any(axis=2)
@@ -330,115 +316,10 @@ def _every_round(first, block, mixer, steps, draw):
     return zip(mixing, noise, steps, takes_part, strict=True)
 
 
+@np.errstate(all="ignore")  # what a hostile node has sent is projected elsewhere too
 def _in_ball(values, radius):
+    """Nearest points of the ball, in place; rows that are no numbers stay so, alone."""
     squares = np.vecdot(values, values)
-    if squares.max(initial=0.0) > radius * radius:
+    if not squares.max(initial=0.0) <= radius * radius:  # nor where one is not a number
         values *= (radius / np.sqrt(np.maximum(squares, radius * radius)))[:, np.newaxis]
     return values
-
-
-class _KeptRows:
-    """Rows of blocks on the grid, in the order of a block and without gaps; kept if there is room.
-
-    Parameters
-    ----------
-    rows, X
-        As for `run_gossip`.
-
-    room : int
-        Numbers to keep.
-    """
-
-    def __init__(self, rows, X, room):
-        self._rows, self._X, self._room = rows, X, room
-        self._kept: dict[int, Any] = {}
-
-    def of(self, start, block):
-        """Rows of the block that begins at a round of a pass."""
-        found = self._kept.get(start)
-        if found is None:
-            found = self._rows(self._X[block[block >= 0]])
-            if found.size <= self._room:
-                self._kept[start] = found
-                self._room -= found.size
-        return found
-
-
-def _gradients(rows, codes, block, update):
-    kind = _SparseGradients if sparse.issparse(rows) else _DenseGradients
-    return kind(rows, codes, block, update)
-
-
-class _Gradients:
-    """Sums of gradients of a block of rounds, exact multiples of the grid."""
-
-    def __init__(self, codes, block, update):
-        self.valid = block >= 0
-        self.codes = codes[np.maximum(block, 0)]
-        self.update = update
-        self.n_outputs = update.loss.n_outputs
-        self.all_valid = bool(self.valid.all())
-        self.slope_step = update.slope_step
-
-    def _residuals(self, r, scores):
-        """Residuals of round ``r``, rounded toward zero, 0 where there is no row."""
-        residuals = self.update.loss.residuals(scores, self.codes[r].ravel())
-        # A hostile neighbour can send infinities, and no noise would hide where they made a NaN.
-        np.copyto(residuals, 0.0, where=np.isnan(residuals))
-        if self.slope_step != 1.0:  # that of hinge losses, whose residuals are integers
-            residuals = np.trunc(residuals / self.slope_step) * self.slope_step
-        if not self.all_valid:
-            residuals *= self.valid[r].reshape(-1, 1)
-        return residuals
-
-
-class _DenseGradients(_Gradients):
-    def __init__(self, rows, codes, block, update):
-        super().__init__(codes, block, update)
-        if not self.all_valid:
-            spread = np.zeros((block.size, rows.shape[1]))
-            spread[self.valid.ravel()] = rows
-            rows = spread
-        self.rows = rows.reshape(*block.shape, -1)
-
-    def add_to(self, r, points, noisy):
-        """Add the sums of round ``r`` to ``noisy``, in place."""
-        X = self.rows[r]
-        n_here, batch_size, width = X.shape
-        if self.n_outputs == 1 and batch_size == 1:
-            X = X[:, 0]
-            noisy += self._residuals(r, np.vecdot(X, points)[:, np.newaxis]) * X
-            return
-        points = points.reshape(n_here, self.n_outputs, width)
-        scores = X @ points.transpose(0, 2, 1)
-        residuals = self._residuals(r, scores.reshape(-1, self.n_outputs))
-        residuals = residuals.reshape(n_here, batch_size, self.n_outputs)
-        noisy += (residuals.transpose(0, 2, 1) @ X).reshape(noisy.shape)
-
-
-class _SparseGradients(_Gradients):
-    def __init__(self, rows, codes, block, update):
-        super().__init__(codes, block, update)
-        self.per_round = block.shape[1] * block.shape[2]
-        self.batch_size = block.shape[2]
-        self.rows = rows
-        counts = np.zeros(block.size, dtype=np.int64)
-        counts[self.valid.ravel()] = np.diff(rows.indptr)
-        self.bounds = np.concatenate([[0], np.cumsum(counts)])
-
-    def add_to(self, r, points, noisy):
-        """Add the sums of round ``r`` to ``noisy``, in place."""
-        rows, width = self.rows, self.rows.shape[1]
-        bounds = self.bounds[r * self.per_round : (r + 1) * self.per_round + 1]
-        part = slice(bounds[0], bounds[-1])
-        data, columns = rows.data[part], rows.indices[part]
-        row = np.repeat(np.arange(self.per_round), np.diff(bounds))
-        place = (row // self.batch_size) * points.shape[1] + columns
-        flat = points.reshape(-1)
-        scores = [
-            np.bincount(row, data * flat[place + k * width], minlength=self.per_round)
-            for k in range(self.n_outputs)
-        ]
-        residuals = self._residuals(r, np.stack(scores, axis=1))
-        for k in range(self.n_outputs):
-            np.add.at(noisy.reshape(-1), place + k * width, data * residuals[row, k])

@@ -21,6 +21,7 @@ __all__ = [
     "learn_from_value",
     "learn_from_vector",
     "learn_value",
+    "mean_played",
     "played",
     "run_bandit",
     "run_full",
@@ -44,19 +45,38 @@ class LazyProjection:
 
     exploration : callable or float, default=0.0
         With values alone, distances from the weights of the points that are asked for.
+
+    power : int, default=0
+        Power of the time in the mean of the weights played; None is for no mean.
     """
 
     radius: float
     step: Callable | float
     exploration: Callable | float = 0.0
+    power: int | None = 0
 
     def steps(self, start, size):
         """Steps at the times ``start + 1, ..., start + size``."""
         return _at(self.step, start, size)
 
+    def steps_and_rooms(self, start, size):
+        """Pairs of a step, and the square of the norm up to which the ball is not left."""
+        steps = self.steps(start, size)
+        rooms = self.radius / steps
+        rooms *= rooms
+        return list(zip(steps.tolist(), rooms.tolist(), strict=True))
+
     def explorations(self, start, size):
         """Exploration at the same times."""
         return _at(self.exploration, start, size)
+
+    def shares(self, start, size):
+        """Of the weights played at the same times, in their sum. Equal for any `size`."""
+        times = np.arange(start + 1, start + size + 1, dtype=np.float64)
+        shares = np.ones(size)
+        for _ in range(self.power or 0):
+            shares *= times
+        return shares
 
 
 def _at(schedule, start, size):
@@ -75,7 +95,7 @@ class OGDState:
         Minus the sum of the noisy gradients.
 
     total : ndarray of shape (size,)
-        Sum of the weights played.
+        Sum of the weights played, each times its share.
 
     time : int
         Gradients so far.
@@ -104,13 +124,33 @@ def played(state, projection):
     -------
     ndarray of shape (size,)
     """
-    step = float(projection.steps(state.time, 1)[0])
-    return _factor(state.theta, step, projection.radius) * state.theta
+    ((step, room),) = projection.steps_and_rooms(state.time, 1)
+    return _factor(state.theta, step, room, projection.radius) * state.theta
 
 
-def _factor(theta, step, radius):
-    norm = math.sqrt(ddot(theta, theta))
-    return radius / norm if step * norm > radius else step
+def mean_played(state, projection):
+    """Mean of the weights played, those at t with weight ``t^power``; what is next without one.
+
+    Parameters
+    ----------
+    state : OGDState
+
+    projection : LazyProjection
+
+    Returns
+    -------
+    ndarray of shape (size,)
+    """
+    if projection.power is None or not state.time:
+        return played(state, projection)
+    # 1 + 2^p + ... + T^p is a polynomial of T by Faulhaber; these are all that are used.
+    T = state.time
+    return state.total / float({0: T, 3: (T * (T + 1) // 2) ** 2}[projection.power])
+
+
+def _factor(theta, step, room, radius):
+    square = ddot(theta, theta)
+    return step if square <= room else radius / math.sqrt(square)
 
 
 def run_full(rows, targets, state, projection, slope, *, noise, source, keep=None):
@@ -146,17 +186,20 @@ def run_full(rows, targets, state, projection, slope, *, noise, source, keep=Non
     OGDState
     """
     theta, total = state.theta.copy(), state.total.copy()
-    radius, limit, dead = projection.radius, slope.limit, slope.dead
+    radius, limit, dead, sqrt = projection.radius, slope.limit, slope.dead, math.sqrt
     cap, grid, linear = slope.cap, slope.step, slope.linear
     size = len(theta)
     for start in range(0, len(rows), _BLOCK):
         block = slice(start, start + _BLOCK)
         X, y = rows[block], targets[block].tolist()
-        steps = projection.steps(state.time + start, len(y)).tolist()
+        steps = projection.steps_and_rooms(state.time + start, len(y))
+        shares = projection.shares(state.time + start, len(y)).tolist()
         drawn, release = noise.draw(source, len(y)), noise.adding(daxpy)
-        for i, (x, z, target, step) in enumerate(zip(X, drawn, y, steps, strict=True)):
-            norm = math.sqrt(ddot(theta, theta))
-            factor = radius / norm if step * norm > radius else step
+        every = zip(X, drawn, y, steps, shares, strict=True)
+        for i, (x, z, target, (factor, room), share) in enumerate(every):
+            square = ddot(theta, theta)
+            if square > room:
+                factor = radius / sqrt(square)
             residual = factor * ddot(x, theta) - target
             if linear:
                 inside = max(-cap, min(cap, residual))
@@ -165,7 +208,7 @@ def run_full(rows, targets, state, projection, slope, *, noise, source, keep=Non
                 psi = limit if residual > dead else -limit if residual < -dead else 0.0
             if keep is not None:
                 keep[start + i] = factor * theta
-            daxpy(theta, total, size, factor)
+            daxpy(theta, total, size, share * factor)
             daxpy(release(x, z, size, psi), theta, size, -1.0)
     return OGDState(theta, total, state.time + len(rows))
 
@@ -186,12 +229,13 @@ def run_noised(gradients, state, projection, *, keep=None):
         The same as from `run_full`, if these are its gradients.
     """
     theta, total = state.theta.copy(), state.total.copy()
-    steps = projection.steps(state.time, len(gradients)).tolist()
-    for i, (z, step) in enumerate(zip(gradients, steps, strict=True)):
-        factor = _factor(theta, step, projection.radius)
+    steps = projection.steps_and_rooms(state.time, len(gradients))
+    shares = projection.shares(state.time, len(gradients)).tolist()
+    for i, (z, (step, room), share) in enumerate(zip(gradients, steps, shares, strict=True)):
+        factor = _factor(theta, step, room, projection.radius)
         if keep is not None:
             keep[i] = factor * theta
-        daxpy(theta, total, a=factor)
+        daxpy(theta, total, a=share * factor)
         daxpy(z, theta, a=-1.0)
     return OGDState(theta, total, state.time + len(gradients))
 
@@ -228,13 +272,14 @@ def run_bandit(rows, targets, state, projection, slope, *, sender, learn, direct
     for start in range(0, len(rows), _BLOCK):
         block = slice(start, start + _BLOCK)
         X, y = rows[block], targets[block].tolist()
-        steps = projection.steps(state.time + start, len(y)).tolist()
+        steps = projection.steps_and_rooms(state.time + start, len(y))
+        shares = projection.shares(state.time + start, len(y)).tolist()
         distances = projection.explorations(state.time + start, len(y)).tolist()
         send = sender(len(y))
-        every = zip(X, y, steps, distances, directions(len(y)), strict=True)
-        for i, (x, target, step, distance, direction) in enumerate(every):
-            factor = _factor(theta, step, projection.radius)
-            daxpy(theta, total, a=factor)
+        every = zip(X, y, steps, shares, distances, directions(len(y)), strict=True)
+        for i, (x, target, (step, room), share, distance, direction) in enumerate(every):
+            factor = _factor(theta, step, room, projection.radius)
+            daxpy(theta, total, a=share * factor)
             point = factor * theta + distance * direction
             if keep is not None:
                 keep[start + i] = point

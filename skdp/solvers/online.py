@@ -23,9 +23,9 @@ __all__ = [
     "Recursion",
     "rounding_error",
     "run_features",
-    "run_kernel",
     "run_noisy",
     "run_tree",
+    "steps_within",
 ]
 
 _BLOCK = 128
@@ -86,7 +86,7 @@ def run_features(rows, targets, gathered, time, recursion):
     for start in range(0, len(rows), _FEATURES_BLOCK):
         Z = np.asarray(rows[start : start + _FEATURES_BLOCK], dtype=np.float64)
         squared_norm = float(gathered @ gathered)
-        coef, scale = _steps(
+        coef, scale = steps_within(
             Z @ gathered,
             Z @ Z.T,
             targets[start : start + _FEATURES_BLOCK],
@@ -98,72 +98,7 @@ def run_features(rows, targets, gathered, time, recursion):
     return gathered
 
 
-def run_kernel(kernel, X, targets, coef, time, recursion):
-    """Continue the recursion with an exact kernel.
-
-    Memory grows with the stream, and so does the time of a step.
-
-    Parameters
-    ----------
-    kernel : callable
-        ``kernel(A, B)`` returns the values at all pairs of rows.
-
-    X : ndarray of shape (time + n_rows, n_features)
-        All rows so far, the new ones last.
-
-    targets : ndarray of shape (n_rows,)
-        Of the new rows.
-
-    coef : ndarray of shape (time,)
-        Coefficients of ``(time - 1 + t0)`` times the function so far.
-
-    time : int
-        Steps so far.
-
-    recursion : Recursion
-
-    Returns
-    -------
-    ndarray of shape (time + n_rows,)
-    """
-    n_rows = len(targets)
-    coef = np.concatenate([coef, np.zeros(n_rows)])
-    squared_norm = 0.0
-    if recursion.radius < math.inf and time:
-        squared_norm = _quadratic(kernel, X[:time], coef[:time])
-    for start in range(0, n_rows, _BLOCK):
-        old = time + start
-        block = X[old : old + _BLOCK]
-        K = kernel(block, block)
-        scores = _expand(kernel, block, X[:old], coef[:old])
-        new, scale = _steps(
-            scores, K, targets[start : start + _BLOCK], squared_norm, old, recursion
-        )
-        if recursion.radius < math.inf:
-            cross = float(new @ scores)
-            squared_norm = scale**2 * squared_norm + 2 * scale * cross + float(new @ K @ new)
-        coef[:old] *= scale
-        coef[old : old + len(new)] = new
-    return coef
-
-
-def _expand(kernel, points, X, coef):
-    """Values of an expansion at ``points``, in chunks of bounded memory."""
-    values = np.zeros(len(points))
-    for start in range(0, len(X), 8192):
-        values += kernel(points, X[start : start + 8192]) @ coef[start : start + 8192]
-    return values
-
-
-def _quadratic(kernel, X, coef):
-    """Squared norm of an expansion."""
-    return sum(
-        float(coef[i : i + 1024] @ _expand(kernel, X[i : i + 1024], X, coef))
-        for i in range(0, len(X), 1024)
-    )
-
-
-def _steps(scores, K, targets, squared_norm, time, recursion):
+def steps_within(scores, K, targets, squared_norm, time, recursion):
     """Steps within a block.
 
     Parameters

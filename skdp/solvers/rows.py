@@ -260,6 +260,9 @@ class RowBlocks(Blocks):
     ----------
     row_norm : float
         Bound on the norm of a row in these units, constant feature and rounding included.
+
+    constant : float
+        Value of the last feature in these units; 0 if it is one of the rows' own.
     """
 
     dense_limit = 1500  # unknowns up to which Newton systems are factorised
@@ -272,6 +275,7 @@ class RowBlocks(Blocks):
         self.length = 4096 if self.is_sparse else 1024
         self.blocks: Any = []
         constant /= unit
+        self.constant = constant
         # One array for all rows: many small ones take longer to get than to fill.
         joined = None
         if constant and not self.is_sparse:
@@ -308,6 +312,13 @@ class RowBlocks(Blocks):
             part = rows.T @ rows
             moments.add(part.toarray() if self.is_sparse else part)
         return moments.total()
+
+    def total(self):
+        """Sum of the rows, of shape (n_features,)."""
+        total = PairwiseSum(self.n_features)
+        for rows, _ in self.blocks:
+            total.add(np.ravel(rows.sum(axis=0)))
+        return total.total()
 
 
 def _few_rows(X, start, stop):

@@ -42,6 +42,10 @@ class PlainRows:
     # Bounds on how much the map stretches a row: in norm, and as a Frobenius norm.
     stretch = 1.0
     size = 1.0
+    # Rounding errors in unit roundoffs, beyond those that `capped_error` counts for all: of a
+    # norm, and of the map of a sum.
+    norm_error = 0.0
+    map_error = 0.0
 
     def __init__(self, curvature):
         self.curvature = curvature
@@ -173,10 +177,24 @@ class CappedSums:
             cap=self.cap,
             stretch=self.coordinates.stretch,
             size=self.coordinates.size,
+            norm_error=self.coordinates.norm_error,
+            map_error=self.coordinates.map_error,
         )
 
 
-def capped_error(error, *, loss, n_samples, n_features, row_norm, cap, stretch, size):
+def capped_error(
+    error,
+    *,
+    loss,
+    n_samples,
+    n_features,
+    row_norm,
+    cap,
+    stretch,
+    size,
+    norm_error=0.0,
+    map_error=0.0,
+):
     """Bound on the error of a sum of capped gradients in new coordinates.
 
     ``error`` is that of the sum before it is mapped. A cap errs by the rounding of a norm, a
@@ -184,7 +202,8 @@ def capped_error(error, *, loss, n_samples, n_features, row_norm, cap, stretch, 
     part of a gradient is mapped without error, and its rest is 2**-25 of the gradient's norm in
     each entry.
     """
-    rounded = n_samples * cap * (n_features / 2 + loss.n_outputs + 16)
+    rounded = n_samples * cap * (n_features / 2 + loss.n_outputs + 16 + norm_error)
     entries = math.sqrt(n_features * loss.n_outputs)
-    rest = n_features * entries * 2.0 ** (1 - 25) * size * n_samples * row_norm * loss.lipschitz
+    rest = n_features * entries * 2.0 ** (1 - 25) * size + map_error
+    rest *= n_samples * row_norm * loss.lipschitz
     return stretch * error + UNIT_ROUNDOFF * (rounded + rest)

@@ -3,8 +3,10 @@
 See `skdp.theory.distributed` for the notation and for what is proved.
 
 - Algorithm 2 adds noise whose scale contains the step, and multiplies it by the step again, see
-  `printed_gaussian_scale`. Theorem 6 is false, and Theorem 7 is moot.
+  `printed_gaussian_scale`. Theorem 6 is false, and Theorem 7, quoted in `printed_gaussian_regret`,
+  is moot.
 - Theorem 5 is quoted in `printed_regret`, not proved.
+- Lemma 7, on a fixed graph, is true of matrices without zeros only, see `printed_fixed_mixing`.
 - A node that goes on from its own state without noise pays for a record again and again, see
   `unnoised_state_loss`.
 
@@ -16,7 +18,9 @@ import math
 import numpy as np
 
 from skdp._validation import (
+    between,
     non_negative,
+    non_negative_int,
     plain_arguments,
     positive,
     positive_int,
@@ -28,7 +32,9 @@ from skdp.theory.distributed import positive_steps
 
 __all__ = [
     "mixing_constants",
+    "printed_fixed_mixing",
     "printed_gaussian_delta",
+    "printed_gaussian_regret",
     "printed_gaussian_scale",
     "printed_generic_regret",
     "printed_regret",
@@ -167,6 +173,113 @@ def printed_regret(
         sum_of_steps = math.sqrt(n_rounds) - 0.5
     noise = 2.0 * math.sqrt(2.0) * n_nodes * n_features * gradient_norm / epsilon
     return (per_step + per_noise * noise) * sum_of_steps + n_nodes * diameter / 2.0
+
+
+@plain_arguments
+def printed_gaussian_regret(
+    n_rounds,
+    *,
+    n_nodes,
+    n_features,
+    diameter,
+    gradient_norm,
+    epsilon,
+    delta,
+    theta,
+    beta,
+    strong_convexity=0.0,
+):
+    """Regret bound (23) of Theorem 7 as printed, for Algorithm 2. Not proved, and not private.
+
+    ``(m R B + 3 beta theta m^2 B^2 / (1 - beta) + 13 m B^2 / 2) O_T + m R / 2`` with
+    ``B = L + 2 O_T sqrt(n T ln(T/delta)) ln(1/delta) / epsilon``; in the text at hand roots are
+    lost, and are those of J here. The paper omits the proof, and `printed_gaussian_delta` shows
+    that the algorithm is not private.
+
+    Parameters
+    ----------
+    n_rounds, n_nodes, n_features, diameter, gradient_norm, theta, beta
+        See `printed_regret`.
+
+    epsilon, delta : float
+        As the paper claims them for all rounds.
+
+    strong_convexity : float, default=0.0
+        If positive, ``O_T = 1 + ln T``, however large it is, otherwise ``O_T = sqrt(T) - 1/2``.
+
+    Returns
+    -------
+    float
+        It grows as ``T^(5/2) ln T`` for general losses and as ``T ln(T)^4`` for strongly convex
+        ones: faster than the losses themselves, of which there are ``T m``. It says nothing.
+
+    Examples
+    --------
+    >>> from skdp.theory.distributed import regret_bound
+    >>> theta, beta = mixing_constants(4, 0.25)
+    >>> task = {"n_nodes": 4, "diameter": 2.0, "gradient_norm": 1.0}
+    >>> of = {"n_features": 10, "epsilon": 1.0, "delta": 1e-5, "theta": theta, "beta": beta}
+    >>> f"{printed_gaussian_regret(100, **of, **task):.2g}"
+    '9.1e+13'
+    >>> f"{regret_bound(100, energy=4 * 10 * 3.73**2, **task):.2g}"
+    '2.7e+03'
+    """
+    positive_int(n_rounds=n_rounds, n_features=n_features)
+    positive(epsilon=epsilon, delta=delta)
+    probability(delta=delta)
+    non_negative(strong_convexity=strong_convexity)
+    if strong_convexity > 0.0:
+        sum_of_steps = 1.0 + math.log(n_rounds)
+    else:
+        sum_of_steps = math.sqrt(n_rounds) - 0.5
+    root = math.sqrt(n_features * n_rounds * math.log(n_rounds / delta))
+    B = gradient_norm + 2.0 * sum_of_steps * root * math.log(1.0 / delta) / epsilon
+    per_step, _ = _printed_factors(n_nodes, diameter, B, theta, beta)
+    return per_step * sum_of_steps + n_nodes * diameter / 2.0
+
+
+@plain_arguments
+def printed_fixed_mixing(n_rounds, *, n_nodes, least_weight):
+    """Lemma 7 as printed, after Liu, for a fixed graph: how far its powers are from the mean.
+
+    ``sum_i |(A^k)_ij - 1/m| <= 2 gamma^k`` in each column j.
+
+    Parameters
+    ----------
+    n_rounds : int
+        k, from 0.
+
+    n_nodes : int
+
+    least_weight : float in (0, 1]
+        ``eta``: the smallest weight of A that is not 0. Of ``gamma`` the paper says that it
+        "relates to" this; here it is ``1 - m eta``, which is proved if no weight is 0.
+
+    Returns
+    -------
+    float
+        Where nodes do not hear of all others in one round it is false, see the example. For a
+        symmetric A, ``sqrt(m) s^k`` holds, with s one minus the spectral gap.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.topology import make_topology
+    >>> for name in ("complete", "ring"):
+    ...     topology = make_topology(name, 6, seed=0)
+    ...     A = topology.mixing(0, 1)[0]
+    ...     least, far = A[A > 0].min(), np.linalg.matrix_power(A, 6) - 1 / 6
+    ...     bound = printed_fixed_mixing(6, n_nodes=6, least_weight=least)
+    ...     ours = 6**0.5 * (1 - topology.spectral_gap()) ** 6
+    ...     print(name, *(f"{v:.3f}" for v in (np.abs(far).sum(axis=0).max(), bound, ours)))
+    complete 0.000 0.000 0.000
+    ring 0.117 0.000 0.215
+    """
+    non_negative_int(n_rounds=n_rounds)
+    positive_int(n_nodes=n_nodes)
+    positive(least_weight=least_weight)
+    between(0.0, 1.0, least_weight=least_weight)
+    return 2.0 * max(0.0, 1.0 - n_nodes * least_weight) ** n_rounds
 
 
 def _printed_factors(n_nodes, diameter, gradient_norm, theta, beta):

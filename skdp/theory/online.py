@@ -14,7 +14,7 @@ import numpy as np
 
 from skdp._validation import counts, fraction, plain_arguments, positive, shown
 
-__all__ = ["best_theta", "rate", "step_sizes"]
+__all__ = ["best_theta", "check_smoothness", "check_theta", "rate", "step_sizes"]
 
 
 @plain_arguments
@@ -88,10 +88,8 @@ def rate(theta, r):
     >>> round(rate(0.75, 1.5), 4), round(rate(0.9, 1.5), 4)
     (0.25, 0.1)
     """
-    fraction(theta=theta)
-    _check_smoothness(r)
-    if theta <= 0.5:
-        raise ValueError(f"theta must be more than 1/2; got {shown(theta)}.")
+    check_theta(theta)
+    check_smoothness(r)
     return min(theta - 0.5, (1.0 - theta) * (r - 0.5))
 
 
@@ -114,11 +112,19 @@ def best_theta(r):
     >>> best_theta(1.5)
     0.75
     """
-    _check_smoothness(r)
+    check_smoothness(r)
     return 2.0 * r / (2.0 * r + 1.0)
 
 
-def _check_smoothness(r):
+def check_theta(theta):
+    """Check an exponent of the step sizes."""
+    fraction(theta=theta)
+    if theta <= 0.5:
+        raise ValueError(f"theta must be more than 1/2; got {shown(theta)}.")
+
+
+def check_smoothness(r):
+    """Check the exponent of a source condition."""
     positive(r=r)
     if not 0.5 < r <= 1.5:
         raise ValueError(f"r must be more than 1/2 and at most 3/2; got {shown(r)}.")

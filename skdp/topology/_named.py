@@ -17,6 +17,9 @@ from skdp.topology._links import (
     node_count,
     share,
 )
+from skdp.topology._names import clean_names, with_names
+from skdp.topology._network import Network
+from skdp.topology._schedule import MixingSchedule, is_schedule
 from skdp.topology._topology import Topology
 
 __all__ = ["TOPOLOGIES", "make_topology"]
@@ -37,12 +40,12 @@ _MOST_PAIRS = 2**33  # of nodes, each of which is drawn
 _PAIRS_AT_ONCE = 2**20
 
 
-def make_topology(topology, n_nodes, *, edge_probability=1.0, seed=0):
-    """Topology from a name, a graph or a matrix.
+def make_topology(topology, n_nodes, *, edge_probability=1.0, seed=0, node_names=None):
+    """Topology from a name, a graph, a matrix, or mixing matrices of your own.
 
     Parameters
     ----------
-    topology : str, networkx graph, adjacency matrix or Topology
+    topology : str, networkx graph, adjacency matrix, mixing matrices, callable or Topology
         - "ring";
         - "grid": rows of ``ceil(sqrt(n_nodes))`` nodes, the last one may be shorter;
         - "complete";
@@ -53,24 +56,32 @@ def make_topology(topology, n_nodes, *, edge_probability=1.0, seed=0):
           drawn again until all are connected;
         - "sparse", "medium", "dense": Topologies 1 to 3 of the paper, see the notes;
         - an undirected networkx graph with ``n_nodes`` nodes. Nodes keep their numbers if
-          these are 0 to ``n_nodes - 1`` and are numbered in the order of the graph otherwise;
+          these are 0 to ``n_nodes - 1`` and are numbered in the order of the graph otherwise,
+          with its labels as their names if these are strings or integers;
         - a symmetric matrix, dense or sparse, of shape (n_nodes, n_nodes) with positive entries at
-          links.
-        - a `Topology` of ``n_nodes`` nodes comes back as it is, with its own probability and seed.
+          links;
+        - mixing matrices of your own: an array of shape (n_matrices, n_nodes, n_nodes), a list
+          of sparse matrices, or a callable of the round, see `MixingSchedule`;
+        - a `Topology` or `MixingSchedule` of ``n_nodes`` nodes, which comes back as it is, with
+          its own probability and seed.
 
-        Weights and self loops are ignored.
+        But for mixing matrices, weights and self loops are ignored.
 
     n_nodes : int
 
     edge_probability : float in (0, 1], default=1.0
-        Chance of each link to be up in a round.
+        Chance of each link to be up in a round; 1 for mixing matrices, which say that themselves.
 
     seed : int, default=0
         Public seed, of the links that are up and of random graphs.
 
+    node_names : array-like of shape (n_nodes,), default=None
+        Public names of the nodes, in their order. Those of a graph with labels must be its labels,
+        and then order its nodes.
+
     Returns
     -------
-    Topology
+    Topology or MixingSchedule
 
     Raises
     ------
@@ -104,22 +115,31 @@ def make_topology(topology, n_nodes, *, edge_probability=1.0, seed=0):
     non_negative_int(seed=seed)
     seed = int(seed)
     edge_probability = share(edge_probability=edge_probability)
-    if isinstance(topology, Topology):
+    if isinstance(topology, Network):
         if topology.n_nodes != n_nodes:
             raise ValueError(
                 f"topology must have n_nodes = {n_nodes} nodes; got {topology.n_nodes}."
             )
-        return topology
+    elif is_schedule(topology):
+        topology = MixingSchedule(topology, n_nodes)
+    if isinstance(topology, MixingSchedule) and edge_probability != 1.0:
+        raise ValueError(
+            "edge_probability must be 1 with mixing matrices, which say what is up; "
+            f"got {shown(edge_probability)}."
+        )
+    if isinstance(topology, Network):
+        return with_names(topology, node_names)
+    names = clean_names(node_names, n_nodes)
     if isinstance(topology, str):
         one_of(TOPOLOGIES, topology=topology)
         edges = _named_edges(topology, n_nodes, seed)
     elif hasattr(topology, "is_directed"):
-        edges = _graph_edges(topology, n_nodes)
+        edges, names = _graph_edges(topology, n_nodes, names)
     else:
         edges = _matrix_edges(topology, n_nodes)
     edges = clean_edges(edges, n_nodes)
     check_connected("topology", edges, n_nodes)
-    return Topology(n_nodes, edges, edge_probability, seed)
+    return Topology(n_nodes, edges, edge_probability, seed, names)
 
 
 def _named_edges(name, n_nodes, seed):
@@ -204,15 +224,34 @@ def _nearest_pairs(name, pairs, n_nodes, seed):
     return pairs[: counts[name]]
 
 
-def _graph_edges(graph, n_nodes):
+def _graph_edges(graph, n_nodes, names):
+    """Links of a graph, and the names of its nodes."""
     if graph.is_directed():
         raise ValueError("topology must be an undirected graph; got a directed one.")
     if len(graph) != n_nodes:
         raise ValueError(f"topology must have n_nodes = {n_nodes} nodes; got {len(graph)}.")
     if set(graph) == set(range(n_nodes)):
-        return [(int(i), int(j)) for i, j in graph.edges()]
-    number = {label: i for i, label in enumerate(graph)}
-    return [(number[i], number[j]) for i, j in graph.edges()]
+        return [(int(i), int(j)) for i, j in graph.edges()], names
+    labels = _labels(graph, n_nodes)
+    if names is None or labels is None:
+        order, names = graph, labels if names is None else names
+    elif set(names) != set(labels):
+        raise ValueError(
+            f"node_names must be the labels of the graph, {shown(list(labels))}; "
+            f"got {shown(list(names))}."
+        )
+    else:
+        order = names
+    number = {label: i for i, label in enumerate(order)}
+    return [(number[i], number[j]) for i, j in graph.edges()], names
+
+
+def _labels(graph, n_nodes):
+    """Labels of a graph as names; None if they are neither strings nor integers."""
+    try:
+        return clean_names(list(graph), n_nodes)
+    except ValueError:
+        return None
 
 
 def _matrix_edges(matrix, n_nodes):

@@ -1,4 +1,4 @@
-"""How fast mixing alone brings nodes to an agreement: second eigenvalues of mean matrices."""
+"""How fast mixing alone brings nodes to an agreement: by eigenvalues, and round by round."""
 
 import math
 
@@ -10,11 +10,13 @@ from skdp.topology._drawing import GAP, drawn_links
 from skdp.topology._links import MOST_NUMBERS, check_size
 from skdp.topology._mixing import Mixer, places, sparse_places, weights
 
-__all__ = ["spectral_gap"]
+__all__ = ["distance_left", "gap_of_product", "spectral_gap"]
 
 _EXACT_GAP = 12  # links, whose subsets are enumerated
 _MOST_DRAWS = 4096
 _DENSE_GAP = 1024
+_ALL_STARTS = 256  # nodes up to which every starting point counts
+_N_STARTS = 64
 
 
 def spectral_gap(topology):
@@ -114,3 +116,74 @@ def _eigenvalue_near_one(matrix):
 
 def _one_minus(factor):
     return min(1.0, max(0.0, 1.0 - float(factor)))
+
+
+def gap_of_product(matrices):
+    """See `MixingSchedule.spectral_gap`."""
+    n_nodes = matrices[0].shape[0]
+    if n_nodes > _DENSE_GAP:
+        return _large_gap_of_product(matrices)
+    product = np.eye(n_nodes) - 1.0 / n_nodes
+    size, log_norm = float(np.linalg.norm(product)), 0.0
+    for matrix in matrices:
+        product = matrix @ product
+        product -= product.mean(axis=0)
+        before, size = size, float(np.linalg.norm(product))
+        if size <= 8.0 * n_nodes * np.finfo(float).eps * before:  # but for rounding, they agree
+            return 1.0
+        # Their product may be smaller than any float.
+        product /= size
+        log_norm += math.log(size)
+        size = 1.0
+    log_norm += math.log(np.linalg.norm(product, 2))
+    return _one_minus(math.exp(log_norm / len(matrices)))
+
+
+def _large_gap_of_product(matrices):
+    n_nodes = matrices[0].shape[0]
+
+    def square(v):
+        v = v.ravel() - v.mean()
+        for matrix in matrices:
+            v = matrix @ v
+        for matrix in reversed(matrices):
+            v = matrix.T @ v
+        return v - v.mean()
+
+    operator = LinearOperator((n_nodes, n_nodes), matvec=square, dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(n_nodes)  # the same result in each call
+    try:
+        found = eigsh(
+            operator,
+            1,
+            v0=start - start.mean(),
+            ncv=64,
+            maxiter=60,
+            tol=1e-9,
+            return_eigenvectors=False,
+        )
+    except ArpackNoConvergence:
+        return 0.0  # too near to it to be told apart
+    return _one_minus(math.sqrt(max(0.0, float(found[0]))) ** (1.0 / len(matrices)))
+
+
+def distance_left(network, n_rounds):
+    """See `Topology.consensus`."""
+    n_nodes = network.n_nodes
+    if n_nodes <= _ALL_STARTS:
+        values = np.eye(n_nodes)
+    else:
+        values = np.random.default_rng(0).standard_normal((n_nodes, _N_STARTS))
+    values -= values.mean(axis=0)
+    distances = np.zeros(n_rounds + 1)
+    first = np.linalg.norm(values) or 1.0
+    distances[0] = np.linalg.norm(values) / first
+    everyone = np.arange(n_nodes)
+    mixer = network.mixer(everyone, everyone)
+    block = max(1, min(256, 2**20 // max(1, mixer.size)))
+    for start in range(0, n_rounds, block):
+        stop = min(start + block, n_rounds)
+        for t, matrix in zip(range(start, stop), mixer(start, stop), strict=True):
+            values = matrix @ values
+            distances[t + 1] = np.linalg.norm(values) / first
+    return distances

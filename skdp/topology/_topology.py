@@ -11,29 +11,29 @@ Nothing here may depend on the data of a node, its number of rows included. The 
 all and has nothing in common with the randomness of any noise.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 
-from skdp._validation import non_negative_int, shown
+from skdp._validation import non_negative_int
 from skdp.topology._drawing import LINKS, drawn_links
 from skdp.topology._links import check_connected, clean_edges, node_count, share
 from skdp.topology._mixing import Mixer, n_rounds_of
+from skdp.topology._names import clean_names
+from skdp.topology._network import Network
 from skdp.topology._spectral import spectral_gap
 
 __all__ = ["Topology"]
 
-_DENSE_NODES = 64  # up to here a dense matrix mixes as fast
-
 
 @dataclass(frozen=True, eq=False)
-class Topology:
+class Topology(Network):
     """Links between nodes, some of which are up in a round.
 
     Two are equal if they give the same matrices for the same reason: equal nodes, links,
-    probability and seed.
+    probability, seed and names.
 
     Parameters
     ----------
@@ -50,6 +50,10 @@ class Topology:
 
     seed : int, default=0
         Public seed of the links.
+
+    node_names : array-like of shape (n_nodes,), default=None
+        Public names of the nodes, in their order: different strings, or different integers. None
+        takes the numbers from 0.
 
     Examples
     --------
@@ -69,6 +73,7 @@ class Topology:
     edges: np.ndarray
     edge_probability: float = 1.0
     seed: int = 0
+    node_names: tuple | None = None
 
     def __post_init__(self):
         n_nodes = node_count(self.n_nodes)
@@ -81,11 +86,13 @@ class Topology:
             ("edges", edges),
             ("edge_probability", share(edge_probability=self.edge_probability)),
             ("seed", int(self.seed)),
+            ("node_names", clean_names(self.node_names, n_nodes)),
         ]:
             object.__setattr__(self, name, value)
 
     def _value(self):
-        return self.n_nodes, self.edges.tobytes(), self.edge_probability, self.seed
+        own = self.n_nodes, self.edges.tobytes(), self.edge_probability, self.seed
+        return *own, self.node_names
 
     def __eq__(self, other):
         return self._value() == other._value() if isinstance(other, Topology) else NotImplemented
@@ -94,7 +101,22 @@ class Topology:
         return hash(self._value())
 
     def __reduce__(self):
-        return Topology, (self.n_nodes, self.edges, self.edge_probability, self.seed)
+        own = self.n_nodes, self.edges, self.edge_probability, self.seed
+        return Topology, (*own, self.node_names)
+
+    def named(self, node_names):
+        """The same network with other names of its nodes.
+
+        Parameters
+        ----------
+        node_names : array-like of shape (n_nodes,), or None
+            In the order of the nodes: different strings, or different integers.
+
+        Returns
+        -------
+        Topology
+        """
+        return replace(self, node_names=node_names)
 
     def active(self, start, stop):
         """Links that are up.
@@ -115,96 +137,24 @@ class Topology:
             return np.ones((n_rounds, len(self.edges)), dtype=bool)
         return drawn_links(self, start, n_rounds, LINKS)
 
-    def mixing(self, start, stop):
-        """Mixing matrices of consecutive rounds.
-
-        Parameters
-        ----------
-        start, stop : int
-            Rounds ``start, ..., stop - 1``. The memory is ``8 (stop - start) n_nodes^2`` bytes
-            unless all links are always up.
-
-        Returns
-        -------
-        ndarray of shape (stop - start, n_nodes, n_nodes)
-            Symmetric and doubly stochastic. If all links are always up, a read-only view of one
-            matrix.
-        """
-        everyone = np.arange(self.n_nodes)
-        return self.rows(start, stop, everyone, everyone)
-
-    def rows(self, start, stop, mine, cols):
-        """Part of the mixing matrices, ``mixing(start, stop)[:, mine][:, :, cols]``.
+    def check(self, start, stop):
+        """Nothing can be wrong with these matrices, but with the numbers of the rounds.
 
         Parameters
         ----------
         start, stop : int
             Rounds ``start, ..., stop - 1``.
-
-        mine, cols : array-like of int
-            Different nodes each: whose means are wanted, and whose values are at hand.
-
-        Returns
-        -------
-        ndarray of shape (stop - start, len(mine), len(cols))
-            The same numbers, to the last bit, as in the whole matrices.
         """
-        return Mixer(self, mine, cols, is_sparse=False)(start, stop)
+        n_rounds_of(start, stop)
 
-    def mixer(self, mine, cols):
-        """What makes the matrices of `rows`, block by block, in the form that mixes faster.
-
-        Parameters
-        ----------
-        mine, cols : array-like of int
-            As for `rows`.
-
-        Returns
-        -------
-        callable
-            ``mixer(start, stop)`` gives a matrix of shape (len(mine), len(cols)) for each round:
-            CSR arrays if `is_sparse`, with the numbers of `rows`, and its array otherwise.
-            ``mixer.size`` is how many numbers a round takes.
-        """
-        return Mixer(self, mine, cols, self.is_sparse)
-
-    @property
-    def is_sparse(self):
-        """Whether mixing takes sparse matrices: for many nodes with few links each. Public."""
-        filled = self.n_nodes + 2 * len(self.edges)
-        return self.n_nodes > _DENSE_NODES and 8 * filled < self.n_nodes**2
+    def _mixer(self, mine, cols, is_sparse):
+        return Mixer(self, mine, cols, is_sparse)
 
     @cached_property
     def _incidence(self):
         n_edges = len(self.edges)
         at = (self.edges.T.ravel(), np.tile(np.arange(n_edges), 2))
         return sparse.csr_array((np.ones(2 * n_edges), at), shape=(self.n_nodes, n_edges))
-
-    def _nodes(self, name, values):
-        nodes = np.asarray(values)
-        if nodes.size == 0:
-            nodes = nodes.astype(np.intp)
-        valid = nodes.ndim == 1 and nodes.dtype.kind in "iu"
-        if valid and nodes.size:
-            valid = nodes.min() >= 0 and nodes.max() < self.n_nodes
-            valid = valid and len(np.unique(nodes)) == len(nodes)
-        if not valid:
-            raise ValueError(
-                f"{name} must hold different nodes from 0 to {self.n_nodes - 1}; "
-                f"got {shown(values)}."
-            )
-        return nodes
-
-    def neighbours(self, node):
-        """Nodes that may ever talk to ``node``, which is not among them, in order."""
-        (node,) = self._nodes("node", [node])
-        here = self.edges == node
-        return np.sort(self.edges[here[:, ::-1]])
-
-    @property
-    def degrees(self):
-        """Number of neighbours of each node, ndarray of int of shape (n_nodes,)."""
-        return np.bincount(self.edges.ravel(), minlength=self.n_nodes)
 
     def spectral_gap(self):
         """How fast mixing alone brings the nodes to an agreement.
@@ -237,11 +187,3 @@ class Topology:
     @cached_property
     def _gap(self):
         return spectral_gap(self)
-
-    def to_networkx(self):
-        """The links as a ``networkx.Graph`` with nodes ``0, ..., n_nodes - 1``."""
-        import networkx
-
-        graph = networkx.empty_graph(self.n_nodes)
-        graph.add_edges_from(self.edges.tolist())
-        return graph

@@ -43,7 +43,8 @@ def problem(n_rows=16, n_classes=2):
 
 
 def model(**params):
-    return DistributedDPClassifier(**{"n_nodes": N_NODES, "classes": [0, 1], **params})
+    paper = dict(algorithm="paper", loss="hinge", batch_size=1, n_passes=1)
+    return DistributedDPClassifier(**{"n_nodes": N_NODES, "classes": [0, 1], **paper, **params})
 
 
 def here(comm, n_rows=16):

@@ -907,6 +907,7 @@ FDESC, FSTAT, FOUT = (
 )
 FPURE = "releases._feature_pure"
 FROWS, KRR, EXACT = "solvers.feature_rows", "kernel._kernel_ridge", "releases._exact_queries"
+RIDGE_PLAN = "kernel._ridge_plan"
 ANSWERS, PROBLEM = "releases._queries", "releases._ridge_problem"
 CAPPED = "self.targets = np.clip(targets, -1.0, 1.0)  # what sensitivities rest on"
 TARGETS = "            X, targets = self._validated(X, y)\n"
@@ -989,6 +990,44 @@ def kernel_ridge():
         "ridge gradient: the scale of the targets is free",
         descent,
         ((FDESC, "    mu *= math.sqrt(1.0 - share)\n", ""),),
+    )
+    yield Mutant(
+        "ridge gradient: predictions are not limited in their mean",
+        ridge(**{**GRADIENT, "epsilon": 20.0}, **DELTA),
+        (
+            (
+                FROWS,
+                "np.rint(np.clip(scores, -most, most, out=scores), out=scores)",
+                "np.rint(scores, out=scores)",
+            ),
+        ),
+    )
+    yield Mutant(
+        "ridge gradient: the mean of predictions of half the sensitivity",
+        ridge(**{**GRADIENT, "epsilon": 20.0}, **DELTA),
+        (
+            (
+                FDESC,
+                "sensitivity = plan.level_guarantee.n_records_changed * cap",
+                "sensitivity = 0.5 * plan.level_guarantee.n_records_changed * cap",
+            ),
+        ),
+    )
+    yield Mutant(
+        "ridge gradient: the mean of predictions has the budget of all",
+        ridge(**{**GRADIENT, "epsilon": 20.0}, **DELTA),
+        ((FDESC, "GaussianDP(math.sqrt(last) * mu, ", "GaussianDP(mu, "),),
+    )
+    yield Mutant(
+        "ridge gradient: the mean of predictions without noise",
+        ridge(**{**GRADIENT, "epsilon": 20.0}, **DELTA),
+        (
+            (
+                FDESC,
+                "return float(released) / plan.n_samples",
+                "return float(total) / plan.n_samples",
+            ),
+        ),
     )
     yield Mutant(
         "ridge gradient: second moments are free",
@@ -1259,7 +1298,7 @@ def kernel_ridge():
     yield Mutant(
         "ridge: number of features by the private number of rows",
         ridge(**{**OUTPUT, "n_components": "auto", "epsilon": 200.0}, **REMOVE),
-        ((KRR, 'n_samples if target.adjacency == "replace-one" else None', "n_samples"),),
+        ((RIDGE_PLAN, 'n_samples if target.adjacency == "replace-one" else None', "n_samples"),),
     )
     yield Mutant(
         "ridge output, squared: half the distance",
@@ -1276,6 +1315,17 @@ def kernel_ridge():
         "ridge: linear rows not clipped",
         ridge(**OUTPUT, kernel="linear"),
         ((FROWS, "rows = clip_rows(X, self.x_norm)", "rows = X"),),
+    )
+    yield Mutant(
+        "ridge query: the bound of the paper for a mean",
+        ridge(**QUERY, sensitivity="paper"),
+        (
+            (
+                PROBLEM,
+                "return 2.0 * radius * kappa * (kappa + 1.0) / penalty",
+                "return 2.0 * radius * kappa * (kappa + 1.0) / penalty / math.sqrt(n_samples)",
+            ),
+        ),
     )
     yield Mutant(
         "ridge query: half the sensitivity",
@@ -1455,8 +1505,8 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "release = self._plan(*X.shape)",
-                "self.alpha = float(len(X))\n            release = self._plan(*X.shape)",
+                "release = ridge_plan(self, *X.shape)",
+                "self.alpha = float(len(X))\n            release = ridge_plan(self, *X.shape)",
             ),
         ),
     )
@@ -1787,7 +1837,7 @@ def streams():
     yield Mutant(
         "stream query: linear rows not clipped",
         online("query", kernel="linear"),
-        ((SQUERY, "clip_rows(X, self.x_norm) / self.x_norm", "X / self.x_norm"),),
+        ((SQUERY, "clip_rows(X, x_norm) / x_norm", "X / x_norm"),),
     )
     yield Mutant(
         "stream: charged after the data were used",
@@ -1850,7 +1900,7 @@ MISGD, CHANNELS, LEARNER = (
     "linear_model._mi_channels",
     "linear_model._mi_learner",
 )
-FACTORS = "factors = np.minimum(1.0 / x_norm, 1.0 / np.maximum(norms, 1e-300))"
+FACTORS = "factors = bound * np.minimum(1.0 / x_norm, 1.0 / np.maximum(norms, 1e-300))"
 
 
 def users():
@@ -1895,7 +1945,7 @@ def users():
     yield Mutant(
         "users: rows not clipped",
         mi(),
-        ((GRID, FACTORS, "factors = np.full(len(norms), 1.0 / x_norm)"),),
+        ((GRID, FACTORS, "factors = np.full(len(norms), bound / x_norm)"),),
     )
     yield Mutant(
         "users: constant is 2",
@@ -1903,10 +1953,20 @@ def users():
         (
             (
                 GRID,
-                "        out *= step\n        if constant:\n            out[:, n_features] = 1.0",
-                "        out *= step\n        if constant:\n            out[:, n_features] = 2.0",
+                "        rows[:, -1] = constant\n",
+                "        rows[:, -1] = 2.0\n",
             ),
         ),
+    )
+    yield Mutant(
+        "users: a small constant is planned, and 1 is sent",
+        mi(intercept_scaling=0.3),
+        ((GRID, "        rows[:, -1] = constant\n", "        rows[:, -1] = 1.0\n"),),
+    )
+    yield Mutant(
+        "users: the bound of a row forgets the constant",
+        mi(intercept_scaling=0.5),
+        ((GRID, "return math.sqrt(1.0 + constant**2)", "return 1.0"),),
     )
     yield Mutant(
         "users: slopes not capped",
@@ -1941,8 +2001,8 @@ def users():
         (
             (
                 OGD,
-                "            daxpy(theta, total, size, factor)\n            daxpy(release",
-                "            daxpy(theta, total, size, factor * (1.0 + 1e-9 * target))\n            daxpy(release",
+                "            daxpy(theta, total, size, share * factor)\n            daxpy(release",
+                "            daxpy(theta, total, size, share * factor * (1.0 + 1e-9 * target))\n            daxpy(release",
             ),
         ),
     )
@@ -2047,6 +2107,10 @@ def devices():
     def gradient(X, y, random_state=None):
         return GradientPrivatizer(2.0).release(zeros, X, y, random_state=random_state)
 
+    def own(X, y, random_state=None):
+        device = GradientPrivatizer(2.0, loss="custom", gradient_norm=0.5)
+        return device.release_gradient(X, random_state=random_state)
+
     def value(X, y, random_state=None):
         device = ValuePrivatizer(2.0, value_range=0.5)
         return [
@@ -2067,9 +2131,31 @@ def devices():
         ((DEVICE, "return 2.0 * self.lipschitz", "return self.lipschitz"),),
     )
     yield Mutant(
+        "device: own gradients not clipped",
+        own,
+        (
+            (
+                DEVICE,
+                "exact = grid_vectors(np.atleast_2d(vectors), self.lipschitz, self.step)",
+                "exact = np.trunc(np.atleast_2d(vectors) / self.step) * self.step",
+            ),
+        ),
+    )
+    yield Mutant(
+        "device: own gradients clipped by coordinates",
+        own,
+        (
+            (
+                DEVICE,
+                "exact = grid_vectors(np.atleast_2d(vectors), self.lipschitz, self.step)",
+                "exact = np.atleast_2d(np.clip(vectors, -self.lipschitz, self.lipschitz))\n        exact = np.trunc(exact / self.step) * self.step",
+            ),
+        ),
+    )
+    yield Mutant(
         "device: rows not clipped",
         gradient,
-        ((GRID, FACTORS, "factors = np.full(len(norms), 1.0 / x_norm)"),),
+        ((GRID, FACTORS, "factors = np.full(len(norms), bound / x_norm)"),),
     )
     yield Mutant(
         "device: raw gradient for a large residual",
@@ -2130,10 +2216,11 @@ def devices():
 
 # Networks
 
-GOSSIP, SOLVER, CLASSIFIER, GSTREAM = (
+GOSSIP, SOLVER, SUMS, CLASSIFIER, GSTREAM = (
     "releases._gossip",
     "solvers.gossip",
-    "distributed._classifier",
+    "solvers.gossip_sums",
+    "distributed._network",
     "distributed._stream",
 )
 
@@ -2145,25 +2232,59 @@ def networks():
         (
             (
                 GOSSIP,
-                "change = target.n_records_changed * clip_norm",
-                "change = 0.5 * target.n_records_changed * clip_norm",
+                "change = target.n_records_changed * bounds",
+                "change = 0.5 * target.n_records_changed * bounds",
             ),
         ),
     )
     yield Mutant(
         "network: adjacency ignored",
         network(**DELTA),
-        ((GOSSIP, "change = target.n_records_changed * clip_norm", "change = clip_norm"),),
+        ((GOSSIP, "change = target.n_records_changed * bounds", "change = bounds"),),
     )
     yield Mutant(
         "network: constant left out",
-        network(loss="hinge"),
-        ((GOSSIP, "clip_norm = loss.lipschitz * math.sqrt(2.0)", "clip_norm = loss.lipschitz"),),
+        network(loss="hinge", intercept_scaling=1.0),
+        (
+            (
+                GOSSIP,
+                "math.hypot(min(1.0, shorter), constant)",
+                "min(1.0, shorter)",
+            ),
+        ),
     )
     yield Mutant(
         "network: l2 bound under Laplace noise",
         network(noise="laplace"),
-        ((GOSSIP, 'math.sqrt(size) if kind == "laplace" else 1.0', "1.0"),),
+        ((GOSSIP, '"laplace": clip_l1', '"laplace": clip_norm'),),
+    )
+    yield Mutant(
+        "network: l1 norm of rows not clipped",
+        network(noise="laplace", x_l1_norm=0.5),
+        (
+            (
+                SUMS,
+                "np.where(l1 > bound, bound / np.maximum(l1, 1e-300) * INSIDE, 1.0)",
+                "l1 * 0 + 1",
+            ),
+        ),
+    )
+    yield Mutant(
+        "network: l2 norm of residuals under Laplace noise",
+        network(noise="laplace", x_l1_norm=0.5),
+        ((GOSSIP, "clip_l1 = loss.lipschitz_l1", "clip_l1 = loss.lipschitz"),),
+        three_classes,
+    )
+    yield Mutant(
+        "network: a private sum is mixed again",
+        network(n_mixings=2),
+        (
+            (
+                SOLVER,
+                "            released = update.moved(mixed, noisy, points, step)\n",
+                "            own = np.zeros_like(noisy)\n            if gradients is not None:\n                gradients.add_to(r, points, own)\n            released = update.moved(mixed, noisy, points, step) + 1e-9 * own\n",
+            ),
+        ),
     )
     yield Mutant(
         "network: half the noise",
@@ -2222,14 +2343,14 @@ def networks():
     yield Mutant(
         "network: rows not clipped",
         network(),
-        ((GRID, FACTORS, "factors = np.full(len(norms), 1.0 / x_norm)"),),
+        ((GRID, FACTORS, "factors = np.full(len(norms), bound / x_norm)"),),
     )
     yield Mutant(
         "network: residuals off their grid",
         network(loss="log_loss"),
         (
             (
-                SOLVER,
+                SUMS,
                 "residuals = np.trunc(residuals / self.slope_step) * self.slope_step",
                 "residuals = residuals * 1.0",
             ),
@@ -2252,8 +2373,8 @@ def networks():
         (
             (
                 CLASSIFIER,
-                "owners = owners_of(node, len(codes), engine.mine, stream.rows_here)",
-                "owners = owners_of(np.argsort(np.argsort(X[:, 0])) % 4, len(codes), engine.mine, stream.rows_here)",
+                "owners = owners_of(node, len(codes), engine.mine, rows_here, plan.topology)",
+                "owners = owners_of(np.argsort(np.argsort(X[:, 0])) % 4, len(codes), engine.mine, rows_here, plan.topology)",
             ),
         ),
     )
@@ -2271,7 +2392,7 @@ def networks():
     yield Mutant(
         "network: sparse rows not clipped",
         network(),
-        ((SOLVER, "clip_rows(X, x_norm)", "X"),),
+        ((SUMS, "clip_rows(X, x_norm)", "X"),),
         sparse_rows,
     )
     yield Mutant(

@@ -40,7 +40,8 @@ def problem(n_classes=2):
 
 
 def model(**params):
-    return DistributedDPClassifier(**{"n_nodes": 4, **params})
+    paper = dict(algorithm="paper", loss="hinge", batch_size=1, n_passes=1, n_nodes=4)
+    return DistributedDPClassifier(**{**paper, **params})
 
 
 @pytest.mark.parametrize("kind", [np.asarray, csr_array])

@@ -34,9 +34,16 @@ from skdp.exceptions import BudgetExceededError, PrivacyWarning
 from skdp.mechanisms import clip_rows
 from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP, gaussian_mu
 from skdp.releases import _gossip
+from skdp.theory.distributed import step_sizes
 from skdp.topology import make_topology
 
-Classifier = DistributedDPClassifier
+# The algorithms of the paper as it has them; what nodes do by default is in test_whitened.py.
+PAPER = dict(algorithm="paper", loss="hinge", batch_size=1, n_passes=1, intercept_scaling=1.0)
+
+
+def Classifier(*budget, **options):
+    return DistributedDPClassifier(*budget, **PAPER | options)
+
 
 ESTIMATORS = [
     Classifier(),
@@ -73,8 +80,15 @@ def seeded(**options):
 
 def weights(model):
     """What nodes predict with, of shape (n_nodes, size) in units of ``x_norm``."""
-    both = [model.node_coef_ * model.x_norm, model.node_intercept_[..., None]]
+    constant = model._stream.plan.release.constant
+    both = [model.node_coef_ * model.x_norm, model.node_intercept_[..., None] / constant]
     return np.concatenate(both, axis=2).reshape(len(model.node_coef_), -1)
+
+
+def in_ball(values, radius=20.0):
+    """Nearest points of the ball, along the last axis."""
+    norms = np.linalg.norm(values, axis=-1, keepdims=True)
+    return values * np.minimum(1.0, radius / np.maximum(norms, 1e-300))
 
 
 def same(one, other):
@@ -181,9 +195,13 @@ def test_fit_starts_afresh():
 @pytest.mark.parametrize("x_norm", [0.25, 8.0])
 def test_units_of_the_rows_do_not_matter(x_norm):
     X, y = problem()
-    one, other = seeded().fit(X, y), seeded(x_norm=x_norm).fit(x_norm * X, y)
+    share = dict(intercept_scaling="auto")
+    one, other = seeded(**share).fit(X, y), seeded(x_norm=x_norm, **share).fit(x_norm * X, y)
     assert_allclose(other.coef_ * x_norm, one.coef_, rtol=1e-12)
     assert_allclose(other.intercept_, one.intercept_, rtol=1e-12)
+    # Of the constant feature only a share of x_norm is in the units of the rows.
+    absolute = seeded(x_norm=x_norm, intercept_scaling=0.3 * x_norm).fit(x_norm * X, y)
+    assert same(absolute, other)
     assert other.consensus_distance_ == pytest.approx(one.consensus_distance_)
 
 
@@ -259,8 +277,12 @@ def test_the_output_is_a_node_or_the_mean_of_all(n_classes):
     mean = seeded().fit(X, y)
     assert mean.node_coef_.shape == (8, len(mean.coef_), 4)
     assert mean.node_intercept_.shape == (8, len(mean.intercept_))
-    assert_allclose(mean.coef_, mean.node_coef_.mean(axis=0), rtol=1e-12)
-    assert_allclose(mean.intercept_, mean.node_intercept_.mean(axis=0), rtol=1e-12)
+    # Nodes predict with the projections of their sums, and all together with that of the mean.
+    apart = seeded(engine=Wire()).fit(X, y)._stream.state.average()
+    constant = mean._stream.plan.release.constant
+    found = np.column_stack([mean.coef_, mean.intercept_ / constant]).ravel()
+    assert_allclose(found, in_ball(apart.mean(axis=0)), rtol=1e-12)
+    assert_allclose(weights(mean), in_ball(apart), rtol=1e-12)
     for node in (0, 7):
         one = seeded(output_node=node).fit(X, y)
         assert same(one, mean)
@@ -285,13 +307,16 @@ def test_averages_weigh_rounds_as_documented(options, network):
     model, sent = heard(X, y, **options)
     times = np.arange(1.0, len(sent) + 1.0)
     assert model.n_rounds_ == len(sent)
-    assert_allclose(weights(model), np.average(sent, axis=0, weights=times**3), rtol=1e-9)
+    mean = np.average(sent, axis=0, weights=times**3)
+    assert_allclose(weights(model), in_ball(mean), rtol=1e-9)
     uniform, again = heard(X, y, average="uniform", **options)
     assert_array_equal(again, sent)  # averages are for the output
-    assert_allclose(weights(uniform), sent.mean(axis=0), rtol=1e-9)
+    assert_allclose(weights(uniform), in_ball(sent.mean(axis=0)), rtol=1e-9)
     last, again = heard(X, y, average=False, **options)
     assert_array_equal(again, sent)
-    assert_allclose(weights(last), sent[-1], rtol=1e-12)
+    assert_allclose(weights(last), in_ball(sent[-1]), rtol=1e-12)
+    # Sums are not projected, and points are.
+    assert np.linalg.norm(sent, axis=2).max() > 20.0
     for each in (model, uniform, last):
         spread = np.linalg.norm(sent[-1] - sent[-1].mean(axis=0), axis=1)
         assert each.consensus_distance_ == pytest.approx(math.sqrt((spread**2).mean()))
@@ -302,8 +327,14 @@ def test_without_an_average_it_is_the_last_broadcast():
     model = seeded(average=False, engine=Wire()).fit(X[:96], y[:96])
     before = weights(model)
     model.partial_fit(X[96:], y[96:])  # broadcasts at first where the 96 rows have led
-    assert_array_equal(model.engine.messages[0], before)
+    assert_allclose(in_ball(model.engine.messages[0]), before, rtol=1e-12)
     assert np.linalg.norm(before, axis=1).max() <= 20.0 * (1 + 1e-12)
+
+
+def test_the_step_of_the_theorem_goes_with_projected_broadcasts():
+    X, y = problem(100)
+    _, sent = heard(X, y, step="regret", radius=2.0)
+    assert_allclose(np.linalg.norm(sent, axis=2).max(), 2.0, rtol=1e-12)
 
 
 def test_nodes_agree_more_in_a_denser_network():
@@ -363,7 +394,8 @@ def test_the_mean_over_nodes_has_zeros_too(average, n_classes):
     mean = sums.mean(axis=0)
     expected = np.sign(mean) * np.maximum(np.abs(mean) - level, 0.0)
     expected *= min(1.0, 50.0 / max(np.linalg.norm(expected), 1e-300))
-    found = np.column_stack([model.coef_, model.intercept_]).ravel()
+    constant = model._stream.plan.release.constant
+    found = np.column_stack([model.coef_, model.intercept_ / constant]).ravel()
     assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
     assert_array_equal(found == 0.0, expected == 0.0)
     assert (model.coef_ == 0.0).mean() >= (model.node_coef_ == 0.0).mean() > 0.1
@@ -387,16 +419,16 @@ def test_where_all_nodes_agree_their_mean_is_what_each_has():
 @pytest.mark.parametrize("average, decay", [(True, 3.0), ("uniform", 0.0)])
 def test_sparse_weights_are_thresholded_averages(average, decay):
     X, y = problem(80)
-    options = dict(sparsity=3.0, step=0.5, average=average, radius=4.0)
+    options = dict(sparsity=3.0, step=0.5, average=average, radius=2.0)
     model, sent = heard(X, y, **options)
     shares = np.arange(1.0, 11.0) ** decay
     mean = np.average(sent, axis=0, weights=shares)
     level = 3.0 * 0.5 / math.sqrt(10)
     expected = np.sign(mean) * np.maximum(np.abs(mean) - level, 0.0)
     norms = np.linalg.norm(expected, axis=1, keepdims=True)
-    expected *= np.minimum(1.0, 4.0 / norms)
+    expected *= np.minimum(1.0, 2.0 / norms)
     assert_allclose(weights(model), expected, rtol=1e-9)
-    assert (norms > 4.0).any()
+    assert (norms > 2.0).any()
 
 
 def first_step(model):
@@ -404,23 +436,80 @@ def first_step(model):
 
 
 def test_automatic_steps_and_thresholds_are_those_of_the_theory():
-    # Four numbers of K-norm noise with scale 2 sqrt(2) / 0.5 / 3; eight nodes.
+    # Four numbers of K-norm noise; eight nodes. Gradients are sqrt(2) long with a constant of 1.
     X, y = problem(n_features=3)
     energy = 4 * 5 * (2.0 * math.sqrt(2.0) / 0.5 / 3) ** 2
-    model = Classifier(0.5, batch_size=3, radius=7.0, sparsity="auto").fit(X, y)
-    assert first_step(model) == pytest.approx(
-        2 * 7.0 / math.sqrt(2.0 * (2.0 + energy / 8)), rel=1e-6
-    )
+    shared = dict(batch_size=3, radius=7.0, intercept_scaling=1.0)
+    model = Classifier(0.5, sparsity="auto", **shared).fit(X, y)
+    first = 2 * 7.0 / math.sqrt(2.0 * (2.0 + energy / 8))
+    assert first_step(model) == pytest.approx(first, rel=1e-6)
     assert model._stream.plan.update.threshold == pytest.approx(math.sqrt(energy / 4), rel=1e-6)
+    bound = float(step_sizes(1, diameter=14.0, gradient_scale=math.sqrt(2.0 + energy))[0])
+    assert bound < 0.5 * first
     times = np.array([1.0, 2.0, 9.0])
     for options, expected in [
         (dict(), first_step(model) / np.sqrt(times)),
+        (dict(step="final"), first_step(model) / np.sqrt(times)),
+        (dict(step="regret"), bound / np.sqrt(times)),
         (dict(step=0.3), 0.3 / np.sqrt(times)),
         (dict(alpha=0.2), 5.0 / times),
+        (dict(alpha=0.2, step="regret"), 5.0 / times),
         (dict(alpha=0.2, step=0.3), 0.3 / np.sqrt(times)),
     ]:
-        model = Classifier(0.5, batch_size=3, radius=7.0, **options).fit(X, y)
-        assert_allclose(model._stream.plan.update.steps(times), expected, rtol=1e-12)
+        model = Classifier(0.5, **shared, **options).fit(X, y)
+        assert_allclose(model._stream.plan.update.steps(times), expected, rtol=1e-6)
+
+
+# What is "auto" follows from public counts
+
+
+def test_automatic_batches_and_passes_follow_from_public_counts():
+    X, y = problem(4000)
+    auto = dict(batch_size="auto", n_passes="auto")
+    model = Classifier(0.2, n_nodes=4, **auto).fit(X, y)
+    assert model._stream.plan.update.batch_size == 1000
+    passes = model.n_rounds_
+    assert passes == model._stream.plan.release.n_passes > 3
+    assert model.n_samples_seen_ == passes * 4000
+    # More nodes with fewer rows each hear more noise; rows and their order decide nothing.
+    assert Classifier(0.2, n_nodes=40, **auto).fit(X, y).n_rounds_ < passes
+    other = Classifier(0.2, n_nodes=4, **auto).fit(100.0 * X[::-1], y[::-1])
+    assert other.n_rounds_ == passes
+    # Gaussian noise has as many as there may be.
+    assert Classifier(0.2, 1e-5, noise="gaussian", n_nodes=4, **auto).fit(X, y).n_rounds_ == 40
+    given = Classifier(0.2, n_nodes=4, **auto | dict(n_passes=3)).fit(X, y)
+    assert (given.n_rounds_, given._stream.plan.update.batch_size) == (3, 1000)
+    given = Classifier(0.2, n_nodes=4, **auto | dict(batch_size=500)).fit(X, y)
+    assert given.n_rounds_ == 2 * passes
+
+
+def test_a_stream_makes_one_pass_in_batches_that_noise_asks_for():
+    X, y = problem(4000)
+    model = Classifier(0.2, 1e-5, n_nodes=4, batch_size="auto", n_passes="auto")
+    model.partial_fit(X, y)
+    batch = model._stream.plan.update.batch_size
+    release = model._stream.plan.release
+    assert release.n_passes == 1 and model.n_rounds_ == -(-1000 // batch)
+    assert batch == round(4.0 * math.sqrt(release.energy(1) / 4) / release.clip_norm) > 1
+    model.partial_fit(X[:10], y[:10])
+    assert model.n_rounds_ == -(-1000 // batch) + 1 and model.n_samples_seen_ == 4010
+    # No more than there are at first.
+    short = Classifier(0.001, n_nodes=4, batch_size="auto", n_passes="auto")
+    assert short.partial_fit(X[:40], y[:40])._stream.plan.update.batch_size == 10
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_rows_are_brought_within_the_l1_bound_to_learn_and_to_predict(kind):
+    X, y = problem(60)
+    far = X * 50.0
+    options = dict(x_norm=0.8, x_l1_norm=1.0)
+    clipped = clip_rows(X * 50.0, 0.8)
+    clipped *= np.minimum(1.0, 1.0 / np.abs(clipped).sum(axis=1, keepdims=True))
+    model, other = seeded(**options).fit(kind(far), y), seeded(**options).fit(kind(clipped), y)
+    assert_allclose(model.coef_, other.coef_, rtol=0.1, atol=0.05)
+    scores = clipped @ model.coef_[0] + model.intercept_[0]
+    assert_allclose(model.decision_function(kind(far)), scores, rtol=1e-9)
+    assert (np.abs(clip_rows(far, 0.8)).sum(axis=1) > 1.0).any()
 
 
 # Many nodes
@@ -662,9 +751,9 @@ def test_no_row_is_kept(options):
         (dict(n_nodes=0), "n_nodes must be a positive int; got 0"),
         (dict(n_nodes=2.0), "n_nodes must be a positive int"),
         (dict(n_nodes=True), "n_nodes must be a positive int"),
-        (dict(batch_size=0), "batch_size must be a positive int"),
-        (dict(batch_size=1.5), "batch_size must be a positive int"),
-        (dict(n_passes=0), "n_passes must be a positive int"),
+        (dict(batch_size=0), "batch_size must be 'auto' or a positive int"),
+        (dict(batch_size=1.5), "batch_size must be 'auto' or a positive int"),
+        (dict(n_passes=0), "n_passes must be 'auto' or a positive int"),
         (dict(loss="squared"), "loss must be one of 'hinge', 'log_loss', 'huber_hinge'; got"),
         (dict(noise="none"), "noise must be one of"),
         (dict(noise="gaussian"), "noise must not be 'gaussian' with delta=0"),
@@ -672,11 +761,15 @@ def test_no_row_is_kept(options):
         (dict(sparsity=-1.0), "sparsity must be"),
         (dict(sparsity="much"), "sparsity must be 'auto' or a number; got 'much'"),
         (dict(step=0.0), "step must be"),
-        (dict(step="small"), "step must be 'auto' or a positive number; got 'small'"),
+        (dict(step="small"), "step must be one of 'auto', 'final', 'regret'; got 'small'"),
         (dict(radius=0.0), "radius must be"),
         (dict(radius=1e9), "radius must be between 1e-6 and 1e6"),
         (dict(x_norm=-1.0), "x_norm must be"),
         (dict(x_norm=1e60), "x_norm must be between"),
+        (dict(x_l1_norm=0.0), "x_l1_norm must be"),
+        (dict(intercept_scaling=0.0), "intercept_scaling must be"),
+        (dict(intercept_scaling=65.0), "intercept_scaling must be between 0.001 and 64"),
+        (dict(n_mixings=0), "n_mixings must be a positive int"),
         (dict(huber_width=0.0), "huber_width must be"),
         (dict(average="mean"), "average must be True, 'uniform' or False; got 'mean'"),
         (dict(average=1), "average must be"),
@@ -814,14 +907,18 @@ def test_equal_parameters_are_no_change():
     assert model.n_samples_seen_ == 40
 
 
-def test_several_passes_are_for_fit():
+def test_a_stream_takes_each_row_once_whatever_a_fit_does():
     X, y = problem(20)
-    for model in (Classifier(n_passes=2), Classifier(n_passes=2).fit(X, y)):
-        with pytest.raises((AttributeError, ValueError), match="partial_fit"):
-            model.partial_fit(X, y)
-    model = Classifier().fit(X, y).set_params(n_passes=2)
-    with pytest.raises((AttributeError, ValueError), match="partial_fit"):
-        model.partial_fit(X, y)
+    once, stream = seeded().partial_fit(X, y), seeded(n_passes=3).partial_fit(X, y)
+    assert same(once, stream) and stream.n_samples_seen_ == 20
+    model = seeded(n_passes=3).fit(X, y)
+    rounds = model.n_rounds_
+    model.partial_fit(X, y)
+    assert model.n_samples_seen_ == 80 and model.n_rounds_ == rounds + rounds // 3
+    # Rows of the fit and new rows have the whole budget each; one user may have both.
+    assert model.guarantee_.epsilon == 1.0 and model.user_guarantee(2).epsilon <= 2.0001
+    # Nodes 0 to 3 have three rows of the fit, and then it is the turn of the others.
+    assert model.node_guarantee().epsilon == pytest.approx(5.0)
 
 
 # Budget
@@ -1010,6 +1107,10 @@ def scale_of(model):
     return model._stream.plan.release.noise.scale / model._stream.plan.update.batch_size
 
 
+def model_of(law, X, n_classes=2):
+    return Classifier(**law).fit(X, np.arange(len(X)) % n_classes)
+
+
 @pytest.mark.parametrize(
     "law", [dict(), dict(noise="laplace"), dict(noise="gaussian", delta=1e-3)]
 )
@@ -1024,12 +1125,16 @@ def test_noise_depends_on_public_numbers_as_it_should(law):
     assert ratio(batch_size=7) == pytest.approx(1.0 / 7)
     passes = 2.0 if "delta" in law else 4.0
     assert ratio(n_passes=4) == pytest.approx(passes)
-    for same_noise in (dict(n_nodes=3), dict(step=0.1), dict(x_norm=5.0), dict(radius=1.0)):
+    units = dict(x_norm=5.0, intercept_scaling=5.0)
+    for same_noise in (dict(n_nodes=3), dict(step=0.1), units, dict(radius=1.0)):
         assert ratio(**same_noise) == pytest.approx(1.0)
     assert ratio(alpha=2.0) == pytest.approx(1.0)  # the penalty is public
     wide = scale_of(Classifier(**law).fit(X, np.arange(40) % 3)) / base
-    growth = math.sqrt(3.0) if law.get("noise") == "laplace" else 1.0
-    assert wide == pytest.approx(math.sqrt(2.0) * growth)
+    # A residual of several classes has an l2 norm of sqrt(2), and an l1 norm of 2.
+    laws = model_of(law, X), model_of(law, X, 3)
+    kinds = [model._stream.plan.release.noise.kind for model in laws]
+    assert kinds == [law.get("noise", "k_norm")] * 2
+    assert wide == pytest.approx(2.0 if law.get("noise") == "laplace" else math.sqrt(2.0))
     # Neither rows nor their number do.
     assert scale_of(Classifier(**law).fit(100.0 * X[:9], y[:9])) == base
 
@@ -1112,13 +1217,15 @@ def test_the_regret_is_the_one_of_all_points_heard(loss, n_classes, options):
     ).fit(X, y, node=node)
     messages = np.array(model.engine.messages)
     points = model.topology_.mixing(0, len(messages)) @ messages
+    if "sparsity" not in options:
+        points = in_ball(points, 3.0)
     if "sparsity" in options:
         level = 0.5 * 0.3 / np.sqrt(np.arange(1.0, len(points) + 1.0))[:, None, None]
         points = np.sign(points) * np.maximum(np.abs(points) - level, 0.0)
         norms = np.linalg.norm(points, axis=2, keepdims=True)
         points *= np.minimum(1.0, 3.0 / np.maximum(norms, 1e-300))
     n_outputs = 1 if n_classes == 2 else n_classes
-    Z = np.column_stack([X, np.ones(14)])
+    Z = np.column_stack([X, np.full(14, model._stream.plan.release.constant)])
     h, n_passes = options.get("batch_size", 1), options.get("n_passes", 1)
     best = n_passes * least_loss(loss, Z, y, n_outputs, 3.0)
     rounds = len(points) // n_passes
@@ -1153,7 +1260,7 @@ def test_regrets_are_refused_where_they_would_mean_nothing():
     with pytest.raises(ValueError, match=r"^X must hold the rows of the stream, which make 6 rou"):
         model.regret(X[:32], y[:32])
     for bad in (8, -1, "0", 1.0, True):
-        with pytest.raises(ValueError, match=r"^of must be a node from 0 to 7 or None"):
+        with pytest.raises(ValueError, match=r"^of must be None or a node from 0 to 7"):
             model.regret(X, y, of=bad)
     with pytest.raises(ValueError, match=r"^node must hold"):
         model.regret(X, y, node=np.full(48, 9))
@@ -1171,7 +1278,8 @@ def test_regrets_are_refused_where_they_would_mean_nothing():
 # Callbacks of scikit-learn
 
 needs_callbacks = pytest.mark.skipif(
-    not hasattr(Classifier, "set_callbacks"), reason="callbacks came with scikit-learn 1.9"
+    not hasattr(DistributedDPClassifier, "set_callbacks"),
+    reason="callbacks came with scikit-learn 1.9",
 )
 
 

@@ -52,7 +52,8 @@ class Heard:
 
 def overheard(**options):
     """A model of which all is heard; no projection hides anything."""
-    return Overheard(engine=Wire(), average=False, radius=1e6, **{"n_nodes": 3, **options})
+    paper = dict(algorithm="paper", loss="hinge", batch_size=1, n_passes=1, n_nodes=3)
+    return Overheard(engine=Wire(), average=False, radius=1e6, **{**paper, **options})
 
 
 def listen(X, y, node=None, **options):

@@ -14,14 +14,14 @@ import time
 import warnings
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, eye_array
 
 from skdp._grid import grid_rows
 from skdp.engines import LocalEngine, MPIEngine
 from skdp.exceptions import DistributedError, PrivacyWarning
 from skdp.losses import HingeLoss, SoftmaxLoss
 from skdp.solvers.gossip import GossipState, GossipUpdate, batches, run_gossip
-from skdp.topology import make_topology
+from skdp.topology import MixingSchedule, make_topology
 
 N_FEATURES = 5
 
@@ -50,7 +50,7 @@ def raises(kind, parts, call, *arguments):
     raise AssertionError(f"no {kind.__name__}")
 
 
-def network(engine, topology, loss, n_rounds=12, batch_size=2):
+def network(engine, topology, loss, n_rounds=12, batch_size=2, **form):
     """Nodes of an engine after seeded rounds. Process and node see their own rows only."""
     size = loss.n_outputs * (N_FEATURES + 1)
     engine.open(topology, size)
@@ -69,6 +69,7 @@ def network(engine, topology, loss, n_rounds=12, batch_size=2):
         radius=3.0,
         steps=lambda t: 1.0 / np.sqrt(t),
         penalty=0.01,
+        **form,
     )
     row_step = 2.0**-26
     step = max(2.0**-10, update.slope_step * row_step)
@@ -105,17 +106,37 @@ def agrees_with_local(comm):
     networks.append(("grid", comm.size, 1.0))  # one node a process
     networks.append(("ring", 300, 0.5))  # many
     engine = MPIEngine()
-    for name, n_nodes, probability in networks:
-        topology = make_topology(name, n_nodes, edge_probability=probability, seed=5)
-        for loss in [HingeLoss(), SoftmaxLoss(n_classes=3)]:
-            expected = network(LocalEngine(), topology, loss)
+    topologies = [make_topology(name, n, edge_probability=p, seed=5) for name, n, p in networks]
+    for topology in [*topologies, *schedules()]:
+        n_nodes = topology.n_nodes
+        for loss, form in [
+            (HingeLoss(), {}),
+            (SoftmaxLoss(n_classes=3), {}),
+            (HingeLoss(), {"lazy": True}),
+            (SoftmaxLoss(n_classes=3), {"lazy": True, "n_mixings": 3}),
+        ]:
+            expected = network(LocalEngine(), topology, loss, **form)
             assert expected.std() > 0.1
-            found = network(engine, topology, loss)
-            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+            found = network(engine, topology, loss, **form)
+            scale = np.abs(expected).max()
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * scale)
             if topology.is_sparse:
                 np.testing.assert_array_equal(found, expected)
             mine = list(nodes_of(comm, n_nodes))
             assert engine.mine.tolist() == engine.nodes(n_nodes).tolist() == mine
+
+
+def schedules():
+    """Matrices that are not symmetric: of an array, of a callable, and sparse ones."""
+
+    def shifts(n_nodes, t):
+        some = np.arange(n_nodes), (np.arange(n_nodes) + 1 + t % 3) % n_nodes
+        moved = csr_array((np.full(n_nodes, 0.3), some), shape=(n_nodes, n_nodes))
+        return moved + 0.7 * eye_array(n_nodes, format="csr")
+
+    yield MixingSchedule([shifts(9, t).toarray() for t in range(3)])
+    yield MixingSchedule(lambda t: shifts(8, t).toarray(), 8)
+    yield MixingSchedule([shifts(200, t) for t in range(3)])
 
 
 def collects(comm):
@@ -304,14 +325,23 @@ def estimators_agree(comm):
     common = dict(epsilon=20.0, random_state=3, x_norm=2.0)
     dense = dict(n_nodes=9, topology="erdos_renyi", edge_probability=0.6, batch_size=3, n_passes=2)
     sparse = dict(n_nodes=6, delta=1e-5, loss="log_loss", sparsity=0.1, noise="gaussian")
-    for params, n_classes, as_sparse in [(dense, 2, False), (sparse, 3, True)]:
+    auto = dict(n_nodes=7, batch_size="auto", n_passes="auto")
+    l1 = dict(auto, noise="laplace", x_l1_norm=1.5, n_mixings=2, edge_probability=0.7)
+    theorem = dict(n_nodes=5, delta=1e-5, step="regret", noise="gaussian", intercept_scaling=1.0)
+    for params, n_classes, as_sparse in [
+        (dense, 2, False),
+        (sparse, 3, True),
+        (auto, 3, False),
+        (l1, 3, True),
+        (theorem, 2, True),
+    ]:
         local = classifier(**common, **params, classes=range(n_classes))
         spread = clone(local).set_params(engine="mpi")
         everyone, here = range(local.n_nodes), nodes_of(comm, local.n_nodes)
         local.fit(*rows_of(everyone, n_classes, as_sparse=as_sparse))
         spread.fit(*rows_of(here, n_classes, as_sparse=as_sparse))
         same_models(spread, local)
-        if local.n_passes == 1:
+        if local.n_passes in (1, "auto"):
             local.partial_fit(*rows_of(everyone, n_classes, 33, as_sparse=as_sparse))
             spread.partial_fit(*rows_of(here, n_classes, 33, as_sparse=as_sparse))
             same_models(spread, local)
@@ -321,7 +351,9 @@ def same_models(one, other):
     """Compare what two models have learned."""
     assert np.std(other.node_coef_, axis=0).max() > 1e-3
     for name in ("coef_", "intercept_", "node_coef_", "node_intercept_", "consensus_distance_"):
-        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=0, atol=1e-9)
+        expected = getattr(other, name)
+        scale = max(1.0, np.abs(expected).max())
+        np.testing.assert_allclose(getattr(one, name), expected, rtol=0, atol=1e-12 * scale)
     for name in ("n_samples_seen_", "n_rounds_", "topology_", "guarantee_"):
         assert getattr(one, name) == getattr(other, name), name
 
@@ -461,6 +493,9 @@ def differences_are_named(comm):
     refused(words, model, frame[swapped] if bad else frame)
     words = f"feature_names_in_ is None in process {last} and {names} in process 0."
     refused(words, model, X if bad else frame)
+    own = lambda t: np.roll(np.eye(4), 1 + t * bad, axis=1) * 0.5 + 0.5 * np.eye(4)  # noqa: E731
+    other = clone(model).set_params(n_nodes=4, topology=own)
+    refused(f"topology in process {last} is not that of process 0, MixingSchedule(", other, X)
     other = clone(model).set_params(radius=3 if bad else 4, epsilon=1)
     refused(f"radius is 3.0 in process {last} and 4.0 in process 0.", other, X)
     refused(f"n_features_in_ is 4 in process {last} and 5 in", model, X[:, :4] if bad else X)

@@ -1,10 +1,21 @@
 """What a process remembers of streams: which of several copies may go on."""
 
+import math
 import os
+import pickle
 
+import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 
-from skdp.estimators import StreamLine, new_version, version_text
+from skdp.estimators import (
+    StreamLine,
+    check_unchanged,
+    frozen_params,
+    is_untouched,
+    new_version,
+    version_text,
+)
 from skdp.exceptions import StaleStreamError
 
 
@@ -46,3 +57,47 @@ def test_what_the_ledger_may_have_is_forgotten_when_the_stream_goes_on():
 def test_before_the_first_charge_a_version_has_no_name():
     assert version_text((0, b"")) is None
     assert version_text((3, b"\x01\xff")) == "3-01ff"
+
+
+class Params(BaseEstimator):
+    def __init__(self, number=1.0, pair=(0, 1.0), word="a", ledger=None, listed=None):
+        self.number, self.pair, self.word = number, pair, word
+        self.ledger, self.listed = ledger, listed
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        dict(number=1.5),
+        dict(number=1),
+        dict(number=True),
+        dict(number=np.float64(1.0)),
+        dict(number=math.nan),
+        dict(pair=(0, 1)),
+        dict(pair=(False, 1.0)),
+        dict(pair=(0, 1.0, 2.0)),
+        dict(pair=[0, 1.0]),
+        dict(word="b"),
+        dict(word=None),
+        dict(ledger=object()),
+        dict(listed=[1]),
+    ],
+    ids=str,
+)
+def test_what_is_of_another_type_or_value_is_checked_again(changed):
+    model = Params(ledger=object())
+    params = frozen_params(model)
+    assert is_untouched(model, params)
+    assert is_untouched(pickle.loads(pickle.dumps(Params())), frozen_params(Params()))
+    assert not is_untouched(model.set_params(**changed), params)
+
+
+def test_lists_and_arrays_are_compared_by_their_values_and_not_by_this():
+    given = np.array([1.0, 2.0])
+    model = Params(listed=given)
+    params = frozen_params(model)
+    assert not is_untouched(model, params)
+    check_unchanged(model, params)
+    given[0] = 3.0  # the array that was given, from outside
+    with pytest.raises(ValueError, match="listed must not change within a stream"):
+        check_unchanged(model, params)

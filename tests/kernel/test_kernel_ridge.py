@@ -20,6 +20,7 @@ from support.statistics import least_epsilon, name
 from skdp.exceptions import BudgetExceededError, PrivacyWarning, SolverError
 from skdp.features import kernel_matrix
 from skdp.kernel import DPKernelRidge
+from skdp.kernel._ridge_plan import ridge_plan
 from skdp.preprocessing import BoundedScaler
 from skdp.privacy import BudgetLedger, GaussianDP, gaussian_delta
 from skdp.releases import _exact_queries, _feature_descent, _limits
@@ -45,6 +46,12 @@ ESTIMATORS = [
         delta=1e-5,
         kernel="matern",
         nu=0.5,
+        y_bounds=(-1.0, 1.0),
+    ),
+    DPKernelRidge(
+        release="query",
+        n_queries=10_000,
+        sensitivity="paper",
         y_bounds=(-1.0, 1.0),
     ),
     DPKernelRidge(
@@ -498,6 +505,20 @@ def test_epsilon_auto_reads_the_number_of_rows_only(r):
         (dict(kernel="matern", nu=np.array([1.5])), "nu must be 0.5, 1.5 or 2.5"),
         (dict(ledger="file"), "ledger must be None, a BudgetLedger"),
         (dict(source_smoothness=0.0), "source_smoothness must be a positive"),
+        (dict(sensitivity="both"), "sensitivity must be one of"),
+        (dict(sensitivity="paper"), "sensitivity must be 'tight' .* protects one prediction"),
+        (
+            dict(sensitivity="paper", release="query", n_queries=3, adjacency="add-remove"),
+            "sensitivity must be 'tight' under adjacency='add-remove': .* has no bound",
+        ),
+        (
+            dict(sensitivity="paper", release="query", n_queries=3, loss="huber"),
+            "sensitivity must be 'tight' with loss='huber'",
+        ),
+        (
+            dict(sensitivity="paper", release="query", n_queries=3, alpha=21.0),
+            "alpha must be at most the number of rows, 20, with sensitivity='paper'",
+        ),
     ],
     ids=lambda value: str(value)[:50],
 )
@@ -680,6 +701,34 @@ def test_queries_use_hubers_loss_unless_the_rule_of_the_paper_is_asked_for(epsil
     ]
     assert_allclose(fits[0], fits[1], rtol=0)
     assert np.abs(fits[0] - fits[2]).max() > 1e-6
+
+
+def test_the_sensitivity_of_the_paper_has_its_noise_and_the_squared_loss():
+    X, y = problem(60)
+    options = dict(release="query", n_queries=2, alpha=30.0, random_state=0)
+    scales = {}
+    for sensitivity in ("tight", "paper"):
+        chosen = dict(loss="squared", sensitivity=sensitivity, y_bounds=(-1.0, 1.0))
+        model = DPKernelRidge(2.0, **chosen, **options).fit(X, y)
+        scales[sensitivity] = model._predictor._change["sensitivity"]
+    # 4 / sqrt(lam) and 2 + 1 / (2 sqrt(lam)) over the penalty, with lam = 1/2.
+    assert_allclose(scales["paper"], 4.0 * math.sqrt(2.0) / 30.0, rtol=1e-6)
+    assert_allclose(scales["tight"], (2.0 + math.sqrt(0.5)) / 30.0, rtol=1e-6)
+    options |= dict(sensitivity="paper", y_bounds=(-1.0, 1.0))
+    auto, squared = (
+        DPKernelRidge(1e6, loss=loss, **options).fit(X, y).predict(X[:2])
+        for loss in ("auto", "squared")
+    )
+    assert_allclose(auto, squared, rtol=0)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 1e4])
+def test_an_automatic_penalty_stays_within_the_condition_of_the_paper(epsilon):
+    X, y = problem(60)
+    options = dict(release="query", n_queries=2, sensitivity="paper", y_bounds=(-1.0, 1.0))
+    release = ridge_plan(DPKernelRidge(epsilon, **options), 60, 2)
+    assert release.problem.penalty <= 60.0 and math.isinf(release.problem.cap)
+    DPKernelRidge(epsilon, **options).fit(X, y).predict(X[:2])
 
 
 def test_more_rows_than_queries_can_be_certified_for_are_refused_before_the_charge():

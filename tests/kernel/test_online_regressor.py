@@ -146,6 +146,8 @@ def state(model):
         return np.concatenate([stream.gathered, stream.average])
     if isinstance(stream, MatrixRelease):
         return np.concatenate([stream.prefix.exact.ravel(), stream.prefix.noisy.ravel()])
+    if isinstance(stream, QueryRelease):
+        return np.concatenate([stream.gathered.coef, stream.gathered.rows.ravel()])
     if not isinstance(stream, TreeRelease):
         return stream.gathered
     tree = stream.tree
@@ -1156,7 +1158,7 @@ def private_numbers(model):
     """What a stream keeps and has not released."""
     stream = model._stream.release
     if isinstance(stream, QueryRelease):
-        return np.concatenate([stream.rows.ravel(), stream.gathered])
+        return np.concatenate([stream.gathered.rows.ravel(), stream.gathered.coef])
     if isinstance(stream, TreeRelease):
         return np.concatenate(list(stream.tree.exact.values()))
     if isinstance(stream, MatrixRelease):

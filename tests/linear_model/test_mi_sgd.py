@@ -24,6 +24,7 @@ from skdp.audit import recording
 from skdp.exceptions import BudgetExceededError, PrivacyWarning
 from skdp.linear_model import MIPrivateSGDRegressor
 from skdp.linear_model._mi_learner import MessageStream
+from skdp.linear_model._mi_regret import loss_of
 from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer, _base
 from skdp.preprocessing import BoundedScaler
 from skdp.privacy import BudgetLedger, GaussianDP, Guarantee, MutualInformationPrivacy, compose
@@ -37,9 +38,11 @@ MODES = {
     "full, k-norm": dict(noise="k_norm"),
     "full, huber": dict(loss="huber", horizon=500),
     "full, epsilon": dict(loss="epsilon_insensitive", fit_intercept=False, average=False),
-    "full, squared": dict(loss="squared", step=0.01, y_bounds=(-2, 3), x_norm=1.7),
+    "full, squared": dict(
+        loss="squared", step=0.01, y_bounds=(-2, 3), x_norm=1.7, average="uniform"
+    ),
     "bandit": BANDIT,
-    "bandit, k-norm": dict(noise="k_norm", horizon=500, **BANDIT),
+    "bandit, k-norm": dict(noise="k_norm", horizon=500, intercept_scaling=0.3, **BANDIT),
     "bandit, squared": dict(loss="squared", fit_intercept=False, **BANDIT),
     "vector": VECTOR,
     "vector, k-norm": dict(noise="k_norm", loss="huber", horizon=500, **VECTOR),
@@ -90,6 +93,7 @@ def no_noise(monkeypatch):
         MIPrivateSGDRegressor(
             loss="epsilon_insensitive", unit="bits", noise="k_norm", y_bounds=(-1.0, 1.0)
         ),
+        MIPrivateSGDRegressor(intercept_scaling=0.3, average="uniform", y_bounds=(-1.0, 1.0)),
         MIPrivateSGDRegressor(
             loss="squared", feedback="bandit", noise="k_norm", step=0.01, y_bounds=(-1.0, 1.0)
         ),
@@ -189,7 +193,7 @@ def test_targets_of_any_numeric_type_are_taken_in_double_precision(dtype):
 
 def test_parameters_of_other_types_are_the_same_parameters():
     X, y = problem(50)
-    plain = regressor(1, random_state=0, horizon=50, y_bounds=(-1, 1)).fit(X, y)
+    plain = regressor(1, random_state=0, horizon=50, y_bounds=(-1, 1), average=True).fit(X, y)
     other = regressor(np.float32(1), random_state=np.int64(0), horizon=np.int64(50))
     other.set_params(y_bounds=np.array([-1.0, 1.0]), x_norm=1, average=np.True_)
     same(other.fit(X, y).partial_fit(X, y), plain.partial_fit(X, y))
@@ -218,6 +222,8 @@ def test_units_of_rows_and_targets_do_not_matter():
     for options in MODES.values():
         options = {k: v for k, v in options.items() if k not in ("x_norm", "y_bounds")}
         plain = regressor(random_state=0, **options).fit(X, y)
+        if "intercept_scaling" in options:
+            options["intercept_scaling"] *= 4.0
         large = regressor(random_state=0, x_norm=4.0, y_bounds=(50, 150), **options)
         large.fit(4 * X, 100 + 50 * y)
         assert_allclose(large.weights_, plain.weights_, rtol=1e-4, atol=1e-5)
@@ -225,7 +231,7 @@ def test_units_of_rows_and_targets_do_not_matter():
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("average", [True, False])
+@pytest.mark.parametrize("average", ["late", "uniform", False])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_without_noise_the_recursion_is_projected_gradient_descent(
     loss, average, fit_intercept, no_noise
@@ -234,11 +240,13 @@ def test_without_noise_the_recursion_is_projected_gradient_descent(
     X[0], X[1] = 1e200, -1e-200
     options = dict(loss=loss, average=average, fit_intercept=fit_intercept)
     options.update(x_norm=0.9, y_bounds=(-0.5, 1.0), radius=0.6, step=0.05)
+    options.update(intercept_scaling=0.27)
     model = regressor(5.0, keep_iterates=True, **options).fit(X, y)
     scaled = X.copy()
     scaled[0] = 1.0
     rows = scaled / np.maximum(0.9, np.linalg.norm(scaled, axis=1, keepdims=True))
-    rows = np.hstack([rows, np.ones((300, 1))])[:, : 3 + fit_intercept]
+    constant = 77 / 256  # the multiple of 1/256 that is next to 0.27 / 0.9
+    rows = np.hstack([rows, np.full((300, 1), constant)])[:, : 3 + fit_intercept]
     targets = (np.clip(y, -0.5, 1.0) - 0.25) / 0.75
     theta, played = np.zeros(3 + fit_intercept), []
     width = {"absolute": 0.0, "huber": 0.3, "epsilon_insensitive": 0.1, "squared": 1.0}[loss]
@@ -257,9 +265,11 @@ def test_without_noise_the_recursion_is_projected_gradient_descent(
     assert_allclose(model.iterates_, played, atol=atol)
     last = 0.05 * theta
     last *= min(1.0, 0.6 / np.linalg.norm(last))
-    chosen = np.mean(played, axis=0) if average else last
+    shares = np.arange(1.0, 301.0) ** (3 if average == "late" else 0)
+    chosen = np.average(played, axis=0, weights=shares) if average else last
     assert_allclose(model.coef_, chosen[:3] * 0.75 / 0.9, atol=atol)
-    assert_allclose(model.intercept_, 0.25 + 0.75 * (chosen[3] if fit_intercept else 0), atol=atol)
+    offset = constant * chosen[3] if fit_intercept else 0.0
+    assert_allclose(model.intercept_, 0.25 + 0.75 * offset, atol=atol)
     assert_allclose(model.weights_, last, atol=atol)
     inside = np.clip(X @ model.coef_ + model.intercept_, -0.5, 1.0)
     assert_allclose(model.predict(X), inside, rtol=1e-12)
@@ -273,7 +283,7 @@ def test_without_noise_the_recursion_is_projected_gradient_descent(
         (dict(loss="squared"), 0.6),
         (dict(loss="epsilon_insensitive", noise="k_norm"), 0.5),
         (dict(horizon=20_000, average=False), 0.4),
-        (BANDIT, 0.0),
+        (dict(average="uniform", **BANDIT), 0.0),
     ],
     ids=str,
 )
@@ -750,7 +760,7 @@ def test_regret_is_that_of_the_weights_played(no_noise):
 def test_the_regret_bound_at_the_horizon_is_that_of_the_theorems():
     X, y = problem(400)
     for loss, cap in (("absolute", 1.0), ("huber", 0.3)):
-        options = dict(loss=loss, horizon=400, radius=2.0)
+        options = dict(loss=loss, horizon=400, radius=2.0, intercept_scaling=1.0)
         slope = cap * math.sqrt(2)
         model = regressor(**options).fit(X, y)
         energy = slope**2 + 4 * model.noise_scale_**2
@@ -938,9 +948,36 @@ BAD = [
     (dict(contributions_per_user=2**60), "contributions_per_user must be at most 2**53; got "),
     *[
         ({name: bad}, f"{name} must be True or False; got {bad!r}")
-        for name in ("average", "fit_intercept", "keep_iterates")
+        for name in ("fit_intercept", "keep_iterates")
         for bad in (1, None, "yes")
     ],
+    *[
+        ({"average": bad}, f"average must be 'uniform', 'late', True or False; got {bad!r}")
+        for bad in (1, None, "yes")
+    ],
+    *[
+        ({"intercept_scaling": bad}, f"intercept_scaling {POSITIVE}{bad!r}")
+        for bad in (0.0, -1.0, math.nan, math.inf, None, True)
+    ],
+    (
+        dict(intercept_scaling="wide"),
+        "intercept_scaling must be 'auto' or a positive number; got 'wide'",
+    ),
+    *[
+        (
+            dict(intercept_scaling=bad, x_norm=2.0),
+            f"intercept_scaling must be 'auto' or from 1/256 to 16 times x_norm; got {bad} with",
+        )
+        for bad in (1 / 129, 33.0)
+    ],
+    (dict(gradient_norm=1.0), "gradient_norm must be 'auto' unless loss='custom', as the loss"),
+    (dict(loss="custom", gradient_norm=0.0), f"gradient_norm {POSITIVE}0.0"),
+    (dict(loss="custom", gradient_norm=1e60), "gradient_norm must be between 1e-50 and 1e50; got"),
+    (
+        dict(loss="custom", gradient_norm="wide"),
+        "gradient_norm must be 'auto' or a positive number; got 'wide'",
+    ),
+    (dict(loss="custom", **BANDIT), "feedback must be 'full' with loss='custom': values of any"),
     (dict(random_state=-1), "random_state must be"),
     (dict(random_state="seed"), "random_state must be"),
     (dict(ledger=1.0), "ledger must be None, a BudgetLedger or the path of one"),
@@ -950,8 +987,9 @@ BAD = [
 @pytest.mark.parametrize("options, message", BAD, ids=str)
 def test_bad_parameters_are_refused_by_name(options, message):
     X, y = problem(5)
-    calls = [lambda m: m.fit(X, y), lambda m: m.partial_fit(X, y)]
-    calls += [lambda m: m.partial_fit_noised(np.zeros((1, 4)))]
+    calls = [lambda m: m.partial_fit_noised(np.zeros((1, 4)))]
+    if options.get("loss") != "custom":
+        calls += [lambda m: m.fit(X, y), lambda m: m.partial_fit(X, y)]
     if "random_state" not in options and "ledger" not in options:
         calls.append(lambda m: m.privatizer(3))
     for call in calls:
@@ -1074,7 +1112,7 @@ def test_the_slope_of_the_loss_is_the_one_of_the_devices():
         assert model.privatizer(2).slope == residual_slope(loss, 2.0, TargetRange(0, 10))
         r = np.linspace(-3, 3, 101)
         values = [model.privatizer(2).slope.value(v) for v in r.tolist()]
-        assert_allclose(values, model._loss().value(r), atol=1e-15)
+        assert_allclose(values, loss_of(model).value(r), atol=1e-15)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])

@@ -353,6 +353,7 @@ BAD = [
     (dict(y_bounds=3), r"y_bounds must be two numbers \(low, high\); got 3"),
     (dict(y_bounds=(0, 5e-324)), r"y_bounds must be \(low, high\), low first; got "),
     (dict(fit_intercept="no"), "fit_intercept must be True or False; got 'no'"),
+    *[(dict(constant=bad), "constant must be between 0.00390625 and 16; got ") for bad in (0, 17)],
     (dict(x_norm=1e-320), "x_norm must be between 1e-50 and 1e50; got 1e-320"),
     (dict(scale=1e60), r"scale must be between 1e-50 and 1e50; got 1e\+60"),
 ]
@@ -1008,7 +1009,7 @@ def test_seeded_messages_reproduce():
 def test_a_device_offers_messages_and_public_numbers_only():
     bounds = {"row_norm", "row_step", "apart"}
     offered = {
-        GradientPrivatizer: {"release", "lipschitz", "step"},
+        GradientPrivatizer: {"release", "release_gradient", "lipschitz", "step"},
         ValuePrivatizer: {"release", "release_value", "half_range", "step"},
         OnePointPrivatizer: {"release", "half_range"},
     }

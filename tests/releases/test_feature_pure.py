@@ -11,6 +11,7 @@ from support.releases import transcript
 from skdp._random import noise_source
 from skdp._recording import Perturbed, released_values
 from skdp.audit._density import log_ratio
+from skdp.exceptions import SolverError
 from skdp.features import fourier_features
 from skdp.kernel import DPKernelRidge
 from skdp.losses import HuberLoss
@@ -22,7 +23,9 @@ from skdp.releases import (
     plan_pure,
     pure_components,
 )
-from skdp.solvers.feature_rows import MOST_ROW_NORM, NormalisedRows
+from skdp.releases._feature_pure import VARIANCES, release_level
+from skdp.solvers.certificates import MOST_ROWS
+from skdp.solvers.feature_rows import ERROR_SHARE, MOST_ROW_NORM, NormalisedRows
 
 ADJACENCIES = ["replace-one", "add-remove"]
 FEATURES = {
@@ -327,6 +330,48 @@ def test_more_rows_than_can_be_certified_are_refused_before_data_are_used():
     release.check_n_rows(10_000_000, 300)
     with pytest.raises(ValueError, match="X must have at most"):
         release.check_n_rows(10**12, 300)
+
+
+@pytest.mark.parametrize("kind", [CentredOutput, CentredObjective])
+def test_rows_are_as_many_as_are_certified_for_targets_that_reach_two(kind):
+    # Less an offset of one they do, and Huber's loss is four times as large there.
+    guarantee = ApproxDP(100.0)
+    release = kind.plan(guarantee, penalty=1e-6)  # so small that certificates are what decides
+    plan = plan_pure(n_samples=MOST_ROWS, guarantee=guarantee)
+
+    def passes(check):
+        try:
+            check()
+        except ValueError:
+            return False
+        return True
+
+    def most(larger):
+        low, high = 10**6, 10**12
+        while high > 1.001 * low:
+            n = (low + high) // 2
+            checks = (
+                lambda n=n, v=v: release._check_minimiser(plan, v, n, 300, larger=larger)
+                for v in VARIANCES
+            )
+            low, high = (n, high) if all(map(passes, checks)) else (low, n)
+        return low
+
+    fewer, more = most(4.0), most(1.0)
+    assert more > 1.4 * fewer
+    assert passes(lambda: release.check_n_rows(int(0.99 * fewer), 300))
+    assert not passes(lambda: release.check_n_rows(int(1.01 * fewer), 300))
+
+
+def test_the_level_is_refused_where_scores_may_err_by_too_much():
+    # Scores of n_terms products and both of their errors, as a share of a sensitivity of 2.
+    data = blocks(FEATURES["linear"], np.full((3000, 3), 0.4), np.zeros(3000))
+    plan = plan_pure(n_samples=3000.0, guarantee=ApproxDP(1.0))
+    most = ERROR_SHARE * 2.0 * 2.0**53 / 3000 / (2 * (data.n_terms + 4) * data.row_norm)
+    for direction in np.eye(3):
+        release_level(data, 0.99 * most * direction, plan, noise_source(0))
+        with pytest.raises(SolverError):
+            release_level(data, 1.01 * most * direction, plan, noise_source(0))
 
 
 def test_what_is_added_to_predictions_is_in_the_range_of_targets():

@@ -28,7 +28,7 @@ from skdp.releases import (
     plan_features,
     ridge_sensitivity,
 )
-from skdp.releases._feature_descent import release_target_scale
+from skdp.releases._feature_descent import _release_level, release_target_scale
 from skdp.releases._feature_statistics import statistics_penalty
 from skdp.solvers import certificates
 from skdp.solvers.feature_rows import FeatureBlocks, IntegerFeatureBlocks, NormalisedRows
@@ -223,7 +223,7 @@ def test_errors_that_pass_are_part_of_the_sensitivity(adjacency, mechanism):
     data = blocks(LINEAR, np.ones((3000, 6)), np.ones(3000))
     guarantee = GaussianDP(2.0, adjacency=adjacency)
     gradient = mechanism == "gradient"
-    names = ("target_moments", "second_moments", "whitened_sum")
+    names = ("target_moments", "second_moments", "whitened_sum", "score_sum")
     names = names if gradient else ("capped_sum", "second_moments")
     sums = {name: getattr(data, name) for name in names}
 
@@ -244,7 +244,7 @@ def test_errors_that_pass_are_part_of_the_sensitivity(adjacency, mechanism):
             except SolverError:
                 continue
             break
-        sizes = {"second_moments": (21,), "target_moments": (2,)}
+        sizes = {"second_moments": (21,), "target_moments": (2,), "score_sum": ()}
         found = [r.sensitivity for r in releases if r.asked.shape == sizes.get(name, (6,))]
         # Without an error: of outer products, of products with targets, of targets, of gradients.
         records = guarantee.n_records_changed
@@ -253,7 +253,12 @@ def test_errors_that_pass_are_part_of_the_sensitivity(adjacency, mechanism):
             "capped_sum": records,
             "target_moments": 2.0 if records == 2 else math.sqrt(2.0),
             "whitened_sum": records * 0.25,
+            "score_sum": 0.0,
         }[name]
+        if name == "score_sum":  # the number of rows, where it is released, comes first
+            found = found[-1:]
+            plan = plan_features(n_samples=6.0, n_components=6, guarantee=guarantee)
+            exact = records * plan.prediction_cap(0.004)
         assert found and min(found) >= exact + 2.0 * error * (1.0 - 1e-9)
         setattr(data, name, compute)
 
@@ -279,8 +284,42 @@ def test_a_descent_spends_its_budget_where_a_record_is_removed(
     size = here.n_features
     shapes = [release.asked.shape for release in releases]
     assert shapes[:4] == [(), (2,), (size * (size + 1) // 2,), (size,)]
+    assert releases[-1].asked.shape == ()  # predictions of weights that are noise
+    distances, budgets = distances[:-1], budgets[:-1]
     assert (distances > 0.96 * budgets).all()
-    assert composed(distances, guarantee) > 0.97 * 2.0
+    assert composed(distances, guarantee) > 0.97 * composed(budgets, guarantee)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("features", [LINEAR, FOURIER], ids=["linear", "fourier"])
+def test_predictions_are_limited_in_their_mean_and_spend_its_budget(features, adjacency):
+    guarantee = GaussianDP(2.0, adjacency=adjacency)
+    here, there = neighbours(features, adjacency, other="opposite", target=1.0)
+    odd = features.transform(row_of(features, "here")[np.newaxis])[0].astype(np.float64)
+    plan = plan_features(n_samples=1000.0, n_components=len(odd), guarantee=guarantee)
+    for size in (3.0, -3.0):
+
+        def level(data, weights=size * odd):
+            return _release_level(data, weights, plan, 0.5, noise_source(0))
+
+        (first,), _ = transcript(lambda level=level: level(here))
+        (second,), _ = transcript(lambda level=level: level(there))
+        assert first.law.guarantee == plan.level_guarantee
+        distance = abs(first.asked - second.asked)
+        exact = 0.5 * guarantee.n_records_changed
+        assert exact * 0.99 < distance <= exact * (1 + 1e-9) <= first.sensitivity
+
+
+def test_means_of_predictions_are_right_where_targets_are_skewed():
+    # One of twenty targets is far from the others: their median is at 0, their mean at 0.05.
+    rng = np.random.default_rng(3)
+    X = 1.0 + 0.1 * rng.normal(size=(4000, 6))
+    y = np.where(np.arange(4000) % 20 == 0, 1.0, 0.0)
+    data, guarantee = blocks(LINEAR, X, y), GaussianDP(5.0)
+    weights, level = FeatureDescent(guarantee, guarantee)(data, noise_source(1))
+    predicted = LINEAR.transform(X) @ weights + level
+    assert abs(predicted.mean() - 0.05) < 0.005  # 0.001 the deviation of the noise
+    assert abs((predicted - level).mean()) > 0.015  # what the cap alone would have
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -300,7 +339,7 @@ def test_the_gradients_of_a_descent_turn_around_where_a_record_does(
     distances, budgets, releases = spent(here, there, solve, guarantee)
     steps = np.array([release.asked.shape == (here.n_features,) for release in releases])
     assert (distances[steps] > 0.96 * budgets[steps]).all()
-    assert steps.sum() == len(steps) - 2
+    assert steps.sum() == len(steps) - 3  # targets, second moments and the mean at the end
     assert (distances[0] > 0.96 * budgets[0]) == (target == -1.0)  # targets from end to end
     assert distances[1] < 0.01
 
@@ -399,7 +438,7 @@ def test_offset_and_caps_follow_the_targets_and_a_given_cap_stays():
             found = FeatureDescent(guarantee, guarantee, cap)
             releases, (_, offset) = transcript(lambda f=found, d=data: f(d, noise_source(1)))
             assert offset == pytest.approx(0.5, abs=0.03)
-            caps[cap, size] = releases[-1].sensitivity / 2.0
+            caps[cap, size] = releases[-2].sensitivity / 2.0  # before the mean of predictions
     # A row of norm one in a direction whose curvature is one has the cap as its limit.
     assert caps[None, 0.3] > 2.5 * caps[None, 0.05]
     assert 0.5 < caps[0.3, 0.3] / caps[0.3, 0.05] < 2.0

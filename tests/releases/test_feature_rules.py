@@ -56,6 +56,24 @@ def schedule(planned, curvatures, *, variance=0.1, cap=0.2):
     return planned.schedule(curvatures, variance=variance, cap=cap)
 
 
+# The mean of predictions.
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_the_mean_of_predictions_counts_the_less_the_more_noise_is_in_it(adjacency):
+    records = 2.0 if adjacency == "replace-one" else 1.0
+    trusts = [plan(1.0, n=n, adjacency=adjacency) for n in (299.0, 310.0, 1e3, 1e5)]
+    trusts = [p.level_trust(0.1) for p in trusts]
+    assert trusts[0] == 0.0 and (np.diff(trusts) > 0.0).all()
+    assert trusts[1] > 0.2 and 0.999 < trusts[-1] < 1.0
+    # The two variances of noise beside that of what is supposed, a twenty-fifth of the targets'.
+    found = plan(1.0, adjacency=adjacency)
+    level = records * found.prediction_cap(0.1) / found.level_guarantee.mu
+    target = math.sqrt(2.0 * records) / found.target_guarantee.mu
+    noise = (level**2 + target**2) / 1000.0**2
+    assert_allclose(found.level_trust(0.1), 0.004 / (0.004 + noise))
+
+
 # Budgets.
 
 
@@ -68,6 +86,7 @@ def test_all_releases_of_a_descent_share_the_budget_without_rest(adjacency):
                 found = plan(mu, n=n, p=p, adjacency=adjacency)
                 parts = [found.step_guarantee] * found.n_steps + [found.target_guarantee]
                 parts += [found.gram_guarantee] if found.gram_guarantee is not None else []
+                parts += [found.level_guarantee] if found.level_guarantee is not None else []
                 seen.add(found.gram_guarantee is None)
                 total = compose(parts)
                 assert isinstance(total, GaussianDP) and total.adjacency == adjacency

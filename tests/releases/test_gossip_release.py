@@ -16,7 +16,7 @@ from skdp.privacy import ApproxDP, GaussianDP, compose
 from skdp.releases import GossipRelease
 
 LAWS = {
-    "k_norm": dict(),
+    "k_norm": dict(noise="k_norm"),
     "laplace": dict(noise="laplace"),
     "gaussian": dict(noise="gaussian", delta=1e-4),
 }
@@ -70,14 +70,14 @@ def test_neighbours_lose_no_more_than_the_claim_in_all_passes(loss, n_classes, l
     report = replay(classifier(**options), X, y, n=120, random_state=0)
     assert report.passed, report
     # A record is in one sum a pass: were it in two, the total would be above the claim.
-    # An l1 norm is bounded by way of the l2 norm, which is loose.
+    # Without x_l1_norm an l1 norm is bounded by way of the l2 norm, which is loose.
     assert (0.5 if "laplace" in law.values() else 0.75) < report.share <= 1.0
 
 
 @each_law
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_opposite_rows_attain_the_sensitivity(law, n_classes):
-    # Points are at 0, where hinge losses have full slopes: rows (x, 1) of norm sqrt(2).
+    # Points are at 0, where hinge losses have full slopes: rows (1, .3), in units of x_norm.
     size = 2 * (1 if n_classes == 2 else 3)
     X = np.ones((8, 1))
     options = dict(step=1e-9, classes=range(n_classes), x_norm=0.5) | law
@@ -88,10 +88,8 @@ def test_opposite_rows_attain_the_sensitivity(law, n_classes):
             classifier(**options).fit(X, y)
         asked.append(releases[0].asked)
     assert asked[0].shape == (size,)
-    found = np.linalg.norm(asked[0] - asked[1])
+    found = np.linalg.norm(asked[0] - asked[1], ord=releases[0].law.order)
     expected = releases[0].sensitivity
-    if releases[0].law.kind == "laplace":  # for the l1 norm, which is at most so much longer
-        expected /= math.sqrt(size)
     # Of three classes it is one gradient of (-1, 1, 0) against one of (1, -1, 0).
     assert_allclose(found, expected, rtol=1e-3)
 
@@ -110,22 +108,70 @@ def test_the_noise_is_what_the_law_of_one_sum_says(law, adjacency, n_passes):
     assert abs(squares.mean() - noise.law.energy(5) * noise.sensitivity**2) < error
     assert abs(squares.mean() / 9.0 - release.energy(3)) < error / 9.0
     assert error < 0.1 * squares.mean()
-    change = (2.0 if adjacency == "replace-one" else 1.0) * math.sqrt(2.0)
+    change = 2.0 if adjacency == "replace-one" else 1.0
+    constant = release.constant  # 0.3 in few bits
+    assert 0.295 < constant <= 0.3
+    change *= 2.0 + constant if noise.kind == "laplace" else math.hypot(1.0, constant)
     assert_allclose(release.energy(1), 25.0 * release.energy(5))
     if noise.kind == "gaussian":
         assert_allclose(noise.scale, change / noise.law.guarantee.mu)
     else:
-        share = math.sqrt(5.0) if noise.kind == "laplace" else 1.0
-        assert_allclose(noise.scale, change * share * n_passes / 0.5)
+        assert_allclose(noise.scale, change * n_passes / 0.5)
     assert noise.scale >= noise.law.scale * noise.sensitivity
 
 
 def test_energies_have_their_known_values():
-    # Gradients have norms of at most sqrt(2): a scale of 4 / sqrt(2) for an epsilon of 1 / 2.
-    for kind, expected in [("k_norm", 54 * 55), ("laplace", 2 * 54**2)]:
-        assert_allclose(planned(54, epsilon=0.5, noise=kind).energy(1), expected * 32.0)
-    gaussian = planned(10, epsilon=1.0, delta=1e-5, noise="gaussian")
+    # With a constant of 1 gradients have l2 norms of at most sqrt(2), and l1 norms of at most
+    # sqrt(n_features) + 1.
+    one = dict(intercept_scaling=1.0)
+    assert_allclose(planned(54, epsilon=0.5, noise="k_norm", **one).energy(1), 54 * 55 * 32.0)
+    laplace = planned(50, epsilon=0.5, noise="laplace", **one)
+    assert_allclose(laplace.energy(1), 2.0 * 50 * (4.0 * (7.0 + 1.0)) ** 2)
+    bounded = planned(50, epsilon=0.5, noise="laplace", x_l1_norm=6.0, x_norm=2.0, **one)
+    assert_allclose(bounded.energy(1), 2.0 * 50 * (4.0 * (3.0 + 0.5)) ** 2)
+    gaussian = planned(10, epsilon=1.0, delta=1e-5, noise="gaussian", **one)
     assert_allclose(gaussian.energy(1), 80 * 3.730631635**2, rtol=1e-8)
+
+
+@pytest.mark.parametrize("loss", [HingeLoss(), LogisticLoss(), SoftmaxLoss(3)])
+@pytest.mark.parametrize("x_l1_norm", [0.5, 1.5, 3.0, 100.0])
+def test_laplace_noise_is_for_the_l1_norm_that_is_enforced(loss, x_l1_norm):
+    made = planned(17, loss=loss, noise="laplace", x_l1_norm=x_l1_norm, x_norm=1.0)
+    row = min(4.0, x_l1_norm) + made.constant
+    slope = 1.0 if loss.n_outputs == 1 else 2.0
+    assert_allclose(made.noise.sensitivity, 2.0 * slope * row)
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(40, 16)), np.eye(16), 1e200 * rng.normal(size=(9, 16))])
+    for kind in (np.asarray, sparse.csr_array):
+        found = made.rows(kind(X))
+        found = found.toarray() if sparse.issparse(found) else found
+        assert_array_equal(found, np.rint(found / made.row_step) * made.row_step)
+        assert (found[:, -1] == made.constant).all()
+        l1 = np.abs(found[:, :-1]).sum(axis=1)  # exact on the grid
+        assert l1.max() <= min(4.0, x_l1_norm) and l1.max() > 0.99 * min(3.0, x_l1_norm)
+        # The direction of a row stays.
+        rows = found[:40, :-1]
+        length = np.linalg.norm(rows, axis=1) * np.linalg.norm(X[:40], axis=1)
+        assert_allclose((rows * X[:40]).sum(axis=1), length, rtol=0.01)
+    assert_array_equal(made.rows(X), made.rows(sparse.csr_array(X)).toarray())
+
+
+def test_an_l1_bound_makes_laplace_noise_the_quieter_for_sparse_rows():
+    # Quieter if 2 (L1 X1)^2 < (size + 1) (L R)^2.
+    for size, x_l1_norm, kind in [
+        (105, math.sqrt(14.0), "laplace"),
+        (105, 8.0, "k_norm"),
+        (105, None, "k_norm"),
+        (20, math.sqrt(14.0), "k_norm"),
+    ]:
+        made = planned(size, x_l1_norm=x_l1_norm)
+        assert made.noise.kind == kind
+        bound = math.inf if x_l1_norm is None else x_l1_norm
+        l1 = min(bound, math.sqrt(size - 1.0)) + made.constant
+        assert (2.0 * l1**2 < (size + 1.0) * (1.0 + made.constant**2)) == (kind == "laplace")
+    # Of many classes residuals are sparse whatever the rows are.
+    assert planned(3, loss=SoftmaxLoss(10)).noise.kind == "laplace"
+    assert planned(105, delta=1e-6, x_l1_norm=math.sqrt(14.0)).noise.kind == "gaussian"
 
 
 @pytest.mark.parametrize("loss", [LogisticLoss(), MulticlassHingeLoss(4), SoftmaxLoss(3)])

@@ -218,3 +218,25 @@ PUBLIC = {"n_samples": 10, "penalty": 1.0, "y_bound": 1.0}
 def test_impossible_numbers_are_refused_by_name(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("lam", [1e-8, 1e-4, 0.03, 1.0])
+@pytest.mark.parametrize("kappa", [0.05, 1.0, 7.0])
+@pytest.mark.parametrize("n_samples", [2, 300, 10**6])
+def test_the_bound_of_the_paper_is_its_lemma_and_at_least_ours(n_samples, kappa, lam):
+    public = dict(n_samples=n_samples, penalty=lam * n_samples, y_bound=0.7, kappa=kappa)
+    paper = ridge_sensitivity(**public, bound="paper")
+    assert_allclose(paper, paper_sensitivity(**public), rtol=1e-14)
+    assert paper >= ridge_sensitivity(**public)
+
+
+def test_the_bound_of_the_paper_is_refused_where_it_is_not_proved():
+    public = dict(n_samples=10, penalty=5.0, y_bound=1.0, bound="paper")
+    for wrong, message in [
+        (dict(penalty=10.5), "penalty must be at most n_samples"),
+        (dict(loss="huber"), "bound must be 'tight' with loss='huber'"),
+        (dict(adjacency="add-remove"), "infinite sensitivity"),
+        (dict(bound="loose"), "bound must be one of"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            ridge_sensitivity(**(public | wrong))

@@ -235,6 +235,23 @@ def test_whitened_rows_times_their_residuals_are_capped_exactly(case):
             assert limits.whole.max() <= 2.0**data._residual_bits
 
 
+def test_rounded_columns_tell_no_more_shortening_than_there_is():
+    # Rows along an axis that shortens them by four orders: what rounding adds to their products
+    # with it is as large as what is left of them. With so many features it is so every few rows.
+    rng = np.random.default_rng(4)
+    attained = []
+    for _ in range(60):
+        data = blocks(NormalisedRows(1000, 1.0), rng.normal(size=(1, 1000)), np.zeros(1))
+        ((rows, _),) = data.blocks
+        axis = rows[0] / np.linalg.norm(rows[0])
+        whitening = Whitening.of(np.ones(1), axis[:, np.newaxis], 10.0 ** rng.uniform(-9, -7))
+        z, axis = rows[0].astype(np.longdouble), axis.astype(np.longdouble)
+        norm = np.linalg.norm(whitening.scale * z + whitening.factors[0] * (axis @ z) * axis)
+        limits = data.residual_limits(whitening, 0.3)
+        attained.append(float(limits.whole[0] * np.longdouble(limits.unit) * norm / 0.3))
+    assert 0.0 < max(attained) <= 1.0
+
+
 @pytest.mark.parametrize("case", HOSTILE)
 def test_the_limit_of_a_residual_does_not_depend_on_the_place_of_its_row(case):
     rng = np.random.default_rng(9)

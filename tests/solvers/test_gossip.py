@@ -30,11 +30,10 @@ from skdp.solvers.gossip import (
     GossipUpdate,
     Schedule,
     batches,
-    grid_csr_rows,
     run_gossip,
-    slope_step,
     soft_threshold,
 )
+from skdp.solvers.gossip_sums import grid_csr_rows, slope_step
 from skdp.topology import make_topology
 
 ROW_STEP = 2.0**-12
@@ -166,10 +165,14 @@ def node_by_node(topology, X, codes, owners, update, noise, n_passes=1, x_norm=2
     x = np.zeros((m, loss.n_outputs, X.shape[1] + 1))
     sent, points = [x.copy()], []
     for t in range(n_passes * n_rounds):
-        A, step = metropolis(topology, t), float(update.steps(t + 1.0))
-        b = np.stack([sum(A[i, j] * x[j] for j in range(m)) for i in range(m)])
+        step, b = float(update.steps(t + 1.0)), x
+        for k in range(update.n_mixings):
+            A = metropolis(topology, t * update.n_mixings + k)
+            b = np.stack([sum(A[i, j] * b[j] for j in range(m)) for i in range(m)])
         here = b.copy()
         for i in range(m):
+            if update.lazy:
+                here[i] *= min(1.0, update.radius / max(np.linalg.norm(here[i]), 1e-300))
             if update.threshold:
                 for place in np.ndindex(here[i].shape):
                     size = max(abs(b[i][place]) - step * update.threshold, 0.0)
@@ -185,8 +188,9 @@ def node_by_node(topology, X, codes, owners, update, noise, n_passes=1, x_norm=2
                 residual = textbook_residual(loss, here[i] @ row, codes[r])
                 residual = np.trunc(residual / update.slope_step) * update.slope_step
                 gradient += np.outer(residual, row)
-            x[i] = b[i] - step * (gradient / h + update.penalty * here[i])
-            if not update.threshold:
+            shrinks = b[i] if update.lazy else here[i]
+            x[i] = b[i] - step * (gradient / h + update.penalty * shrinks)
+            if not update.threshold and not update.lazy:
                 x[i] *= min(1.0, update.radius / max(np.linalg.norm(x[i]), 1e-300))
         sent.append(x.copy())
         points.append(here)
@@ -201,6 +205,10 @@ ALGORITHMS = {
     "3 regularised": dict(threshold=2.0, penalty=0.2),
     "3 in a small ball": dict(threshold=0.5, radius=0.5),
     "4": dict(batch_size=5, radius=0.5),
+    "1 lazy": dict(lazy=True, radius=0.5, decay=3.0),
+    "1 lazy and regularised": dict(lazy=True, radius=0.5, penalty=0.3),
+    "4 lazy, mixed often": dict(lazy=True, batch_size=5, radius=0.5, n_mixings=3),
+    "4 mixed twice": dict(batch_size=5, radius=0.5, n_mixings=2),
     "3 and 4": dict(threshold=1.0, batch_size=4, decay=3.0),
 }
 NETWORKS = {
@@ -223,7 +231,7 @@ def compare(update, network, kind, *, n_passes=1, n_rows=60):
     state, sent = gossiped(topology, kind(X), codes, schedule, update, noise, keep=keep)
     expected = node_by_node(topology, X, codes, owners, update, noise, n_passes)
     assert state.time == len(schedule) == len(noise)
-    assert_allclose(sent, expected[0], rtol=1e-10, atol=1e-12)
+    assert_allclose(sent[:: update.n_mixings], expected[0], rtol=1e-10, atol=1e-12)
     assert_allclose(np.concatenate(keep), expected[1], rtol=1e-10, atol=1e-12)
     shares = np.arange(1.0, len(noise) + 1.0) ** update.decay
     mean = np.tensordot(shares / shares.sum(), expected[0][1:], 1)
@@ -247,7 +255,7 @@ def test_every_algorithm_is_a_loop_over_nodes_and_rows(algorithm, network, kind)
     longest = np.linalg.norm(sent, axis=2).max()
     if algorithm in ("1", "4"):
         assert longest == pytest.approx(update.radius)  # the projection was at work
-    if algorithm == "3 in a small ball":
+    if "lazy" in algorithm or algorithm == "3 in a small ball":
         assert longest > 0.5  # sums of gradients are not projected
 
 
@@ -672,12 +680,17 @@ def test_soft_thresholds_are_nearest_points_with_an_l1_penalty():
 
 @pytest.mark.parametrize("loss", [LogisticLoss(), HuberHingeLoss(), HingeLoss(), SoftmaxLoss(3)])
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
-def test_an_infinite_message_does_not_show_which_features_are_zero(loss, layout):
+@pytest.mark.parametrize(
+    "form",
+    [dict(), dict(lazy=True), dict(lazy=True, penalty=0.5, n_mixings=2), dict(threshold=0.1)],
+    ids=["paper", "lazy", "lazy twice", "sparse"],
+)
+def test_an_infinite_message_does_not_show_which_features_are_zero(loss, layout, form):
     # 0 times infinity is not a number, and no noise would hide where that comes out.
     width = 3
     size = width * loss.n_outputs
     topology = make_topology("complete", 2)
-    update = GossipUpdate(loss, 1, 5.0, lambda times: 1.0 / times)
+    update = GossipUpdate(loss, 1, 5.0, lambda times: 1.0 / times, **form)
     schedule = batches(np.array([0]), 2, 1)
     seen = []
     for first in (0.0, 0.5, -0.5):
@@ -698,3 +711,17 @@ def test_an_infinite_message_does_not_show_which_features_are_zero(loss, layout)
         seen.append(np.isnan(state.released[0]))
     assert (seen[0] == seen[1]).all()
     assert (seen[0] == seen[2]).all()
+
+
+@pytest.mark.parametrize("form", [dict(), dict(lazy=True), dict(threshold=0.1)])
+def test_a_node_that_is_no_number_leaves_the_others_in_the_ball(form):
+    update = GossipUpdate(HingeLoss(), 1, 5.0, lambda times: 1.0 / times, **form)
+    for odd in (np.nan, np.inf):
+        points = np.array([[30.0, 40.0], [odd, 1.0], [0.3, 0.4]])
+        if not form:
+            points = update.moved(points, np.zeros_like(points), points, 1.0)
+        else:
+            kept = points.copy()
+            points = update.points(points, 1e-9)
+            assert_array_equal(kept, [[30.0, 40.0], [odd, 1.0], [0.3, 0.4]])
+        assert_allclose(points[[0, 2]], [[3.0, 4.0], [0.3, 0.4]], rtol=1e-6)

@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose
 from support.problems import noisy_surface as stream
 
 from skdp.features import fourier_features, kernel_matrix
-from skdp.solvers.online import Recursion, run_features, run_kernel
+from skdp.solvers.online import Recursion, run_features
+from skdp.solvers.online_kernel import StreamExpansion, run_kernel
 
 MODES = {
     "plain": dict(),
@@ -47,7 +48,8 @@ def test_blocks_are_the_plain_recursion(mode, theta, t0):
     assert_allclose(gathered / (len(y) - 1 + t0), w, atol=1e-12)
     # A linear kernel of the features takes the other way to the same function.
     Z = Z.astype(np.float64)
-    coef = run_kernel(lambda A, B: A @ B.T, Z, y, np.zeros(0), 0, recursion)
+    function = StreamExpansion(lambda A, B: A @ B.T, Z.shape[1])
+    coef = run_kernel(Z, y, function, 0, recursion).coef
     assert_allclose(coef @ Z / (len(y) - 1 + t0), w, atol=1e-12)
 
 
@@ -56,12 +58,13 @@ def test_blocks_are_the_plain_recursion(mode, theta, t0):
 def test_any_chunks_give_the_same_function(mode, chunk):
     X, y = stream(500)
     recursion = Recursion(0.75, 2 ** (4 / 3), **MODES[mode])
-    whole = run_kernel(rbf, X, y, np.zeros(0), 0, recursion)
-    parts = np.zeros(0)
+    nothing = parts = StreamExpansion(rbf, 3)
+    whole = run_kernel(X, y, nothing, 0, recursion)
     for start in range(0, 500, chunk):
         stop = min(start + chunk, 500)
-        parts = run_kernel(rbf, X[:stop], y[start:stop], parts, start, recursion)
-    assert_allclose(parts, whole, atol=1e-11)
+        parts = run_kernel(X[start:stop], y[start:stop], parts, start, recursion)
+    assert_allclose(parts.coef, whole.coef, atol=1e-11)
+    assert parts.rows.tobytes() == whole.rows.tobytes() == X.tobytes()
     Z = fourier_features("rbf", 3, n_components=40, gamma=1.0, random_state=0).transform(X)
     whole, parts = run_features(Z, y, np.zeros(40), 0, recursion), np.zeros(40)
     for start in range(0, 500, chunk):
@@ -74,10 +77,13 @@ def test_any_chunks_give_the_same_function(mode, chunk):
 def test_the_ball_is_never_left():
     X, y = stream(600)
     recursion = Recursion(0.6, 3.2, radius=0.3)
-    coef = np.zeros(0)
+    function = StreamExpansion(rbf, 3)
     for start in range(0, 600, 50):
         stop = start + 50
-        coef = run_kernel(rbf, X[:stop], y[start:stop], coef, start, recursion)
+        function = run_kernel(X[start:stop], y[start:stop], function, start, recursion)
+        coef = function.coef
+        norm = coef @ rbf(X[:stop], X[:stop]) @ coef
+        assert_allclose(function.squared_norm, norm, rtol=1e-11)
         norm = math.sqrt(coef @ rbf(X[:stop], X[:stop]) @ coef) / (stop - 1 + recursion.t0)
         assert norm <= 0.3 + 1e-12
     assert norm > 0.25  # the bound is at work

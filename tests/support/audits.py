@@ -364,6 +364,21 @@ def ridge():
             data,
             (changed((X, y), 0, [3.0, -3.0], 200.0),),
         )
+    # The same pair meets the paper's bound by the ratio of ours to it, 5/8 where lam is 1.
+    n = 100
+    for delta in DELTAS:
+        X, y = np.tile([0.0, 1.0], (n, 1)), np.ones(n)
+        options = dict(kernel="linear", release="query", sensitivity="paper", alpha=float(n))
+        yield Case(
+            "worst pair " + named(DPKernelRidge, **options, delta=delta),
+            DPKernelRidge(delta=delta, n_queries=1, **options, y_bounds=(-1.0, 1.0)),
+            changed((X, y), 0, [4.0, 4.0], -300.0),
+            (changed((X, y), 0, [3.0, -3.0], 200.0),),
+            options=tuple(dict(queries=np.array([[1.0, 0.0]])).items()),
+            least=0.45,
+            total=0.45,
+            reason="the paper's constant is loose (3.2)",
+        )
 
 
 def one_query(adjacency):
@@ -578,6 +593,19 @@ def users():
                     (X, y),
                     tuple(changed((X, y), place, 1e9, -1.0) for place in range(1, N_ROWS)),
                 )
+        for scaling in (0.3, 4.0):
+            # One row and its constant, at weights of 0, with either sign of the slope.
+            options = dict(noise=noise, intercept_scaling=scaling)
+            X, y = np.zeros((N_ROWS, 3)), np.zeros(N_ROWS)
+            data = changed((X, y), 0, np.full(3, 1e9), -1e9)
+            yield Case(
+                named(MIPrivateSGDRegressor, **options),
+                MIPrivateSGDRegressor(**options, y_bounds=(-1.0, 1.0)),
+                data,
+                (changed(data, 0, np.full(3, 1e9), 1e9),),
+                least=0.98,
+                total=0.98,
+            )
     for noise in ("gaussian", "k_norm"):
         for call in range(3):
             X, y = np.zeros((N_ROWS, 3)), np.zeros(N_ROWS)
@@ -618,6 +646,29 @@ def devices():
             )
 
 
+def own_gradients():
+    """Gradients of users' own, far longer than their bound, that point to either side."""
+    for noise in ("gaussian", "k_norm"):
+        for bound in (0.3, 1.0):
+            model = MIPrivateSGDRegressor(noise=noise, loss="custom", gradient_norm=bound)
+            device = model.privatizer(2)
+
+            def send(X, y, random_state=None, device=device):
+                return device.release_gradient(y[0] * X[0], random_state=random_state)
+
+            told = model.partial_fit_noised(np.zeros((1, 3))).guarantee_
+            X = np.array([[1e9, -2e9, 0.5e9]])
+            yield Case(
+                f"own gradients, noise={noise}, gradient_norm={bound}",
+                send,
+                (X, np.array([-1.0])),
+                ((X, np.array([1.0])), (X, np.zeros(1))),
+                options=(("guarantee", told.local),),
+                least=0.98,
+                total=0.98,
+            )
+
+
 def sends(device):
     """What a device sends of its record, far from where its loss is least."""
     is_gradient = isinstance(device, GradientPrivatizer)
@@ -631,11 +682,11 @@ def sends(device):
 
 
 def networks():
-    shared = dict(n_nodes=3, batch_size=2, n_passes=2)
+    shared = dict(algorithm="paper", n_nodes=3, batch_size=2, n_passes=2)
     for loss in ("hinge", "huber_hinge", "log_loss"):
         for n_classes in (2, 3):
             for chosen in each(loss=loss):
-                less = dict(total=0.85, reason=POINTS) if loss == "log_loss" else {}
+                less = dict(least=0.85, total=0.85, reason=POINTS) if loss != "hinge" else {}
                 yield Case(
                     named(DistributedDPClassifier, n_classes=n_classes, **chosen),
                     DistributedDPClassifier(**chosen, **shared),
@@ -643,18 +694,19 @@ def networks():
                     searched=96,
                     **less,
                 )
-    for noise in ("laplace", "gaussian"):
+    shared["loss"] = "hinge"  # of which slopes are full where points are near 0
+    forms = [
+        dict(noise="laplace"),
+        dict(noise="gaussian", delta=1e-4),
+        dict(noise="k_norm", n_mixings=3),
+        dict(noise="k_norm", step="regret", radius=1e-6),
+        dict(noise="laplace", x_l1_norm=1.0, n_mixings=2),
+        dict(noise="laplace", x_l1_norm=0.7, n_passes="auto", batch_size="auto"),
+    ]
+    for form in forms:
         for adjacency in ADJACENCIES:
-            options = dict(noise=noise, adjacency=adjacency)
-            options["delta"] = 1e-4 if noise == "gaussian" else 0.0
-            # One feature and a constant of the same size: l1 and l2 norms agree best.
-            X, y = np.ones((12, 1)), np.arange(12) % 2
-            yield Case(
-                named(DistributedDPClassifier, **options),
-                DistributedDPClassifier(step=1e-9, **options, **shared),
-                (X, y),
-                tuple((X, np.where(np.arange(12) == i, 1 - y, y)) for i in (0, 5, 11)),
-            )
+            for width in (1, 2):
+                yield _opposite_labels(width, dict(step=1e-9, adjacency=adjacency) | form, shared)
     for call in range(3):
         X, y = np.ones((N_ROWS, 1)), np.arange(N_ROWS) % 2
         place = call * N_ROWS // 3
@@ -666,6 +718,20 @@ def networks():
             ((X, np.where(np.arange(N_ROWS) == place, 1 - y, y)),),
             options=(("guarantee", program.claim((X, y))),),
         )
+
+
+def _opposite_labels(width, options, shared):
+    """Rows with the full norm, of which one has the other label: at a public node and round."""
+    # The l1 bound without x_l1_norm is attained by rows whose entries are all alike.
+    X, y = np.full((12, width), 1.0 / math.sqrt(width)), np.arange(12) % 2
+    return Case(
+        named(DistributedDPClassifier, width=width, **options),
+        DistributedDPClassifier(**shared | options),
+        (X, y),
+        tuple((X, np.where(np.arange(12) == i, 1 - y, y)) for i in (0, 5, 11)),
+        least=0.95,
+        total=0.95,
+    )
 
 
 # Mechanisms as they are
@@ -729,6 +795,7 @@ GROUPS = {
     "bounded": bounded,
     "users": users,
     "devices": devices,
+    "own gradients": own_gradients,
     "networks": networks,
     "mechanisms": mechanisms,
 }

@@ -54,10 +54,16 @@ def _all():
     yield _named(MIPrivateSGDRegressor, noise="k_norm")
     yield _named(MIPrivateSGDRegressor, feedback="bandit")
     yield _named(MIPrivateSGDRegressor, feedback="bandit", perturbation="vector")
+    yield _named(MIPrivateSGDRegressor, intercept_scaling=0.3, average="uniform")
     network = dict(n_nodes=4, batch_size=5)
     for loss in ("hinge", "huber_hinge", "log_loss"):
         yield _named(DistributedDPClassifier, loss=loss, **network)
     yield _named(DistributedDPClassifier, delta=1e-4, n_passes=2, **network)
+    network["algorithm"] = "paper"
+    yield _named(DistributedDPClassifier, noise="laplace", x_l1_norm=0.5, n_mixings=2, **network)
+    yield _named(DistributedDPClassifier, step="regret", **network)
+    auto = dict(n_passes="auto", batch_size="auto")
+    yield _named(DistributedDPClassifier, delta=1e-4, **network | auto)
 
 
 CONFIGURATIONS = dict(_all())

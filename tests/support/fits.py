@@ -180,6 +180,7 @@ def users(draw):
         y_bounds=y_bounds(draw),
         fit_intercept=draw.truth(),
         radius=draw.number(0.1, 10.0),
+        average=draw.one_of("late", "uniform", False),
     )
     if feedback == "bandit":
         params["perturbation"] = draw.one_of("scalar", "vector")

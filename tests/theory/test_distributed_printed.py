@@ -12,7 +12,9 @@ from skdp.privacy import ApproxDP
 from skdp.theory.distributed import regret_bound, step_sizes
 from skdp.theory.distributed_printed import (
     mixing_constants,
+    printed_fixed_mixing,
     printed_gaussian_delta,
+    printed_gaussian_regret,
     printed_gaussian_scale,
     printed_generic_regret,
     printed_regret,
@@ -67,6 +69,44 @@ def test_printed_bounds_are_consistent_with_each_other_and_vacuous():
     trivial = 50_000 * 4 * 1.5 * 2.0  # gradient_norm times diameter for each round and node
     printed = printed_regret(50_000, n_features=10, epsilon=0.5, **network)
     assert ours < trivial / 2 < printed / 100
+
+
+@pytest.mark.parametrize("strong_convexity", [0.0, 2.0])
+def test_theorem_7_as_printed_grows_faster_than_the_losses(strong_convexity):
+    network = dict(n_nodes=3, diameter=2.0, gradient_norm=1.0, theta=1.5, beta=0.5)
+    noise = dict(n_features=4, epsilon=0.5, delta=1e-3, strong_convexity=strong_convexity)
+
+    def bound(T):
+        return printed_gaussian_regret(T, **network, **noise)
+
+    # With a pencil, where ln(T/delta) = 4 ln 10 and ln(1/delta) = 3 ln 10.
+    steps = 1.0 + math.log(10.0) if strong_convexity else math.sqrt(10.0) - 0.5
+    B = 1.0 + 2.0 * steps * math.sqrt(4 * 10 * 4 * math.log(10.0)) * 3 * math.log(10.0) / 0.5
+    pencil = (3 * 2.0 * B + 3 * 0.5 * 1.5 * 9 * B**2 / 0.5 + 6.5 * 3 * B**2) * steps + 3.0
+    assert_allclose(bound(10), pencil, rtol=1e-12)
+    powers = np.diff([math.log(bound(10**k)) for k in (8, 10, 12)]) / math.log(100.0)
+    low, high = (1.0, 1.3) if strong_convexity else (2.5, 2.6)
+    assert ((low < powers) & (powers < high)).all()
+
+
+def test_lemma_7_is_true_of_positive_matrices_and_false_of_a_ring():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        parts = rng.dirichlet(np.ones(8))
+        A = sum(w * np.eye(5)[rng.permutation(5)] for w in parts)
+        A = 0.7 * A + 0.3 * np.full((5, 5), 0.2)
+        for k in range(6):
+            far = np.abs(np.linalg.matrix_power(A, k) - 0.2).sum(axis=0).max()
+            bound = printed_fixed_mixing(k, n_nodes=5, least_weight=A.min())
+            assert far <= bound * (1 + 1e-12)
+    ring = make_topology("ring", 12)
+    A = ring.mixing(0, 1)[0]
+    for k in (1, 5, 20):
+        far = np.abs(np.linalg.matrix_power(A, k) - 1 / 12).sum(axis=0).max()
+        assert far > printed_fixed_mixing(k, n_nodes=12, least_weight=A[A > 0].min())
+        assert far <= math.sqrt(12) * (1.0 - ring.spectral_gap()) ** k
+    with pytest.raises(ValueError, match=r"^least_weight must be between 0 and 1; got 1.5"):
+        printed_fixed_mixing(1, n_nodes=2, least_weight=1.5)
 
 
 def test_printed_bounds_have_the_values_that_a_pencil_gives():

@@ -547,7 +547,7 @@ def test_arguments_out_of_range_are_named():
         (lambda: ring.active(0, 2.5), "stop must be a non-negative int"),
         (lambda: ring.rows(0, 1, [0, 4], [0]), "mine must hold different nodes from 0 to 3"),
         (lambda: ring.rows(0, 1, [0], [1, 1]), "cols must hold different nodes"),
-        (lambda: ring.neighbours(4), "node must hold different nodes"),
+        (lambda: ring.neighbours(4), "node must be a node from 0 to 3; got 4"),
     ]
     for call, message in cases:
         with pytest.raises(ValueError, match=message):

@@ -1,0 +1,193 @@
+"""What a classifier learnt by a network does, once its parameters are there."""
+
+from functools import partial
+
+import numpy as np
+from scipy import sparse
+from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._validation import positive_int
+from skdp.distributed._agreement import Together, asked, engine_of, is_first_with
+from skdp.distributed._plan import Plan, check_parameters
+from skdp.distributed._progress import CallbackSupportMixin, Progress
+from skdp.distributed._regret import regret
+from skdp.distributed._rows import common_classes, owners_of, validated
+from skdp.distributed._stream import GossipStream
+from skdp.distributed._whitened import WhitenedForm, chosen_form
+from skdp.estimators import (
+    LinearPredictions,
+    StatedGuarantee,
+    charge,
+    ledger_of,
+    unchanged_on_error,
+)
+from skdp.mechanisms import clip_rows
+
+__all__ = ["NetworkLearner"]
+
+
+class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
+    """Runs the rounds of nodes that learn together, and states what is promised."""
+
+    @available_if(lambda self: self.loss == "log_loss")
+    def predict_proba(self, X):
+        """Probability of each class, with ``loss="log_loss"`` only; costs no privacy.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 2:
+            return softmax(scores, axis=1)
+        return np.stack([expit(-scores), expit(scores)], axis=1)
+
+    @available_if(lambda self: self.loss == "log_loss")
+    def predict_log_proba(self, X):
+        """Log-probability of each class, with ``loss="log_loss"`` only; costs no privacy.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 2:
+            return log_softmax(scores, axis=1)
+        return np.stack([log_expit(-scores), log_expit(scores)], axis=1)
+
+    def user_guarantee(self, n_records):
+        """Guarantee for a user who contributed several records.
+
+        Parameters
+        ----------
+        n_records : int
+            Of one user, at any nodes and in any rounds.
+
+        Returns
+        -------
+        ApproxDP or GaussianDP
+        """
+        check_is_fitted(self)
+        positive_int(n_records=n_records)
+        guarantee = self._stream.of_unit(int(n_records), "user")
+        return guarantee.with_caveats(*self.guarantee_.caveats)
+
+    def node_guarantee(self):
+        """Guarantee for all rows of the node that has most.
+
+        Returns
+        -------
+        ApproxDP or GaussianDP
+        """
+        check_is_fitted(self)
+        guarantee = self._stream.of_unit(max(int(np.max(self._stream.rows_of)), 1), "node")
+        return guarantee.with_caveats(*self.guarantee_.caveats)
+
+    def regret(self, X, y, node=None, *, of=None, tolerance=1e-3):
+        """Losses at the points of the nodes, minus those of the best fixed parameters in the ball.
+
+        The penalty ``alpha`` is left out of both.
+
+        Parameters
+        ----------
+        X, y, node
+            The rows that `fit` has seen, or all those of `partial_fit` in their order if each call
+            filled its batches. Nothing covers a regret on private rows.
+
+        of : str or int, default=None
+            Node, by name or number, whose points are held against the losses of all nodes, as in
+            definition 1 of the paper. None holds each node's points against its own losses.
+
+        tolerance : float, default=1e-3
+            Certified accuracy of the best mean loss.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If ``keep_iterates`` was False, nodes are spread over processes, or the rows are not
+            those of the stream.
+        """
+        check_is_fitted(self)
+        return regret(self, X, y, node, of, tolerance)
+
+    def _clipped_products(self, X):
+        release = self._stream.plan.release
+        if release.x_l1 is not None:
+            X = clip_rows(X, self.x_norm_)
+            longest = release.x_l1 * release.x_norm
+            l1 = np.asarray(abs(X).sum(axis=1), dtype=np.float64).reshape(-1, 1)
+            factors = np.minimum(1.0, longest / np.maximum(l1, 1e-300))
+            X = sparse.csr_array(X.multiply(factors)) if sparse.issparse(X) else X * factors
+        return super()._clipped_products(X)
+
+    def _advance(self, X, y, node, classes, *, fresh, one_pass):
+        engine = engine_of(self.engine)
+        with Together(engine):
+            context = self._init_callback_context(max_subtasks=None)
+            classes = common_classes(classes, self.classes if fresh else self.classes_)
+        # Check, validate, plan and agree; open, ask and charge; release and store.
+        with unchanged_on_error(self):
+            with Together(engine) as everyone:
+                check_parameters(self)
+                X, codes, classes = validated(self, X, y, classes, engine, fresh)
+                plan = Plan.of(self, classes, X.shape[1]) if fresh else self._stream.plan_of(self)
+                if engine.is_distributed:
+                    n_rounds = 0 if fresh else self._stream.time
+                    everyone.token = plan.token(self, len(codes), n_rounds)
+                    everyone.token["one pass"] = one_pass
+            engine.open(plan.topology, plan.size)
+            try:
+                rows_here = 0 if fresh else self._stream.rows_here
+                with Together(engine):
+                    owners = owners_of(node, len(codes), engine.mine, rows_here, plan.topology)
+                here = np.searchsorted(engine.mine, owners)
+                counts = engine.collect(np.bincount(here, minlength=len(engine.mine)))
+                # Nobody pays before everybody could go on and every ledger would take the charge;
+                # no transaction is open while a message travels.
+                with Together(engine):
+                    stream, form = self._begun(plan, engine, counts, fresh, one_pass)
+                    guarantee = (form or stream.plan).release.guarantee
+                    ledger = asked(ledger_of(self), guarantee) if fresh else None
+                if fresh:
+                    pays = is_first_with(ledger, engine)
+                    with Together(engine):
+                        if pays:
+                            charge(self, guarantee)
+                go_on = stream.after if form is None else partial(stream.after_whitened, form)
+                stream = go_on(engine, X, codes, here, counts, Progress(self, context))
+                fitted = stream.fitted(engine)
+                fitted["guarantee_"] = self._stated(fitted["guarantee_"], fresh=fresh)
+                for name, value in fitted.items():
+                    setattr(self, name, value)
+            finally:
+                engine.close()
+        return self
+
+    def _begun(self, plan, engine, counts, fresh, one_pass):
+        """The stream as it goes on, and the form of a fit that whitens, or None."""
+        if not fresh:
+            stream = self._stream.going_on(self, counts)
+            stream.plan.check_sizes(counts, stream.state.time)
+            return stream, None
+        sizes = (len(plan.classes), plan.release.n_features)
+        if not one_pass and chosen_form(self, *sizes) == "whitened":
+            form = WhitenedForm.of(self, plan.topology, *sizes, counts)
+            plan.topology.check(0, form.release.rules.n_rounds * form.mixings[0])
+            return GossipStream.begin(plan, engine.mine, one_pass), form
+        plan = plan.settled(self, counts, one_pass)
+        plan.check_sizes(counts, 0)
+        return GossipStream.begin(plan, engine.mine, one_pass), None

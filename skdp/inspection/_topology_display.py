@@ -1,0 +1,239 @@
+"""A network as a picture: nodes, links, and how fast nodes agree."""
+
+import math
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._validation import positive_int, shown
+from skdp.topology import MixingSchedule, Topology
+
+__all__ = ["TopologyDisplay"]
+
+_MOST_NODES = 2048  # that a picture of links can show
+_NAMED = 40  # nodes up to which each has its name beside it
+_FEWEST_ROUNDS = 10
+
+
+class TopologyDisplay:
+    """Nodes and links of a network, and how far nodes are from their mean after each round.
+
+    Make one with `from_topology` or `from_estimator`.
+
+    Parameters
+    ----------
+    topology : Topology or MixingSchedule
+
+    consensus : ndarray of shape (n_rounds + 1,)
+        Distance of the nodes from their mean that is left by mixing alone, from round 0 on.
+
+    node_distances : ndarray of shape (n_nodes,), default=None
+        Of the parameters of each node from their mean; the colours of the nodes. None has one
+        colour for all.
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+
+    ax_ : ndarray of two matplotlib Axes
+        Of the network and of the consensus.
+
+    nodes_ : matplotlib PathCollection
+
+    links_ : matplotlib LineCollection
+
+    names_ : list of matplotlib Text
+        Names of the nodes, empty if they are not shown.
+
+    line_ : matplotlib Line2D
+        The consensus.
+
+    See Also
+    --------
+    skdp.topology.make_topology : Networks by name, of a graph or of matrices.
+
+    Examples
+    --------
+    >>> from skdp.inspection import TopologyDisplay
+    >>> from skdp.topology import make_topology
+    >>> ring = make_topology("ring", 4, node_names=["bern", "bonn", "oslo", "rome"])
+    >>> display = TopologyDisplay.from_topology(ring, n_rounds=5)
+    >>> [text.get_text() for text in display.names_]
+    ['bern', 'bonn', 'oslo', 'rome']
+    >>> display.consensus.round(3)
+    array([1.   , 0.333, 0.111, 0.037, 0.012, 0.004])
+    """
+
+    def __init__(self, topology, consensus, *, node_distances=None):
+        self.topology = topology
+        self.consensus = consensus
+        self.node_distances = node_distances
+
+    @classmethod
+    def from_topology(cls, topology, *, n_rounds=None, ax=None, name=None, **kwargs):
+        """Draw a network.
+
+        Parameters
+        ----------
+        topology : Topology or MixingSchedule
+
+        n_rounds : int, default=None
+            Rounds of the consensus. None shows as many as bring nodes a hundred times nearer to
+            each other, by the spectral gap, from 10 to 1,000.
+
+        ax, name, **kwargs
+            See `plot`.
+
+        Returns
+        -------
+        TopologyDisplay
+        """
+        if not isinstance(topology, Topology | MixingSchedule):
+            raise ValueError(
+                f"topology must be a Topology or a MixingSchedule; got {shown(topology)}."
+            )
+        if n_rounds is None:
+            n_rounds = _rounds_to_see(topology)
+        positive_int(n_rounds=n_rounds)
+        display = cls(topology, topology.consensus(n_rounds))
+        return display.plot(ax, name=name, **kwargs)
+
+    @classmethod
+    def from_estimator(cls, estimator, *, n_rounds=None, ax=None, name=None, **kwargs):
+        """Draw the network of a fitted model, with how far its nodes are apart.
+
+        Parameters
+        ----------
+        estimator : DistributedDPClassifier
+            Fitted. Only what is public or released is shown.
+
+        n_rounds : int, default=None
+            Rounds of the consensus. None shows those of the model, 10 at least and 1,000 at most.
+
+        ax, name, **kwargs
+            See `plot`.
+
+        Returns
+        -------
+        TopologyDisplay
+        """
+        check_is_fitted(estimator, "topology_")
+        if n_rounds is None:
+            n_mixings = int(getattr(estimator, "n_mixings", 1))
+            n_rounds = min(1000, max(_FEWEST_ROUNDS, estimator.n_rounds_ * n_mixings))
+        positive_int(n_rounds=n_rounds)
+        coef, intercept = estimator.node_coef_, estimator.node_intercept_
+        weights = np.concatenate([coef, intercept[..., np.newaxis]], axis=2)
+        apart = np.linalg.norm(weights - weights.mean(axis=0), axis=(1, 2))
+        topology = estimator.topology_
+        display = cls(topology, topology.consensus(n_rounds), node_distances=apart)
+        return display.plot(ax, name=name, **kwargs)
+
+    def plot(self, ax=None, *, name=None, positions=None, show_names=None, **kwargs):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : two matplotlib Axes, default=None
+            For the network and for the consensus. None makes a figure with both.
+
+        name : str, default=None
+            Title of the network.
+
+        positions : array-like of shape (n_nodes, 2), default=None
+            Where nodes are drawn, such as on a map. None puts a ring and networks of more than
+            500 nodes onto a circle, and leaves others to networkx.
+
+        show_names : bool, default=None
+            Whether to write names beside nodes. None does for up to 40 nodes.
+
+        **kwargs : dict
+            For matplotlib's ``scatter``, which draws the nodes.
+
+        Returns
+        -------
+        self : TopologyDisplay
+        """
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            ax = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")[1]
+        ax = np.asarray(ax, dtype=object).ravel()
+        if len(ax) != 2:
+            raise ValueError(f"ax must hold two axes, or be None; got {len(ax)}.")
+        self.ax_, self.figure_ = ax, ax[0].figure
+        self._draw_network(ax[0], _checked_positions(self.topology, positions), show_names, kwargs)
+        if name is not None:
+            ax[0].set_title(name)
+        rounds = np.arange(len(self.consensus))
+        (self.line_,) = ax[1].plot(rounds, self.consensus)
+        if (self.consensus > 0.0).all():
+            ax[1].set_yscale("log")
+        ax[1].set(xlabel="round", ylabel="distance from agreement, by mixing alone")
+        return self
+
+    def _draw_network(self, ax, positions, show_names, kwargs):
+        from matplotlib.collections import LineCollection
+
+        topology = self.topology
+        self.links_ = LineCollection(positions[topology.edges], colors="0.75", zorder=1)
+        ax.add_collection(self.links_)
+        style = {"s": 60 if topology.n_nodes <= _NAMED else 15, "zorder": 2, **kwargs}
+        if self.node_distances is not None:
+            style.setdefault("c", self.node_distances)
+        self.nodes_ = ax.scatter(*positions.T, **style)
+        if self.node_distances is not None and style["c"] is self.node_distances:
+            ax.figure.colorbar(self.nodes_, ax=ax, label="distance from the mean of all nodes")
+        if show_names is None:
+            show_names = topology.n_nodes <= _NAMED
+        self.names_ = [
+            ax.annotate(str(topology.name(node)), place, textcoords="offset points", xytext=(5, 5))
+            for node, place in enumerate(positions if show_names else [])
+        ]
+        ax.set_aspect("equal")
+        ax.margins(0.15)
+        ax.set_axis_off()
+
+
+def _rounds_to_see(topology):
+    left = 1.0 - topology.spectral_gap()
+    if left <= 0.0:
+        return _FEWEST_ROUNDS
+    if left >= 1.0:
+        return 1000
+    return min(1000, max(_FEWEST_ROUNDS, math.ceil(math.log(0.01) / math.log(left))))
+
+
+def _checked_positions(topology, positions):
+    n_nodes = topology.n_nodes
+    if n_nodes > _MOST_NODES:
+        raise ValueError(f"topology must have at most {_MOST_NODES:,} nodes; got {n_nodes:,}.")
+    if positions is None:
+        return _laid_out(topology)
+    positions = np.asarray(positions, dtype=np.float64)
+    if positions.shape != (n_nodes, 2) or not np.isfinite(positions).all():
+        raise ValueError(
+            f"positions must hold two finite numbers a node, shape ({n_nodes}, 2); "
+            f"got the shape {positions.shape}."
+        )
+    return positions
+
+
+def _laid_out(topology):
+    n_nodes, links = topology.n_nodes, topology.edges
+    is_ring = np.array_equal(np.sort((links[:, 1] - links[:, 0]) % n_nodes), _steps(n_nodes))
+    if n_nodes <= 3 or is_ring or n_nodes > 500:
+        turn = 2.0 * np.pi * np.arange(n_nodes) / n_nodes
+        return np.column_stack([np.sin(turn), np.cos(turn)])
+    import networkx
+
+    graph = topology.named(None).to_networkx()
+    layout = networkx.kamada_kawai_layout if n_nodes <= 64 else networkx.spring_layout
+    options = {} if n_nodes <= 64 else {"seed": 0}
+    found = layout(graph, **options)
+    return np.stack([found[node] for node in range(n_nodes)])
+
+
+def _steps(n_nodes):
+    """From each node of a ring to the next, as its links have them."""
+    return np.array([1] * (n_nodes - 1) + [n_nodes - 1])

@@ -1,0 +1,322 @@
+"""Noisy gradients of nodes that gossip, in coordinates that their noisy means have whitened.
+
+To check it: this file, ``releases/_moments.py`` for second moments, ``solvers/whitening.py`` and
+``solvers/gossip_whitened.py``, which cap the gradients of rows and certify their sums.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+
+from skdp._random import NoiseSource, noise_source
+from skdp._validation import plain_arguments
+from skdp.mechanisms import Lattice, NoiseLaw, release
+from skdp.privacy import ApproxDP, GaussianDP
+from skdp.releases._gossip_whitened_rules import WhitenedPlan, plan_whitened, starting_scores
+from skdp.releases._limits import check_span
+from skdp.releases._moments import eigenvectors, release_second_moments
+from skdp.releases._protocol import LinearLoss
+from skdp.releases._units import unit_guarantee
+from skdp.solvers.certificates import ROUNDING_SHARE, largest_certain, refuse_rows
+from skdp.solvers.gossip_whitened import (
+    DirectedRows,
+    Network,
+    NodeSums,
+    NodeWeights,
+    largest_norm,
+    run_whitened,
+)
+from skdp.solvers.rows import RowBlocks
+from skdp.solvers.whitening import CAP_SHARE, PlainRows, WhitenedRows
+
+__all__ = ["WhitenedGossip"]
+
+
+@dataclass(frozen=True)
+class WhitenedGossip:
+    """Rounds in which each node releases the noisy sum of its rows' gradients.
+
+    Privacy: the transcript of all that all nodes release satisfies ``guarantee``. A record is at
+    one public node, and in at most ``n_rounds + 2`` of its releases: the number of rows of each
+    class, the second moments or the sum of the rows, and one sum of gradients a round. All that
+    these depend on besides was released before. Gaussian releases compose by the root of summed
+    squares, pure ones by their sum. Numbers of rows of nodes are public.
+
+    Parameters
+    ----------
+    loss : LogisticLoss or SoftmaxLoss
+
+    n_features : int
+        Constant feature included.
+
+    row_norm : float
+        Bound on the norm of a row.
+
+    weights : NodeWeights
+        Of the nodes, by their public numbers of rows.
+
+    rules : WhitenedPlan
+
+    budget : GaussianDP or pure ApproxDP
+        What all releases together satisfy.
+
+    guarantee : ApproxDP
+        The same in the terms of what was asked for.
+
+    References
+    ----------
+    Li, Zhou, Xiong, Wang and Wang, "Differentially private distributed online learning", IEEE TKDE
+    2018, for the network; Bassily, Smith and Thakurta, "Private empirical risk minimization",
+    FOCS 2014; Dong, Roth and Su, "Gaussian differential privacy", JRSS-B 2022, corollary 2.
+    """
+
+    loss: LinearLoss
+    n_features: int
+    row_norm: float
+    weights: NodeWeights
+    rules: WhitenedPlan
+    budget: GaussianDP | ApproxDP
+    guarantee: ApproxDP
+
+    @classmethod
+    @plain_arguments
+    def plan(
+        cls,
+        target: ApproxDP,
+        *,
+        loss: LinearLoss,
+        n_features: int,
+        row_norm: float,
+        counts: np.ndarray,
+    ) -> Self:
+        """Release that meets ``target``, from public numbers.
+
+        Parameters
+        ----------
+        target : ApproxDP
+
+        loss, n_features, row_norm
+            As for the class.
+
+        counts : ndarray of int, shape (n_nodes,)
+            Rows of each node. Public.
+        """
+        size = loss.n_outputs * n_features
+        # A hundred rounds at most, and a thousandth for the number of rows.
+        check_span(NoiseLaw.meeting(target, size=size), size, target.epsilon, growth=200.0)
+        budget = target if target.delta == 0.0 else target.gaussian_target()
+        guarantee = replace(
+            target,
+            refined=None if target.delta == 0.0 else budget,
+            mechanism="noisy gradient descent of nodes that gossip",
+            source="network of Li, Zhou, Xiong, Wang and Wang, IEEE TKDE 2018; descent of "
+            "Bassily, Smith and Thakurta, FOCS 2014, composed by Dong, Roth and Su, JRSS-B 2022, "
+            "corollary 2",
+        )
+        weights = NodeWeights(np.asarray(counts))
+        rules = plan_whitened(
+            n_samples=weights.n_samples,
+            n_nodes=len(weights.counts),
+            n_features=n_features,
+            loss=loss,
+            row_norm=row_norm,
+            guarantee=budget,
+        )
+        return cls(loss, n_features, row_norm, weights, rules, budget, guarantee)
+
+    def check_n_rows(self) -> None:
+        """Refuse more rows of a node than can be certified whatever they are."""
+        rules, most = self.rules, int(self.weights.counts.max())
+        # The coordinates that stretch most, and the rows whose cap is least in them.
+        steepest = max(rules.curvature * self.row_norm**2, rules.floor)
+        worst = DirectedRows(np.zeros(self.n_features), steepest, rules.floor)
+        if isinstance(self.budget, GaussianDP):
+            worst.norm_error = worst.map_error = 0.0
+        cap = rules.clip_norm * self.row_norm / math.sqrt(steepest)
+        numbers = dict(n_features=self.n_features, row_norm=self.row_norm, cap=cap)
+
+        def is_certain(n_samples: int) -> bool:
+            return largest_norm(worst, loss=self.loss, n_samples=n_samples, **numbers) >= 1.0
+
+        if not is_certain(most):
+            refuse_rows(most, largest_certain(is_certain), "replace-one")
+
+    def __call__(
+        self,
+        data: Sequence[RowBlocks],
+        network: Network,
+        sources: Sequence[NoiseSource],
+        monitor: Any = None,
+    ) -> np.ndarray:
+        """Release the last points of the nodes of this process.
+
+        Parameters
+        ----------
+        data : sequence of RowBlocks
+            Rows of each node here, clipped to ``row_norm``.
+
+        network : Network
+
+        sources : sequence of NoiseSource
+            One of each node of the network, for tests; none for the operating system's.
+
+        monitor : callable, default=None
+            Called with 1 after each round.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes_here, n_outputs, n_features)
+        """
+        for rows in data:
+            rows.check_norm(self.row_norm)
+        everyones = noise_source(None)
+        noise = [sources[node] if sources else everyones for node in network.mine]
+        scores = self._scores(data, network, noise)
+        coordinates, cap, typical = self._coordinates(data, network, noise)
+        # The constant feature is the last one, and a row of which nothing else is known.
+        start = np.outer(scores, typical / max(float(typical @ typical), 1e-300))
+        sums = [NodeSums(rows, self.loss, coordinates, cap) for rows in data]
+        size = self.loss.n_outputs * self.n_features
+        law = NoiseLaw.meeting(self.rules.round_guarantee, size=size)
+        # No record's gradient is longer than the cap. Replacing it moves its node's sum by two.
+        noisy = partial(
+            self._released,
+            law=law,
+            sensitivity=self.budget.n_records_changed * cap,
+            error=CAP_SHARE * cap,
+            noise=noise,
+        )
+
+        def released_sums(points: np.ndarray) -> np.ndarray:
+            asked = zip(sums, points, data, strict=True)
+            return noisy([(partial(one, point), rows.n_samples) for one, point, rows in asked])
+
+        learned = run_whitened(
+            network,
+            start,
+            released_sums,
+            coordinates,
+            n_rounds=self.rules.n_rounds,
+            momentum=self.rules.momentum_in,
+            monitor=monitor,
+        )
+        return start + self.rules.shrinkage * (learned - start)
+
+    def _released(
+        self,
+        asked: Sequence[Any],
+        *,
+        law: NoiseLaw,
+        sensitivity: float,
+        error: float,
+        noise: Sequence[NoiseSource],
+    ) -> np.ndarray:
+        """Release what each node here is asked for, with noise of its own."""
+        values, lattice = [], None
+        for (ask, n_rows), source in zip(asked, noise, strict=True):
+            value = ask()
+            if lattice is None:
+                lattice = Lattice.for_sensitivity(
+                    sensitivity, size=value.size, order=law.order, error=error
+                )
+            if n_rows == 0:  # who has no rows is public, and has nothing to hide
+                values.append(np.zeros_like(value))
+                continue
+            values.append(
+                release(
+                    value,
+                    law=law,
+                    sensitivity=sensitivity,
+                    error=error,
+                    lattice=lattice,
+                    random_state=source,
+                )
+            )
+        return np.stack(values)
+
+    def _scores(
+        self, data: Sequence[RowBlocks], network: Network, noise: Sequence[NoiseSource]
+    ) -> np.ndarray:
+        """Scores of a typical row to start from, for the released numbers of the classes."""
+        counting = self.rules.count_guarantee
+        if counting is None:
+            return np.zeros(self.loss.n_outputs)
+        n_outputs = self.loss.n_outputs
+        law = NoiseLaw.meeting(counting, size=n_outputs)
+        # Of two classes the second is counted. A record is in one count; when it is replaced, two
+        # of several counts change by 1.
+        changed = 1 if n_outputs == 1 else counting.n_records_changed
+        noisy = partial(
+            self._released, law=law, sensitivity=math.sqrt(changed), error=0.0, noise=noise
+        )
+        totals = noisy(
+            [(partial(_class_counts, rows, n_outputs), rows.n_samples) for rows in data]
+        )
+        deviation = law.level(n_outputs) * math.sqrt(changed) / self.weights.n_samples
+        return starting_scores(network.mean(totals), deviation)
+
+    def _coordinates(
+        self, data: Sequence[RowBlocks], network: Network, noise: Sequence[NoiseSource]
+    ) -> tuple[PlainRows, float, np.ndarray]:
+        """Where gradients are capped and released, the cap, and a typical row; all of released."""
+        rules, guarantee = self.rules, self.rules.moments_guarantee
+        constant = data[0].constant
+        typical = np.eye(1, self.n_features, self.n_features - 1)[0] * constant
+        coordinates: PlainRows
+        if guarantee is None:
+            curvatures, cap = rules.metric(np.zeros(1))
+            coordinates = DirectedRows(np.zeros(self.n_features), *curvatures.repeat(2))
+        elif isinstance(guarantee, GaussianDP):
+            moments = network.mean(
+                release_second_moments(
+                    rows.second_moments(), self.row_norm, guarantee=guarantee, noise=source
+                )
+                if rows.n_samples
+                else np.zeros((self.n_features, self.n_features))
+                for rows, source in zip(data, noise, strict=True)
+            )
+            typical = moments[-1] / constant
+            values, vectors = eigenvectors(moments)
+            curvatures, cap = rules.metric(values)
+            coordinates = WhitenedRows(vectors, curvatures)
+        else:
+            # A row is at most row_norm long, and another one opposite at most.
+            noisy = partial(
+                self._released,
+                law=NoiseLaw.of("k_norm", guarantee),
+                sensitivity=guarantee.n_records_changed * self.row_norm,
+                error=ROUNDING_SHARE * self.row_norm,
+                noise=noise,
+            )
+            totals = noisy([(rows.total, rows.n_samples) for rows in data])
+            typical = network.mean(totals)
+            square = float(typical @ typical) - rules.excess
+            curvatures, cap = rules.metric(np.array([square]))
+            coordinates = DirectedRows(typical, float(curvatures[0]), rules.floor)
+        # Beyond that no gradient is.
+        most = self.loss.lipschitz * self.row_norm / math.sqrt(min(rules.floor, *curvatures))
+        return coordinates, min(cap, most), typical
+
+    def of_unit(self, n_records: int, unit: str) -> ApproxDP | GaussianDP:
+        """Guarantee for whoever has several records, at any nodes.
+
+        Parameters
+        ----------
+        n_records : int
+
+        unit : str
+        """
+        # Of records that share a node all sums change together, which is the worst.
+        return unit_guarantee(self.budget, repeated=[(n_records, 1)], unit=unit)
+
+
+def _class_counts(rows: RowBlocks, n_outputs: int) -> np.ndarray:
+    """Number of rows of the second of two classes, or of each of several."""
+    counts = np.zeros(max(2, n_outputs))
+    for _, codes in rows.blocks:
+        counts += np.bincount(codes, minlength=len(counts))
+    return counts[1:] if n_outputs == 1 else counts

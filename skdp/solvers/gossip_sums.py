@@ -1,0 +1,218 @@
+"""Rows of nodes on their grid, bounded, and exact sums of their gradients."""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from skdp._grid import INSIDE, SLOPE_BITS, grid_below, grid_rows
+from skdp.losses import HingeLoss, MulticlassHingeLoss
+from skdp.mechanisms import clip_rows
+
+__all__ = ["KeptRows", "bounded_rows", "grid_csr_rows", "slope_step", "sums_of"]
+
+
+def slope_step(loss):
+    """Power of two whose multiples the residuals of a loss are rounded to."""
+    if isinstance(loss, HingeLoss | MulticlassHingeLoss):
+        return 1.0
+    return grid_below(loss.lipschitz, SLOPE_BITS)
+
+
+def grid_csr_rows(X, x_norm, constant, step):
+    """`~skdp._grid.grid_rows` for CSR, without making it dense.
+
+    Parameters
+    ----------
+    X : CSR matrix or array of shape (n_rows, n_features)
+
+    x_norm : float
+
+    constant : bool
+
+    step : float
+
+    Returns
+    -------
+    CSR array of shape (n_rows, n_features + constant)
+    """
+    X = sparse.csr_array(clip_rows(X, x_norm), dtype=np.float64, copy=True)
+    X.data = np.trunc(X.data / x_norm * (INSIDE / step)) * step
+    if constant:
+        X = sparse.csr_array(sparse.hstack([X, np.ones((X.shape[0], 1))], format="csr"))
+    return X
+
+
+def bounded_rows(X, x_norm, x_l1, constant, step):
+    """Rows in units of ``x_norm``, bounded in both norms, on a grid, with a constant feature.
+
+    Privacy: each row is treated alone. Both bounds hold exactly for what is returned.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR matrix} of shape (n_rows, n_features)
+
+    x_norm : float
+        Longer rows are scaled back onto the ball.
+
+    x_l1 : float or None
+        Bound on the l1 norm in units of ``x_norm``; rows beyond it are scaled back too.
+
+    constant : float
+        A multiple of the step, appended to each row.
+
+    step : float
+        Of the grid, a power of two.
+
+    Returns
+    -------
+    {ndarray, CSR array} of shape (n_rows, n_features + 1)
+    """
+    if sparse.issparse(X):
+        rows = grid_csr_rows(X, x_norm, False, step)
+        values, row = rows.data, np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+        if x_l1 is not None:
+            l1 = np.bincount(row, np.abs(values), minlength=rows.shape[0])
+            values *= _factors(l1, x_l1)[row]
+            _onto(values, step)
+        last = np.full((rows.shape[0], 1), constant)
+        return sparse.csr_array(sparse.hstack([rows, last], format="csr"))
+    rows = grid_rows(X, x_norm, True, step)
+    if x_l1 is not None:
+        values = rows[:, :-1]
+        values *= _factors(np.abs(values).sum(axis=1), x_l1)[:, np.newaxis]
+        _onto(values, step)
+    rows[:, -1] = constant
+    return rows
+
+
+def _factors(l1, bound):
+    """What brings rows into the l1 ball; their norms, sums on the grid, are exact."""
+    return np.where(l1 > bound, bound / np.maximum(l1, 1e-300) * INSIDE, 1.0)
+
+
+def _onto(values, step):
+    """Round toward zero to multiples of the step, in place."""
+    values /= step
+    np.trunc(values, out=values)
+    values *= step
+
+
+class KeptRows:
+    """Rows of blocks on the grid, in the order of a block and without gaps; kept if there is room.
+
+    Parameters
+    ----------
+    rows, X
+        As for `run_gossip`.
+
+    room : int
+        Numbers to keep.
+    """
+
+    def __init__(self, rows, X, room):
+        self._rows, self._X, self._room = rows, X, room
+        self._kept: dict[int, Any] = {}
+
+    def of(self, start, block):
+        """Rows of the block that begins at a round of a pass."""
+        found = self._kept.get(start)
+        if found is None:
+            found = self._rows(self._X[block[block >= 0]])
+            if found.size <= self._room:
+                self._kept[start] = found
+                self._room -= found.size
+        return found
+
+
+def sums_of(rows, codes, block, update):
+    """Sums of gradients of a block of rounds, one round after another by ``add_to``.
+
+    Parameters
+    ----------
+    rows : {ndarray, CSR array}
+        On the grid, in the order of the block and without gaps.
+
+    codes : ndarray of int
+
+    block : ndarray of int of shape (n_rounds, n_nodes_here, batch_size)
+
+    update : GossipUpdate
+    """
+    kind = _SparseGradients if sparse.issparse(rows) else _DenseGradients
+    return kind(rows, codes, block, update)
+
+
+class _Gradients:
+    """Sums of gradients of a block of rounds, exact multiples of the grid."""
+
+    def __init__(self, codes, block, update):
+        self.valid = block >= 0
+        self.codes = codes[np.maximum(block, 0)]
+        self.update = update
+        self.n_outputs = update.loss.n_outputs
+        self.all_valid = bool(self.valid.all())
+        self.slope_step = update.slope_step
+
+    def _residuals(self, r, scores):
+        """Residuals of round ``r``, rounded toward zero, 0 where there is no row."""
+        residuals = self.update.loss.residuals(scores, self.codes[r].ravel())
+        # A hostile neighbour can send infinities, and no noise would hide where they made a NaN.
+        np.copyto(residuals, 0.0, where=np.isnan(residuals))
+        if self.slope_step != 1.0:  # that of hinge losses, whose residuals are integers
+            residuals = np.trunc(residuals / self.slope_step) * self.slope_step
+        if not self.all_valid:
+            residuals *= self.valid[r].reshape(-1, 1)
+        return residuals
+
+
+class _DenseGradients(_Gradients):
+    def __init__(self, rows, codes, block, update):
+        super().__init__(codes, block, update)
+        if not self.all_valid:
+            spread = np.zeros((block.size, rows.shape[1]))
+            spread[self.valid.ravel()] = rows
+            rows = spread
+        self.rows = rows.reshape(*block.shape, -1)
+
+    def add_to(self, r, points, noisy):
+        """Add the sums of round ``r`` to ``noisy``, in place."""
+        X = self.rows[r]
+        n_here, batch_size, width = X.shape
+        if self.n_outputs == 1 and batch_size == 1:
+            X = X[:, 0]
+            noisy += self._residuals(r, np.vecdot(X, points)[:, np.newaxis]) * X
+            return
+        points = points.reshape(n_here, self.n_outputs, width)
+        scores = X @ points.transpose(0, 2, 1)
+        residuals = self._residuals(r, scores.reshape(-1, self.n_outputs))
+        residuals = residuals.reshape(n_here, batch_size, self.n_outputs)
+        noisy += (residuals.transpose(0, 2, 1) @ X).reshape(noisy.shape)
+
+
+class _SparseGradients(_Gradients):
+    def __init__(self, rows, codes, block, update):
+        super().__init__(codes, block, update)
+        self.per_round = block.shape[1] * block.shape[2]
+        self.batch_size = block.shape[2]
+        self.rows = rows
+        counts = np.zeros(block.size, dtype=np.int64)
+        counts[self.valid.ravel()] = np.diff(rows.indptr)
+        self.bounds = np.concatenate([[0], np.cumsum(counts)])
+
+    def add_to(self, r, points, noisy):
+        """Add the sums of round ``r`` to ``noisy``, in place."""
+        rows, width = self.rows, self.rows.shape[1]
+        bounds = self.bounds[r * self.per_round : (r + 1) * self.per_round + 1]
+        part = slice(bounds[0], bounds[-1])
+        data, columns = rows.data[part], rows.indices[part]
+        row = np.repeat(np.arange(self.per_round), np.diff(bounds))
+        place = (row // self.batch_size) * points.shape[1] + columns
+        flat = points.reshape(-1)
+        scores = [
+            np.bincount(row, data * flat[place + k * width], minlength=self.per_round)
+            for k in range(self.n_outputs)
+        ]
+        residuals = self._residuals(r, np.stack(scores, axis=1))
+        for k in range(self.n_outputs):
+            np.add.at(noisy.reshape(-1), place + k * width, data * residuals[row, k])

@@ -1,0 +1,380 @@
+"""Doubly stochastic matrices given by the user, one a round."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from skdp._validation import between, shown
+from skdp.topology._links import MOST_LINKS, check_connected, check_size, clean_edges, node_count
+from skdp.topology._mixing import n_rounds_of
+from skdp.topology._names import clean_names
+from skdp.topology._network import Network
+from skdp.topology._spectral import gap_of_product
+
+__all__ = ["MixingSchedule", "is_schedule"]
+
+_TOLERANCE = 1e-10  # of sums of rows and columns, and below zero
+_COMPARED = 16  # rounds of a callable that processes compare
+
+
+@dataclass(frozen=True, eq=False)
+class MixingSchedule(Network):
+    """Mixing matrices of your own, one a round: doubly stochastic, not necessarily symmetric.
+
+    In a round node i holds the mean of what it hears, itself included, with the weights of
+    row i. Rows and columns of each matrix must sum to 1, within 1e-10. They are public and must
+    not depend on the data.
+
+    Two are equal if they have equal matrices or the same callable, and equal links, names and
+    least weight.
+
+    Parameters
+    ----------
+    matrices : array-like of shape (n_matrices, n_nodes, n_nodes), list of sparse matrices, or \
+callable
+        Used in turn, again and again; all together must connect all nodes. A callable gives the
+        matrix of round t, from 0, dense or sparse; it must be a function of t alone. Each matrix
+        is checked before it is used, and those of a callable are, too, before a fit is charged.
+
+    n_nodes : int, default=None
+        Needed for a callable only.
+
+    edges : array-like of int, shape (n_edges, 2), default=None
+        Links that matrices may use, in either direction. None takes those that the matrices have,
+        and for a callable all pairs; over MPI messages travel along all of them.
+
+    least_weight : float in [0, 1], default=0.0
+        Weights that are not 0 must not be below this, the eta of assumption 2 of the paper.
+
+    node_names : array-like of shape (n_nodes,), default=None
+        Public names of the nodes, in their order.
+
+    References
+    ----------
+    Li, Zhou, Xiong, Wang and Wang, "Differentially private distributed online learning", IEEE
+    TKDE 30(8), 2018, assumption 2: here N is the number of matrices.
+
+    Examples
+    --------
+    Four nodes that talk in pairs and agree after two rounds:
+
+    >>> import numpy as np
+    >>> from skdp.topology import MixingSchedule
+    >>> pair = np.full((2, 2), 0.5)
+    >>> first, then = np.kron(np.eye(2), pair), np.kron(pair, np.eye(2))
+    >>> schedule = MixingSchedule([first, then])
+    >>> schedule.edges.tolist()
+    [[0, 1], [0, 2], [1, 3], [2, 3]]
+    >>> schedule.spectral_gap()
+    1.0
+    >>> schedule.mixing(3, 4)[0, 0]
+    array([0.5, 0. , 0.5, 0. ])
+    """
+
+    matrices: Any
+    n_nodes: int = None  # type: ignore[assignment]  # known once it is made
+    edges: np.ndarray = None  # type: ignore[assignment]
+    least_weight: float = 0.0
+    node_names: tuple | None = None
+
+    def __post_init__(self):
+        between(0.0, 1.0, least_weight=self.least_weight)
+        object.__setattr__(self, "least_weight", float(self.least_weight))
+        if callable(self.matrices):
+            n_nodes = self._checked_count(None)
+            edges = clean_edges(_all_pairs(n_nodes) if self.edges is None else self.edges, n_nodes)
+            matrices = self.matrices
+        else:
+            matrices = _listed(self.matrices)
+            n_nodes = self._checked_count(matrices[0].shape[-1])
+            check_size("these matrices", sum(_size(A) for A in matrices))
+            matrices = [self._checked(t, A, n_nodes) for t, A in enumerate(matrices)]
+            union = np.concatenate([_links(A) for A in matrices])
+            edges = clean_edges(union if self.edges is None else self.edges, n_nodes)
+            check_connected("matrices", clean_edges(union, n_nodes), n_nodes)
+        edges.flags.writeable = False
+        names = clean_names(self.node_names, n_nodes)
+        for name, value in [("n_nodes", n_nodes), ("edges", edges), ("node_names", names)]:
+            object.__setattr__(self, name, value)
+        check_connected("edges", edges, n_nodes)
+        if not callable(matrices):
+            for t, A in enumerate(matrices):
+                self._check_links(t, A)
+            form = sparse.csr_array if self.is_sparse else _dense
+            matrices = tuple(map(form, matrices))
+        object.__setattr__(self, "matrices", matrices)
+
+    def _checked_count(self, found):
+        if self.n_nodes is None and found is None:
+            raise ValueError("n_nodes must be given for a callable; got None.")
+        n_nodes = node_count(found if self.n_nodes is None else self.n_nodes)
+        if found not in (None, n_nodes):
+            raise ValueError(f"n_nodes must be that of the matrices, {found}; got {n_nodes}.")
+        return n_nodes
+
+    def _checked(self, t, matrix, n_nodes):
+        """The matrix of round ``t``, or an error that names the round."""
+        matrix = _as_matrix(t, matrix)
+        if matrix.shape != (n_nodes, n_nodes):
+            raise ValueError(
+                f"matrices must have the shape ({n_nodes}, {n_nodes}); "
+                f"got {matrix.shape} in round {t}."
+            )
+        values = matrix.data if sparse.issparse(matrix) else matrix
+        if not np.isfinite(values).all() or (values < -_TOLERANCE).any():
+            raise ValueError(
+                f"matrices must have finite, non-negative entries; got others in round {t}."
+            )
+        np.maximum(values, 0.0, out=values)
+        if ((values > 0.0) & (values < self.least_weight)).any():
+            raise ValueError(
+                f"matrices must have no weight between 0 and least_weight = {self.least_weight:g};"
+                f" got {values[values > 0.0].min():g} in round {t}."
+            )
+        for axis, what in [(1, "row"), (0, "column")]:
+            sums = np.asarray(matrix.sum(axis=axis)).ravel()
+            worst = int(np.argmax(np.abs(sums - 1.0)))
+            if abs(sums[worst] - 1.0) > _TOLERANCE:
+                raise ValueError(
+                    "matrices must be doubly stochastic: each row and each column must sum to 1; "
+                    f"got {sums[worst]:.12g} in {what} {worst} of round {t}."
+                )
+        return matrix
+
+    def _check_links(self, t, matrix):
+        found = clean_edges(_links(matrix), self.n_nodes)
+        keys = found @ [self.n_nodes, 1]
+        unknown = found[~np.isin(keys, self.edges @ [self.n_nodes, 1])]
+        if len(unknown):
+            pair = " and ".join(str(self.name(node)) for node in unknown[0].tolist())
+            raise ValueError(
+                f"matrices must have weights on the links of edges only; got others in round {t}, "
+                f"as between {pair}."
+            )
+
+    @property
+    def n_matrices(self):
+        """After how many rounds matrices come again; None if they are those of a callable."""
+        return None if callable(self.matrices) else len(self.matrices)
+
+    def matrix(self, t):
+        """Matrix of round ``t``, checked: a CSR array if `is_sparse`, an array otherwise.
+
+        Parameters
+        ----------
+        t : int
+
+        Returns
+        -------
+        {ndarray, CSR array} of shape (n_nodes, n_nodes)
+        """
+        if not callable(self.matrices):
+            return self.matrices[t % len(self.matrices)]
+        matrix = self._checked(t, self.matrices(t), self.n_nodes)
+        self._check_links(t, matrix)
+        return sparse.csr_array(matrix) if self.is_sparse else _dense(matrix)
+
+    def check(self, start, stop):
+        """Refuse rounds whose matrices are not doubly stochastic or leave the links.
+
+        Parameters
+        ----------
+        start, stop : int
+            Rounds ``start, ..., stop - 1``; of matrices all have been checked at the beginning.
+        """
+        n_rounds_of(start, stop)
+        if callable(self.matrices):
+            for t in range(start, stop):
+                self.matrix(t)
+
+    def named(self, node_names):
+        """See `Topology.named`."""
+        return replace(self, node_names=node_names)
+
+    def active(self, start, stop):
+        """Links that have a weight, see `Topology.active`."""
+        up = np.zeros((n_rounds_of(start, stop), len(self.edges)), dtype=bool)
+        for r, t in enumerate(range(start, stop)):
+            keys = clean_edges(_links(self.matrix(t)), self.n_nodes) @ [self.n_nodes, 1]
+            up[r] = np.isin(self.edges @ [self.n_nodes, 1], keys)
+        return up
+
+    def _mixer(self, mine, cols, is_sparse):
+        return _Parts(self, self._nodes("mine", mine), self._nodes("cols", cols), is_sparse)
+
+    def spectral_gap(self):
+        """How fast mixing alone brings the nodes to an agreement.
+
+        Returns
+        -------
+        float in [0, 1]
+            ``1 - ||A_{N-1} ... A_0 - J||^(1/N)`` with J the mean of all nodes and N the number of
+            matrices, for a callable the first 64 rounds: N rounds, from the first on, reduce the
+            distance to the mean to ``(1 - gap)^N`` of it at most. A single round may do nothing.
+
+        Notes
+        -----
+        With one matrix this is what bounds such as `~skdp.theory.distributed.node_regret` ask
+        for. With several it is not: they ask for the norm of each ``A_t - J``. Beyond 1,024 nodes
+        the norm is found by Lanczos' method.
+        """
+        return self._gap
+
+    @cached_property
+    def _gap(self):
+        return gap_of_product([self.matrix(t) for t in range(self.n_matrices or 64)])
+
+    def public_value(self):
+        """What is equal in all processes: matrices, of a callable those of the first rounds."""
+        matrices = [sparse.csr_array(self.matrix(t)) for t in range(self.n_matrices or _COMPARED)]
+        return (
+            "MixingSchedule",
+            self.n_nodes,
+            self.edges,
+            self.least_weight,
+            self.node_names,
+            self.n_matrices,
+            [(A.indptr, A.indices, A.data) for A in matrices],
+        )
+
+    def __repr__(self):
+        return (
+            f"MixingSchedule(n_nodes={self.n_nodes}, n_matrices={self.n_matrices}, "
+            f"n_edges={len(self.edges)})"
+        )
+
+    def __eq__(self, other):
+        if not isinstance(other, MixingSchedule):
+            return NotImplemented
+        own = (self.n_nodes, self.least_weight, self.node_names, self.n_matrices)
+        same = own == (other.n_nodes, other.least_weight, other.node_names, other.n_matrices)
+        if not same or not np.array_equal(self.edges, other.edges):
+            return False
+        if callable(self.matrices):
+            return self.matrices == other.matrices
+        return all(_equal(A, B) for A, B in zip(self.matrices, other.matrices, strict=True))
+
+    def __hash__(self):
+        return hash((self.n_nodes, self.edges.tobytes(), self.least_weight, self.node_names))
+
+    def __reduce__(self):
+        values = self.matrices, self.n_nodes, self.edges, self.least_weight, self.node_names
+        return MixingSchedule, values
+
+
+class _Parts:
+    """Part of the matrices of a schedule, block by block."""
+
+    def __init__(self, schedule, mine, cols, is_sparse):
+        self.schedule, self.mine, self.cols, self.is_sparse = schedule, mine, cols, is_sparse
+        self.shape = (len(mine), len(cols))
+        everyone = np.arange(schedule.n_nodes)
+        self.is_whole = all(np.array_equal(part, everyone) for part in (mine, cols))
+        self.size = self.shape[0] * self.shape[1]
+        if is_sparse:
+            self.size = min(self.size, schedule.n_nodes + 2 * len(schedule.edges))
+        self.parts = None
+        if schedule.n_matrices is not None:
+            self.parts = [self.part(t) for t in range(schedule.n_matrices)]
+
+    def part(self, t):
+        matrix = self.schedule.matrix(t)
+        if self.is_sparse != sparse.issparse(matrix):
+            matrix = sparse.csr_array(matrix) if self.is_sparse else matrix.toarray()
+        if not self.is_whole:
+            matrix = matrix[self.mine][:, self.cols]
+        if self.is_sparse:  # products are summed in this order, the same for all engines
+            matrix.sort_indices()
+        return matrix
+
+    def __call__(self, start: int, stop: int) -> Any:
+        n_rounds = n_rounds_of(start, stop)
+        if self.parts is None:
+            found = [self.part(t) for t in range(start, stop)]
+        else:
+            found = [self.parts[t % len(self.parts)] for t in range(start, stop)]
+        if self.is_sparse:
+            return found
+        if self.parts is not None and len(self.parts) == 1:
+            return np.broadcast_to(self.parts[0], (n_rounds, *self.shape))
+        check_size("these rounds", n_rounds * self.size)
+        return np.stack(found) if found else np.zeros((0, *self.shape))
+
+
+def is_schedule(value):
+    """Whether a value is a callable, a stack of matrices or a list of sparse ones."""
+    if isinstance(value, str) or sparse.issparse(value) or hasattr(value, "is_directed"):
+        return False
+    if callable(value) or (isinstance(value, list | tuple) and any(map(sparse.issparse, value))):
+        return True
+    try:
+        return np.ndim(value) == 3
+    except ValueError:  # rows of several lengths
+        return False
+
+
+def _listed(matrices):
+    if sparse.issparse(matrices):
+        return [matrices]
+    if isinstance(matrices, list | tuple) and any(map(sparse.issparse, matrices)):
+        return list(matrices)
+    try:
+        stack = np.asarray(matrices, dtype=np.float64)
+    except (TypeError, ValueError):
+        stack = np.empty(0)
+    if stack.ndim == 2:
+        stack = stack[np.newaxis]
+    if stack.ndim != 3 or 0 in stack.shape:
+        raise ValueError(
+            "matrices must be an array of shape (n_matrices, n_nodes, n_nodes), a list of sparse "
+            f"matrices or a callable; got {shown(matrices)}."
+        )
+    return list(stack)
+
+
+def _as_matrix(t, matrix):
+    """A copy in float64, dense or CSR."""
+    if sparse.issparse(matrix):
+        matrix = sparse.csr_array(matrix, dtype=np.float64, copy=True)
+        matrix.sum_duplicates()
+        return matrix
+    try:
+        return np.array(matrix, dtype=np.float64, ndmin=2)
+    except (TypeError, ValueError):
+        raise ValueError(f"matrices must be of numbers; got others in round {t}.") from None
+
+
+def _links(matrix):
+    """Pairs of nodes, themselves included, of which one hears the other."""
+    matrix = sparse.coo_array(matrix)
+    there = matrix.data > 0.0
+    return np.column_stack([matrix.row[there], matrix.col[there]]).astype(np.int64)
+
+
+def _size(matrix):
+    return matrix.nnz if sparse.issparse(matrix) else matrix.size
+
+
+def _dense(matrix):
+    matrix = matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)
+    matrix.flags.writeable = False
+    return matrix
+
+
+def _equal(A, B):
+    if not sparse.issparse(A):
+        return np.array_equal(A, B)
+    return A.nnz == B.nnz and not (A != B).nnz
+
+
+def _all_pairs(n_nodes):
+    n_pairs = n_nodes * (n_nodes - 1) // 2
+    if n_pairs > MOST_LINKS:
+        raise ValueError(
+            f"edges must be given for a callable with {n_nodes:,} nodes, whose {n_pairs:,} pairs "
+            f"are more than {MOST_LINKS:,} links; got None."
+        )
+    return np.column_stack(np.triu_indices(n_nodes, 1))

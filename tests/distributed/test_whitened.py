@@ -1,0 +1,268 @@
+"""What nodes do by default: few whitened steps on all their rows, whoever has how many."""
+
+import inspect
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.special import expit
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.problems import clusters as problem
+
+from skdp.audit import recording
+from skdp.distributed import DistributedDPClassifier
+from skdp.distributed._whitened import PAPER_ONLY
+from skdp.exceptions import BudgetExceededError
+from skdp.linear_model import DPLogisticRegression
+from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP
+
+DELTAS = [0.0, 1e-5]
+deltas = pytest.mark.parametrize("delta", DELTAS)
+
+
+def seeded(*budget, **options):
+    return DistributedDPClassifier(*budget, **{"random_state": 0, **options})
+
+
+def is_whitened(model):
+    return model.guarantee_.mechanism == "noisy gradient descent of nodes that gossip"
+
+
+@parametrize_with_checks(
+    [
+        DistributedDPClassifier(algorithm="whitened"),
+        DistributedDPClassifier(50.0, 1e-5, edge_probability=0.5, topology="complete"),
+        DistributedDPClassifier(50.0, n_mixings=2, n_nodes=3, adjacency="add-remove"),
+    ]
+)
+def test_sklearn_conventions(estimator, check):
+    check(estimator)
+
+
+# Which form
+
+
+def test_the_defaults_whiten():
+    X, y = problem(200)
+    model = seeded().fit(X, y)
+    assert is_whitened(model)
+    named = seeded(algorithm="whitened").fit(X, y)
+    assert_array_equal(named.node_coef_, model.node_coef_)
+    assert not is_whitened(seeded(algorithm="paper").fit(X, y))
+    assert not is_whitened(seeded(loss="hinge").fit(X, y))
+
+
+OTHERS = {
+    "noise": "k_norm",
+    "alpha": 0.1,
+    "sparsity": 0.1,
+    "batch_size": 1,
+    "step": 0.1,
+    "radius": 3.0,
+    "average": False,
+    "n_passes": 1,
+    "huber_width": 1.0,
+    "keep_iterates": True,
+}
+
+
+@pytest.mark.parametrize("name", PAPER_ONLY)
+def test_what_only_the_paper_reads_asks_for_the_paper(name):
+    default = inspect.signature(DistributedDPClassifier).parameters[name].default
+    assert PAPER_ONLY[name] == default and isinstance(default, type(PAPER_ONLY[name]))
+    X, y = problem(40)
+    assert not is_whitened(seeded(**{name: OTHERS[name]}).fit(X, y))
+    with pytest.raises(ValueError, match=f"{name} must be .* with algorithm='whitened'"):
+        seeded(algorithm="whitened", **{name: OTHERS[name]}).fit(X, y)
+
+
+def test_whitening_is_for_the_logistic_loss():
+    with pytest.raises(ValueError, match="loss must be 'log_loss' with algorithm='whitened'"):
+        seeded(algorithm="whitened", loss="hinge").fit(*problem(40))
+
+
+def test_a_tight_bound_in_l1_norm_asks_for_laplace_noise():
+    X = sparse.random_array((40, 400), density=0.02, format="csr", rng=np.random.default_rng(0))
+    y = np.arange(40) % 2
+    assert not is_whitened(seeded(x_l1_norm=1.0).fit(X, y))
+    assert is_whitened(seeded(x_l1_norm=15.0).fit(X, y))
+    assert is_whitened(seeded(delta=1e-5, x_l1_norm=1.0).fit(X, y))
+
+
+# What is learned
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@deltas
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_a_large_budget_learns(n_classes, delta, adjacency):
+    X, y = problem(3000, n_classes, n_features=5)
+    curator = DPLogisticRegression(100.0, delta, random_state=0).fit(X, y).score(X, y)
+    model = seeded(100.0, delta, adjacency=adjacency).fit(X, y)
+    assert model.score(X, y) > curator - 0.03
+
+
+def test_one_node_is_one_curator():
+    X, y = problem(2000, n_features=4)
+    node = seeded(2.0, 1e-5, n_nodes=1).fit(X, y)
+    curator = DPLogisticRegression(2.0, 1e-5, mechanism="gradient").fit(X, y)
+    # The same number of releases of the same noise.
+    with recording() as heard:
+        seeded(2.0, 1e-5, n_nodes=1).fit(X, y)
+    with recording() as told:
+        DPLogisticRegression(2.0, 1e-5, random_state=0, mechanism="gradient").fit(X, y)
+    ours = [(each.asked.size, each.law.scale) for each in heard]
+    theirs = [(each.asked.size, each.law.scale) for each in told]
+    assert len(ours) == len(theirs)
+    assert_allclose(ours, theirs, rtol=1e-9)
+    assert abs(node.score(X, y) - curator.score(X, y)) < 0.05
+
+
+@deltas
+def test_where_noise_hides_all_the_majority_is_predicted(delta):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 60))
+    y = (rng.uniform(size=4000) < 0.2).astype(int)
+    model = seeded(0.1, delta, n_nodes=8).fit(X, y)
+    assert model.score(X, y) > 1.0 - y.mean() - 0.01
+
+
+@deltas
+def test_unequal_nodes_do_not_wreck_the_mean(delta):
+    X, y = problem(4000, n_features=5)
+    rng = np.random.default_rng(0)
+    equal = seeded(5.0, delta, n_nodes=8).fit(X, y).score(X, y)
+    for shares in ([0.9] + [0.1 / 7] * 7, [0.5, 0.5] + [0.0] * 6, [1.0] + [0.0] * 7):
+        node = rng.choice(8, size=4000, p=np.array(shares) / np.sum(shares))
+        model = seeded(5.0, delta, n_nodes=8).fit(X, y, node)
+        assert model.score(X, y) > equal - 0.05, shares
+        assert np.isfinite(model.node_coef_).all()
+
+
+@deltas
+def test_nodes_without_rows_release_nothing(delta):
+    X, y = problem(60)
+    node = np.repeat([2, 0], 30)
+    with recording() as heard:
+        model = seeded(1.0, delta, n_nodes=4).fit(X, y, node)
+    assert len(heard) % 2 == 0 and len(heard) >= 2 * model.n_rounds_
+    assert len(heard) <= 2 * (model.n_rounds_ + 2)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@deltas
+def test_sparse_rows_give_what_dense_rows_give(delta, n_classes):
+    X, y = problem(200, n_classes)
+    X[np.random.default_rng(0).random(X.shape) < 0.5] = 0.0
+    for epsilon in (1.0, 50.0):
+        dense = seeded(epsilon, delta, n_nodes=3).fit(X, y)
+        rows = seeded(epsilon, delta, n_nodes=3).fit(sparse.csr_array(X), y)
+        assert_allclose(rows.node_coef_, dense.node_coef_, rtol=1e-9, atol=1e-12)
+
+
+@deltas
+def test_units_of_the_rows_do_not_matter(delta):
+    X, y = problem(300)
+    one = seeded(5.0, delta).fit(X, y)
+    other = seeded(5.0, delta, x_norm=8.0).fit(8.0 * X, y)
+    assert_allclose(8.0 * other.coef_, one.coef_, rtol=1e-9)
+    assert_allclose(other.intercept_, one.intercept_, rtol=1e-9)
+
+
+def test_many_features_need_no_second_moments():
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((400, 4096), density=0.01, format="csr", rng=rng)
+    y = (np.ravel(X[:, :200].sum(axis=1)) > 0.4).astype(int)
+    for delta in DELTAS:
+        with recording() as heard:
+            seeded(20.0, delta, n_nodes=2).fit(X, y)
+        assert max(each.asked.size for each in heard) == 4097
+
+
+def test_failing_links_and_more_mixings():
+    X, y = problem(2000)
+    base = seeded(20.0, 1e-5).fit(X, y)
+    failing = seeded(20.0, 1e-5, edge_probability=0.4).fit(X, y)
+    mixing = seeded(20.0, 1e-5, n_mixings=20).fit(X, y)
+    assert abs(failing.score(X, y) - base.score(X, y)) < 0.03
+    assert mixing.consensus_distance_ < base.consensus_distance_ < failing.consensus_distance_
+
+
+def test_probabilities_and_their_logarithms():
+    X, y = problem(500, 3)
+    model = seeded(20.0).fit(X, y)
+    assert_allclose(np.exp(model.predict_log_proba(X)), model.predict_proba(X), rtol=1e-12)
+    binary = seeded(20.0).fit(X, y > 0)
+    assert_allclose(binary.predict_proba(X)[:, 1], expit(binary.decision_function(X)))
+    assert_allclose(np.exp(binary.predict_log_proba(X)), binary.predict_proba(X))
+    assert not hasattr(seeded(loss="hinge"), "predict_log_proba")
+
+
+# What is promised
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@deltas
+@pytest.mark.parametrize("epsilon", [0.3, 100.0])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_releases_of_a_record_cost_the_budget(adjacency, delta, epsilon, n_classes):
+    X, y = problem(240, n_classes)
+    with recording() as heard:
+        model = seeded(epsilon, delta, n_nodes=4, adjacency=adjacency).fit(X, y)
+    spent = [each.law.guarantee for each in heard]
+    assert len(heard) % 4 == 0  # a record is at one node, and all nodes release the same
+    if delta == 0.0:
+        assert sum(each.epsilon for each in spent) / 4 == pytest.approx(epsilon, rel=1e-9)
+        assert model.user_guarantee(3).epsilon == pytest.approx(3 * epsilon)
+        return
+    mu = math.sqrt(sum(each.mu**2 for each in spent) / 4)
+    assert mu == pytest.approx(ApproxDP(epsilon, delta).gaussian_target().mu, rel=1e-9)
+    assert model.guarantee_.refined.mu == pytest.approx(mu)
+    assert isinstance(model.user_guarantee(3), GaussianDP)
+    assert model.user_guarantee(3).mu == pytest.approx(3 * mu)
+    assert model.node_guarantee().mu == pytest.approx(60 * mu)
+
+
+def test_a_fit_is_charged_once():
+    X, y = problem(40)
+    ledger = BudgetLedger(epsilon=1.5)
+    model = DistributedDPClassifier(1.0, ledger=ledger).fit(X, y)
+    before = model.coef_
+    with pytest.raises(BudgetExceededError):
+        model.fit(X, y)
+    assert_array_equal(model.coef_, before)
+    assert len(ledger.history()) == 1
+    model.partial_fit(X, y)  # other rows, whose budget is their own
+    assert len(ledger.history()) == 1
+
+
+# A stream after it
+
+
+@deltas
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_stream_goes_on_from_what_the_nodes_know(delta, n_classes):
+    X, y = problem(4000, n_classes)
+    model = seeded(5.0, delta, n_nodes=4).fit(X[:2000], y[:2000])
+    score, rounds, spent = model.score(X, y), model.n_rounds_, model.guarantee_
+    for start in (2000, 3000):
+        model.partial_fit(X[start : start + 1000], y[start : start + 1000])
+    assert model.score(X, y) > score - 0.05
+    assert model.n_rounds_ > rounds and model.n_samples_seen_ == 4000
+    assert (model.guarantee_.epsilon, model.guarantee_.delta) == (spent.epsilon, spent.delta)
+    assert model.guarantee_.refined == spent.refined
+    if delta == 0.0:
+        assert model.user_guarantee(2).epsilon == pytest.approx(10.0)
+        assert model.node_guarantee().epsilon == pytest.approx(5000.0)
+    else:
+        assert model.user_guarantee(2).mu == pytest.approx(2 * spent.refined.mu)
+
+
+def test_small_streams_move_what_the_nodes_know_a_little():
+    X, y = problem(4000)
+    model = seeded(5.0, 1e-5, n_nodes=4).fit(X, y)
+    before = model.coef_
+    model.partial_fit(X[:4], y[:4])
+    assert np.linalg.norm(model.coef_ - before) < 0.1 * np.linalg.norm(before)
