@@ -37,9 +37,8 @@ class DistributedDPClassifier(
         the family of the paper: algorithms 1 and 2, 3 with ``sparsity``, 4 with ``batch_size``.
         "auto" is "whitened" with ``loss="log_loss"`` if what only "paper" reads is left alone:
         ``noise``, ``alpha``, ``sparsity``, ``batch_size``, ``step``, ``radius``, ``average``,
-        ``n_passes``, ``huber_width`` and ``keep_iterates``. With ``delta=0`` it is "paper" where
-        ``x_l1_norm`` lets Laplace noise have a tenth of the energy of K-norm noise. `partial_fit`
-        always runs the form of the paper.
+        ``n_passes``, ``huber_width`` and ``keep_iterates``. `partial_fit` always runs the form of
+        the paper.
 
     n_nodes : int, default=8
         At most 1,048,576, and 134 million parameters of all nodes together.
@@ -211,8 +210,8 @@ default="ring"
     guarantee it states does not hold. Here it is ``2 L c(epsilon, delta) / batch_size``.
 
     In the form that whitens a record is in several releases of its node: the number of rows of
-    each class if the budget is small, second moments of the rows or with ``delta=0`` their sum, and
-    the sum of gradients of each round. Each gradient is capped in coordinates that follow from
+    each class if the budget is small, second moments of the rows or with ``delta=0`` their sum,
+    and the sum of gradients of each round. Each gradient is capped in coordinates that follow from
     released values, and epsilons add up, or squares of the Gaussian mu. Numbers of rows of nodes
     are public. Nodes pass on the noisy moments of all others, so that all have the same mean: at
     most 1,000 features (2,049 with more classes than two), and at most 134 million numbers

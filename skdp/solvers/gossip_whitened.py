@@ -190,9 +190,12 @@ class DirectedRows(PlainRows):
 
     along, elsewhere : float
         Curvatures; the first is not the smaller one.
+
+    order : {1, 2}, default=2
+        Of the norm in which gradients are capped.
     """
 
-    def __init__(self, direction, along, elsewhere):
+    def __init__(self, direction, along, elsewhere, order=2):
         self.stretch = 1.01 / math.sqrt(elsewhere)
         self.size = self.stretch * math.sqrt(len(direction))
         self.scale = 1.0 / math.sqrt(elsewhere)
@@ -201,10 +204,15 @@ class DirectedRows(PlainRows):
         self.change = 1.0 / math.sqrt(along) - self.scale
         # Norms err by more where L shrinks a row, and the map of a sum has no exact part.
         self.norm_error = 8.0 * (len(direction) + 8.0) * (along / elsewhere)
+        self.order = order
+        if order == 1:
+            self.norm_error *= math.sqrt(len(direction))
         self.map_error = 4.0 * (len(direction) + 8.0) * self.stretch
 
     def norms(self, rows, row_norm):
         """Norms of rows in the new coordinates, up to ``norm_error`` rounding errors."""
+        if self.order == 1:
+            return self._sums_of_absolutes(rows)
         along = np.ravel(rows @ self.direction)
         if sparse.issparse(rows):
             squares = np.ravel(rows.multiply(rows).sum(axis=1))
@@ -213,6 +221,12 @@ class DirectedRows(PlainRows):
         near = self.scale + self.change
         beside = np.maximum(squares - along * along, 0.0)
         return np.sqrt(self.scale**2 * beside + near**2 * along * along)
+
+    def _sums_of_absolutes(self, rows):
+        if self.change == 0.0:
+            return self.scale * np.ravel(abs(rows).sum(axis=1))
+        image = rows.toarray() if sparse.issparse(rows) else rows
+        return np.abs(self.forward(image)).sum(axis=1)
 
     def forward(self, gradient):
         """Gradient in the new coordinates."""
