@@ -12,6 +12,7 @@ what was released before, the point, the coordinates and the cap are constants.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -116,16 +117,9 @@ class Network:
         ndarray
             The same bits in all processes, and for all ways to spread nodes over processes.
         """
-        # Sums of multiples of one number are exact, in whatever order; where that number is this
-        # much smaller than a row, no noise is small enough to notice. Coordinates follow from the
-        # mean, and a last bit of it could turn them.
-        step = 2.0 ** (math.frexp(4.0 * self.total)[1] - 40)
-        here = None
+        here: Any = None
         for weight, total in zip(self.weights.tolist(), totals, strict=True):
-            part = (weight / step) * np.asarray(total)
-            np.rint(part, out=part)
-            here = part if here is None else np.add(here, part, out=here)
-        here *= step
+            here = weight * total if here is None else here + weight * total
         flat, length = here.ravel(), max(1, _BLOCK // self.n_nodes)
         mean = np.empty_like(flat)
         for start in range(0, len(flat), length):
@@ -270,9 +264,10 @@ class NodeSums(CappedSums):
         """
         norm = float(np.linalg.norm(weights))
         if not norm <= self.radius:
-            finite = np.isfinite(weights).all() and norm < math.inf
-            weights = weights * (self.radius / norm * 0.999 if finite else 0.0)
-            weights = np.nan_to_num(weights, nan=0.0, posinf=0.0, neginf=0.0)
+            if norm < math.inf:
+                weights = weights * (self.radius / norm * 0.999)
+            else:
+                weights = np.zeros_like(weights)
         return super().__call__(weights)
 
 
