@@ -287,7 +287,7 @@ class WhitenedGossip:
         order = 2 if rules.row_l1 is None else 1
         if guarantee is None:
             curvatures, cap = rules.metric(np.zeros(1))
-            coordinates = DirectedRows(np.zeros(self.n_features), *curvatures.repeat(2), order)
+            coordinates = DirectedRows(np.zeros(self.n_features), rules.floor, rules.floor, order)
         elif isinstance(guarantee, GaussianDP):
             # On a lattice sums have no rounding error: all nodes get the same bits.
             half = network.mean(

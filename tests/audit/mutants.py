@@ -2250,6 +2250,12 @@ def whitened_networks():
         ),
     )
     yield Mutant(
+        "whitened network: l2 norm of residuals under Laplace noise",
+        whitened(epsilon=20.0, x_l1_norm=0.5, intercept_scaling=0.01, classes=range(3)),
+        ((WHITENED_RULES, "1.0 if loss.n_outputs == 1 else 2.0", "0.7"),),
+        three_classes,
+    )
+    yield Mutant(
         "whitened network: half the change of a mean",
         whitened(epsilon=300.0),
         (
