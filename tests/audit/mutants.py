@@ -2261,8 +2261,8 @@ def whitened_networks():
         (
             (
                 WHITENED,
-                "guarantee.n_records_changed * self.row_norm",
-                "0.5 * guarantee.n_records_changed * self.row_norm",
+                "guarantee.n_records_changed * longest",
+                "0.5 * guarantee.n_records_changed * longest",
             ),
         ),
     )
