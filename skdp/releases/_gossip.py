@@ -1,7 +1,7 @@
 """Noisy gradients of nodes that gossip.
 
 To check the claim: this file, ``solvers/gossip_sums.py``, which bounds rows and sums gradients,
-``solvers/gossip.py`` for where they are taken, and ``losses/_margin.py`` for how long one is.
+and ``solvers/gossip.py`` for where they are taken. How long a residual is, its loss says.
 """
 
 import math
