@@ -31,7 +31,7 @@ def classifier(**params):
     from skdp.distributed import DistributedDPClassifier
 
     paper = dict(algorithm="paper", loss="hinge", batch_size=1, n_passes=1)
-    return DistributedDPClassifier(**paper | params)
+    return DistributedDPClassifier(**({} if "algorithm" in params else paper) | params)
 
 
 def clone(model):
