@@ -120,11 +120,12 @@ class Network:
         # much smaller than a row, no noise is small enough to notice. Coordinates follow from the
         # mean, and a last bit of it could turn them.
         step = 2.0 ** (math.frexp(4.0 * self.total)[1] - 40)
-        here = None
-        for weight, total in zip(self.weights.tolist(), totals, strict=True):
-            part = (weight / step) * np.asarray(total)
-            np.rint(part, out=part)
-            here = part if here is None else np.add(here, part, out=here)
+        each = zip(self.weights.tolist(), totals, strict=True)
+        weight, total = next(each)
+        here = np.rint(weight / step * np.asarray(total))
+        for weight, total in each:
+            part = weight / step * np.asarray(total)
+            here += np.rint(part, out=part)
         here *= step
         flat, length = here.ravel(), max(1, _BLOCK // self.n_nodes)
         mean = np.empty_like(flat)
