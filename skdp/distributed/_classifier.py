@@ -60,8 +60,9 @@ default="ring"
         smooth version of the former.
 
     noise : {"auto", "k_norm", "laplace", "gaussian"}, default="auto"
-        "auto" is the quieter of K-norm and Gaussian noise. "laplace" is that of the paper, with
-        twice the energy of "k_norm" and the same guarantee.
+        "auto" is the quietest. "laplace", that of the paper, is for the l1 norm of a gradient: it
+        is the quieter of the pure ones with a small ``x_l1_norm`` or many classes, and else has
+        twice the energy of "k_norm" with the same guarantee. Read by "paper" only.
 
     alpha : float, default=0.0
         Strength of the penalty ``alpha / 2 ||w||^2`` of the mean loss, intercept included. If
@@ -73,13 +74,19 @@ default="ring"
         noise. Sums are averaged, over rounds and for ``coef_`` over nodes too, and then
         thresholded with the last step, so that ``coef_`` and ``node_coef_`` have zeros.
 
-    batch_size : int, default=1
+    batch_size : int or "auto", default="auto"
         Rows of a node in a round, algorithm 4. The noise of a round's gradient is divided by it.
+        "auto" is all rows of the node that has most, and with one pass as many as let the noise,
+        averaged over nodes, be a quarter of a gradient: a rule of public counts.
 
-    step : float or "auto", default="auto"
-        The step in round t is this over ``sqrt(t)``. "auto" is ``diameter / (sqrt(2) G)`` with the
-        diameter of the ball and the root mean square norm G of a noisy gradient, where the noise
-        counts as far as it remains in the mean over all nodes: a rule of thumb.
+    step : float, "auto", "final" or "regret", default="auto"
+        The step in round t is this over ``sqrt(t)``. "regret" is ``diameter / (sqrt(2) G)`` with
+        the diameter of the ball and the root mean square norm G of a noisy gradient, the step
+        behind `~skdp.theory.distributed.own_regret`; with it broadcasts are projected onto the
+        ball, as that bound and the paper want them. "final", and "auto", count noise as far as it
+        remains in the mean over all nodes: up to the root of their number longer, a rule of thumb
+        for the last model. With these, and with a number, projection is lazy: sums of gradients
+        are broadcast as they are, and gradients are taken at projected points.
 
     radius : float, default=20.0
         Largest norm of the parameters of a node, for rows in units of ``x_norm``.
@@ -92,9 +99,11 @@ default="ring"
         How often nodes exchange and mix what they released in a round, which costs messages and
         no privacy.
 
-    n_passes : int, default=1
+    n_passes : int or "auto", default="auto"
         Passes of `fit` over the rows. The budget covers all: each pass has one part in
-        ``n_passes`` of epsilon, or in its square root of the Gaussian ``mu``.
+        ``n_passes`` of epsilon, or in its square root of the Gaussian ``mu``. "auto" is 40 with
+        Gaussian noise and 2 to 40 with pure noise, the more the less noise there is beside the
+        rows: a rule of public counts. Of `partial_fit` it is 1.
 
     output_node : str or int, default=None
         Node, by name or number, whose parameters are ``coef_``; None takes the mean over nodes,

@@ -329,12 +329,13 @@ def estimators_agree(comm):
     auto = dict(n_nodes=7, batch_size="auto", n_passes="auto")
     l1 = dict(auto, noise="laplace", x_l1_norm=1.5, n_mixings=2, edge_probability=0.7)
     theorem = dict(n_nodes=5, delta=1e-5, step="regret", noise="gaussian", intercept_scaling=1.0)
+    whitened = dict(n_nodes=6, topology="random_regular", edge_probability=0.8)
     names = [f"city {i}" for i in range(9)]
     own = dict(n_nodes=9, topology=next(schedules()), node_names=names, output_node="city 4")
-    moments = dict(n_nodes=8, delta=1e-5)
     for params, n_classes, as_sparse in [
         (own, 2, False),
-        (moments, 2, False),
+        (whitened, 2, False),
+        (whitened | dict(delta=1e-5, n_mixings=2), 3, True),
         (dense, 2, False),
         (sparse, 3, True),
         (auto, 3, False),

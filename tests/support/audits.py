@@ -419,6 +419,30 @@ def online():
                 )
 
 
+def columns():
+    """A record at each place of a stream that is all there will be (12.6)."""
+    for kernel, sizes, d in (
+        ("linear", {}, 1),
+        ("linear", {}, 2),
+        ("rbf", dict(n_components=6), 3),
+    ):
+        for adjacency in ADJACENCIES:
+            options = dict(release="matrix", kernel=kernel, adjacency=adjacency, delta=1e-4)
+            model = DPOnlineKernelRegressor(
+                horizon=N_ROWS, **options, **sizes, y_bounds=(-1.0, 1.0)
+            )
+            # Steps are so short that no residual is less than capped.
+            X, y = np.tile(np.eye(d)[0], (N_ROWS, 1)), np.ones(N_ROWS)
+            yield Case(
+                f"{named(DPOnlineKernelRegressor, **options)} d={d}",
+                model,
+                (X, y),
+                tuple(changed((X, y), place, X[place], -1.0) for place in range(N_ROWS)),
+                least=0.95,
+                total=0.95,
+            )
+
+
 def positions():
     """A record in the first, a middle or the last of three calls, last in its call (2.4)."""
     for kind, more in (
@@ -670,6 +694,7 @@ def networks():
                     searched=96,
                     **less,
                 )
+    yield from whitened_networks()
     shared["loss"] = "hinge"  # of which slopes are full where points are near 0
     forms = [
         dict(noise="laplace"),
@@ -694,6 +719,47 @@ def networks():
             ((X, np.where(np.arange(N_ROWS) == place, 1 - y, y)),),
             options=(("guarantee", program.claim((X, y))),),
         )
+
+
+def whitened_networks():
+    """The default, with a record that has the other label.
+
+    Counts of classes and gradients then move as far as they can, and moments of the rows do not.
+    """
+    X, y = np.ones((12, 1)), np.arange(12) % 2
+    pairs = tuple((X, np.where(np.arange(12) == i, 1 - y, y)) for i in (0, 5, 11))
+    # Small budgets have counts, large ones second moments or, where they are pure, a mean.
+    for epsilon in (1.0, 300.0):
+        for chosen in each(n_nodes=3):
+            less = {}
+            if epsilon > 1.0:
+                less = dict(least=0.0, total=0.75, reason=MOMENTS)
+            elif chosen["adjacency"] == "add-remove":
+                less = dict(least=0.45, total=0.7, reason=NULLS)
+            model = DistributedDPClassifier(epsilon, **chosen)
+            claim = model.fit(X, y).guarantee_
+            if chosen["adjacency"] == "add-remove":
+                if epsilon > 1.0 and chosen["delta"] > 0.0:
+                    continue  # twice that is no guarantee
+                claim = claim.to_replace_one()
+            yield Case(
+                "whitened " + named(DistributedDPClassifier, epsilon=epsilon, **chosen),
+                fits(model),
+                (X, y),
+                pairs,
+                options=(("guarantee", claim),),
+                **less,
+            )
+
+
+def fits(model):
+    """What a fit releases; replays of estimators go on with a stream."""
+
+    def fit(X, y, random_state=None):
+        params = model.get_params() | {"random_state": random_state}
+        return type(model)(**params).fit(X, y).node_coef_
+
+    return fit
 
 
 def _opposite_labels(width, options, shared):
@@ -766,6 +832,7 @@ GROUPS = {
     "stated linear": stated_linear,
     "ridge": ridge,
     "online": online,
+    "columns": columns,
     "positions": positions,
     "bounded": bounded,
     "users": users,
