@@ -295,11 +295,11 @@ def canvas(n_columns, n_rows=1):
     return plt.subplots(n_rows, n_columns, figsize=size, layout="constrained", squeeze=False)
 
 
-def finish(figure, axes, path):
+def finish(figure, axes, path, **legend):
     """Legends and a file."""
     for ax in axes.flat:
         ax.grid(alpha=0.25)
-        ax.legend(frameon=False, fontsize=7)
+        ax.legend(frameon=False, fontsize=7, **legend)
     figure.savefig(path, dpi=110)
 
 
@@ -553,8 +553,9 @@ def text_part(options):
     axes[0, 0].set(title="5a: 20 newsgroups, topologies", ylabel="accuracy")
     axes[0, 1].set(title="5b: three data sets, dense")
     for ax in axes.flat:
-        ax.set(xlabel="share of zeros", ylim=(0.38, None))  # the legend below
-    finish(figure, axes, options.out / "distributed_sparsity.png")
+        ax.set(xlabel="share of zeros", ylim=(0.36, None))  # the legend below
+    legend = dict(loc="lower left", ncols=3)
+    finish(figure, axes, options.out / "distributed_sparsity.png", **legend)
     sheet.save()
     print(
         f"\n  Pure, epsilon = 10, 4,096 columns, 64 nodes, x_l1_norm = {X_L1:g}: accuracy (error)"

@@ -8,12 +8,9 @@ each row scaled to norm 1. Defaults everywhere, apart from epsilon and delta.
 """
 
 import argparse
-import time
-import warnings
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
+from alternating import print_times
 
 from skdp.datasets import fetch_adult, fetch_covertype
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
@@ -36,11 +33,14 @@ def covertype():
     return prepare.fit_transform(data.data), np.asarray(data.target == 2)
 
 
-def seconds(model, X, y):
-    """Wall time of one fit."""
-    start = time.perf_counter()
-    model.fit(X, y)
-    return time.perf_counter() - start
+MODELS = {
+    "objective, pure": DPLogisticRegression(1.0),
+    "objective, delta=1e-5": DPLogisticRegression(1.0, 1e-5, mechanism="objective"),
+    "gradient, delta=1e-5": DPLogisticRegression(1.0, 1e-5),
+    "output, pure": DPLogisticRegression(1.0, mechanism="output"),
+    "SVC objective, pure": DPLinearSVC(1.0),
+    "SVC gradient, delta=1e-5": DPLinearSVC(1.0, 1e-5),
+}
 
 
 def main():
@@ -48,29 +48,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     rounds = parser.parse_args().rounds
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    models = {
-        "objective, pure": DPLogisticRegression(1.0),
-        "objective, delta=1e-5": DPLogisticRegression(1.0, 1e-5, mechanism="objective"),
-        "gradient, delta=1e-5": DPLogisticRegression(1.0, 1e-5),
-        "output, pure": DPLogisticRegression(1.0, mechanism="output"),
-        "SVC objective, pure": DPLinearSVC(1.0),
-        "SVC gradient, delta=1e-5": DPLinearSVC(1.0, 1e-5),
-    }
     for name, load in {"Adult": adult, "Covertype": covertype}.items():
-        X, y = load()
-        peer = LogisticRegression()
-        times = {label: [] for label in ["scikit-learn", *models]}
-        for _ in range(rounds + 1):
-            times["scikit-learn"].append(seconds(peer, X, y))
-            for label, model in models.items():
-                times[label].append(seconds(model, X, y))
-        base = np.median(times.pop("scikit-learn")[1:])
-        print(f"{name}: {X.shape[0]} x {X.shape[1]}, {rounds} rounds after a warm-up")
-        print(f"  {'scikit-learn LogisticRegression':32s} {base:7.3f} s")
-        for label, taken in times.items():
-            median = np.median(taken[1:])
-            print(f"  {label:32s} {median:7.3f} s   ratio {median / base:5.2f}")
+        print_times(name, MODELS, *load(), rounds)
 
 
 if __name__ == "__main__":

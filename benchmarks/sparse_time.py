@@ -9,16 +9,12 @@ Epsilon 1, defaults everywhere else. A fit that could not certify its minimum en
 """
 
 import argparse
-import time
-import warnings
 
 import numpy as np
+from alternating import print_times
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 
 from skdp.datasets import fetch_imdb, fetch_newsgroups20
-from skdp.exceptions import SolverError
 from skdp.linear_model import DPLogisticRegression
 
 
@@ -43,43 +39,21 @@ DATA = {
 
 MODELS = {
     "default, pure": DPLogisticRegression(1.0),
+    "default, delta=1e-5": DPLogisticRegression(1.0, 1e-5),
     "objective, pure": DPLogisticRegression(1.0, mechanism="objective"),
     "objective, delta=1e-5": DPLogisticRegression(1.0, 1e-5, mechanism="objective"),
     "output, pure": DPLogisticRegression(1.0, mechanism="output"),
 }
 
 
-def seconds(model, X, y):
-    """Wall time of one fit."""
-    start = time.perf_counter()
-    model.fit(X, y)
-    return time.perf_counter() - start
-
-
 def main():
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
-    rounds = parser.parse_args().rounds
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    for name, load in DATA.items():
-        X, y = load()
-        times = {label: [] for label in ["scikit-learn", *MODELS]}
-        n_failed = 0
-        for _ in range(rounds + 1):
-            times["scikit-learn"].append(seconds(LogisticRegression(), X, y))
-            for label, model in MODELS.items():
-                try:
-                    times[label].append(seconds(model, X, y))
-                except SolverError:
-                    n_failed += 1
-        base = np.median(times.pop("scikit-learn")[1:])
-        certified = "all certified" if not n_failed else f"{n_failed} fits NOT certified"
-        print(f"{name}: {X.shape[0]} x {X.shape[1]}, {X.nnz / X.shape[0]:.0f} a row, {certified}")
-        print(f"  {'scikit-learn LogisticRegression':32s} {base:7.3f} s")
-        for label, taken in times.items():
-            median = np.median(taken[1:]) if taken[1:] else np.nan
-            print(f"  {label:32s} {median:7.3f} s   ratio {median / base:5.2f}", flush=True)
+    parser.add_argument("--data", nargs="+", choices=list(DATA), default=list(DATA))
+    options = parser.parse_args()
+    for name in options.data:
+        print_times(name, MODELS, *DATA[name](), options.rounds)
 
 
 if __name__ == "__main__":

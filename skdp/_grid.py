@@ -344,8 +344,8 @@ def _fill(rows: np.ndarray, X: Any, x_norm: float, bound: float, step: float) ->
         with np.errstate(over="ignore", under="ignore"):
             norms = np.sqrt(np.einsum("ij,ij->i", block, block))
         odd = ~((norms > 1e-120) & (norms < 1e120))
-        out = out[:, :n_features]
-        out[:] = block
+        out[:, :n_features] = block
+        out[:, n_features:] = 0.0
         factors = bound * np.minimum(1.0 / x_norm, 1.0 / np.maximum(norms, 1e-300))
         if odd.any():
             # Squares leave the range of floats; in units of its largest entry no row does.

@@ -114,7 +114,7 @@ class GossipStream:
             return self
         if self.whitened is None and self.plan.release.n_passes == 1:
             return replace(self, is_one_pass=True)
-        kind = self.plan.release.noise.kind
+        kind: str | None = self.plan.release.noise.kind
         if self.whitened is not None:
             kind = "gaussian" if self.plan.release.guarantee.delta > 0.0 else None
         plan = self.plan.settled(estimator, counts, True, kind)
@@ -134,7 +134,7 @@ class GossipStream:
         if self.is_several:
             # Of whatever forms, records that share all their sums are the worst.
             guarantee = self.plan.release.guarantee
-            one = guarantee if guarantee.delta == 0.0 else guarantee.refined
+            one = guarantee if guarantee.refined is None else guarantee.refined
             return unit_guarantee(one, repeated=[(n_records, 1)], unit=unit)
         if self.whitened is not None:
             return self.whitened.form.release.of_unit(n_records, unit)
@@ -208,7 +208,7 @@ class GossipStream:
         """Attributes that a fitted estimator has now; all processes collect them together."""
         plan = self.plan
         if self.whitened is not None and not self.is_several:
-            coef, intercept, spread = self._whitened(engine)
+            coef, intercept, spread = self._whitened(self.whitened, engine)
         else:
             coef, intercept, spread = self._paper(engine)
         output = plan.params["output_node"]
@@ -244,9 +244,8 @@ class GossipStream:
             source=f"{whitened.source}; {paper.source}",
         )
 
-    def _whitened(self, engine):
+    def _whitened(self, run, engine):
         """Coefficients and intercepts of all nodes and of their mean, and how far they spread."""
-        run = self.whitened
         every = engine.collect(run.in_units_of(self.plan))
         coef, intercept = engine.collect(run.coef), engine.collect(run.intercept)
         coef = np.concatenate([coef, coef.mean(axis=0, keepdims=True)])

@@ -13,7 +13,6 @@ from skdp._validation import non_negative, plain_arguments, positive, probabilit
 
 __all__ = [
     "ROUNDING",
-    "delta_at",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",
@@ -149,27 +148,27 @@ def gaussian_epsilon(*, mu: float, delta: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _gaussian_epsilon(mu: float, delta: float) -> float:
-    if mu == 0.0 or delta_at(0.0, mu) <= delta:
+    if mu == 0.0 or _delta_at(0.0, mu) <= delta:
         return 0.0
     # The tail alone, without the second term, gives a bound that is mostly close.
     goal, low, high = math.log(delta), 0.0, mu * max(mu / 2 - float(ndtri(delta)), mu / 2)
     with np.errstate(all="ignore"):
-        while delta_at(high, mu) > delta:
+        while _delta_at(high, mu) > delta:
             low, high = high, 2 * high
         if math.isinf(high):
             return high
         # Of the logarithm, which is nearly a parabola, a root takes few steps.
         near = brentq(
-            lambda e: math.log(delta_at(e, mu)) - goal, low, high, xtol=1e-14 * high, disp=False
+            lambda e: math.log(_delta_at(e, mu)) - goal, low, high, xtol=1e-14 * high, disp=False
         )
         for width in (1e-14, 1e-11):
-            if delta_at(near * (1 - width), mu) > delta >= delta_at(near * (1 + width), mu):
+            if _delta_at(near * (1 - width), mu) > delta >= _delta_at(near * (1 + width), mu):
                 low, high = near * (1 - width), near * (1 + width)
                 break
-        return _bisect(lambda e: delta_at(e, mu) <= delta, low, high)
+        return _bisect(lambda e: _delta_at(e, mu) <= delta, low, high)
 
 
-def delta_at(epsilon: float, mu: float) -> float:
+def _delta_at(epsilon: float, mu: float) -> float:
     """`gaussian_delta` for one epsilon and a positive mu, bit by bit, and much faster."""
     upper, lower = mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu
     if epsilon == 0.0:

@@ -12,6 +12,7 @@ what was released before, the point, the coordinates and the cap are constants.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -114,9 +115,9 @@ class Network:
         Returns
         -------
         ndarray
-            The same bits in all processes, whichever nodes they have.
+            The same bits in all processes, and for all ways to spread nodes over processes.
         """
-        here = None
+        here: Any = None
         for weight, total in zip(self.weights.tolist(), totals, strict=True):
             here = weight * total if here is None else here + weight * total
         flat, length = here.ravel(), max(1, _BLOCK // self.n_nodes)
@@ -183,9 +184,12 @@ class DirectedRows(PlainRows):
 
     along, elsewhere : float
         Curvatures; the first is not the smaller one.
+
+    order : {1, 2}, default=2
+        Of the norm in which gradients are capped.
     """
 
-    def __init__(self, direction, along, elsewhere):
+    def __init__(self, direction, along, elsewhere, order=2):
         self.stretch = 1.01 / math.sqrt(elsewhere)
         self.size = self.stretch * math.sqrt(len(direction))
         self.scale = 1.0 / math.sqrt(elsewhere)
@@ -194,10 +198,15 @@ class DirectedRows(PlainRows):
         self.change = 1.0 / math.sqrt(along) - self.scale
         # Norms err by more where L shrinks a row, and the map of a sum has no exact part.
         self.norm_error = 8.0 * (len(direction) + 8.0) * (along / elsewhere)
+        self.order = order
+        if order == 1:
+            self.norm_error *= math.sqrt(len(direction))
         self.map_error = 4.0 * (len(direction) + 8.0) * self.stretch
 
     def norms(self, rows, row_norm):
         """Norms of rows in the new coordinates, up to ``norm_error`` rounding errors."""
+        if self.order == 1:
+            return self._sums_of_absolutes(rows)
         along = np.ravel(rows @ self.direction)
         if sparse.issparse(rows):
             squares = np.ravel(rows.multiply(rows).sum(axis=1))
@@ -206,6 +215,12 @@ class DirectedRows(PlainRows):
         near = self.scale + self.change
         beside = np.maximum(squares - along * along, 0.0)
         return np.sqrt(self.scale**2 * beside + near**2 * along * along)
+
+    def _sums_of_absolutes(self, rows):
+        if self.change == 0.0:
+            return self.scale * np.ravel(abs(rows).sum(axis=1))
+        image = rows.toarray() if sparse.issparse(rows) else rows
+        return np.abs(self.forward(image)).sum(axis=1)
 
     def forward(self, gradient):
         """Gradient in the new coordinates."""
@@ -249,9 +264,10 @@ class NodeSums(CappedSums):
         """
         norm = float(np.linalg.norm(weights))
         if not norm <= self.radius:
-            finite = np.isfinite(weights).all() and norm < math.inf
-            weights = weights * (self.radius / norm * 0.999 if finite else 0.0)
-            weights = np.nan_to_num(weights, nan=0.0, posinf=0.0, neginf=0.0)
+            if norm < math.inf:
+                weights = weights * (self.radius / norm * 0.999)
+            else:
+                weights = np.zeros_like(weights)
         return super().__call__(weights)
 
 

@@ -60,11 +60,11 @@ class LazyProjection:
         return _at(self.step, start, size)
 
     def steps_and_rooms(self, start, size):
-        """Pairs of a step, and the square of the norm up to which the ball is not left."""
+        """Steps, and squares of the norms up to which they do not leave the ball."""
         steps = self.steps(start, size)
         rooms = self.radius / steps
         rooms *= rooms
-        return list(zip(steps.tolist(), rooms.tolist(), strict=True))
+        return steps.tolist(), rooms.tolist()
 
     def explorations(self, start, size):
         """Exploration at the same times."""
@@ -124,7 +124,7 @@ def played(state, projection):
     -------
     ndarray of shape (size,)
     """
-    ((step, room),) = projection.steps_and_rooms(state.time, 1)
+    (step,), (room,) = projection.steps_and_rooms(state.time, 1)
     return _factor(state.theta, step, room, projection.radius) * state.theta
 
 
@@ -192,11 +192,11 @@ def run_full(rows, targets, state, projection, slope, *, noise, source, keep=Non
     for start in range(0, len(rows), _BLOCK):
         block = slice(start, start + _BLOCK)
         X, y = rows[block], targets[block].tolist()
-        steps = projection.steps_and_rooms(state.time + start, len(y))
+        steps, rooms = projection.steps_and_rooms(state.time + start, len(y))
         shares = projection.shares(state.time + start, len(y)).tolist()
         drawn, release = noise.draw(source, len(y)), noise.adding(daxpy)
-        every = zip(X, drawn, y, steps, shares, strict=True)
-        for i, (x, z, target, (factor, room), share) in enumerate(every):
+        every = zip(X, drawn, y, steps, rooms, shares, strict=True)
+        for i, (x, z, target, factor, room, share) in enumerate(every):
             square = ddot(theta, theta)
             if square > room:
                 factor = radius / sqrt(square)
@@ -229,9 +229,10 @@ def run_noised(gradients, state, projection, *, keep=None):
         The same as from `run_full`, if these are its gradients.
     """
     theta, total = state.theta.copy(), state.total.copy()
-    steps = projection.steps_and_rooms(state.time, len(gradients))
+    steps, rooms = projection.steps_and_rooms(state.time, len(gradients))
     shares = projection.shares(state.time, len(gradients)).tolist()
-    for i, (z, (step, room), share) in enumerate(zip(gradients, steps, shares, strict=True)):
+    every = zip(gradients, steps, rooms, shares, strict=True)
+    for i, (z, step, room, share) in enumerate(every):
         factor = _factor(theta, step, room, projection.radius)
         if keep is not None:
             keep[i] = factor * theta
@@ -272,12 +273,12 @@ def run_bandit(rows, targets, state, projection, slope, *, sender, learn, direct
     for start in range(0, len(rows), _BLOCK):
         block = slice(start, start + _BLOCK)
         X, y = rows[block], targets[block].tolist()
-        steps = projection.steps_and_rooms(state.time + start, len(y))
+        steps, rooms = projection.steps_and_rooms(state.time + start, len(y))
         shares = projection.shares(state.time + start, len(y)).tolist()
         distances = projection.explorations(state.time + start, len(y)).tolist()
         send = sender(len(y))
-        every = zip(X, y, steps, shares, distances, directions(len(y)), strict=True)
-        for i, (x, target, (step, room), share, distance, direction) in enumerate(every):
+        every = zip(X, y, steps, rooms, shares, distances, directions(len(y)), strict=True)
+        for i, (x, target, step, room, share, distance, direction) in enumerate(every):
             factor = _factor(theta, step, room, projection.radius)
             daxpy(theta, total, a=share * factor)
             point = factor * theta + distance * direction

@@ -12,9 +12,10 @@ No function here reads data. Bounds are rounded up.
 
 import numpy as np
 
-from skdp._validation import counts, fraction, plain_arguments, positive, shown
+from skdp._validation import counts, fraction, plain_arguments, positive
+from skdp.theory._schedules import check_smoothness, check_theta
 
-__all__ = ["best_theta", "check_smoothness", "check_theta", "rate", "step_sizes"]
+__all__ = ["best_theta", "rate", "step_sizes"]
 
 
 @plain_arguments
@@ -114,17 +115,3 @@ def best_theta(r):
     """
     check_smoothness(r)
     return 2.0 * r / (2.0 * r + 1.0)
-
-
-def check_theta(theta):
-    """Check an exponent of the step sizes."""
-    fraction(theta=theta)
-    if theta <= 0.5:
-        raise ValueError(f"theta must be more than 1/2; got {shown(theta)}.")
-
-
-def check_smoothness(r):
-    """Check the exponent of a source condition."""
-    positive(r=r)
-    if not 0.5 < r <= 1.5:
-        raise ValueError(f"r must be more than 1/2 and at most 3/2; got {shown(r)}.")

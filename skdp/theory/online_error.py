@@ -20,7 +20,7 @@ from skdp._validation import (
     positive,
     shown,
 )
-from skdp.theory.online import check_smoothness, check_theta
+from skdp.theory._schedules import check_smoothness, check_theta
 
 __all__ = ["error_bound", "printed_error_bound"]
 

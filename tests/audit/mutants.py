@@ -2225,7 +2225,73 @@ GOSSIP, SOLVER, SUMS, CLASSIFIER, GSTREAM = (
 )
 
 
+WHITENED, WHITENED_RULES, WHITENED_SOLVER = (
+    "releases._gossip_whitened",
+    "releases._gossip_whitened_rules",
+    "solvers.gossip_whitened",
+)
+
+
+def whitened_networks():
+    """The default form."""
+
+    def whitened(**options):
+        return DistributedDPClassifier(**{"n_nodes": 4, **options})
+
+    yield Mutant(
+        "whitened network: half the change of a gradient",
+        whitened(),
+        (
+            (
+                WHITENED,
+                "self.budget.n_records_changed * cap",
+                "0.5 * self.budget.n_records_changed * cap",
+            ),
+        ),
+    )
+    yield Mutant(
+        "whitened network: l2 norm of residuals under Laplace noise",
+        whitened(epsilon=20.0, x_l1_norm=0.5, intercept_scaling=0.01, classes=range(3)),
+        ((WHITENED_RULES, "1.0 if loss.n_outputs == 1 else 2.0", "0.7"),),
+        three_classes,
+    )
+    yield Mutant(
+        "whitened network: half the change of a mean",
+        whitened(epsilon=300.0),
+        (
+            (
+                WHITENED,
+                "guarantee.n_records_changed * self.row_norm",
+                "0.5 * guarantee.n_records_changed * self.row_norm",
+            ),
+        ),
+    )
+    yield Mutant(
+        "whitened network: counts that are not paid for",
+        whitened(),
+        (
+            (
+                WHITENED_RULES,
+                "replace(guarantee, epsilon=(1.0 - share) * guarantee.epsilon)",
+                "guarantee",
+            ),
+        ),
+    )
+    yield Mutant(
+        "whitened network: rows stretched without their caps",
+        whitened(epsilon=300.0),
+        (
+            (
+                WHITENED_SOLVER,
+                "return np.sqrt(self.scale**2 * beside",
+                "return 0.5 * np.sqrt(self.scale**2 * beside",
+            ),
+        ),
+    )
+
+
 def networks():
+    yield from whitened_networks()
     yield Mutant(
         "network: half the change",
         network(),

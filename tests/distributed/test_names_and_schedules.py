@@ -93,11 +93,12 @@ def test_unknown_nodes_are_named_before_anybody_pays(names, node, message):
 )
 def test_what_is_wrong_with_a_network_is_said_before_anybody_pays(options, message):
     X, y = problem(20)
-    ledger = BudgetLedger(epsilon=100.0)
-    model = seeded(algorithm="paper", ledger=ledger, random_state=None, **options)
-    with pytest.raises(ValueError, match=message):
-        model.fit(X, y)
-    assert not ledger.history()
+    for algorithm in ("paper", "whitened"):
+        ledger = BudgetLedger(epsilon=100.0)
+        model = seeded(algorithm=algorithm, ledger=ledger, random_state=None, **options)
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, y)
+        assert not ledger.history()
 
 
 @ALGORITHMS

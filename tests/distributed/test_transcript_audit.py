@@ -53,6 +53,7 @@ class Heard:
 def overheard(**options):
     """A model of which all is heard; no projection hides anything."""
     paper = dict(algorithm="paper", loss="hinge", batch_size=1, n_passes=1, n_nodes=3)
+    paper |= dict(intercept_scaling=1.0)
     return Overheard(engine=Wire(), average=False, radius=1e6, **{**paper, **options})
 
 

@@ -83,12 +83,26 @@ def test_whitening_is_for_the_logistic_loss():
         seeded(algorithm="whitened", loss="hinge").fit(*problem(40))
 
 
-def test_a_tight_bound_in_l1_norm_asks_for_laplace_noise():
-    X = sparse.random_array((40, 400), density=0.02, format="csr", rng=np.random.default_rng(0))
-    y = np.arange(40) % 2
-    assert not is_whitened(seeded(x_l1_norm=1.0).fit(X, y))
-    assert is_whitened(seeded(x_l1_norm=15.0).fit(X, y))
-    assert is_whitened(seeded(delta=1e-5, x_l1_norm=1.0).fit(X, y))
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_tight_bound_in_l1_norm_asks_for_laplace_noise(n_classes):
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((400, 60), density=0.03, format="csr", rng=rng)
+    y = np.arange(400) % n_classes
+    kinds = []
+    for bound in (1.0, 100.0, None):
+        with recording() as heard:
+            model = seeded(20.0, x_l1_norm=bound, n_nodes=4).fit(X, y)
+        assert is_whitened(model)
+        kinds.append({each.law.kind for each in heard if each.asked.size > n_classes})
+        spent = sum(each.law.guarantee.epsilon for each in heard) / 4
+        assert spent == pytest.approx(20.0)
+    assert kinds == [{"laplace"}, {"k_norm"}, {"k_norm"}]
+    dense = seeded(20.0, x_l1_norm=1.0, n_nodes=4).fit(X.toarray(), y)
+    rows = seeded(20.0, x_l1_norm=1.0, n_nodes=4).fit(X, y)
+    assert_allclose(rows.node_coef_, dense.node_coef_, rtol=1e-9, atol=1e-12)
+    with recording() as heard:
+        seeded(20.0, 1e-5, x_l1_norm=1.0, n_nodes=4).fit(X, y)
+    assert {each.law.kind for each in heard} == {"gaussian"}
 
 
 # What is learned

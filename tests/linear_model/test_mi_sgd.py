@@ -674,16 +674,21 @@ def test_every_message_of_a_fit_is_recorded_with_its_law(options):
     same(model, silent)
     assert len(messages) == 1100
     local, device = model.guarantee_.local, model.privatizer(3)
+    laws = []
     for message in messages:
         # Two messages are as far apart as the longest and its opposite.
         assert 2.0 * np.linalg.norm(message.asked) <= message.sensitivity * (1 + 1e-15)
         assert (message.asked != message.released).all()
         law = message.law
-        assert law.kind == device.noise
-        assert law.guarantee.epsilon_at(1e-3) <= local.epsilon_at(1e-3) * (1 + 1e-12)
-        assert_allclose(law.guarantee.epsilon_at(1e-3), local.epsilon_at(1e-3), rtol=1e-9)
+        if law not in laws:
+            laws.append(law)
         if not isinstance(device, OnePointPrivatizer):
             assert_allclose(law.scale * message.sensitivity, device.scale, rtol=1e-12)
+    claimed = local.epsilon_at(1e-3)
+    for law in laws:
+        assert law.kind == device.noise
+        assert law.guarantee.epsilon_at(1e-3) <= claimed * (1 + 1e-12)
+        assert_allclose(law.guarantee.epsilon_at(1e-3), claimed, rtol=1e-9)
     if not isinstance(device, ValuePrivatizer):
         received = sum(message.released for message in messages)
         assert_allclose(model._stream.state.theta, -received, rtol=1e-9)

@@ -17,7 +17,7 @@ from skdp.privacy import (
     gaussian_mu,
     gaussian_scale,
 )
-from skdp.privacy._calibration import delta_at
+from skdp.privacy._calibration import _delta_at
 
 EPSILONS = [0.0, 1e-3, 0.01, 0.1, 0.5, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3]
 DELTAS = [1e-300, 1e-200, 1e-100, 1e-50, 1e-20, 1e-15, 1e-10, 1e-6, 1e-5, 1e-3, 0.05, 0.3, 0.5]
@@ -136,8 +136,8 @@ def test_one_place_of_the_profile_is_that_of_an_array_bit_by_bit():
     with np.errstate(all="ignore"):
         for _ in range(3000):
             mu, epsilon = 10.0 ** rng.uniform((-6, -4), (4, 8))
-            assert delta_at(epsilon, mu) == gaussian_delta(epsilon, mu)
-        assert delta_at(0.0, 0.3) == gaussian_delta(0.0, 0.3)
+            assert _delta_at(epsilon, mu) == gaussian_delta(epsilon, mu)
+        assert _delta_at(0.0, 0.3) == gaussian_delta(0.0, 0.3)
 
 
 def test_a_budget_that_no_float_holds_is_infinite():

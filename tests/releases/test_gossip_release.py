@@ -14,6 +14,7 @@ from skdp.distributed import DistributedDPClassifier
 from skdp.losses import HingeLoss, LogisticLoss, MulticlassHingeLoss, SoftmaxLoss
 from skdp.privacy import ApproxDP, GaussianDP, compose
 from skdp.releases import GossipRelease
+from skdp.releases._gossip_rules import passes_for, streaming_batch
 
 LAWS = {
     "k_norm": dict(noise="k_norm"),
@@ -25,7 +26,8 @@ each_adjacency = pytest.mark.parametrize("adjacency", ["replace-one", "add-remov
 
 
 def classifier(**options):
-    options = {"n_nodes": 3, "batch_size": 2, "step": 1e-3, "random_state": 0} | options
+    paper = {"algorithm": "paper", "loss": "hinge", "batch_size": 2, "n_passes": 1}
+    options = {"n_nodes": 3, "step": 1e-3, "random_state": 0} | paper | options
     return DistributedDPClassifier(2.0, **options)
 
 
@@ -226,3 +228,30 @@ def test_the_claim_is_the_target_with_what_stands_behind_it(law):
 def test_what_cannot_be_planned_is_refused_by_name(options, message):
     with pytest.raises(ValueError, match=message):
         planned(**options)
+
+
+# Rules of public counts
+
+
+def test_pure_passes_are_as_many_as_the_noise_allows():
+    # 32,561 rows of 109 parameters at 64 nodes: a seventh of what K-norm noise leaves.
+    made = planned(109, epsilon=1.0, intercept_scaling=1.0, noise="k_norm")
+    ratio = 32_561 / math.sqrt(64 * made.energy(1))
+    assert_allclose(ratio, 32_561 / (8.0 * 2.0 * math.sqrt(2.0 * 109 * 110)), rtol=1e-9)
+    wanted = 0.2 * ratio * (100.0 / 109) ** 0.25
+    assert passes_for("k_norm", made.energy(1), 109, 32_561, 64) == round(wanted) == 3
+    # With sixteen times as many nodes or parameters there are 4 and 2 times fewer.
+    passes = [passes_for("k_norm", 1.0, size, 500, m) for size, m in [(100, 25), (1600, 25)]]
+    assert passes == [20, 10]
+    assert passes_for("laplace", 1.0, 100, 500, 400) == 5
+    # Never fewer than 2, and never more than 40.
+    assert [passes_for("laplace", 1.0, 9, n, 4) for n in (1, 10**6)] == [2, 40]
+    assert {passes_for("gaussian", 10.0**k, 9, 50, 4) for k in range(-9, 9)} == {40}
+
+
+def test_batches_of_a_stream_leave_a_quarter_of_a_gradient_as_noise():
+    made = planned(50, noise="k_norm", epsilon=0.1)
+    for n_nodes in (1, 16):
+        batch = streaming_batch(made.energy(1), made.clip_norm, n_nodes)
+        assert_allclose(math.sqrt(made.energy(batch) / n_nodes), made.clip_norm / 4, rtol=0.01)
+    assert streaming_batch(1e-9, 1.0, 4) == 1

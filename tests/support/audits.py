@@ -696,6 +696,7 @@ def networks():
                     searched=96,
                     **less,
                 )
+    yield from whitened_networks()
     shared["loss"] = "hinge"  # of which slopes are full where points are near 0
     forms = [
         dict(noise="laplace"),
@@ -720,6 +721,49 @@ def networks():
             ((X, np.where(np.arange(N_ROWS) == place, 1 - y, y)),),
             options=(("guarantee", program.claim((X, y))),),
         )
+
+
+def whitened_networks():
+    """The default, with a record that has the other label.
+
+    Counts of classes and gradients then move as far as they can, and moments of the rows do not.
+    """
+    X, y = np.ones((12, 1)), np.arange(12) % 2
+    pairs = tuple((X, np.where(np.arange(12) == i, 1 - y, y)) for i in (0, 5, 11))
+    # Small budgets have counts, large ones second moments or, where they are pure, a mean.
+    for epsilon in (1.0, 300.0):
+        for chosen in each(n_nodes=3):
+            program, options, less = DistributedDPClassifier(epsilon, **chosen), {}, {}
+            if chosen["adjacency"] == "add-remove":  # the other label is two null records apart
+                if epsilon > 1.0 and chosen["delta"] > 0.0:
+                    continue  # twice that is no guarantee
+                less = dict(least=0.0, total=0.4, reason=NULLS)
+            else:
+                options = dict(guarantee=program.fit(X, y).guarantee_)
+                program = fits(program)
+                if epsilon > 1.0:
+                    less = dict(least=0.0, total=0.5, reason=MOMENTS)
+            name = "whitened " + named(DistributedDPClassifier, epsilon=epsilon, **chosen)
+            yield Case(name, program, (X, y), pairs, options=tuple(options.items()), **less)
+    for n_classes in (2, 3):
+        # The farther of two rows is the other way, with Laplace noise for l1 norms.
+        data = random_data(DistributedDPClassifier, n_classes=n_classes, d=8)
+        public = dict(n_nodes=3, x_l1_norm=0.5, intercept_scaling=0.01, classes=range(n_classes))
+        model = DistributedDPClassifier(2.0, **public)
+        options = (("guarantee", model.fit(*data).guarantee_),)
+        less = dict(least=0.5, total=0.5, reason=POINTS)
+        name = f"whitened DistributedDPClassifier x_l1_norm=0.5 n_classes={n_classes}"
+        yield Case(name, fits(model), data, searched=48, options=options, **less)
+
+
+def fits(model):
+    """What a fit releases; replays of estimators go on with a stream."""
+
+    def fit(X, y, random_state=None):
+        params = model.get_params() | {"random_state": random_state}
+        return type(model)(**params).fit(X, y).node_coef_
+
+    return fit
 
 
 def _opposite_labels(width, options, shared):

@@ -7,6 +7,7 @@ from skdp.distributed import DistributedDPClassifier
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
 from skdp.preprocessing import BoundedScaler, RowNormClipper
+from skdp.topology import MixingSchedule
 
 
 def _named(kind, **options):
@@ -64,6 +65,10 @@ def _all():
     yield _named(DistributedDPClassifier, step="regret", **network)
     auto = dict(n_passes="auto", batch_size="auto")
     yield _named(DistributedDPClassifier, delta=1e-4, **network | auto)
+    pairs = np.kron(np.eye(2), np.full((2, 2), 0.5)), np.roll(np.eye(4), 1, axis=0)
+    names = ("north", "east", "south", "west")
+    own = dict(n_nodes=4, topology=MixingSchedule(pairs), node_names=names, output_node="east")
+    yield _named(DistributedDPClassifier, **own)
 
 
 CONFIGURATIONS = dict(_all())

@@ -99,3 +99,29 @@ def test_bad_numbers_are_named(wrong):
     law = dict(theta=0.75, t0=3.0, failure=0.1, r=1.0, source=1.0) | wrong
     with pytest.raises(ValueError, match=rf"^{next(iter(wrong))} must be"):
         error_bound(10, **law)
+
+
+def test_parts_are_those_of_the_proof_written_out():
+    theta, t0, r, source, kappa, bound, failure = 0.8, 9.0, 1.2, 0.7, 1.5, 2.0, 0.1
+    X = [9.0, 10.0, 11.0]
+    lam = [x**-0.2 for x in X]
+    shrink = [1.0 - 1.0 / x for x in X]
+    after = [shrink[1] * shrink[2], shrink[2], 1.0]  # what later steps leave of a step
+    norm = kappa**1.4 * source
+    jumps = [
+        x**-theta * (kappa * bound + (kappa**2 + p) * norm) for x, p in zip(X, lam, strict=True)
+    ]
+    squares = sum((a * jump) ** 2 for a, jump in zip(after, jumps, strict=True))
+    mu = np.linspace(1e-6, kappa**2, 400_001)
+    power = [float((mu**0.7 / (mu + p)).max()) for p in lam]
+    drift = sum((lam[i - 1] - lam[i]) * power[i] * shrink[i] * after[i] for i in (1, 2))
+    expected = {
+        "start": math.prod(shrink) * norm,
+        "sample": math.sqrt(2.0 * math.log(20.0) * squares),
+        "drift": drift * source,
+        "bias": lam[2] * power[2] * source,
+    }
+    law = dict(theta=theta, t0=t0, failure=failure, r=r, source=source)
+    for part, size in expected.items():
+        found = error_bound(3, part=part, kappa=kappa, y_bound=bound, **law)
+        assert_allclose(found, kappa * size, rtol=1e-6)
