@@ -522,7 +522,9 @@ def bounded():
                 least = 0.3 if sensitivity == "tight" else 0.05
             yield Case(
                 named(DPOnlineKernelRegressor, **chosen),
-                DPOnlineKernelRegressor(kernel="linear", **chosen, y_bounds=(-1.0, 1.0)),
+                DPOnlineKernelRegressor(
+                    kernel="linear", theta=0.75, **chosen, y_bounds=(-1.0, 1.0)
+                ),
                 data,
                 (neighbour,),
                 least=least,
