@@ -9,8 +9,8 @@ What it may show on the way, and at what price, is the choice of ``release``:
 - ``"final"`` releases the function after each week. A release is cheap; the guarantee is that of
   all releases so far, and grows.
 - ``"sgd"`` adds noise to each step and goes on from there: one budget for ever.
-- ``"tree"`` keeps noisy sums over halves, quarters, ... of a stream whose length is announced: one
-  budget too, and less noise.
+- ``"matrix"`` releases noisy sums of a stream whose length is announced, and their noise cancels
+  in the function: one budget too, and less noise.
 """
 
 # %%
@@ -88,7 +88,7 @@ releases = {
     '"final"': {"release": "final", "epsilon": 0.25, "theta": theta},
     # Noise at every step asks for smaller steps.
     '"sgd"': {"release": "sgd", "epsilon": 2.0, "theta": 0.75},
-    '"tree"': {"release": "tree", "epsilon": 2.0, "theta": theta, "horizon": n_hours},
+    '"matrix"': {"release": "matrix", "epsilon": 2.0, "theta": theta, "horizon": n_hours},
 }
 predictions = {name: np.full(n_hours, 250.0) for name in ["not private", *releases]}
 spent = {name: [] for name in releases}
@@ -127,7 +127,7 @@ for i, part in enumerate(parts):
 # release is proportional to it.
 
 figure, axes = plt.subplots(2, 2, figsize=(10, 7), layout="constrained")
-colors = {"not private": "0.35", '"final"': "C0", '"sgd"': "C1", '"tree"': "C2"}
+colors = {"not private": "0.35", '"final"': "C0", '"sgd"': "C1", '"matrix"': "C2"}
 shown = parts[80]
 days = np.arange(shown.stop - shown.start) / 24
 axes[0, 0].fill_between(days, hires[shown], color="0.85", label="demand")
@@ -143,7 +143,7 @@ axes[0, 1].set(title="accuracy, four weeks at a time", xlabel="hours seen", ylab
 axes[0, 1].set(ylim=(-0.6, 1.0))
 axes[0, 1].axhline(0.0, color="0.8", zorder=0)
 for name, values in spent.items():
-    axes[1, 0].plot(ends, values, "--" if name == '"tree"' else "-", color=colors[name], lw=1.8)
+    axes[1, 0].plot(ends, values, "--" if name == '"matrix"' else "-", color=colors[name], lw=1.8)
 axes[1, 0].set(title="guarantee so far", xlabel="hours seen", ylabel=f"epsilon at delta={delta:g}")
 axes[1, 0].set(ylim=(0.0, None))
 

@@ -76,14 +76,16 @@ def kernel_ridge():
 def streams():
     for params in grid(
         kernel=("rbf", "linear"),
-        release=("final", "sgd", "tree", "query"),
+        release=("final", "sgd", "tree", "matrix", "query"),
         adjacency=ADJACENCIES,
         delta=DELTAS,
         residual=("huber", "ball", "plain"),
     ):
-        if params["residual"] == "plain" and params["release"] in ("sgd", "tree"):
+        if params["residual"] == "plain" and params["release"] in ("sgd", "tree", "matrix"):
             continue
-        if params["release"] == "tree":
+        if params["release"] == "matrix" and params["delta"] == 0.0:
+            continue
+        if params["release"] in ("tree", "matrix"):
             params["horizon"] = 500
         if params["release"] == "query":
             params["n_queries"] = 200

@@ -212,7 +212,8 @@ LAWS = {"normal", "laplace", "k_norm", "k_norms"}
 # They are handed the rows and ask for the charge themselves: what they call is watched, and that
 # they read no row before is asked in tests/releases/test_stream_releases.py.
 CHARGING = {
-    f"skdp.releases._stream_{release}" for release in ("final", "fed_back", "tree", "query")
+    f"skdp.releases._stream_{release}"
+    for release in ("final", "fed_back", "tree", "matrix", "query")
 }
 
 

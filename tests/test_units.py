@@ -149,6 +149,7 @@ STREAMS = [
     {"release": "sgd"},
     {"release": "tree", "horizon": 1000},
     {"release": "tree", "horizon": 1000, "residual": "ball", "radius": 2.0},
+    {"release": "matrix", "horizon": 1000, "delta": 1e-5},
 ]
 
 

@@ -54,7 +54,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
 
     t0 : float or "auto", default="auto"
         Offset of the time. "auto" is the smallest with which no step overshoots, see
-        :func:`~skdp.releases.automatic_t0`.
+        :func:`~skdp.releases.automatic_t0`, and 300 times that for "matrix" and "tree", whose
+        noise is high at first.
 
     residual : {"huber", "ball", "plain"}, default="huber"
         What bounds a step: "huber" clips residuals to ``residual_cap``; "ball" projects the
@@ -62,9 +63,10 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         paper, does neither, and is for "final" and "query" only.
 
     residual_cap : float or "auto", default="auto"
-        Largest residual for "huber", in units of the target. "auto" is half of half the range
-        of ``y_bounds``, 0.4 of it with "tree" and 0.2 with "sgd", whose noise needs it small,
-        and with "matrix" a share that grows with ``horizon`` times the budget, from 0.05 to 0.5.
+        Largest residual for "huber", in units of the target. "auto" is a share of half the range
+        of ``y_bounds``: 0.4 with "final", 0.5 with "query", 0.2 with "sgd", whose noise needs it
+        small, and with "matrix" and "tree" one that grows with the root of ``horizon`` times the
+        budget, from 0.05 to 0.5.
 
     radius : float, default=1.0
         Norm of the ball, for targets in units of half their range.
@@ -155,13 +157,12 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
     also keep what has not been released: with "final" the function without noise, with "matrix"
     and "tree" sums without noise, with "query" all rows. It keeps them under private names, and a
     pickle has them too: both belong to the curator alone. `released` returns a predictor without
-    them.
-    Of several copies of a live estimator one may go on: copies that go on apart are streams of
-    their own on the same rows, and together cost more than the account of each. Within a process
-    all others are refused for as long as it lives, however they were made and whether or not the
-    one that went on is still there. With a ledger they are refused in whatever processes they
-    are. Without one it is up to the curator that no two processes go on, and that none goes on
-    from an old pickle. A release that fails after its charge stays charged, and is part of
+    them. Of several copies of a live estimator one may go on: copies that go on apart are streams
+    of their own on the same rows, and together cost more than the account of each. Within a
+    process all others are refused for as long as it lives, however they were made and whether or
+    not the one that went on is still there. With a ledger they are refused in whatever processes
+    they are. Without one it is up to the curator that no two processes go on, and that none goes
+    on from an old pickle. A release that fails after its charge stays charged, and is part of
     ``guarantee_`` from the next one on.
 
     With "final", a record that entered at step s has moved each later function by at most

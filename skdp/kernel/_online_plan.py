@@ -39,7 +39,10 @@ NOISY_POINTS = ("sgd", "tree", "matrix")  # gradients are taken there
 NEEDED = {"tree": "horizon", "matrix": "horizon", "query": "n_queries"}
 
 # Where targets span [-1, 1]: noise is proportional to the cap, and so is what a step can learn.
-CAPS = {"final": 0.5, "sgd": 0.2, "tree": 0.4, "query": 0.5}
+CAPS = {"final": 0.4, "sgd": 0.2, "query": 0.5}
+# How far beyond the smallest offset: early functions are less noisy the larger it is.
+OFFSETS = {"tree": 300.0, "matrix": 300.0}
+TYPICAL_SIZE = 200  # features
 
 
 def kind_of_release(model):
@@ -93,11 +96,25 @@ def _check_matrix(model):
         )
 
 
-def stream_recursion(model, kappa):
-    """Public numbers of the recursion, in units of half the range of the target."""
+def stream_recursion(model, kappa, size=TYPICAL_SIZE):
+    """Public numbers of the recursion, in units of half the range of the target.
+
+    Parameters
+    ----------
+    model : DPOnlineKernelRegressor
+
+    kappa : float
+        Bound on the norm of a row of features.
+
+    size : int
+        Number of features.
+    """
     number_or_auto(t0=model.t0)
+    release = kind_of_release(model)
     t0 = automatic_t0(model.theta, kappa)
-    if not is_auto(model.t0):
+    if is_auto(model.t0):
+        t0 *= OFFSETS.get(release, 1.0)
+    else:
         least = automatic_t0(model.theta, 1.0)
         if not least <= model.t0 <= 1e9:
             raise ValueError(
@@ -105,9 +122,9 @@ def stream_recursion(model, kappa):
                 f"not to overshoot, and at most 1e9; got {shown(model.t0)}."
             )
         t0 = max(float(model.t0), t0)
-    cap, radius, release = math.inf, math.inf, kind_of_release(model)
+    cap, radius = math.inf, math.inf
     if model.residual == "huber":
-        cap = model._cap(CAPS[release] if release != "matrix" else _matrix_cap(model))
+        cap = model._cap(CAPS[release] if release in CAPS else _planned_cap(model, size))
     elif model.residual == "ball":
         radius = float(model.radius)
         if release in NOISY_POINTS:  # points are projected: no residual gets there
@@ -115,11 +132,15 @@ def stream_recursion(model, kappa):
     return Recursion(float(model.theta), t0, cap, radius)
 
 
-def _matrix_cap(model):
-    """Cap for all rows that a stream is planned for, of which more stand more signal."""
-    n_changed = n_records_changed(model.adjacency)
-    signal = model.horizon * _mu(float(model.epsilon), float(model.delta)) * 2.0 / n_changed
-    return min(max(0.08 * (signal / 200.0) ** 0.4, 0.05), 0.5)
+def _planned_cap(model, size):
+    """Cap for all rows that a stream is planned for: more of them stand more noise, and signal."""
+    if model.delta > 0.0:
+        mu = _mu(float(model.epsilon), float(model.delta))
+    else:  # of Gaussian noise as loud
+        mu = model.epsilon / math.sqrt((size + 1.0) * int(model.horizon).bit_length())
+    signal = model.horizon * mu * 2.0 / n_records_changed(model.adjacency)
+    share = 0.08 if kind_of_release(model) == "matrix" else 0.06
+    return min(max(share * math.sqrt(signal / 200.0), 0.05), 0.5)
 
 
 @lru_cache(maxsize=64)
@@ -150,12 +171,12 @@ def stream_plan(model, n_features, gamma):
             seeded=model.random_state is not None,
             **function,
         )
-    automatic = 1000 if release == "final" and model.delta > 0.0 else 200
+    automatic = 1000 if release == "final" and model.delta > 0.0 else TYPICAL_SIZE
     size = model._n_components(n_features, automatic)
     check_memory(8.0 * size * (n_features + 4 * BLOCK), "n_components must be smaller")
     features = model._draw_features(n_features, size, gamma, feature_state)
     vectors = dict(
-        recursion=stream_recursion(model, features.row_norm),
+        recursion=stream_recursion(model, features.row_norm, size),
         kappa=features.row_norm,
         features=features,
         noise=noise_source(noise_state),

@@ -1,8 +1,8 @@
 """A stream of noisy sums of gradients up to a public horizon, whose noise cancels in prefix sums.
 
-To check the claim: this file; `column_norm` and `encoding_error` in `skdp.solvers.prefix_factors`
-for how far one gradient moves all that is released, and what rounding adds; `run_matrix` in
-`skdp.solvers.online` for what is released; and `step_sensitivity` in `_stream_sensitivity`.
+To check the claim: this file; `skdp.solvers.prefix_factors` for what is released (`run_matrix`),
+how far one gradient moves all of it (`column_norm`), and what rounding adds (`encoding_error`);
+and `step_sensitivity` in `_stream_sensitivity`.
 """
 
 import math
@@ -19,13 +19,15 @@ from skdp.privacy import ApproxDP
 from skdp.releases._limits import check_noise
 from skdp.releases._stream import Charge, FeatureStream, check_horizon
 from skdp.releases._stream_sensitivity import step_sensitivity
-from skdp.solvers.online import NoisyPrefix, Recursion, run_matrix
+from skdp.solvers.online import Recursion
 from skdp.solvers.prefix_factors import (
     LONGEST,
+    NoisyPrefix,
     PrefixFactors,
     column_norm,
     encoding_error,
     prefix_factors,
+    run_matrix,
 )
 
 __all__ = ["MatrixRelease"]

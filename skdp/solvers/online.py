@@ -19,12 +19,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 __all__ = [
-    "NoisyPrefix",
     "NoisyTree",
     "Recursion",
     "rounding_error",
     "run_features",
-    "run_matrix",
     "run_noisy",
     "run_tree",
     "steps_within",
@@ -315,89 +313,3 @@ def run_tree(rows, targets, tree, time, recursion, *, step, released):
             noisy[level] = released(total, weights[i])
             gathered += noisy[level]
     return NoisyTree(exact, noisy), -gathered
-
-
-@dataclass(frozen=True, eq=False)
-class NoisyPrefix:
-    """What a stream of noisy weighted sums of gradients keeps.
-
-    Parameters
-    ----------
-    exact : ndarray of shape (r - 1, n_components)
-        Sums of weighted gradients that decay, one for each exponential but the one that is
-        forgotten at once. Private.
-
-    noisy : ndarray of shape (r, n_components)
-        The like of what was released.
-    """
-
-    exact: np.ndarray = field(repr=False)
-    noisy: np.ndarray = field(repr=False)
-
-    @classmethod
-    def start(cls, n_components, factors):
-        """Nothing yet."""
-        r = len(factors.amounts)
-        return cls(np.zeros((r - 1, n_components)), np.zeros((r, n_components)))
-
-
-def run_matrix(rows, targets, prefix, time, recursion, *, factors, grid, noise):
-    """Continue the recursion with gradients taken at noisy prefix sums.
-
-    A row's gradient, taken at a point that earlier releases determine, enters all later
-    ``y_t = sum_s C_{t,s} g_s``. Each is rounded to the grid and released with noise, and what is
-    gathered is a function of what was released.
-
-    Parameters
-    ----------
-    rows, targets, time, recursion
-        As for `run_features`; the cap must be finite.
-
-    prefix : NoisyPrefix
-        After ``time`` steps. It is left alone.
-
-    factors : PrefixFactors
-
-    grid : GridNoise
-        Of one ``y_t``.
-
-    noise : NoiseSource
-
-    Returns
-    -------
-    prefix : NoisyPrefix
-
-    gathered : ndarray of shape (n_components,)
-        Released.
-    """
-    exact, noisy = prefix.exact.copy(), prefix.noisy.copy()
-    at_once, amounts = float(factors.amounts[0]), factors.amounts[1:]
-    decays, back_decays = factors.decays[1:, np.newaxis], factors.back_decays[:, np.newaxis]
-    cap, radius, step = recursion.cap, recursion.radius, grid.step
-    gathered, change = factors.back_amounts @ noisy, np.empty(rows.shape[1])
-    for start in range(0, len(rows), _BLOCK):
-        Z = np.asarray(rows[start : start + _BLOCK], dtype=np.float64)
-        weights = recursion.weights(time + start, len(Z)).tolist()
-        y = targets[start : start + _BLOCK].tolist()
-        before = time + start - 1.0 + recursion.t0
-        drawn = grid.draw(noise, len(Z))
-        for z, target, weight, own_noise in zip(Z, y, weights, drawn, strict=True):
-            score = -float(z @ gathered) / before if before > 0.0 else 0.0
-            if radius < math.inf:
-                norm = math.sqrt(float(gathered @ gathered))
-                score *= min(1.0, radius * before / norm) if norm > 0.0 else 1.0
-            residual = min(max(score - target, -cap), cap)
-            np.multiply(z, residual * weight, out=change)
-            exact *= decays
-            exact += change
-            total = amounts @ exact
-            change *= at_once
-            total += change
-            total *= 1.0 / (weight * step)
-            np.rint(total, out=total)
-            total *= step
-            noisy *= back_decays
-            noisy += np.multiply(grid.release(total, own_noise), weight, out=change)
-            gathered = factors.back_amounts @ noisy
-            before += 1.0
-    return NoisyPrefix(exact, noisy), -gathered

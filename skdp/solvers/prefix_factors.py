@@ -1,4 +1,4 @@
-"""Factors of weighted prefix sums, of exponentials, so that few vectors hold their state.
+"""Weighted prefix sums with noise, by factors of exponentials, so that few vectors hold the state.
 
 Wanted are all sums ``G_t = sum_{s <= t} w_s g_s`` of a stream, for weights that do not decrease.
 With ``D = diag(w)`` and the lower triangular matrix P of ones, ``P D = B C``, where
@@ -36,7 +36,15 @@ from functools import lru_cache
 import numpy as np
 from scipy.signal import lfilter
 
-__all__ = ["LONGEST", "PrefixFactors", "column_norm", "encoding_error", "prefix_factors"]
+__all__ = [
+    "LONGEST",
+    "NoisyPrefix",
+    "PrefixFactors",
+    "column_norm",
+    "encoding_error",
+    "prefix_factors",
+    "run_matrix",
+]
 
 LONGEST = 2**23  # rows up to which rounding errors stay a few percent of the sensitivity
 
@@ -45,6 +53,7 @@ _N_EXPONENTIALS = 8
 _FIRST, _BEYOND = -2.0, 2.0
 _EXACT = 2**20  # rows up to which all columns are computed
 _UNIT = 2.0**-53
+_ROWS = 128  # whose noise is drawn at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +102,7 @@ def prefix_factors(horizon):
     --------
     >>> factors = prefix_factors(1000)
     >>> [float((factors.amounts * factors.decays**k).sum().round(3)) for k in range(4)]
-    [1.0, 0.496, 0.375, 0.313]
+    [1.0, 0.493, 0.37, 0.308]
     """
     places, step = np.linspace(
         _FIRST, math.log(horizon) + _BEYOND, _N_EXPONENTIALS - 1, retstep=True
@@ -195,3 +204,88 @@ def encoding_error(horizon):
     spans = np.minimum(float(horizon), 1.0 / factors.gaps)
     each = float((factors.amounts * (5.0 * spans**2 + 12.0 * spans)).sum())
     return 1.01 * _UNIT * each * math.sqrt(horizon)
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyPrefix:
+    """What a stream of noisy weighted sums of gradients keeps.
+
+    Parameters
+    ----------
+    exact : ndarray of shape (r - 1, n_components)
+        Sums of weighted gradients that decay, one for each exponential but the one that is
+        forgotten at once. Private.
+
+    noisy : ndarray of shape (r, n_components)
+        The like of what was released.
+    """
+
+    exact: np.ndarray = field(repr=False)
+    noisy: np.ndarray = field(repr=False)
+
+    @classmethod
+    def start(cls, n_components, factors):
+        """Nothing yet."""
+        r = len(factors.amounts)
+        return cls(np.zeros((r - 1, n_components)), np.zeros((r, n_components)))
+
+
+def run_matrix(rows, targets, prefix, time, recursion, *, factors, grid, noise):
+    """Continue the recursion with gradients taken at noisy prefix sums.
+
+    A row's gradient, taken at a point that earlier releases determine, enters all later
+    ``y_t = sum_s C_{t,s} g_s``. Each is rounded to the grid and released with noise, and what is
+    gathered is a function of what was released.
+
+    Parameters
+    ----------
+    rows, targets, time, recursion
+        As for `skdp.solvers.online.run_features`; the cap must be finite.
+
+    prefix : NoisyPrefix
+        After ``time`` steps. It is left alone.
+
+    factors : PrefixFactors
+
+    grid : GridNoise
+        Of one ``y_t``.
+
+    noise : NoiseSource
+
+    Returns
+    -------
+    prefix : NoisyPrefix
+
+    gathered : ndarray of shape (n_components,)
+        Released.
+    """
+    exact, noisy = prefix.exact.copy(), prefix.noisy.copy()
+    at_once, amounts = float(factors.amounts[0]), factors.amounts[1:]
+    decays, back_decays = factors.decays[1:, np.newaxis], factors.back_decays[:, np.newaxis]
+    cap, radius, step = recursion.cap, recursion.radius, grid.step
+    gathered, change = factors.back_amounts @ noisy, np.empty(rows.shape[1])
+    for start in range(0, len(rows), _ROWS):
+        Z = np.asarray(rows[start : start + _ROWS], dtype=np.float64)
+        weights = recursion.weights(time + start, len(Z)).tolist()
+        y = targets[start : start + _ROWS].tolist()
+        times = (np.arange(time + start, time + start + len(Z)) - 1.0 + recursion.t0).tolist()
+        drawn = grid.draw(noise, len(Z))
+        for z, target, weight, before, own in zip(Z, y, weights, times, drawn, strict=True):
+            score = -float(gathered @ z) / before if before > 0.0 else 0.0
+            if radius < math.inf:
+                norm = math.sqrt(float(gathered @ gathered))
+                score *= min(1.0, radius * before / norm) if norm > 0.0 else 1.0
+            residual = min(max(score - target, -cap), cap)
+            np.multiply(z, residual * weight, out=change)
+            exact *= decays
+            exact += change
+            total = amounts @ exact
+            change *= at_once
+            total += change
+            total *= 1.0 / (weight * step)
+            np.rint(total, out=total)
+            total *= step
+            noisy *= back_decays
+            noisy += np.multiply(grid.release(total, own), weight, out=change)
+            gathered = factors.back_amounts @ noisy
+    return NoisyPrefix(exact, noisy), -gathered

@@ -1,4 +1,4 @@
-"""Regularised online regression in a kernel space: its rate, and other ways to release a sequence.
+"""Regularised online regression in a kernel space: its steps and its rate.
 
 The paper is "A study on differential private online learning", J. Comput. Commun. 5, 2017,
 doi:10.4236/jcc.2017.52004. From
@@ -15,16 +15,7 @@ import numpy as np
 from skdp._validation import counts, fraction, plain_arguments, positive
 from skdp.theory._schedules import check_smoothness, check_theta
 
-__all__ = [
-    "best_theta",
-    "matrix_noise",
-    "matrix_sensitivity",
-    "prefix_root",
-    "rate",
-    "step_sizes",
-]
-
-_ROUNDING = 1e-12
+__all__ = ["best_theta", "rate", "step_sizes"]
 
 
 @plain_arguments
@@ -54,114 +45,6 @@ def step_sizes(n_steps, theta, t0, start=0):
     counts(n_steps=n_steps)
     counts(start=start)
     return (np.arange(start, start + n_steps) + t0) ** -theta
-
-
-@plain_arguments
-def prefix_root(n):
-    """First column of the lower triangular Toeplitz matrix whose square takes prefix sums.
-
-    Parameters
-    ----------
-    n : int
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        ``c_k``, the product of ``(2 j - 1) / (2 j)`` over ``j = 1 .. k``.
-
-    References
-    ----------
-    Fichtenberger, Henzinger and Upadhyay, "Constant matters: fine-grained error bound on
-    differentially private continual observation", ICML 2023.
-
-    Examples
-    --------
-    >>> prefix_root(4)
-    array([1.    , 0.5   , 0.375 , 0.3125])
-    """
-    counts(least=1, n=n)
-    even = 2.0 * np.arange(1, n)
-    return np.cumprod(np.concatenate([[1.0], (even - 1.0) / even]))
-
-
-@plain_arguments
-def matrix_sensitivity(horizon, *, theta, t0, step_sensitivity):
-    """Sensitivity of the matrix mechanism for ``w_1`` to ``w_horizon``.
-
-    With clipped gradients ``g_s``, the recursion is a weighted sum,
-    ``w_t = -sum_{s<t} (s + t0)^(1 - theta) g_s / (t - 1 + t0)``. Let C be the matrix of
-    `prefix_root` and ``v_s = (s + t0)^(1 - theta) g_s``. Releasing ``C v + z`` with Gaussian
-    ``z`` protects all prefix sums ``C (C v + z) = cumsum(v) + C z`` at once, adaptively:
-    gradients may be taken where the released ``w_t`` are.
-
-    Parameters
-    ----------
-    horizon : int
-        Number of records that the mechanism is made for.
-
-    theta, t0 : float
-        Step sizes.
-
-    step_sensitivity : float
-        Largest change of one clipped gradient, see :func:`~skdp.releases.step_sensitivity`.
-
-    Returns
-    -------
-    float
-        Largest l2 change of ``C v``: one gradient times its weight times the norm of its column.
-
-    References
-    ----------
-    Denisov, McMahan, Rush, Smith and Guha Thakurta, "Improved differential privacy for SGD
-    via optimal private linear operators on adaptive streams", NeurIPS 2022.
-
-    Examples
-    --------
-    >>> round(matrix_sensitivity(10_000, theta=0.75, t0=3.0, step_sensitivity=2.0), 3)
-    35.385
-    """
-    fraction(theta=theta)
-    positive(t0=t0, step_sensitivity=step_sensitivity)
-    norms = _column_norms(horizon)[::-1]  # the column of the last record has one entry
-    weights = (np.arange(horizon) + t0) ** (1.0 - theta)
-    # Relative errors of the products and sums behind a column.
-    rounding = 1.0 + _ROUNDING + 1e-15 * horizon
-    return float(step_sensitivity * np.max(weights * norms) * rounding)
-
-
-@plain_arguments
-def matrix_noise(times, *, t0, scale):
-    """Standard deviation of a coordinate of ``w_t`` under the matrix mechanism.
-
-    Parameters
-    ----------
-    times : int or array-like of int
-        Each ``t``, up to the horizon.
-
-    t0 : float
-        Of the step sizes.
-
-    scale : float
-        Standard deviation of a coordinate of ``z``, see `matrix_sensitivity`.
-
-    Returns
-    -------
-    ndarray of the shape of ``times``
-
-    Examples
-    --------
-    >>> float(matrix_noise(10_000, t0=3.0, scale=35.385).round(4))
-    0.0071
-    """
-    positive(t0=t0, scale=scale)
-    times = counts(least=1, times=times)
-    norms = _column_norms(int(times.max()))
-    return scale * norms[times.astype(int) - 1] / (times - 1.0 + t0)
-
-
-def _column_norms(n):
-    """Norms of the columns of 1 to n entries."""
-    return np.sqrt(np.cumsum(prefix_root(n) ** 2))
 
 
 @plain_arguments

@@ -72,7 +72,11 @@ def ridge(**options):
 
 
 def online(release, **options):
-    sizes = {"tree": dict(horizon=40), "query": dict(n_queries=20)}.get(release, {})
+    sizes = {
+        "tree": dict(horizon=40),
+        "matrix": dict(horizon=40, delta=1e-4),
+        "query": dict(n_queries=20),
+    }.get(release, {})
     return DPOnlineKernelRegressor(release=release, **{**BOUNDS, **SMALL, **sizes, **options})
 
 
@@ -1537,16 +1541,18 @@ def kernel_ridge():
 
 # Streams
 
-FINAL, FED, TREE, SQUERY = (
+FINAL, FED, TREE, MATRIX, SQUERY = (
     "releases._stream_final",
     "releases._stream_fed_back",
     "releases._stream_tree",
+    "releases._stream_matrix",
     "releases._stream_query",
 )
-SENS, ACCOUNT, ONLINE, STREAM = (
+SENS, ACCOUNT, ONLINE, SUMS, STREAM = (
     "releases._stream_sensitivity",
     "releases._stream_account",
     "solvers.online",
+    "solvers.prefix_factors",
     "kernel._online",
 )
 
@@ -1574,8 +1580,8 @@ def streams():
         (
             (
                 ONLINE,
-                "coef[i] = -weights[i] * min(max(residual, -cap), cap)",
-                "coef[i] = -weights[i] * residual",
+                "residual = cap if residual > cap else -cap if residual < -cap else residual",
+                "residual = residual + 0.0",
             ),
         ),
     )
@@ -1689,8 +1695,8 @@ def streams():
         (
             (
                 ONLINE,
-                "        drawn = grid.draw(noise, len(Z))\n        for",
-                "        Z, y, weights = np.concatenate([Z, Z[:1]]), [*y, y[0]], [*weights, weights[0]]\n        drawn = grid.draw(noise, len(Z))\n        for",
+                "        drawn = grid.draw(noise, len(Z))\n        for z, target, weight, own_noise",
+                "        Z, y, weights = np.concatenate([Z, Z[:1]]), [*y, y[0]], [*weights, weights[0]]\n        drawn = grid.draw(noise, len(Z))\n        for z, target, weight, own_noise",
             ),
         ),
     )
@@ -1766,7 +1772,7 @@ def streams():
     )
     yield Mutant(
         "tree: exact sums for the gradient",
-        online("tree", t0=1e4),
+        online("tree", t0=1e4, residual_cap=0.4),
         (
             (
                 ONLINE,
@@ -1783,6 +1789,32 @@ def streams():
                 TREE,
                 "coef * min(1.0, recursion.radius / norm)",
                 "coef * min(1.0, float(abs(targets).max()) / norm)",
+            ),
+        ),
+    )
+    yield Mutant(
+        "matrix: half the sensitivity",
+        online("matrix"),
+        ((MATRIX, "together = (change * norm", "together = 0.5 * (change * norm"),),
+    )
+    yield Mutant(
+        "matrix: only the sum of the record's own time",
+        online("matrix"),
+        ((MATRIX, "mu=together.mu / column_norm(horizon, recursion)", "mu=together.mu"),),
+    )
+    yield Mutant(
+        "matrix: residuals not clipped",
+        online("matrix"),
+        ((SUMS, "residual = min(max(score - target, -cap), cap)", "residual = score - target"),),
+    )
+    yield Mutant(
+        "matrix: exact sums go on",
+        online("matrix"),
+        (
+            (
+                SUMS,
+                "np.multiply(grid.release(total, own), weight, out=change)",
+                "np.multiply(grid.release(total, own) * 0.5 + total * 0.5, weight, out=change)",
             ),
         ),
     )

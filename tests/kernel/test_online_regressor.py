@@ -45,17 +45,20 @@ from skdp.exceptions import (
 )
 from skdp.features import kernel_matrix
 from skdp.kernel import DPOnlineKernelRegressor, ReleasedKernelRegressor
+from skdp.kernel._online_plan import stream_recursion
 from skdp.mechanisms import Lattice, NoiseLaw, released_values
 from skdp.preprocessing import BoundedScaler
 from skdp.privacy import BudgetLedger, GaussianDP, compose, gaussian_delta, gaussian_mu
 from skdp.releases import (
     FedBackRelease,
     FinalRelease,
+    MatrixRelease,
     QueryRelease,
     TreeRelease,
     _limits,
     _stream_fed_back,
     _stream_final,
+    _stream_matrix,
     _stream_query,
     _stream_tree,
     created_distances,
@@ -79,6 +82,9 @@ ESTIMATORS = [
     DPOnlineKernelRegressor(
         release="tree", residual="ball", delta=1e-5, horizon=10_000, y_bounds=(-1.0, 1.0)
     ),
+    DPOnlineKernelRegressor(
+        release="matrix", delta=1e-5, horizon=10_000, n_components=20, y_bounds=(-1.0, 1.0)
+    ),
     DPOnlineKernelRegressor(release="query", n_queries=10_000, y_bounds=(-1.0, 1.0)),
     DPOnlineKernelRegressor(
         release="query", n_queries=10_000, residual="ball", delta=1e-5, y_bounds=(-1.0, 1.0)
@@ -97,6 +103,15 @@ RELEASES = [
     dict(release="sgd", residual="ball", n_components=20, adjacency="add-remove"),
     dict(release="tree", delta=1e-5, n_components=20, horizon=3000),
     dict(release="tree", residual="ball", n_components=20, horizon=3000, adjacency="add-remove"),
+    dict(release="matrix", delta=1e-5, n_components=20, horizon=3000),
+    dict(
+        release="matrix",
+        residual="ball",
+        delta=1e-5,
+        n_components=20,
+        horizon=3000,
+        adjacency="add-remove",
+    ),
     dict(release="query", n_queries=50),
     dict(release="query", residual="ball", n_queries=50, delta=1e-5, adjacency="add-remove"),
     dict(release="query", residual="plain", n_queries=50),
@@ -129,6 +144,8 @@ def state(model):
     stream = model._stream.release
     if isinstance(stream, FedBackRelease):
         return np.concatenate([stream.gathered, stream.average])
+    if isinstance(stream, MatrixRelease):
+        return np.concatenate([stream.prefix.exact.ravel(), stream.prefix.noisy.ravel()])
     if isinstance(stream, QueryRelease):
         return np.concatenate([stream.gathered.coef, stream.gathered.rows.ravel()])
     if not isinstance(stream, TreeRelease):
@@ -177,7 +194,8 @@ def releases():
         return chosen[-1][1]
 
     def listener(record):
-        told, lattice = chosen[-1]
+        alone = (record.sensitivity, Lattice(record.step, record.sensitivity))
+        told, lattice = chosen[-1] if chosen else alone
         spy.told.append(told)
         spy.lattices.append(lattice)
         spy.claimed.append(record.sensitivity)
@@ -250,14 +268,15 @@ def test_the_function_before_its_noise_is_the_plain_recursion_on_the_features(
 
 
 @pytest.mark.parametrize("residual", [dict(residual_cap=0.3), dict(residual="ball", radius=0.7)])
-def test_without_noise_the_tree_and_the_fed_back_gradients_are_the_plain_recursion(
+def test_without_noise_sums_and_fed_back_gradients_are_the_plain_recursion(
     residual, noise, monkeypatch
 ):
     monkeypatch.setattr(np, "rint", lambda value, out=None: value)  # no lattice either
     X, y = problem(300)
     steps = dict(theta=0.6, t0=4.0, kernel="linear", x_norm=2.0)
     Z = X / 2.0
-    for release in (dict(release="sgd"), dict(release="tree", horizon=300)):
+    matrix = dict(release="matrix", delta=1e-5, horizon=300)
+    for release in (dict(release="sgd"), dict(release="tree", horizon=300), matrix):
         model = in_chunks(regressor(**residual, **steps, **release), X, y, 77)
         numbers = dict(theta=0.6, t0=4.0, cap=residual.get("residual_cap", math.inf))
         if release["release"] == "sgd":
@@ -277,6 +296,7 @@ def test_without_noise_the_tree_and_the_fed_back_gradients_are_the_plain_recursi
         (dict(delta=1e-6, adjacency="add-remove", kernel="laplacian"), 0.5),
         (dict(epsilon=10.0, release="sgd", delta=1e-6, n_components=30), 0.3),
         (dict(epsilon=10.0, release="tree", delta=1e-6, horizon=4000, n_components=30), 0.5),
+        (dict(epsilon=5.0, release="matrix", delta=1e-6, horizon=4000, n_components=30), 0.6),
         (dict(epsilon=10.0, release="query", n_queries=1000, delta=1e-6), 0.4),
     ],
     ids=lambda value: name(value) if isinstance(value, dict) else "",
@@ -287,13 +307,18 @@ def test_a_private_stream_learns(options, least):
     assert model.score(X[4000:], y[4000:]) > least
 
 
+def automatic_cap(options):
+    """Of the residuals, in units of half the range of the target."""
+    return stream_recursion(regressor(**{**options, "residual": "huber"}), 1.0).cap
+
+
 @pytest.mark.parametrize("options", RELEASES, ids=name)
 def test_units_of_the_target_do_not_matter(options):
     X, y = problem(300)
     plain = regressor(random_state=0, **options).fit(X, y).predict(X[:9])
     large = regressor(random_state=0, y_bounds=(50, 150), **options)
     if options.get("residual", "huber") == "huber":
-        cap = {"final": 0.5, "sgd": 0.2, "tree": 0.4, "query": 0.5}[options["release"]]
+        cap = automatic_cap(options)
         large.set_params(residual_cap=50 * cap)  # as the automatic one, in the units of y
     large.fit(X, 100 + 50 * y)
     assert_allclose(large.predict(X[:9]), 100 + 50 * plain, rtol=1e-6)
@@ -418,6 +443,7 @@ def check_cumulative(model, times, noise, releases):
         dict(release="final", residual="ball", radius=0.5),
         dict(release="sgd", delta=1e-5),
         dict(release="tree", delta=1e-5, horizon=100_000),
+        dict(release="matrix", delta=1e-5, horizon=100_000),
         dict(release="query", n_queries=5),
     ],
     ids=name,
@@ -432,7 +458,7 @@ def test_a_stream_in_chunks_is_one_stream(
     if size > 1:
         size += 1  # no multiple of any block
     X, y = problem(n_rows)
-    if options["release"] in ("sgd", "tree"):
+    if options["release"] in ("sgd", "tree", "matrix"):
         monkeypatch.undo()  # with their noise
     whole = regressor(n_components=8, random_state=0, **options).fit(X, y)
     for calls in (noise.draws, releases.lattices, releases.told):
@@ -821,6 +847,9 @@ def transcript_cost(options, worlds, noise):
         streams = [model._stream.release for model in models]
         if options["release"] == "sgd":
             given = [stream.gathered for stream in streams]
+        elif options["release"] == "matrix":
+            # Each of these sums has the new release with the same weight.
+            given = [stream.prefix.noisy[0] for stream in streams]
         else:
             new = min(streams[0].tree.noisy)
             given = [stream.tree.noisy[new] for stream in streams]
@@ -830,6 +859,8 @@ def transcript_cost(options, worlds, noise):
         for model, stream in zip(models[1:], streams[1:], strict=True):
             if options["release"] == "sgd":
                 same = dict(gathered=streams[0].gathered, average=streams[0].average)
+            elif options["release"] == "matrix":
+                same = dict(prefix=replace(stream.prefix, noisy=streams[0].prefix.noisy))
             else:
                 same = dict(tree=replace(stream.tree, noisy=streams[0].tree.noisy))
             model._stream = replace(model._stream, release=replace(stream, **same))
@@ -879,6 +910,29 @@ def test_the_transcript_shows_levels_that_nobody_paid_for(noise, monkeypatch):
     assert transcript_cost(options, worlds, noise).sum() > 3.5
 
 
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("residual", [dict(), dict(residual="ball", radius=2.0)], ids=name)
+@pytest.mark.parametrize("steps", [dict(theta=0.75), dict(theta=0.6, t0=50.0)], ids=name)
+def test_all_sums_of_a_matrix_cost_a_record_its_column(steps, residual, adjacency, noise):
+    rng, n = np.random.default_rng(3), 9
+    budget = gaussian_mu(epsilon=0.6, delta=1e-3)
+    options = dict(epsilon=0.6, delta=1e-3, kernel="linear", adjacency=adjacency, **steps)
+    options.update(**residual, release="matrix", horizon=n)
+    shares = []
+    for s in range(n):
+        costs = transcript_cost(options, neighbours(rng, n, s, adjacency, is_typical=True), noise)
+        assert not costs[:s].any() and costs[s:].all()
+        shares.append(math.sqrt((costs**2).sum()) / budget)
+    assert max(shares) <= 1.0
+    if not residual:  # those of a large ball are never as large as they may be
+        model = regressor(**options).fit(np.eye(1, 3), [1.0])
+        factors, recursion = model._stream.release.factors, model._stream.release.recursion
+        kept = factors.amounts @ factors.decays[:, np.newaxis] ** np.arange(n)
+        weights = recursion.weights(0, n)
+        columns = [np.linalg.norm(kept[: n - s] * weights[s] / weights[s:]) for s in range(n)]
+        assert_allclose(shares, columns / max(columns), rtol=0.005)
+
+
 @pytest.mark.parametrize("law", LAWS, ids=["pure", "gaussian"])
 def test_a_stream_of_noisy_gradients_keeps_released_numbers_only(law, noise):
     """Two records that are rounded to the same gradient leave the same behind, bit by bit."""
@@ -912,6 +966,7 @@ AUDITED_STREAMS = [
     dict(release="final", delta=0.01, adjacency="add-remove"),
     dict(release="tree", horizon=4),
     dict(release="tree", horizon=4, delta=0.01, adjacency="add-remove"),
+    dict(release="matrix", horizon=4, delta=0.01),
     dict(release="query", n_queries=3),
 ]
 
@@ -929,6 +984,8 @@ def attacked_value(options, epsilon, seed, world, n_calls=1):
         if options["release"] == "tree":
             noisy = model._stream.release.tree.noisy
             value += float(noisy[min(noisy)][0]) if t in (0, 1, 3) else 0.0
+        elif options["release"] == "matrix":
+            value += model._stream.release.prefix.noisy[-1, 0]
         elif options["release"] == "query":
             n_answers = options["n_queries"] // n_calls
             value += model.predict(1.0 - 1e-9 * np.arange(n_answers)[:, np.newaxis]).sum()
@@ -957,7 +1014,7 @@ def test_an_audit_stays_below_the_claim(options, repetitions):
 @pytest.mark.slow
 @pytest.mark.parametrize("options", AUDITED_STREAMS, ids=name)
 def test_an_audit_of_a_stream_stays_below_the_claim(options, repetitions):
-    n_calls = {"final": 2, "query": 3, "tree": 4}[options["release"]]
+    n_calls = {"final": 2, "query": 3, "tree": 4, "matrix": 4}[options["release"]]
     least, claimed = audited(options, 1.0, repetitions(4000, 200), n_calls)
     assert least <= claimed
     assert claimed == 1.0 or options["release"] == "final"
@@ -966,7 +1023,13 @@ def test_an_audit_of_a_stream_stays_below_the_claim(options, repetitions):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "options, n_calls",
-    [(AUDITED[0], 1), (AUDITED[5], 1), (AUDITED[8], 1), (AUDITED_STREAMS[2], 4)],
+    [
+        (AUDITED[0], 1),
+        (AUDITED[5], 1),
+        (AUDITED[8], 1),
+        (AUDITED_STREAMS[2], 4),
+        (AUDITED_STREAMS[4], 4),
+    ],
     ids=lambda value: name(value) if isinstance(value, dict) else str(value),
 )
 def test_an_audit_catches_a_claim_that_is_too_small(options, n_calls, repetitions):
@@ -1025,15 +1088,42 @@ def test_noise_of_one_call_says_nothing_about_that_of_another(release, law, rand
     assert min(np.std(part) for part in parts) > 0.0
 
 
-@pytest.mark.parametrize("law", LAWS, ids=["pure", "gaussian"])
 @pytest.mark.parametrize(
-    "release", [dict(release="sgd"), dict(release="tree", horizon=6)], ids=name
+    "release",
+    [
+        dict(release="sgd"),
+        dict(release="sgd", delta=1e-3),
+        dict(release="tree", horizon=6),
+        dict(release="tree", horizon=6, delta=1e-3),
+        dict(release="matrix", horizon=6, delta=1e-3),
+    ],
+    ids=name,
 )
-def test_noise_of_many_rows_in_one_call_is_that_of_one_row_at_a_time(release, law):
+def test_noise_of_many_rows_in_one_call_is_that_of_one_row_at_a_time(release):
     X, y = np.zeros((6, 1000)), np.ones(6)
-    options = dict(kernel="linear", random_state=0, **release, **law)
+    options = dict(kernel="linear", random_state=0, **release)
     alone, together = (in_chunks(regressor(**options), X, y, size).coef_ for size in (1, 6))
     assert_array_equal(alone, together)
+
+
+@pytest.mark.parametrize("residual", [dict(), dict(residual="ball")], ids=name)
+def test_sums_of_a_matrix_are_the_same_in_whatever_chunks(residual):
+    X, y = problem(300)
+    options = dict(delta=1e-5, horizon=400, n_components=50, random_state=0, **residual)
+    models = [in_chunks(regressor(**options), X, y, size) for size in (1, 37, 300)]
+    for model in models:
+        assert isinstance(model._stream.release, MatrixRelease)
+        assert_array_equal(model.coef_, models[0].coef_)
+        assert_array_equal(state(model), state(models[0]))
+
+
+def test_the_state_of_a_matrix_has_fifteen_vectors_at_any_horizon():
+    for horizon in (10, 10**6):
+        model = regressor(delta=1e-5, horizon=horizon, n_components=50).fit(*problem(10))
+        release = model._stream.release
+        kept = [part for path, part in arrays_in(release.prefix) if part.shape[-1] == 50]
+        assert sum(len(part) for part in kept) == 15
+        assert not any(release.time in part.shape for path, part in arrays_in(release.prefix))
 
 
 def test_answers_have_noise_of_their_own_in_each_part_of_the_stream():
@@ -1071,6 +1161,8 @@ def private_numbers(model):
         return np.concatenate([stream.gathered.rows.ravel(), stream.gathered.coef])
     if isinstance(stream, TreeRelease):
         return np.concatenate(list(stream.tree.exact.values()))
+    if isinstance(stream, MatrixRelease):
+        return stream.prefix.exact.ravel()
     return stream.gathered if isinstance(stream, FinalRelease) else np.empty(0)
 
 
@@ -1108,8 +1200,8 @@ def test_nothing_private_can_be_reached_from_a_released_predictor(options):
     model = regressor(ledger=ledger, **options).fit(frame, y)
     stream, parts = model._stream, vars(model._stream.release)
     private = [model, stream, ledger, frame, y, stream.token, stream.release, stream.params]
-    names = {"noise", "gathered", "average", "tree", "account"} & parts.keys()
-    assert len(names) == (2 if options["release"] == "tree" else 3)
+    names = {"noise", "gathered", "average", "tree", "prefix", "account"} & parts.keys()
+    assert len(names) == (2 if options["release"] in ("tree", "matrix") else 3)
     private += [parts[name] for name in names]
     released = model.released()
     for one in (released, clone(released), pickle.loads(pickle.dumps(released))):
@@ -1209,7 +1301,12 @@ def test_no_view_of_a_live_stream_shows_what_is_private(options):
     views += [repr(part) for part in vars(model).values()]
     for view in views:
         assert not any(number in view for number in numbers)
-        assert "exact={" not in view and "gathered=" not in view and "rows=" not in view
+        assert (
+            "exact={" not in view
+            and "exact=array" not in view
+            and "gathered=" not in view
+            and "rows=" not in view
+        )
         if options["release"] == "query":
             secret = model._stream.release.secret
             assert secret.hex() not in view and str(secret) not in view
@@ -1220,7 +1317,8 @@ def test_a_stream_shows_no_array_of_its_own(options):
     X, y = problem(31)
     stream = regressor(**options).fit(X, y)._stream
     assert "array" not in repr(stream)
-    assert options["release"] != "tree" or "array" not in repr(stream.release.tree)
+    for part in {"tree", "prefix"} & vars(stream.release).keys():
+        assert "array" not in repr(getattr(stream.release, part))
 
 
 # Queries
@@ -1398,7 +1496,7 @@ def test_of_two_copies_in_two_processes_one_goes_on(options, tmp_path):
 @pytest.mark.parametrize("options", RELEASES, ids=name)
 def test_a_refused_charge_leaves_the_model_and_its_stream_whole(options):
     X, y = problem(60)
-    ledger = BudgetLedger(epsilon=0.9, delta=1e-4)
+    ledger = BudgetLedger(epsilon=0.85, delta=1e-4)
     model = regressor(0.8, ledger=ledger, **options).fit(X[:30], y[:30])
     twin = regressor(0.8, **options).fit(X[:30], y[:30])
     before, private = snapshot(model), state(model).copy()
@@ -1429,6 +1527,7 @@ def test_a_failing_solver_leaves_the_old_stream_and_the_charge(options, monkeypa
         "final": (_stream_final, "run_features"),
         "sgd": (_stream_fed_back, "run_noisy"),
         "tree": (_stream_tree, "run_tree"),
+        "matrix": (_stream_matrix, "run_matrix"),
         "query": (_stream_query, "run_kernel"),
     }
 
@@ -1617,8 +1716,8 @@ def test_an_array_that_changes_later_does_not_change_the_stream():
         (dict(theta=-1.0), "theta must be a positive"),
         (dict(theta=math.nan), "theta must be a positive"),
         (dict(theta="auto"), "theta must be a positive"),
-        (dict(t0=1.0), "t0 must be at least 2.22.* with theta=0.75"),
-        (dict(t0=2.22), "t0 must be at least 2.22"),
+        (dict(t0=1.0), "t0 must be at least 2.4.* with theta=0.6"),
+        (dict(t0=2.4, theta=0.6), "t0 must be at least 2.4"),
         (dict(t0=0.0), "t0 must be a positive"),
         (dict(t0=math.inf), "t0 must be a"),
         (dict(t0=1e40), "t0 must be"),
@@ -1642,6 +1741,25 @@ def test_an_array_that_changes_later_does_not_change_the_stream():
         (dict(release="tree", horizon=20.0), "horizon must be a positive int"),
         (dict(release="tree", horizon=True), "horizon must be a positive int"),
         (dict(release="tree", horizon=19), "horizon must be at least"),
+        (dict(horizon=0), "horizon must be a positive int"),
+        (dict(delta=1e-6, horizon=19), "horizon must be at least .* would make 20; got 19.*fit"),
+        (
+            dict(release="matrix", horizon=99),
+            "delta must be positive with release='matrix'.*got 0",
+        ),
+        (
+            dict(release="matrix", delta=1e-6),
+            "horizon must be a positive int with release='matrix'",
+        ),
+        (
+            dict(release="matrix", delta=1e-6, horizon=2**23 + 1),
+            "horizon must be at most 8388608 .*'tree'.*got 8388609",
+        ),
+        (
+            dict(residual="plain", delta=1e-6, horizon=99),
+            "residual must be 'huber' or 'ball' with release='matrix'",
+        ),
+        (dict(epsilon=1e-14, delta=1e-16, release="matrix", horizon=99), "epsilon must be larger"),
         (dict(release="query"), "n_queries must be a positive int with release='query'; got None"),
         (dict(release="query", n_queries=0), "n_queries must be a positive int"),
         (dict(release="query", n_queries=2.0), "n_queries must be a positive int"),
@@ -1678,7 +1796,7 @@ def test_bad_parameters_are_named_before_the_ledger_is_charged(options, message,
         dict(delta=1e-5),
         dict(kernel="laplacian"),
         dict(gamma=2.0),
-        dict(theta=0.6),
+        dict(theta=0.7),
         dict(t0=10.0),
         dict(residual="ball"),
         dict(residual_cap=0.1),
@@ -1695,11 +1813,12 @@ def test_bad_parameters_are_named_before_the_ledger_is_charged(options, message,
     ],
     ids=lambda value: name(value) if isinstance(value, dict) else "",
 )
-@pytest.mark.parametrize("release", ["final", "tree", "query"])
+@pytest.mark.parametrize("release", ["final", "tree", "matrix", "query"])
 def test_parameters_do_not_change_within_a_stream(release, change):
     X, y = problem(20)
     ledger = BudgetLedger(epsilon=10.0, delta=0.1)
-    model = regressor(release=release, horizon=100, n_queries=10, ledger=ledger).fit(X, y)
+    model = regressor(release=release, horizon=100, n_queries=10, ledger=ledger)
+    model.set_params(delta=1e-3 if release == "matrix" else 0.0).fit(X, y)
     old = model.get_params()
     before, private = model._stream, state(model).copy()
     model.set_params(**change)
@@ -1740,6 +1859,7 @@ def test_rows_that_do_not_fit_into_memory_are_refused_before_the_charge(monkeypa
         (dict(delta=1e-5), 1000),
         (dict(release="sgd", delta=1e-5), 200),
         (dict(release="tree", horizon=50), 200),
+        (dict(delta=1e-6, horizon=50), 200),
         (dict(n_components=7), 8),
     ],
     ids=lambda value: name(value) if isinstance(value, dict) else "",

@@ -17,16 +17,20 @@ from skdp.privacy import ApproxDP, GaussianDP, compose
 from skdp.releases import (
     FedBackRelease,
     FinalRelease,
+    MatrixRelease,
     QueryRelease,
     TreeRelease,
+    _stream_matrix,
     step_sensitivity,
 )
 from skdp.releases._stream import FunctionBounds
 from skdp.solvers.feature_rows import NormalisedRows
 from skdp.solvers.online import Recursion
+from skdp.solvers.prefix_factors import LONGEST, column_norm
 
 LAWS = [dict(delta=0.0), dict(delta=1e-5)]
 LIVE = [dict(release="final"), dict(release="sgd"), dict(release="tree", horizon=40)]
+MATRIX = dict(release="matrix", horizon=40, delta=1e-5)
 RELEASES = [*LIVE, dict(release="query", n_queries=12)]
 
 
@@ -64,16 +68,52 @@ def test_every_release_is_recorded_with_what_it_satisfies(options, law):
         change = step_sensitivity(width=0.2)
         assert all(change < record.sensitivity < 1.05 * change for record in records)
     if options["release"] == "tree":
-        t0 = model._stream.release.recursion.t0
-        first = step_sensitivity(width=0.4) * t0**0.25
-        weights = ((np.arange(24) + t0) / t0) ** 0.25
+        recursion = model._stream.release.recursion
+        first = step_sensitivity(width=recursion.cap) * recursion.t0**0.4
+        weights = ((np.arange(24) + recursion.t0) / recursion.t0) ** 0.4
         found = np.array([record.sensitivity for record in records]) / first
         # Each gradient is rounded to the lattice of the first.
         rounding = Lattice.for_sensitivity(first, size=8).sensitivity / first - 1.0
         assert (weights + 0.99 * rounding < found).all() and (found < weights + 0.05).all()
 
 
-@pytest.mark.parametrize("options", RELEASES, ids=name)
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_all_sums_of_a_matrix_together_satisfy_what_was_asked_for(adjacency):
+    with recording() as records:
+        model, _ = fitted({**MATRIX, "adjacency": adjacency})
+    stream = model._stream.release
+    together = ApproxDP(2.0, 1e-5, adjacency=adjacency).gaussian_target()
+    assert len(records) == 24 and stream.guarantee.refined == together
+    change = step_sensitivity(width=stream.recursion.cap, kappa=stream.kappa, adjacency=adjacency)
+    # What a record changes in one sum and in all later ones: its column of C, from the factors.
+    factors, weights = stream.factors, stream.recursion.weights(0, 40)
+    kept = factors.amounts @ factors.decays[:, np.newaxis] ** np.arange(40)
+    columns = [np.linalg.norm(kept[: 40 - s] * weights[s] / weights[s:]) for s in range(40)]
+    for record in records:
+        noise = record.released - record.asked
+        assert np.count_nonzero(noise) > 0.9 * noise.size
+        assert change < record.sensitivity < 1.005 * change
+        assert_allclose(record.law.guarantee.mu * max(columns), together.mu, rtol=1e-9)
+        assert_allclose(record.scale, max(columns) * record.sensitivity / together.mu, rtol=1e-9)
+        assert_array_equal(np.rint(record.asked / record.step), record.asked / record.step)
+        # Beside the distance of a column there is room for the rounding of both sides.
+        room = (record.sensitivity - change) * max(columns)
+        assert room >= record.step * np.sqrt(40 * noise.size)
+    size = sum(np.abs(record.released - record.asked).mean() for record in records) / 24
+    assert 0.9 < size / records[0].scale / np.sqrt(2.0 / np.pi) < 1.1
+
+
+def test_the_rounding_of_sums_is_part_of_what_noise_covers(monkeypatch):
+    with recording() as records:
+        fitted(MATRIX)
+        monkeypatch.setattr(_stream_matrix, "encoding_error", lambda horizon: 0.25)
+        model, _ = fitted(MATRIX)
+    stream, before, after = model._stream.release, records[0], records[-1]
+    added = 2 * 0.25 * stream.recursion.cap * stream.kappa / column_norm(40, stream.recursion)
+    assert_allclose(after.sensitivity - before.sensitivity, added, rtol=1e-6)
+
+
+@pytest.mark.parametrize("options", [*RELEASES, MATRIX], ids=name)
 def test_targets_are_clipped_to_what_sensitivities_rest_on(options):
     X, y = problem(20)
     signs, found = np.where(y > 0.0, 1.0, -1.0), []
@@ -88,7 +128,7 @@ def test_targets_are_clipped_to_what_sensitivities_rest_on(options):
     assert_array_equal(*found)
 
 
-@pytest.mark.parametrize("options", RELEASES, ids=name)
+@pytest.mark.parametrize("options", [*RELEASES, MATRIX], ids=name)
 def test_what_was_recorded_does_not_change_afterwards(options):
     records, copies = [], []
 
@@ -129,6 +169,7 @@ def plans():
         FinalRelease.plan(target, noise=noise_source(0), **shared, **function),
         FedBackRelease.plan(target, noise=noise_source(0), **shared),
         TreeRelease.plan(target, noise=noise_source(0), horizon=9, **shared),
+        MatrixRelease.plan(ApproxDP(1.0, 1e-5), noise=noise_source(0), horizon=9, **shared),
         QueryRelease.plan(target, n_queries=3, n_features=2, **numbers, **function, **exact),
     ]
 
@@ -194,3 +235,23 @@ def test_rows_longer_than_their_bound_count_as_rows_on_it():
     one, fifty = (stream.gathered for stream in kept)
     assert_allclose(fifty.rows, one.rows, rtol=1e-12)
     assert_allclose(fifty.coef, one.coef, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "target, horizon, message",
+    [
+        (ApproxDP(1.0), 9, "delta must be positive"),
+        (ApproxDP(1.0, 1e-5), LONGEST + 1, "horizon must be at most 8388608; got 8388609"),
+    ],
+    ids=["pure", "long"],
+)
+def test_a_matrix_refuses_what_its_bound_does_not_cover(target, horizon, message):
+    shared = dict(recursion=Recursion(0.75, 4.0, cap=0.5), kappa=1.0, noise=noise_source(0))
+    with pytest.raises(ValueError, match=message):
+        MatrixRelease.plan(target, horizon=horizon, features=NormalisedRows(2, 1.0), **shared)
+
+
+def test_a_stream_is_refused_beyond_its_horizon():
+    for stream in (plans()[2], plans()[3]):
+        with pytest.raises(ValueError, match=r"would make 10; got 9\. .* fit starts another"):
+            stream.advance(np.eye(10, 2), np.ones(10), lambda cost: cost(None))

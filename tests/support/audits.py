@@ -419,6 +419,30 @@ def online():
                 )
 
 
+def columns():
+    """A record at each place of a stream that is all there will be (12.6)."""
+    for kernel, sizes, d in (
+        ("linear", {}, 1),
+        ("linear", {}, 2),
+        ("rbf", dict(n_components=6), 3),
+    ):
+        for adjacency in ADJACENCIES:
+            options = dict(release="matrix", kernel=kernel, adjacency=adjacency, delta=1e-4)
+            model = DPOnlineKernelRegressor(
+                horizon=N_ROWS, **options, **sizes, y_bounds=(-1.0, 1.0)
+            )
+            # Steps are so short that no residual is less than capped.
+            X, y = np.tile(np.eye(d)[0], (N_ROWS, 1)), np.ones(N_ROWS)
+            yield Case(
+                f"{named(DPOnlineKernelRegressor, **options)} d={d}",
+                model,
+                (X, y),
+                tuple(changed((X, y), place, X[place], -1.0) for place in range(N_ROWS)),
+                least=0.95,
+                total=0.95,
+            )
+
+
 def positions():
     """A record in the first, a middle or the last of three calls, last in its call (2.4)."""
     for kind, more in (
@@ -808,6 +832,7 @@ GROUPS = {
     "stated linear": stated_linear,
     "ridge": ridge,
     "online": online,
+    "columns": columns,
     "positions": positions,
     "bounded": bounded,
     "users": users,

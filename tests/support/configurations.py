@@ -50,6 +50,7 @@ def _all():
     ]:
         for delta in (0.0, 1e-4):
             yield _named(DPOnlineKernelRegressor, release=release, delta=delta, **sizes)
+    yield _named(DPOnlineKernelRegressor, release="matrix", delta=1e-4, horizon=10_000, **ridge)
     yield _named(MIPrivateSGDRegressor)
     yield _named(MIPrivateSGDRegressor, noise="k_norm")
     yield _named(MIPrivateSGDRegressor, feedback="bandit")

@@ -149,15 +149,19 @@ def ridge(draw, unit):
 
 
 def stream(draw, unit):
-    release = draw.one_of("final", "sgd", "tree", "query")
+    release = draw.one_of("final", "sgd", "tree", "matrix", "query")
     params = budget(draw) | kernels(draw, unit) | dict(release=release)
+    if release == "matrix":
+        params["delta"] = params["delta"] or 1e-5
     params["theta"] = draw.one_of(0.55, 0.75, np.float32(0.9), Fraction(4, 5))
-    residuals = ("huber", "ball") if release in ("sgd", "tree") else ("huber", "ball", "plain")
+    residuals = (
+        ("huber", "ball") if release in ("sgd", "tree", "matrix") else ("huber", "ball", "plain")
+    )
     params["residual"] = draw.one_of(*residuals)
     params["radius"] = draw.number(0.1, 10.0)
     if release != "query":
         params["n_components"] = draw.one_of("auto", draw.count(1, 300))
-    if release == "tree":
+    if release in ("tree", "matrix"):
         params["horizon"] = draw.one_of(3000, np.int64(10_000), 10**6)
     if release == "query":
         params["n_queries"] = draw.count(1, 10_000)

@@ -1,4 +1,4 @@
-"""Rates of the online recursion, and the matrix mechanism for its sequence."""
+"""Steps and rates of the online recursion."""
 
 import math
 
@@ -6,18 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from skdp.releases import automatic_t0, sgd_noise, step_sensitivity
-from skdp.theory.online import (
-    best_theta,
-    matrix_noise,
-    matrix_sensitivity,
-    prefix_root,
-    rate,
-    step_sizes,
-)
-
-ADJACENCIES = ["replace-one", "add-remove"]
-PAPER = {"theta": 0.75, "t0": 2.0 ** (4 / 3)}
+from skdp.releases import automatic_t0, sgd_noise
+from skdp.theory.online import best_theta, rate, step_sizes
 
 
 def test_step_sizes_continue_where_the_stream_stopped():
@@ -26,44 +16,6 @@ def test_step_sizes_continue_where_the_stream_stopped():
         np.concatenate([step_sizes(20, 0.7, 2.5), step_sizes(30, 0.7, 2.5, 20)]), whole
     )
     assert_allclose(whole[9], 11.5**-0.7)
-
-
-def test_noise_of_the_ways_to_release_a_sequence_has_its_known_values():
-    scale = step_sensitivity(width=1.0)
-    fed_back = sgd_noise(10_000, **PAPER, scale=scale)
-    assert_allclose(fed_back, 0.163, atol=5e-4)
-    scale = matrix_sensitivity(10_000, **PAPER, step_sensitivity=scale)
-    assert_allclose(matrix_noise(10_000, t0=PAPER["t0"], scale=scale), 0.0071, atol=5e-5)
-
-
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_the_matrix_mechanism_protects_every_iterate_by_one_noisy_vector(adjacency):
-    n, theta, t0, kappa, width = 40, 0.7, 3.0, 2.0, 0.5
-    column = prefix_root(n)
-    root = np.array([[column[i - j] if i >= j else 0.0 for j in range(n)] for i in range(n)])
-    assert_allclose(root @ root, np.tri(n), atol=1e-14)
-
-    rng = np.random.default_rng(4)
-    gradients = kappa * width * rng.choice([-1.0, 1.0], n)
-    weights = (np.arange(n) + t0) ** (1.0 - theta)
-    w, path = 0.0, []
-    for t in range(n):
-        w = (1.0 - 1.0 / (t + t0)) * w - (t + t0) ** -theta * gradients[t]
-        path.append(w)
-    averages = 1.0 / (np.arange(n) + t0)
-    assert_allclose(-averages * np.cumsum(weights * gradients), path, rtol=1e-12)
-
-    moved = []
-    for position in range(n):
-        other = gradients.copy()
-        other[position] = -other[position] if adjacency == "replace-one" else 0.0
-        moved.append(np.linalg.norm(root @ (weights * (gradients - other))))
-    change = step_sensitivity(width=width, kappa=kappa, adjacency=adjacency)
-    claimed = matrix_sensitivity(n, theta=theta, t0=t0, step_sensitivity=change)
-    assert max(moved) <= claimed <= max(moved) * (1.0 + 1e-11)
-    assert 0 < np.argmax(moved) < n - 1  # neither end of the stream
-    spread = 1.3 * averages * np.linalg.norm(root, axis=1)
-    assert_allclose(matrix_noise(np.arange(1, n + 1), t0=t0, scale=1.3), spread, rtol=1e-12)
 
 
 # Convergence
@@ -112,7 +64,7 @@ def test_arguments_out_of_range_are_named():
         (lambda: rate(0.5, 1.0), "theta must be more than 1/2; got 0.5"),
         (lambda: rate(0.75, 0.5), "r must be more than 1/2 and at most 3/2; got 0.5"),
         (lambda: best_theta(1.6), "r must be more than 1/2"),
-        (lambda: prefix_root(0), "n must hold integers of at least 1"),
+        (lambda: step_sizes(-1, 0.6, 3.0), "n_steps must hold integers of at least 0"),
     ]
     for call, message in cases:
         with pytest.raises(ValueError, match=message):
