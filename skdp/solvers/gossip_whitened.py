@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from skdp.exceptions import DistributedError
 from skdp.solvers.certificates import rounding_error
 from skdp.solvers.whitening import CAP_SHARE, CappedSums, PlainRows, capped_error
 
@@ -116,6 +117,11 @@ class Network:
         -------
         ndarray
             The same bits in all processes, and for all ways to spread nodes over processes.
+
+        Raises
+        ------
+        DistributedError
+            If it is not finite.
         """
         # Sums of multiples of one number are exact, in whatever order; where that number is this
         # much smaller than a row, no noise is small enough to notice. Coordinates follow from the
@@ -135,6 +141,10 @@ class Network:
             block = np.zeros((len(self.mine), len(part)))
             block[0] = part
             mean[start : start + length] = self.engine.collect(block).sum(axis=0)
+        # What follows would not end, or would show which features rows have: 0 times infinity is
+        # not a number. All processes have the same mean, and stop together.
+        if not np.isfinite(mean).all():
+            raise DistributedError("A mean over nodes is not finite: another process sent that.")
         return mean.reshape(here.shape) / self.total
 
     def mixed(self, released):
