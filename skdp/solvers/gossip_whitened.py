@@ -12,7 +12,6 @@ what was released before, the point, the coordinates and the cap are constants.
 """
 
 import math
-from typing import Any
 
 import numpy as np
 from scipy import sparse
