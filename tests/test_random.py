@@ -462,6 +462,26 @@ def test_a_long_vector_in_doubt_takes_the_shorter_way(size, monkeypatch):
     assert not n_made
 
 
+def test_further_digits_of_a_radius_are_drawn_once(monkeypatch):
+    # One coordinate of few digits needs the whole radius; after it another one is in doubt.
+    size, made = 65, []
+    words = np.random.default_rng(151).integers(0, 2**64, size=33 + size, dtype=np.uint64)
+    words[33] = 5
+    for name in ("Radius", "NearRadius"):
+        kind = getattr(_source, name)
+
+        def noted(self, *args, kind=kind, name=name):
+            made.append(name)
+            kind.__init__(self, *args)
+
+        monkeypatch.setattr(_source, name, type(name, (kind,), {"__init__": noted}))
+    more, settled = _source.SeededWords(np.random.PCG64(7)), _source.rounded
+    asked = []
+    monkeypatch.setattr(_source, "rounded", lambda *args: asked.append(1) or settled(*args))
+    NoiseSource(lambda n: words, more).k_norms(1, size, 2.0**25)
+    assert len(asked) == 2 and made == ["Radius"]
+
+
 @pytest.mark.parametrize("law", ["normal", "laplace"])
 def test_the_close_errors_bound_each_magnitude(law):
     rng = np.random.default_rng(5)

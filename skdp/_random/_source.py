@@ -177,7 +177,8 @@ class NoiseSource:
         def near_radius(row: int) -> NearRadius | None:  # a shorter way for a long vector
             if row not in near:
                 near[row], digits = None, shared[row] >> np.uint64(1)
-                if size > _LONG and digits.min() > _LEAST_DIGITS:
+                # A radius has further digits once: who has drawn them keeps to them.
+                if size > _LONG and row not in exact and digits.min() > _LEAST_DIGITS:
                     drawn[row] = self._more_words(_MORE_WORDS * len(digits))
                     found = NearRadius(digits, drawn[row][::_MORE_WORDS], size, scale)
                     near[row] = found if found.relative_error < 2.0**-53 else None

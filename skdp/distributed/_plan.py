@@ -184,6 +184,8 @@ def check_parameters(estimator):
         value = getattr(estimator, name)
         if not is_auto(value) and not (is_whole(value) and value > 0):
             raise ValueError(f"{name} must be 'auto' or a positive int; got {shown(value)}.")
+        if not is_auto(value):
+            positive_int(**{name: value})  # that a float can hold
     one_of(ALGORITHMS, algorithm=estimator.algorithm)
     one_of(LOSSES, loss=estimator.loss)
     one_of(NOISES, noise=estimator.noise)

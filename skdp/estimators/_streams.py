@@ -2,6 +2,7 @@
 
 import os
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -243,11 +244,15 @@ def _is_same(value, before):
 def _frozen(value):
     if type(value) is tuple and all(type(item) in _PLAIN for item in value):
         return value
+    value = plain(value)
+    if type(value) in _PLAIN:
+        return value
     if hasattr(value, "toarray"):
         value = value.toarray()
-    if isinstance(value, list | tuple | np.ndarray):
+    # Whatever holds numbers may hold others later.
+    if isinstance(value, Sequence) or hasattr(value, "__array__"):
         return tuple(np.asarray(value).ravel().tolist())
-    return plain(value)
+    return value
 
 
 _PLAIN = (bool, int, float, str)

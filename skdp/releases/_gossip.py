@@ -1,7 +1,7 @@
 """Noisy gradients of nodes that gossip.
 
 To check the claim: this file, ``solvers/gossip_sums.py``, which bounds rows and sums gradients,
-``solvers/gossip.py`` for where they are taken, and ``losses/_margin.py`` for how long one is.
+and ``solvers/gossip.py`` for where they are taken. How long a residual is, its loss says.
 """
 
 import math
@@ -243,10 +243,10 @@ def _constant(intercept_scaling: float | None, x_norm: float) -> float:
 
 
 def _quietest(target: ApproxDP, bounds: dict[str, float], size: int, n_passes: int) -> str:
-    """Kind of noise with the least energy in a pass."""
+    """Kind of noise with the lowest level in a pass."""
     kinds = ["k_norm", "laplace"] + ["gaussian"] * (target.delta > 0.0)
     laws = {kind: NoiseLaw.of(kind, target).repeated(n_passes) for kind in kinds}
-    return min(kinds, key=lambda kind: laws[kind].energy(size) * bounds[kind] ** 2)
+    return min(kinds, key=lambda kind: laws[kind].level(size) * bounds[kind])
 
 
 def _grids(

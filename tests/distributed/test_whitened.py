@@ -14,7 +14,8 @@ from support.problems import clusters as problem
 from skdp.audit import recording
 from skdp.distributed import DistributedDPClassifier
 from skdp.distributed._whitened import PAPER_ONLY
-from skdp.exceptions import BudgetExceededError
+from skdp.engines import LocalEngine
+from skdp.exceptions import BudgetExceededError, DistributedError
 from skdp.linear_model import DPLogisticRegression
 from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP
 
@@ -250,6 +251,29 @@ def test_a_fit_is_charged_once():
     assert len(ledger.history()) == 1
     model.partial_fit(X, y)  # other rows, whose budget is their own
     assert len(ledger.history()) == 1
+
+
+class HostileProcess(LocalEngine):
+    """Node 1 is another process, which sends what is no number when means are taken."""
+
+    def __init__(self, odd):
+        self.odd = odd
+
+    def collect(self, values):
+        values = np.array(values)
+        if values.dtype.kind == "f":
+            values[1, -1] = self.odd
+        return values
+
+
+@deltas
+@pytest.mark.parametrize("odd", [np.inf, -np.inf, np.nan])
+def test_means_that_are_no_numbers_end_the_fit(delta, odd):
+    # No coordinates follow from them: LAPACK may run for ever, and whether norms of sparse rows
+    # are numbers would depend on which of their features are 0.
+    X, y = problem(400)
+    with pytest.raises(DistributedError, match="A mean over nodes is not finite"):
+        seeded(50.0, delta, n_nodes=2, engine=HostileProcess(odd)).fit(X, y)
 
 
 # A stream after it

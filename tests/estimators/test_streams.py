@@ -3,8 +3,10 @@
 import math
 import os
 import pickle
+from collections import UserList, deque
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
 
@@ -92,12 +94,13 @@ def test_what_is_of_another_type_or_value_is_checked_again(changed):
     assert not is_untouched(model.set_params(**changed), params)
 
 
-def test_lists_and_arrays_are_compared_by_their_values_and_not_by_this():
-    given = np.array([1.0, 2.0])
+@pytest.mark.parametrize("kind", [np.array, list, deque, UserList, pd.Series])
+def test_lists_and_arrays_are_compared_by_their_values_and_not_by_this(kind):
+    given = kind([1.0, 2.0])
     model = Params(listed=given)
     params = frozen_params(model)
     assert not is_untouched(model, params)
     check_unchanged(model, params)
-    given[0] = 3.0  # the array that was given, from outside
+    given[0] = 3.0  # what was given, from outside
     with pytest.raises(ValueError, match="listed must not change within a stream"):
         check_unchanged(model, params)

@@ -43,6 +43,7 @@ PAPER = "the paper's constant is loose (2.5)"
 FEWER = "the claim is for more releases than this record is in"
 NULLS = "two records are two null records apart, and cannot both be the farthest (2.5)"
 POINTS = "a slope, or a loss, is full where points are far out, which not all are"
+PREDICTED = "predictions with weights that are mostly noise are shorter than what they are cut to"
 MOMENTS = "second moments move most between orthogonal rows, and gradients between opposite ones"
 
 
@@ -331,8 +332,9 @@ def ridge():
                 DPKernelRidge(n_components=20, **options, y_bounds=(-1.0, 1.0)),
                 (X, y),
                 (other,),
-                least=0.95 if remove else 0.0,
-                reason="" if remove else MOMENTS,
+                least=0.0,
+                total=0.95 if remove else 0.9,
+                reason=PREDICTED if remove else f"{PREDICTED}; {MOMENTS}",
             )
     # Without a delta mean and mean square of the targets move most from 1 to -1/2, and the weights
     # where no other row holds them; what is left over moves by 3/2 of at most 2 then.
@@ -520,7 +522,9 @@ def bounded():
                 least = 0.3 if sensitivity == "tight" else 0.05
             yield Case(
                 named(DPOnlineKernelRegressor, **chosen),
-                DPOnlineKernelRegressor(kernel="linear", **chosen, y_bounds=(-1.0, 1.0)),
+                DPOnlineKernelRegressor(
+                    kernel="linear", theta=0.75, **chosen, y_bounds=(-1.0, 1.0)
+                ),
                 data,
                 (neighbour,),
                 least=least,
