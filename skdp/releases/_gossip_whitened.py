@@ -148,6 +148,8 @@ class WhitenedGossip:
         if isinstance(self.budget, GaussianDP):
             worst.norm_error = worst.map_error = 0.0
         cap = rules.clip_norm * self.row_norm / math.sqrt(steepest)
+        if rules.row_l1 is not None:
+            cap = rules.metric(np.zeros(1))[1]
         numbers = dict(n_features=self.n_features, row_norm=self.row_norm, cap=cap)
 
         def is_certain(n_samples: int) -> bool:

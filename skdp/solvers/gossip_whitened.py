@@ -12,7 +12,6 @@ what was released before, the point, the coordinates and the cap are constants.
 """
 
 import math
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -237,8 +236,16 @@ class DirectedRows(PlainRows):
     def _sums_of_absolutes(self, rows):
         if self.change == 0.0:
             return self.scale * np.ravel(abs(rows).sum(axis=1))
-        image = rows.toarray() if sparse.issparse(rows) else rows
-        return np.abs(self.forward(image)).sum(axis=1)
+        if not sparse.issparse(rows):
+            return np.abs(self.forward(rows)).sum(axis=1)
+        # The image of a sparse row is not sparse. Where the row is 0 it is that of its part along
+        # the direction.
+        along = self.change * np.ravel(rows @ self.direction)
+        row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+        part = along[row] * self.direction[rows.indices]
+        more = np.abs(self.scale * rows.data + part) - np.abs(part)
+        more = np.bincount(row, more, minlength=rows.shape[0])
+        return np.abs(along) * np.abs(self.direction).sum() + more
 
     def forward(self, gradient):
         """Gradient in the new coordinates."""
