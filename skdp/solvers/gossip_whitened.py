@@ -217,7 +217,10 @@ class DirectedRows(PlainRows):
         self.norm_error = 8.0 * (len(direction) + 8.0) * (along / elsewhere)
         self.order = order
         if order == 1:
-            self.norm_error *= math.sqrt(len(direction))
+            # Of l1 norms, with that of the image as unit: what L adds along the direction is at
+            # most reach, and the row times its scale so at most 1 + reach.
+            reach = math.sqrt(len(direction) * along / elsewhere) if self.change else 0.0
+            self.norm_error = 4.0 * (len(direction) + 9.0) * (1.0 + reach)
         self.map_error = 4.0 * (len(direction) + 8.0) * self.stretch
 
     def norms(self, rows, row_norm):

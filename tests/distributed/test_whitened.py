@@ -18,6 +18,7 @@ from skdp.distributed._whitened import PAPER_ONLY
 from skdp.engines import LocalEngine
 from skdp.exceptions import BudgetExceededError, DistributedError
 from skdp.linear_model import DPLogisticRegression
+from skdp.losses import LogisticLoss
 from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP
 from skdp.releases import _gossip_whitened
 
@@ -303,6 +304,19 @@ def test_rows_as_long_as_floats_can_be_keep_both_bounds(kind):
             assert norms.max() <= 1.0 + 2.0**-50
             assert norms[:2].min() > 0.7
             assert np.linalg.norm(rows / x_norm, axis=1).max() <= 1.0 + 2.0**-50
+
+
+def test_as_many_rows_of_text_as_there_are_in_collections_are_certified():
+    budget = dict(loss=LogisticLoss(), n_features=47_000, row_norm=1.05, row_l1=3.0)
+    release = _gossip_whitened.WhitenedGossip.plan(
+        ApproxDP(8.0), counts=np.full(8, 50_000), **budget
+    )
+    assert release.rules.row_l1 is not None and release.rules.moments_guarantee is not None
+    release.check_n_rows()
+    with pytest.raises(ValueError, match=r"X must have at most 6.... rows"):
+        _gossip_whitened.WhitenedGossip.plan(
+            ApproxDP(8.0), counts=np.full(8, 10**6), **budget
+        ).check_n_rows()
 
 
 def test_a_fit_is_charged_once():
