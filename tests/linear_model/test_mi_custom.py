@@ -138,6 +138,8 @@ ODD = [
     [1j, SECRET],
     np.ma.array([SECRET, 1.0], mask=[True, False]),
 ]
+if np.finfo(np.longdouble).max > np.finfo(np.float64).max:
+    ODD.append(np.array([SECRET, np.finfo(np.longdouble).max]))
 
 
 @pytest.mark.parametrize("gradient", ODD, ids=lambda value: "")
