@@ -20,7 +20,7 @@ passes
     rows are brought onto the grid once, or as before in each pass.
 many nodes
     A fit with 4 features and 10 rows a node in a process of its own: wall time and peak of memory,
-    on rings and where nodes have four neighbours. From these, bytes a node and a link, and
+    on rings and where nodes have four neighbours. From these, bytes a node, and
     whether a further node takes the same wherever there are many.
 MPI
     `fit` with engine="mpi" on this machine, 64, 1,024 and 10,000 nodes spread over the processes,
@@ -289,13 +289,11 @@ def many_nodes(sizes=(1_000, 10_000, 100_000, 200_000, 400_000)):
         ring, regular = (
             np.array([peaks[t, n, p] for n in sizes[-3:]]) for t in ("ring", "random_regular")
         )
-        # A ring has as many links as nodes; the other network has twice as many.
-        link = (regular[-1] - ring[-1]) / sizes[-1]
         each = np.array([np.diff(y) / np.diff(sizes[-3:]) for y in (ring, regular)])
         grown = float((each[:, 1] / each[:, 0]).max())
         print(
-            f"  links up {p:g}: {each[0, 1] - link:,.0f} bytes a node, {link:,.0f} a link; from "
-            f"{sizes[-2]:,} nodes on a further one takes {grown:.2f} times what it took before "
+            f"  links up {p:g}: {each[0, 1]:,.0f} bytes a node with two links, {each[1, 1]:,.0f} "
+            f"with four; beyond {sizes[-2]:,} a further one takes {grown:.2f} times what it did "
             f"(at most {LINEAR:g}: {'yes' if grown <= LINEAR else 'NO'})"
         )
 

@@ -166,8 +166,8 @@ for name, score in scores.items():
 # Above: three of the networks. A disc is a hospital, larger if it has more stays, its colour the
 # department. Below left: regret for each network, with its spectral gap. Below right: accuracy on
 # other patients. Most hospitals gain by the network, small ones most. The largest have an eighth
-# of all rows each, and do as well alone. A curator does better than either: there noise is added
-# once, and here by each hospital in each round, which is the price of trusting nobody.
+# of all rows each, and do as well alone. A curator, to whom noise is added once and not by each
+# hospital in each round, would do little better here: that is the price of trusting nobody.
 
 figure = plt.figure(figsize=(10, 7.6), layout="constrained")
 top, bottom = figure.subfigures(2, 1, height_ratios=(1.0, 1.15))

@@ -19,8 +19,8 @@ class DistributedDPClassifier(
     """Linear classifier that a network of nodes learns together, each from its own rows.
 
     In a round each node mixes the released parameters of its neighbours with its own released
-    ones, takes a noisy gradient on its next rows at that point, projects, and broadcasts. The
-    whole transcript of all broadcasts is private for each row.
+    ones, takes a noisy gradient on its rows at that point, steps, and broadcasts. The whole
+    transcript of all broadcasts is private for each row.
 
     Parameters
     ----------
@@ -35,7 +35,10 @@ class DistributedDPClassifier(
         "whitened" lets the nodes take few noisy gradient steps on all their rows, in coordinates
         in which the rows spread alike, as far as noisy moments of the rows show that. "paper" is
         the family of the paper: algorithms 1 and 2, 3 with ``sparsity``, 4 with ``batch_size``.
-        "auto" is "whitened" with ``loss="log_loss"`` if what only "paper" reads is left alone.
+        "auto" is "whitened" with ``loss="log_loss"`` if what only "paper" reads is left alone:
+        ``noise``, ``alpha``, ``sparsity``, ``batch_size``, ``step``, ``radius``, ``average``,
+        ``n_passes``, ``huber_width`` and ``keep_iterates``. `partial_fit` always runs the form of
+        the paper.
 
     n_nodes : int, default=8
         At most 1,048,576, and 134 million parameters of all nodes together.
@@ -55,7 +58,7 @@ default="ring"
         Public names of the nodes, in their order, for ``node`` and ``output_node``. None takes
         the labels of a networkx graph, and else numbers from 0.
 
-    loss : {"hinge", "log_loss", "huber_hinge"}, default="hinge"
+    loss : {"hinge", "log_loss", "huber_hinge"}, default="log_loss"
         With several classes the loss of Crammer and Singer, the multinomial logistic loss, and a
         smooth version of the former.
 
@@ -206,6 +209,17 @@ default="ring"
     The noise of the paper's algorithm 2 is multiplied by the step twice and vanishes with it; the
     guarantee it states does not hold. Here it is ``2 L c(epsilon, delta) / batch_size``.
 
+    In the form that whitens a record is in several releases of its node: the number of rows of
+    each class if the budget is small, second moments of the rows or with ``delta=0`` their sum,
+    and the sum of gradients of each round. Each gradient is capped in coordinates that follow from
+    released values, and epsilons add up, or squares of the Gaussian mu. Numbers of rows of nodes
+    are public. Nodes pass on the noisy moments of all others, so that all have the same mean: at
+    most 1,000 features (2,049 with more classes than two), and at most 134 million numbers
+    of all nodes; with more of either there are none, and steps are the same in all directions.
+
+    `partial_fit` goes on from the nodes' released parameters. Its rows are taken for new ones with
+    a budget of their own: a record is in the fit or in one call, and ``guarantee_`` covers both.
+
     Not covered: `score` and `regret` on private rows, the time that a call takes, errors about
     malformed input, and other uses of the same data. Messages over MPI are not encrypted.
 
@@ -213,7 +227,8 @@ default="ring"
     ----------
     Li, Zhou, Xiong, Wang and Wang, "Differentially private distributed online learning", IEEE TKDE
     30(8), 2018. Shamir and Zhang, "Stochastic gradient descent for non-smooth optimization",
-    ICML 2013, for the mean in which late rounds weigh more.
+    ICML 2013, for the mean in which late rounds weigh more. Bassily, Smith and Thakurta, "Private
+    empirical risk minimization", FOCS 2014, for noisy gradient descent.
 
     Examples
     --------
@@ -221,7 +236,7 @@ default="ring"
     >>> from sklearn.preprocessing import normalize
     >>> from skdp.distributed import DistributedDPClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = DistributedDPClassifier(epsilon=4.0, delta=1e-4, batch_size=71, n_passes=10)
+    >>> model = DistributedDPClassifier(epsilon=4.0, delta=1e-4)
     >>> model = model.fit(normalize(X), y)
     >>> model.node_coef_.shape
     (8, 1, 30)
@@ -281,7 +296,9 @@ default="ring"
 
     @with_callbacks
     def fit(self, X, y, node=None):
-        """Start afresh, and run ``n_passes`` over the rows in the given order.
+        """Start afresh, from all rows.
+
+        The paper's form runs ``n_passes`` over the rows in the given order.
 
         Parameters
         ----------
@@ -311,7 +328,7 @@ default="ring"
 
     @with_callbacks
     def partial_fit(self, X, y, node=None, classes=None):
-        """Go on with the stream, with one pass over new rows; for ``n_passes=1`` only.
+        """Go on with one pass over new rows in the paper's form, from whatever was fitted before.
 
         A node whose rows do not fill its last batch takes that with fewer, and as much noise. A
         row that comes again, after `fit` or after a call that failed half way, costs its epsilon

@@ -184,7 +184,7 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
             stream.plan.check_sizes(counts, stream.state.time)
             return stream, None
         sizes = (len(plan.classes), plan.release.n_features)
-        if not one_pass and chosen_form(self, *sizes) == "whitened":
+        if not one_pass and chosen_form(self) == "whitened":
             form = WhitenedForm.of(self, plan.topology, *sizes, counts)
             plan.topology.check(0, form.release.rules.n_rounds * form.mixings[0])
             return GossipStream.begin(plan, engine.mine, one_pass), form

@@ -68,7 +68,7 @@ def owners_of(node, n_rows, mine, n_before, topology):
 
 
 def clipped_in_l1(X, bound):
-    """Rows scaled back to a bound on the sum of their absolute values; no sensitivity rests on it.
+    """Rows scaled back to a bound on the sum of their absolute values, up to rounding.
 
     Parameters
     ----------

@@ -137,8 +137,8 @@ def _planned_cap(model, size):
     if model.delta > 0.0:
         mu = _mu(float(model.epsilon), float(model.delta))
     else:  # of Gaussian noise as loud
-        mu = model.epsilon / math.sqrt((size + 1.0) * int(model.horizon).bit_length())
-    signal = model.horizon * mu * 2.0 / n_records_changed(model.adjacency)
+        mu = float(model.epsilon) / math.sqrt((size + 1.0) * int(model.horizon).bit_length())
+    signal = float(model.horizon) * mu * 2.0 / n_records_changed(model.adjacency)
     share = 0.08 if kind_of_release(model) == "matrix" else 0.06
     return min(max(share * math.sqrt(signal / 200.0), 0.05), 0.5)
 

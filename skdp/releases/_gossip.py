@@ -1,7 +1,7 @@
 """Noisy gradients of nodes that gossip.
 
 To check the claim: this file, ``solvers/gossip_sums.py``, which bounds rows and sums gradients,
-``solvers/gossip.py`` for where they are taken, and ``losses/_margin.py`` for how long one is.
+and ``solvers/gossip.py`` for where they are taken. How long a residual is, its loss says.
 """
 
 import math
@@ -198,6 +198,12 @@ class GossipRelease:
         """Features of a row, without the constant one."""
         return self.noise.size // self.loss.n_outputs - 1
 
+    @property
+    def most_rows(self) -> int:
+        """Rows whose gradients have a sum that fits, with its noise, into the bits of a float."""
+        largest = self.loss.lipschitz * max(1.0, self.constant)
+        return int(2.0**52 * self.noise.step / largest)
+
     def energy(self, batch_size: int) -> float:
         """Mean squared norm of the noise of a sum over ``batch_size``."""
         law, size = self.noise.law, self.noise.size
@@ -243,10 +249,10 @@ def _constant(intercept_scaling: float | None, x_norm: float) -> float:
 
 
 def _quietest(target: ApproxDP, bounds: dict[str, float], size: int, n_passes: int) -> str:
-    """Kind of noise with the least energy in a pass."""
+    """Kind of noise with the lowest level in a pass."""
     kinds = ["k_norm", "laplace"] + ["gaussian"] * (target.delta > 0.0)
     laws = {kind: NoiseLaw.of(kind, target).repeated(n_passes) for kind in kinds}
-    return min(kinds, key=lambda kind: laws[kind].energy(size) * bounds[kind] ** 2)
+    return min(kinds, key=lambda kind: laws[kind].level(size) * bounds[kind])
 
 
 def _grids(

@@ -16,9 +16,14 @@ from skdp._random import NoiseSource, noise_source
 from skdp._validation import plain_arguments
 from skdp.mechanisms import Lattice, NoiseLaw, release
 from skdp.privacy import ApproxDP, GaussianDP
-from skdp.releases._gossip_whitened_rules import WhitenedPlan, plan_whitened, starting_scores
+from skdp.releases._gossip_whitened_rules import (
+    WhitenedPlan,
+    l1_spread,
+    plan_whitened,
+    starting_scores,
+)
 from skdp.releases._limits import check_span
-from skdp.releases._moments import eigenvectors, release_second_moments
+from skdp.releases._moments import eigenvectors, release_half, symmetric
 from skdp.releases._protocol import LinearLoss
 from skdp.releases._units import unit_guarantee
 from skdp.solvers.certificates import ROUNDING_SHARE, largest_certain, refuse_rows
@@ -92,6 +97,7 @@ class WhitenedGossip:
         n_features: int,
         row_norm: float,
         counts: np.ndarray,
+        row_l1: float | None = None,
     ) -> Self:
         """Release that meets ``target``, from public numbers.
 
@@ -104,6 +110,9 @@ class WhitenedGossip:
 
         counts : ndarray of int, shape (n_nodes,)
             Rows of each node. Public.
+
+        row_l1 : float, default=None
+            Bound on the l1 norm of a row, if there is a closer one than from ``row_norm``.
         """
         size = loss.n_outputs * n_features
         # A hundred rounds at most, and a thousandth for the number of rows.
@@ -125,6 +134,7 @@ class WhitenedGossip:
             loss=loss,
             row_norm=row_norm,
             guarantee=budget,
+            row_l1=row_l1,
         )
         return cls(loss, n_features, row_norm, weights, rules, budget, guarantee)
 
@@ -133,7 +143,8 @@ class WhitenedGossip:
         rules, most = self.rules, int(self.weights.counts.max())
         # The coordinates that stretch most, and the rows whose cap is least in them.
         steepest = max(rules.curvature * self.row_norm**2, rules.floor)
-        worst = DirectedRows(np.zeros(self.n_features), steepest, rules.floor)
+        order = 2 if rules.row_l1 is None else 1
+        worst = DirectedRows(np.zeros(self.n_features), steepest, rules.floor, order)
         if isinstance(self.budget, GaussianDP):
             worst.norm_error = worst.map_error = 0.0
         cap = rules.clip_norm * self.row_norm / math.sqrt(steepest)
@@ -181,13 +192,19 @@ class WhitenedGossip:
         start = np.outer(scores, typical / max(float(typical @ typical), 1e-300))
         sums = [NodeSums(rows, self.loss, coordinates, cap) for rows in data]
         size = self.loss.n_outputs * self.n_features
-        law = NoiseLaw.meeting(self.rules.round_guarantee, size=size)
         # No record's gradient is longer than the cap. Replacing it moves its node's sum by two.
+        error, spread = CAP_SHARE * cap, 1.0
+        if self.rules.row_l1 is None:
+            law = NoiseLaw.meeting(self.rules.round_guarantee, size=size)
+        else:
+            # Residuals are capped in l2 norm, and rows in l1 norm.
+            law, spread = NoiseLaw.of("laplace", self.rules.round_guarantee), l1_spread(self.loss)
+            error *= math.sqrt(size)
         noisy = partial(
             self._released,
             law=law,
-            sensitivity=self.budget.n_records_changed * cap,
-            error=CAP_SHARE * cap,
+            sensitivity=self.budget.n_records_changed * cap * spread,
+            error=error,
             noise=noise,
         )
 
@@ -267,36 +284,42 @@ class WhitenedGossip:
         constant = data[0].constant
         typical = np.eye(1, self.n_features, self.n_features - 1)[0] * constant
         coordinates: PlainRows
+        order = 2 if rules.row_l1 is None else 1
         if guarantee is None:
             curvatures, cap = rules.metric(np.zeros(1))
-            coordinates = DirectedRows(np.zeros(self.n_features), *curvatures.repeat(2))
+            coordinates = DirectedRows(np.zeros(self.n_features), rules.floor, rules.floor, order)
         elif isinstance(guarantee, GaussianDP):
-            moments = network.mean(
-                release_second_moments(
+            # On a lattice sums have no rounding error: all nodes get the same bits.
+            half = network.mean(
+                release_half(
                     rows.second_moments(), self.row_norm, guarantee=guarantee, noise=source
                 )
                 if rows.n_samples
-                else np.zeros((self.n_features, self.n_features))
+                else np.zeros(self.n_features * (self.n_features + 1) // 2)
                 for rows, source in zip(data, noise, strict=True)
             )
+            moments = symmetric(half)
             typical = moments[-1] / constant
             values, vectors = eigenvectors(moments)
             curvatures, cap = rules.metric(values)
             coordinates = WhitenedRows(vectors, curvatures)
         else:
-            # A row is at most row_norm long, and another one opposite at most.
+            # A row is at most so long, in the norm of the noise, and another one opposite at most.
+            longest = self.row_norm if rules.row_l1 is None else rules.row_l1
             noisy = partial(
                 self._released,
-                law=NoiseLaw.of("k_norm", guarantee),
-                sensitivity=guarantee.n_records_changed * self.row_norm,
-                error=ROUNDING_SHARE * self.row_norm,
+                law=NoiseLaw.of("k_norm" if order == 2 else "laplace", guarantee),
+                sensitivity=guarantee.n_records_changed * longest,
+                error=ROUNDING_SHARE * longest,
                 noise=noise,
             )
             totals = noisy([(rows.total, rows.n_samples) for rows in data])
             typical = network.mean(totals)
             square = float(typical @ typical) - rules.excess
             curvatures, cap = rules.metric(np.array([square]))
-            coordinates = DirectedRows(typical, float(curvatures[0]), rules.floor)
+            coordinates = DirectedRows(typical, float(curvatures[0]), rules.floor, order)
+        if order == 1:
+            return coordinates, cap, typical
         # Beyond that no gradient is.
         most = self.loss.lipschitz * self.row_norm / math.sqrt(min(rules.floor, *curvatures))
         return coordinates, min(cap, most), typical

@@ -16,7 +16,7 @@ from skdp.privacy import ApproxDP, GaussianDP
 from skdp.releases._descent_rules import plan_descent
 from skdp.releases._protocol import LinearLoss
 
-__all__ = ["WhitenedPlan", "plan_whitened", "starting_scores"]
+__all__ = ["WhitenedPlan", "l1_spread", "plan_whitened", "starting_scores"]
 
 # The nodes' own standard deviation of the log-odds they start from is about 4 over this.
 _COUNT_SIGNAL = {"pure": 20.0, "gaussian": 60.0}
@@ -51,6 +51,10 @@ class WhitenedPlan:
     row_norm : float
         Bound on the norm of a row.
 
+    row_l1 : float or None
+        Bound on the l1 norm of a row where noise is Laplace noise; gradients are then capped in
+        that norm.
+
     curvature : float
         Second derivative of the loss along a score, as steps assume it.
 
@@ -83,6 +87,7 @@ class WhitenedPlan:
     n_rounds: int
     momentum: float | None
     row_norm: float
+    row_l1: float | None
     curvature: float
     floor: float
     edge: float
@@ -114,6 +119,8 @@ class WhitenedPlan:
         """
         seen = np.where(values > self.edge, np.minimum(values, self.row_norm**2), 0.0)
         curvatures = np.maximum(self.curvature * seen, self.floor)
+        if self.row_l1 is not None:
+            return curvatures, self.clip_norm * self.row_l1 / math.sqrt(self.floor)
         rest = max(0.0, self.row_norm**2 - float(seen.sum()))
         square = float((seen / curvatures).sum()) + rest / self.floor
         return curvatures, self.clip_norm * math.sqrt(square)
@@ -128,6 +135,7 @@ def plan_whitened(
     loss: LinearLoss,
     row_norm: float,
     guarantee: GaussianDP | ApproxDP,
+    row_l1: float | None = None,
 ) -> WhitenedPlan:
     """Balance bias against noise by public numbers.
 
@@ -150,6 +158,9 @@ def plan_whitened(
     guarantee : GaussianDP or ApproxDP
         Budget of one record.
 
+    row_l1 : float, default=None
+        Largest l1 norm of a row. With it pure noise is Laplace noise where that is the quieter.
+
     Returns
     -------
     WhitenedPlan
@@ -162,7 +173,10 @@ def plan_whitened(
     """
     counting, rest = _split(guarantee, n_samples)
     if isinstance(rest, ApproxDP):
-        return _pure(n_samples, n_features, loss, row_norm, counting, rest)
+        level = l1_spread(loss) * (row_l1 or math.inf) * math.sqrt(2.0) / row_norm
+        if level >= math.sqrt(loss.n_outputs * n_features + 1.0):
+            row_l1 = None
+        return _pure(n_samples, n_features, loss, row_norm, row_l1, counting, rest)
     plan = plan_descent(
         n_samples=n_samples,
         n_features=n_features,
@@ -175,6 +189,7 @@ def plan_whitened(
         plan.n_steps,
         plan.momentum,
         row_norm,
+        None,
         plan.curvature,
         plan.floor,
         plan.edge,
@@ -185,6 +200,14 @@ def plan_whitened(
         counting,
         plan.gram_guarantee,
     )
+
+
+def l1_spread(loss: LinearLoss) -> float:
+    """Bound on the l1 norm of a residual over its l2 norm; capping a residual keeps the ratio.
+
+    Of a softmax the entry of the label is as large as all others together.
+    """
+    return 1.0 if loss.n_outputs == 1 else 2.0
 
 
 def starting_scores(shares: np.ndarray, deviation: float) -> np.ndarray:
@@ -239,6 +262,7 @@ def _pure(
     n_features: int,
     loss: LinearLoss,
     row_norm: float,
+    row_l1: float | None,
     counting: GaussianDP | ApproxDP | None,
     rest: ApproxDP,
 ) -> WhitenedPlan:
@@ -250,14 +274,19 @@ def _pure(
     size = loss.n_outputs * n_features
     whole = rest.epsilon + (counting.epsilon if isinstance(counting, ApproxDP) else 0.0)
     signal = 2.0 / rest.n_records_changed * whole * n_samples
-    signal /= 2.0 * math.sqrt(size * (size + 1.0))
+    kind = "k_norm" if row_l1 is None else "laplace"
+    # A coordinate's noise for residuals and rows of norm 1.
+    level = math.sqrt(size + 1.0)
+    if row_l1 is not None:
+        level = l1_spread(loss) * math.sqrt(2.0) * row_l1 / row_norm
+    signal /= 2.0 * math.sqrt(size) * level
     signal = min(max(signal, 1e-9), 1e9)
     moments, excess, spent = None, 0.0, 0.0
     if signal >= _MEAN_SIGNAL:
         spent = _MEAN_SHARE * whole
         moments = replace(rest, epsilon=spent)
-        level = NoiseLaw.of("k_norm", moments).level(n_features)
-        level *= rest.n_records_changed * row_norm / n_samples
+        level = NoiseLaw.of(kind, moments).level(n_features)
+        level *= rest.n_records_changed * (row_l1 or row_norm) / n_samples
         excess = n_features * level**2
     n_rounds = round(min(max(_ROUNDS_OF_SIGNAL * math.sqrt(signal), 1.0), _MOST_ROUNDS))
     least = _FLOOR_OF_SIGNAL["binary" if loss.n_outputs == 1 else "multiclass"]
@@ -266,6 +295,7 @@ def _pure(
         n_rounds,
         None,
         row_norm,
+        row_l1,
         loss.curvature if loss.n_outputs == 1 else loss.curvature / 2.0,
         row_norm**2 * floor,
         0.0,

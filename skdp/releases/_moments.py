@@ -15,7 +15,14 @@ from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.solvers.certificates import ROUNDING_SHARE
 
-__all__ = ["eigenvectors", "release_n_samples", "release_second_moments", "split_budget"]
+__all__ = [
+    "eigenvectors",
+    "release_half",
+    "release_n_samples",
+    "release_second_moments",
+    "split_budget",
+    "symmetric",
+]
 
 
 @plain_arguments
@@ -106,24 +113,51 @@ def release_second_moments(
     ndarray of shape (d, d)
         Symmetric; eigenvalues may be negative.
     """
+    return symmetric(
+        release_half(moments, row_norm, guarantee=guarantee, noise=noise, error=error)
+    )
+
+
+def release_half(
+    moments: np.ndarray,
+    row_norm: float,
+    *,
+    guarantee: GaussianDP,
+    noise: NoiseSource,
+    error: float | None = None,
+) -> np.ndarray:
+    """`release_second_moments` as it is released, on a lattice; see `symmetric`.
+
+    Returns
+    -------
+    ndarray of shape (d (d + 1) / 2,)
+        The diagonal, and the square root of two times what is below it.
+    """
     # ||x x^T||_F = ||x||^2, and two such matrices are at most sqrt(2) times that apart, as
     # their inner product is not negative. The scaled half keeps the Frobenius norm.
     sensitivity = math.sqrt(guarantee.n_records_changed) * row_norm**2
-    d = len(moments)
-    lower = np.tril_indices(d, -1)
-    half = np.concatenate([np.diag(moments), math.sqrt(2.0) * moments[lower]])
-    half = release(
+    half = np.concatenate([np.diag(moments), math.sqrt(2.0) * moments[_lower(len(moments))]])
+    return release(
         half,
         law=NoiseLaw.of("gaussian", guarantee),
         sensitivity=sensitivity,
         error=ROUNDING_SHARE * sensitivity if error is None else error,
         random_state=noise,
     )
+
+
+def symmetric(half: np.ndarray) -> np.ndarray:
+    """Symmetric matrix of what `release_half` returns."""
+    d = math.isqrt(2 * len(half))
     released = np.zeros((d, d))
-    released[lower] = half[d:] / math.sqrt(2.0)
+    released[_lower(d)] = half[d:] / math.sqrt(2.0)
     released += released.T
     released[np.diag_indices(d)] = half[:d]
     return released
+
+
+def _lower(d: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.tril_indices(d, -1)
 
 
 def eigenvectors(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

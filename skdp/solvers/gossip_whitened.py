@@ -16,6 +16,7 @@ import math
 import numpy as np
 from scipy import sparse
 
+from skdp.exceptions import DistributedError
 from skdp.solvers.certificates import rounding_error
 from skdp.solvers.whitening import CAP_SHARE, CappedSums, PlainRows, capped_error
 
@@ -115,16 +116,22 @@ class Network:
         -------
         ndarray
             The same bits in all processes, and for all ways to spread nodes over processes.
+
+        Raises
+        ------
+        DistributedError
+            If it is not finite.
         """
         # Sums of multiples of one number are exact, in whatever order; where that number is this
         # much smaller than a row, no noise is small enough to notice. Coordinates follow from the
         # mean, and a last bit of it could turn them.
         step = 2.0 ** (math.frexp(4.0 * self.total)[1] - 40)
-        here = None
-        for weight, total in zip(self.weights.tolist(), totals, strict=True):
-            part = (weight / step) * np.asarray(total)
-            np.rint(part, out=part)
-            here = part if here is None else np.add(here, part, out=here)
+        each = zip(self.weights.tolist(), totals, strict=True)
+        weight, total = next(each)
+        here = np.rint(weight / step * np.asarray(total))
+        for weight, total in each:
+            part = weight / step * np.asarray(total)
+            here += np.rint(part, out=part)
         here *= step
         flat, length = here.ravel(), max(1, _BLOCK // self.n_nodes)
         mean = np.empty_like(flat)
@@ -133,6 +140,10 @@ class Network:
             block = np.zeros((len(self.mine), len(part)))
             block[0] = part
             mean[start : start + length] = self.engine.collect(block).sum(axis=0)
+        # What follows would not end, or would show which features rows have: 0 times infinity is
+        # not a number. All processes have the same mean, and stop together.
+        if not np.isfinite(mean).all():
+            raise DistributedError("A mean over nodes is not finite: another process sent that.")
         return mean.reshape(here.shape) / self.total
 
     def mixed(self, released):
@@ -190,9 +201,12 @@ class DirectedRows(PlainRows):
 
     along, elsewhere : float
         Curvatures; the first is not the smaller one.
+
+    order : {1, 2}, default=2
+        Of the norm in which gradients are capped.
     """
 
-    def __init__(self, direction, along, elsewhere):
+    def __init__(self, direction, along, elsewhere, order=2):
         self.stretch = 1.01 / math.sqrt(elsewhere)
         self.size = self.stretch * math.sqrt(len(direction))
         self.scale = 1.0 / math.sqrt(elsewhere)
@@ -201,10 +215,15 @@ class DirectedRows(PlainRows):
         self.change = 1.0 / math.sqrt(along) - self.scale
         # Norms err by more where L shrinks a row, and the map of a sum has no exact part.
         self.norm_error = 8.0 * (len(direction) + 8.0) * (along / elsewhere)
+        self.order = order
+        if order == 1:
+            self.norm_error *= math.sqrt(len(direction))
         self.map_error = 4.0 * (len(direction) + 8.0) * self.stretch
 
     def norms(self, rows, row_norm):
         """Norms of rows in the new coordinates, up to ``norm_error`` rounding errors."""
+        if self.order == 1:
+            return self._sums_of_absolutes(rows)
         along = np.ravel(rows @ self.direction)
         if sparse.issparse(rows):
             squares = np.ravel(rows.multiply(rows).sum(axis=1))
@@ -213,6 +232,12 @@ class DirectedRows(PlainRows):
         near = self.scale + self.change
         beside = np.maximum(squares - along * along, 0.0)
         return np.sqrt(self.scale**2 * beside + near**2 * along * along)
+
+    def _sums_of_absolutes(self, rows):
+        if self.change == 0.0:
+            return self.scale * np.ravel(abs(rows).sum(axis=1))
+        image = rows.toarray() if sparse.issparse(rows) else rows
+        return np.abs(self.forward(image)).sum(axis=1)
 
     def forward(self, gradient):
         """Gradient in the new coordinates."""
@@ -256,9 +281,10 @@ class NodeSums(CappedSums):
         """
         norm = float(np.linalg.norm(weights))
         if not norm <= self.radius:
-            finite = np.isfinite(weights).all() and norm < math.inf
-            weights = weights * (self.radius / norm * 0.999 if finite else 0.0)
-            weights = np.nan_to_num(weights, nan=0.0, posinf=0.0, neginf=0.0)
+            if norm < math.inf:
+                weights = weights * (self.radius / norm * 0.999)
+            else:
+                weights = np.zeros_like(weights)
         return super().__call__(weights)
 
 

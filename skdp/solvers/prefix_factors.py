@@ -36,6 +36,8 @@ from functools import lru_cache
 import numpy as np
 from scipy.signal import lfilter
 
+from skdp.solvers.online import Recursion
+
 __all__ = [
     "LONGEST",
     "NoisyPrefix",
@@ -131,7 +133,6 @@ def prefix_factors(horizon):
     )
 
 
-@lru_cache(maxsize=64)
 def column_norm(horizon, recursion):
     """Bound on the l2 norm of every column of C: how far one ``g_s`` of norm 1 moves ``y``.
 
@@ -160,11 +161,16 @@ def column_norm(horizon, recursion):
     >>> round(column_norm(1000, Recursion(0.6, 2.0)), 3)
     1.641
     """
+    return _column_norm(horizon, recursion.theta, recursion.t0)
+
+
+@lru_cache(maxsize=64)
+def _column_norm(horizon, theta, t0):
     factors = prefix_factors(horizon)
     i, j = np.triu_indices(len(factors.amounts))
     shares = np.where(i == j, 1.0, 2.0) * factors.amounts[i] * factors.amounts[j]
     if horizon <= _EXACT:
-        inverse = recursion.weights(0, horizon)[::-1] ** -2.0
+        inverse = Recursion(theta, t0).weights(0, horizon)[::-1] ** -2.0
         total = np.zeros(horizon)
         for share, decay in zip(shares, factors.decays[i] * factors.decays[j], strict=True):
             total += share * lfilter([1.0], [1.0, -decay], inverse)

@@ -12,6 +12,7 @@ __all__ = [
     "check_connected",
     "check_size",
     "clean_edges",
+    "distinct",
     "link_matrix",
     "n_parts",
     "node_count",
@@ -40,6 +41,12 @@ def share(**named):
     return float(value)
 
 
+def distinct(values):
+    """Different values in order; of many, faster by sorting than by numpy's table of hashes."""
+    values = np.sort(values)
+    return values[np.concatenate([[True], values[1:] != values[:-1]])] if len(values) else values
+
+
 def clean_edges(edges, n_nodes):
     """Each link once and sorted, without self loops."""
     edges = np.asarray(edges)
@@ -55,7 +62,7 @@ def clean_edges(edges, n_nodes):
             f"edges must hold nodes from 0 to {n_nodes - 1}; got {edges.min()} to {edges.max()}."
         )
     low, high = np.sort(edges.astype(np.int64), axis=1).T
-    pair = np.unique((low * n_nodes + high)[low < high])
+    pair = distinct((low * n_nodes + high)[low < high])
     if len(pair) > MOST_LINKS:
         raise ValueError(f"edges must be at most {MOST_LINKS:,} links; got {len(pair):,}.")
     return np.column_stack(np.divmod(pair, n_nodes))

@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from skdp._validation import non_negative_int, shown
+from skdp.topology._links import distinct
 from skdp.topology._names import node_number
 from skdp.topology._spectral import distance_left
 
@@ -133,7 +134,7 @@ class Network(ABC):
         valid = nodes.ndim == 1 and nodes.dtype.kind in "iu"
         if valid and nodes.size:
             valid = nodes.min() >= 0 and nodes.max() < self.n_nodes
-            valid = valid and len(np.unique(nodes)) == len(nodes)
+            valid = valid and len(distinct(nodes)) == len(nodes)
         if not valid:
             raise ValueError(
                 f"{name} must hold different nodes from 0 to {self.n_nodes - 1}; "

@@ -1548,7 +1548,7 @@ FINAL, FED, TREE, MATRIX, SQUERY = (
     "releases._stream_matrix",
     "releases._stream_query",
 )
-SENS, ACCOUNT, ONLINE, SUMS, STREAM = (
+SENS, ACCOUNT, ONLINE, PREFIX, STREAM = (
     "releases._stream_sensitivity",
     "releases._stream_account",
     "solvers.online",
@@ -1587,7 +1587,7 @@ def streams():
     )
     yield Mutant(
         "final: a record less in the bound",
-        online("final"),
+        online("final", theta=0.75, residual_cap=0.5),
         (
             (
                 SENS,
@@ -1805,14 +1805,14 @@ def streams():
     yield Mutant(
         "matrix: residuals not clipped",
         online("matrix"),
-        ((SUMS, "residual = min(max(score - target, -cap), cap)", "residual = score - target"),),
+        ((PREFIX, "residual = min(max(score - target, -cap), cap)", "residual = score - target"),),
     )
     yield Mutant(
         "matrix: exact sums go on",
         online("matrix"),
         (
             (
-                SUMS,
+                PREFIX,
                 "np.multiply(grid.release(total, own), weight, out=change)",
                 "np.multiply(grid.release(total, own) * 0.5 + total * 0.5, weight, out=change)",
             ),
@@ -2250,13 +2250,19 @@ def whitened_networks():
         ),
     )
     yield Mutant(
+        "whitened network: l2 norm of residuals under Laplace noise",
+        whitened(epsilon=20.0, x_l1_norm=0.5, intercept_scaling=0.01, classes=range(3)),
+        ((WHITENED_RULES, "1.0 if loss.n_outputs == 1 else 2.0", "0.7"),),
+        three_classes,
+    )
+    yield Mutant(
         "whitened network: half the change of a mean",
         whitened(epsilon=300.0),
         (
             (
                 WHITENED,
-                "guarantee.n_records_changed * self.row_norm",
-                "0.5 * guarantee.n_records_changed * self.row_norm",
+                "guarantee.n_records_changed * longest",
+                "0.5 * guarantee.n_records_changed * longest",
             ),
         ),
     )

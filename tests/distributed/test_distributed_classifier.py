@@ -29,6 +29,7 @@ from support.problems import clusters as problem
 from support.wires import Noted, Wire
 
 from skdp.distributed import DistributedDPClassifier
+from skdp.distributed._plan import Plan
 from skdp.engines import LocalEngine
 from skdp.exceptions import BudgetExceededError, PrivacyWarning
 from skdp.mechanisms import clip_rows
@@ -557,6 +558,17 @@ def test_sizes_beyond_memory_are_refused_before_the_charge():
         with pytest.raises(ValueError, match=f"^{message}"):
             Classifier(ledger=ledger, **options).fit(X, y)
         assert not ledger.history()
+
+
+def test_more_rows_than_sum_up_exactly_are_refused_by_their_number():
+    model = Classifier(loss="hinge", batch_size=10**12, intercept_scaling=64.0)
+    plan = Plan.of(model, np.arange(2), 4)
+    most = plan.release.most_rows
+    # With a noise of half the range every sum is a float.
+    assert 2.0**51 < most * 64.0 / plan.release.noise.step <= 2.0**52
+    plan.check_sizes(np.full(8, most), 0)
+    with pytest.raises(ValueError, match=r"^batch_size must be at most .* sums"):
+        plan.check_sizes(np.full(8, most + 1), 0)
 
 
 # Predictions

@@ -30,7 +30,8 @@ def classifier(**params):
     """A model; scikit-learn takes its time to be imported, and not every program needs it."""
     from skdp.distributed import DistributedDPClassifier
 
-    return DistributedDPClassifier(**params)
+    paper = dict(algorithm="paper", loss="hinge", batch_size=1, n_passes=1)
+    return DistributedDPClassifier(**({} if "algorithm" in params else paper) | params)
 
 
 def clone(model):

@@ -84,7 +84,7 @@ class Params(BaseEstimator):
         dict(ledger=object()),
         dict(listed=[1]),
     ],
-    ids=str,
+    ids=lambda changed: " ".join(changed),
 )
 def test_what_is_of_another_type_or_value_is_checked_again(changed):
     model = Params(ledger=object())

@@ -974,7 +974,7 @@ AUDITED_STREAMS = [
 def attacked_value(options, epsilon, seed, world, n_calls=1):
     """What tells most about the first record, of all that a stream gives out."""
     model = regressor(epsilon, kernel="linear", random_state=seed, **options)
-    value = 0.0
+    value = total = 0.0
     for t in range(n_calls):
         row = 1.0 if t == 0 else 0.0
         target = 1.0 if world == 0 else -1.0
@@ -985,7 +985,11 @@ def attacked_value(options, epsilon, seed, world, n_calls=1):
             noisy = model._stream.release.tree.noisy
             value += float(noisy[min(noisy)][0]) if t in (0, 1, 3) else 0.0
         elif options["release"] == "matrix":
-            value += model._stream.release.prefix.noisy[-1, 0]
+            release = model._stream.release
+            # Sums without decay grow by the new release, in which the record has a known share.
+            total, before = float(release.prefix.noisy[0, 0]), total
+            share = release.factors.amounts @ release.factors.decays**t
+            value += share * (total - before)
         elif options["release"] == "query":
             n_answers = options["n_queries"] // n_calls
             value += model.predict(1.0 - 1e-9 * np.arange(n_answers)[:, np.newaxis]).sum()
@@ -1449,7 +1453,7 @@ def test_what_a_ledger_takes_of_a_pure_stream_is_within_its_budget(noise, releas
         for draw, lattice in zip(noise.draws, releases.lattices, strict=False)
     ]
     stream = model._stream.release
-    t0, width = stream.recursion.t0, 2.0 * 0.5 * stream.kappa
+    t0, width = stream.recursion.t0, 2.0 * stream.recursion.cap * stream.kappa
     worst = 0.0
     for s in range(499, times[-1], 500):  # of the records between two releases the last pays most
         losses = [

@@ -159,6 +159,23 @@ def test_no_place_makes_a_residual_round_the_other_way(p):
         assert (share(low) != share(high)).any()
 
 
+@pytest.mark.parametrize("case", ["linear", "fourier"])
+def test_a_sum_of_scores_is_that_of_each_row_wherever_it_stands(case):
+    rng = np.random.default_rng(6)
+    features, X = HOSTILE[case][0], rng.normal(size=(2300, 6))
+    weights, cap = rng.normal(size=features.n_components), 0.75
+    total, error = blocks(features, X, np.zeros(2300)).score_sum(weights, cap)
+    single = [blocks(features, x[np.newaxis], np.zeros(1)).score_sum(weights, cap)[0] for x in X]
+    assert total == math.fsum(single)  # whole units of a sum of two powers of two
+    places = rng.permutation(2300)
+    assert blocks(features, X[places], np.zeros(2300)).score_sum(weights, cap)[0] == total
+    Z = np.vstack([rows for rows, _ in blocks(features, X, np.zeros(2300)).blocks])
+    exact = np.clip(Z @ weights, -cap, cap)
+    assert 0.05 < np.mean(np.abs(exact) == cap) < 0.95
+    assert np.abs(single - exact).max() < cap * 2.0**-17 + 2.0**-20 * np.abs(weights).sum()
+    assert error < 1e-10 and np.abs(single).max() == cap
+
+
 def test_targets_beyond_their_bounds_are_cut():
     targets = np.array([-7.0, -1.0, 0.3, 1.0, 1.0 + 1e-9])
     for features, X in ((LINEAR, np.ones((5, 6))), (FOURIER, np.ones((5, 40)))):

@@ -100,10 +100,10 @@ def test_noise_is_that_of_the_square_root_and_far_below_that_of_a_tree(horizon, 
 def test_long_horizons_have_a_bound_without_weights(monkeypatch):
     recursion = RECURSIONS[0]
     for horizon in (3, 1000, 20_000):
-        exact = column_norm.__wrapped__(horizon, recursion)
+        exact = column_norm(horizon, recursion)
         with monkeypatch.context() as patch:
             patch.setattr(module, "_EXACT", 1)
-            bound = column_norm.__wrapped__(horizon, recursion)
+            bound = module._column_norm.__wrapped__(horizon, recursion.theta, recursion.t0)
         factors = prefix_factors(horizon)
         forth = coefficients(factors.amounts, factors.decays, horizon)
         assert math.sqrt((forth**2).sum()) <= bound <= math.sqrt((forth**2).sum()) * (1 + 1e-8)

@@ -93,6 +93,22 @@ def test_no_gradient_is_longer_than_the_cap(loss, layout):
     assert 1 - 1e-6 < max(lengths) <= 1 + 1e-12
 
 
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss.weights], ids=str)
+def test_a_class_of_less_weight_has_as_much_less_of_the_cap(loss):
+    # The cap is on a whitened gradient before its weight: classes keep their proportions.
+    vectors, curvatures = whitened(6)
+    coordinates = WhitenedRows(vectors, curvatures)
+    row, cap = vectors[:, [0]].T, 0.05 * coordinates.stretch
+    rng = np.random.default_rng(3)
+    for code, weight in enumerate(loss.weights):
+        lengths = []
+        for _ in range(20):
+            data = RowBlocks(row, np.array([code]), x_norm=1.0)
+            weights = 1e3 * rng.normal(size=(loss.n_outputs, 6))
+            lengths.append(np.linalg.norm(CappedSums(data, loss, coordinates, cap)(weights)))
+        assert weight * cap * (1 - 1e-3) < max(lengths) <= weight * cap * (1 + 1e-12)
+
+
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_a_cap_that_no_row_reaches_changes_nothing(loss):
     rng = np.random.default_rng(4)

@@ -152,7 +152,7 @@ def stream(draw, unit):
     release = draw.one_of("final", "sgd", "tree", "matrix", "query")
     params = budget(draw) | kernels(draw, unit) | dict(release=release)
     if release == "matrix":
-        params["delta"] = params["delta"] or 1e-5
+        params["delta"] = params.get("delta") or 1e-5
     params["theta"] = draw.one_of(0.55, 0.75, np.float32(0.9), Fraction(4, 5))
     residuals = (
         ("huber", "ball") if release in ("sgd", "tree", "matrix") else ("huber", "ball", "plain")
