@@ -375,6 +375,7 @@ def test_a_stream_goes_on_from_what_the_nodes_know(delta, n_classes):
     assert not np.array_equal(model.coef_, before)
     if delta == 0.0:
         assert model.user_guarantee(2).epsilon == pytest.approx(10.0)
+        assert model.user_guarantee(2).mechanism == model.guarantee_.mechanism
         assert model.node_guarantee().epsilon == pytest.approx(5000.0)
     else:
         assert model.user_guarantee(2).mu == pytest.approx(2 * spent.refined.mu)
