@@ -2278,6 +2278,17 @@ def whitened_networks():
         ),
     )
     yield Mutant(
+        "whitened network: rows not clipped in l1 norm",
+        whitened(epsilon=300.0, x_l1_norm=0.5, intercept_scaling=0.01),
+        (
+            (
+                "distributed._whitened",
+                "X = clipped_in_l1(X, self.x_norm, self.x_l1_norm)",
+                "pass",
+            ),
+        ),
+    )
+    yield Mutant(
         "whitened network: rows stretched without their caps",
         whitened(epsilon=300.0),
         (
