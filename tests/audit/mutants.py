@@ -1803,6 +1803,16 @@ def streams():
         ((MATRIX, "mu=together.mu / column_norm(horizon, recursion)", "mu=together.mu"),),
     )
     yield Mutant(
+        "matrix: more rows than the horizon",
+        online("matrix", horizon=20),
+        (("releases._stream", "if time > horizon:", "if False:"),),
+    )
+    yield Mutant(
+        "matrix: the lattice is free",
+        online("matrix"),
+        ((MATRIX, "2.0 * error + step * spread)", "2.0 * error)"),),
+    )
+    yield Mutant(
         "matrix: residuals not clipped",
         online("matrix"),
         ((PREFIX, "residual = min(max(score - target, -cap), cap)", "residual = score - target"),),
