@@ -22,7 +22,6 @@ from skdp.estimators import (
     ledger_of,
     unchanged_on_error,
 )
-from skdp.mechanisms import clip_rows
 
 __all__ = ["NetworkLearner"]
 
@@ -126,7 +125,7 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
     def _clipped_products(self, X):
         release = self._stream.plan.release
         if release.x_l1 is not None:
-            X = clipped_in_l1(clip_rows(X, self.x_norm_), release.x_l1 * release.x_norm)
+            X = clipped_in_l1(X, self.x_norm_, release.x_l1 * release.x_norm)
         return super()._clipped_products(X)
 
     def _advance(self, X, y, node, classes, *, fresh, one_pass):

@@ -163,6 +163,12 @@ class Plan:
     def check_sizes(self, counts, time):
         """Refuse what would not fit into memory, or mixes wrongly, by public numbers."""
         n_rounds = self.n_rounds(counts) * self.release.n_passes
+        most = min(int(counts.max()), self.update.batch_size)
+        if most > self.release.most_rows:
+            raise ValueError(
+                f"batch_size must be at most {self.release.most_rows:,}, or sums would be "
+                f"rounded; got {shown(self.params['batch_size'])} and {most:,} rows of a node."
+            )
         n_mixings = self.update.n_mixings
         self.topology.check(time * n_mixings, (time + n_rounds) * n_mixings)
         size = n_rounds * self.topology.n_nodes * self.size

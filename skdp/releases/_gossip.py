@@ -198,6 +198,12 @@ class GossipRelease:
         """Features of a row, without the constant one."""
         return self.noise.size // self.loss.n_outputs - 1
 
+    @property
+    def most_rows(self) -> int:
+        """Rows whose gradients have a sum that fits, with its noise, into the bits of a float."""
+        largest = self.loss.lipschitz * max(1.0, self.constant)
+        return int(2.0**52 * self.noise.step / largest)
+
     def energy(self, batch_size: int) -> float:
         """Mean squared norm of the noise of a sum over ``batch_size``."""
         law, size = self.noise.law, self.noise.size

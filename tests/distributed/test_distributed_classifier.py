@@ -29,6 +29,7 @@ from support.problems import clusters as problem
 from support.wires import Noted, Wire
 
 from skdp.distributed import DistributedDPClassifier
+from skdp.distributed._plan import Plan
 from skdp.engines import LocalEngine
 from skdp.exceptions import BudgetExceededError, PrivacyWarning
 from skdp.mechanisms import clip_rows
@@ -522,7 +523,8 @@ from skdp.distributed import DistributedDPClassifier
 n_nodes, p = 100_000, float(sys.argv[1])
 rng = np.random.default_rng(0)
 X, y = rng.uniform(-0.5, 0.5, size=(2 * n_nodes, 4)), rng.integers(0, 2, 2 * n_nodes)
-model = DistributedDPClassifier(n_nodes=n_nodes, edge_probability=p, classes=[0, 1]).fit(X, y)
+form = dict(algorithm="paper", batch_size=1, n_passes=1, classes=[0, 1])
+model = DistributedDPClassifier(n_nodes=n_nodes, edge_probability=p, **form).fit(X, y)
 model.partial_fit(X[:7], y[:7])
 assert model.node_coef_.shape == (n_nodes, 1, 4) and model.n_rounds_ == 3
 print(re.search("VmHWM:[^0-9]*([0-9]+) kB", Path("/proc/self/status").read_text())[1])
@@ -557,6 +559,17 @@ def test_sizes_beyond_memory_are_refused_before_the_charge():
         with pytest.raises(ValueError, match=f"^{message}"):
             Classifier(ledger=ledger, **options).fit(X, y)
         assert not ledger.history()
+
+
+def test_more_rows_than_sum_up_exactly_are_refused_by_their_number():
+    model = Classifier(loss="hinge", batch_size=10**12, intercept_scaling=64.0)
+    plan = Plan.of(model, np.arange(2), 4)
+    most = plan.release.most_rows
+    # With a noise of half the range every sum is a float.
+    assert 2.0**51 < most * 64.0 / plan.release.noise.step <= 2.0**52
+    plan.check_sizes(np.full(8, most), 0)
+    with pytest.raises(ValueError, match=r"^batch_size must be at most .* sums"):
+        plan.check_sizes(np.full(8, most + 1), 0)
 
 
 # Predictions
