@@ -14,7 +14,7 @@ import numpy as np
 from mpi4py import MPI
 from scipy.sparse import csr_array
 
-import skdp.distributed._classifier as shell
+import skdp.distributed._network as shell
 from skdp.audit import _session, replay
 from skdp.audit._ranks import Ranks
 from skdp.distributed import DistributedDPClassifier
@@ -28,11 +28,14 @@ from mpi_programs import Recorder, raises
 _session._LEAST_NOISE_RUNS, _session._NOISE_FACTOR = 2, 1  # processes wait for each other
 
 N_NODES, N_FEATURES = 4, 3
+WHITENED = dict(algorithm="whitened", loss="log_loss", batch_size="auto", n_passes="auto")
 CONFIGURATIONS = [
     dict(),
     dict(loss="log_loss", delta=1e-5, noise="gaussian", adjacency="add-remove"),
     dict(noise="laplace", n_passes=2, batch_size=2, edge_probability=0.6, topology="complete"),
     dict(loss="huber_hinge", sparsity=0.1, alpha=0.01, average=False, output_node=1),
+    WHITENED,
+    WHITENED | dict(delta=1e-5, adjacency="add-remove"),
 ]
 
 

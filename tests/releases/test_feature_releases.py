@@ -17,7 +17,7 @@ from support.statistics import composed, strength
 from skdp._random import noise_source
 from skdp.exceptions import SolverError
 from skdp.features import fourier_features
-from skdp.kernel import DPKernelRidge, _kernel_ridge
+from skdp.kernel import DPKernelRidge, _ridge_plan
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP, gaussian_delta
 from skdp.releases import (
@@ -168,7 +168,7 @@ def test_a_hundred_million_rows_can_be_certified(kind):
     ids=str,
 )
 def test_too_many_rows_are_refused_before_the_charge(options, adjacency, monkeypatch):
-    monkeypatch.setattr(_kernel_ridge, "MOST_ROWS", 20)
+    monkeypatch.setattr(_ridge_plan, "MOST_ROWS", 20)
     monkeypatch.setattr(certificates, "MOST_ROWS", 20)
     ledger = BudgetLedger(epsilon=9.0, delta=1e-3)
     model = DPKernelRidge(
