@@ -3,7 +3,6 @@
 from functools import partial
 
 import numpy as np
-from scipy import sparse
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -13,7 +12,7 @@ from skdp.distributed._agreement import Together, asked, engine_of, is_first_wit
 from skdp.distributed._plan import Plan, check_parameters
 from skdp.distributed._progress import CallbackSupportMixin, Progress
 from skdp.distributed._regret import regret
-from skdp.distributed._rows import common_classes, owners_of, validated
+from skdp.distributed._rows import clipped_in_l1, common_classes, owners_of, validated
 from skdp.distributed._stream import GossipStream
 from skdp.distributed._whitened import WhitenedForm, chosen_form
 from skdp.estimators import (
@@ -23,7 +22,6 @@ from skdp.estimators import (
     ledger_of,
     unchanged_on_error,
 )
-from skdp.mechanisms import clip_rows
 
 __all__ = ["NetworkLearner"]
 
@@ -127,11 +125,7 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
     def _clipped_products(self, X):
         release = self._stream.plan.release
         if release.x_l1 is not None:
-            X = clip_rows(X, self.x_norm_)
-            longest = release.x_l1 * release.x_norm
-            l1 = np.asarray(abs(X).sum(axis=1), dtype=np.float64).reshape(-1, 1)
-            factors = np.minimum(1.0, longest / np.maximum(l1, 1e-300))
-            X = sparse.csr_array(X.multiply(factors)) if sparse.issparse(X) else X * factors
+            X = clipped_in_l1(X, self.x_norm_, release.x_l1 * release.x_norm)
         return super()._clipped_products(X)
 
     def _advance(self, X, y, node, classes, *, fresh, one_pass):

@@ -8,6 +8,7 @@ from scipy import sparse
 from skdp._inputs import checked_data, encode_labels
 from skdp._validation import shown
 from skdp.exceptions import PrivacyWarning
+from skdp.mechanisms import clip_rows
 from skdp.topology._names import node_numbers
 
 __all__ = ["clipped_in_l1", "common_classes", "owners_of", "validated"]
@@ -67,15 +68,20 @@ def owners_of(node, n_rows, mine, n_before, topology):
     return owners
 
 
-def clipped_in_l1(X, bound):
-    """Rows scaled back to a bound on the sum of their absolute values, up to rounding.
+def clipped_in_l1(X, x_norm, bound):
+    """Rows scaled back to bounds on their norm and on the sum of their absolute values.
+
+    Both hold up to rounding. The norm comes first: of rows that are as long as floats can be sums
+    would overflow, and factors would have next to no digits.
 
     Parameters
     ----------
     X : {ndarray, CSR matrix} of shape (n_rows, n_features)
 
-    bound : float
+    x_norm, bound : float
+        Not so far apart that their ratio is not a float of full precision.
     """
+    X = clip_rows(X, x_norm)
     norms = np.ravel(abs(X).sum(axis=1, dtype=np.float64))
     factors = np.minimum(1.0, bound / np.maximum(norms, 1e-300))
     if not sparse.issparse(X):

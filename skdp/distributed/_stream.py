@@ -133,7 +133,7 @@ class GossipStream:
         """Guarantee for whoever has several records."""
         if self.is_several:
             # Of whatever forms, records that share all their sums are the worst.
-            guarantee = self.plan.release.guarantee
+            guarantee = self.guarantee
             one = guarantee if guarantee.refined is None else guarantee.refined
             return unit_guarantee(one, repeated=[(n_records, 1)], unit=unit)
         if self.whitened is not None:

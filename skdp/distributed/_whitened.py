@@ -165,7 +165,7 @@ class WhitenedForm:
         intercept : ndarray of shape (n_nodes_here, n_outputs)
         """
         if self.x_l1_norm is not None:
-            X = clipped_in_l1(X, self.x_l1_norm)
+            X = clipped_in_l1(X, self.x_norm, self.x_l1_norm)
         order = np.argsort(here, kind="stable")
         bounds = np.searchsorted(here[order], np.arange(len(engine.mine) + 1))
         data = []

@@ -166,9 +166,10 @@ def _plan_queries(model, target, n_samples, n_features, penalty):
     if penalty is None and is_auto(model.epsilon):
         penalty = penalty_rule(n_samples, target.epsilon, float(model.source_smoothness))
     if model.sensitivity == "paper" and penalty is not None and penalty > n_samples:
+        unit = " times x_norm^2" if model.kernel == "linear" else ""
         raise ValueError(
-            f"alpha must be at most the number of rows, {n_samples}, with sensitivity='paper', "
-            f"whose lemma asks for lam <= 1; got {shown(model.alpha)}."
+            f"alpha must be at most the number of rows, {n_samples},{unit} with "
+            f"sensitivity='paper', whose lemma asks for lam <= 1; got {shown(model.alpha)}."
         )
     release = ExactQueries.plan(
         target,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from skdp._grid import UP
-from skdp._validation import is_auto
+from skdp._validation import is_auto, shown
 from skdp.linear_model._mi_parameters import (
     averaging_power,
     device_options,
@@ -115,6 +115,11 @@ class Gradients(Channel):
             lipschitz=lipschitz,
             contributions=int(model.contributions_per_user),
         )
+        if not 1e-50 <= messages.scale <= 1e50:  # only of the user's own norms
+            raise ValueError(
+                "gradient_norm must leave the noise a scale between 1e-50 and 1e50; with "
+                f"mi_budget={shown(model.mi_budget)} got {shown(model.gradient_norm)}."
+            )
         bounds = dict(radius=radius, lipschitz=lipschitz, noise_energy=messages.energy)
         step = partial(anytime_full_steps, **bounds)
         if model.horizon is not None:

@@ -30,7 +30,8 @@ def numbers(values, named="x and y"):
     try:
         # What is masked, or imaginary, must not be taken for a number.
         if not np.ma.is_masked(values) and not np.iscomplexobj(values):
-            return np.asarray(values, dtype=np.float64)
+            with np.errstate(all="ignore"):  # of a wider type some leave the range of floats
+                return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         pass
     raise ValueError(f"{named} must hold numbers.")

@@ -95,14 +95,18 @@ class ApproxDP(Guarantee):
         return super().to_gdp() if self.refined is None else self.refined.to_gdp()
 
     def to_replace_one(self) -> Guarantee:
-        """Convert by group privacy for two: 2 epsilon, (1 + e^epsilon) delta."""
+        """Convert by group privacy for two: 2 epsilon, (1 + e^epsilon) delta.
+
+        Where that delta is no longer below 1, the result is what is proven behind the point.
+        """
         if self.adjacency == "replace-one":
             return self
-        if self.delta > 0.0 and self.delta * (1 + math.exp(min(self.epsilon, 700.0))) >= 1.0:
-            return super().to_replace_one()
         refined = None
         if isinstance(self.refined, GaussianDP | ZCDP):
             refined = self.refined.to_replace_one()
+        if self.delta > 0.0 and self.delta * (1 + math.exp(min(self.epsilon, 700.0))) >= 1.0:
+            # The point says nothing then. What stands behind it may.
+            return super().to_replace_one() if refined is None else refined
         delta = (1 + math.exp(self.epsilon)) * self.delta if self.delta else 0.0
         return replace(
             self, epsilon=2 * self.epsilon, delta=delta, refined=refined, adjacency="replace-one"

@@ -144,12 +144,16 @@ class WhitenedGossip:
         """Refuse more rows of a node than can be certified whatever they are."""
         rules, most = self.rules, int(self.weights.counts.max())
         # The coordinates that stretch most, and the rows whose cap is least in them.
-        steepest = max(rules.curvature * self.row_norm**2, rules.floor)
+        along = rules.floor
+        if rules.moments_guarantee is not None:
+            along = max(rules.curvature * self.row_norm**2, rules.floor)
         order = 2 if rules.row_l1 is None else 1
-        worst = DirectedRows(np.zeros(self.n_features), steepest, rules.floor, order)
-        if isinstance(self.budget, GaussianDP):
+        worst = DirectedRows(np.zeros(self.n_features), along, rules.floor, order)
+        if isinstance(rules.moments_guarantee, GaussianDP):
             worst.norm_error = worst.map_error = 0.0
-        cap = rules.clip_norm * self.row_norm / math.sqrt(steepest)
+        cap = rules.clip_norm * self.row_norm / math.sqrt(along)
+        if rules.row_l1 is not None:
+            cap = rules.metric(np.zeros(1))[1]
         numbers = dict(n_features=self.n_features, row_norm=self.row_norm, cap=cap)
 
         def is_certain(n_samples: int) -> bool:

@@ -219,7 +219,10 @@ class DirectedRows(PlainRows):
         self.norm_error = 8.0 * (len(direction) + 8.0) * (along / elsewhere)
         self.order = order
         if order == 1:
-            self.norm_error *= math.sqrt(len(direction))
+            # Of l1 norms, with that of the image as unit: what L adds along the direction is at
+            # most reach, and the row times its scale so at most 1 + reach.
+            reach = math.sqrt(len(direction) * along / elsewhere) if self.change else 0.0
+            self.norm_error = 4.0 * (len(direction) + 9.0) * (1.0 + reach)
         self.map_error = 4.0 * (len(direction) + 8.0) * self.stretch
 
     def norms(self, rows, row_norm):
@@ -238,8 +241,16 @@ class DirectedRows(PlainRows):
     def _sums_of_absolutes(self, rows):
         if self.change == 0.0:
             return self.scale * np.ravel(abs(rows).sum(axis=1))
-        image = rows.toarray() if sparse.issparse(rows) else rows
-        return np.abs(self.forward(image)).sum(axis=1)
+        if not sparse.issparse(rows):
+            return np.abs(self.forward(rows)).sum(axis=1)
+        # The image of a sparse row is not sparse. Where the row is 0 it is that of its part along
+        # the direction.
+        along = self.change * np.ravel(rows @ self.direction)
+        row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+        part = along[row] * self.direction[rows.indices]
+        more = np.abs(self.scale * rows.data + part) - np.abs(part)
+        more = np.bincount(row, more, minlength=rows.shape[0])
+        return np.abs(along) * np.abs(self.direction).sum() + more
 
     def forward(self, gradient):
         """Gradient in the new coordinates."""

@@ -1803,6 +1803,16 @@ def streams():
         ((MATRIX, "mu=together.mu / column_norm(horizon, recursion)", "mu=together.mu"),),
     )
     yield Mutant(
+        "matrix: more rows than the horizon",
+        online("matrix", horizon=20),
+        (("releases._stream", "if time > horizon:", "if False:"),),
+    )
+    yield Mutant(
+        "matrix: the lattice is free",
+        online("matrix"),
+        ((MATRIX, "2.0 * error + step * spread)", "2.0 * error)"),),
+    )
+    yield Mutant(
         "matrix: residuals not clipped",
         online("matrix"),
         ((PREFIX, "residual = min(max(score - target, -cap), cap)", "residual = score - target"),),
@@ -2285,6 +2295,17 @@ def whitened_networks():
                 WHITENED,
                 "changed = self.budget.n_records_changed\n        asked",
                 "changed = 0.1 * self.budget.n_records_changed\n        asked",
+            ),
+        ),
+    )
+    yield Mutant(
+        "whitened network: rows not clipped in l1 norm",
+        whitened(epsilon=300.0, x_l1_norm=0.5, intercept_scaling=0.01),
+        (
+            (
+                "distributed._whitened",
+                "X = clipped_in_l1(X, self.x_norm, self.x_l1_norm)",
+                "pass",
             ),
         ),
     )

@@ -523,7 +523,8 @@ from skdp.distributed import DistributedDPClassifier
 n_nodes, p = 100_000, float(sys.argv[1])
 rng = np.random.default_rng(0)
 X, y = rng.uniform(-0.5, 0.5, size=(2 * n_nodes, 4)), rng.integers(0, 2, 2 * n_nodes)
-model = DistributedDPClassifier(n_nodes=n_nodes, edge_probability=p, classes=[0, 1]).fit(X, y)
+form = dict(algorithm="paper", batch_size=1, n_passes=1, classes=[0, 1])
+model = DistributedDPClassifier(n_nodes=n_nodes, edge_probability=p, **form).fit(X, y)
 model.partial_fit(X[:7], y[:7])
 assert model.node_coef_.shape == (n_nodes, 1, 4) and model.n_rounds_ == 3
 print(re.search("VmHWM:[^0-9]*([0-9]+) kB", Path("/proc/self/status").read_text())[1])

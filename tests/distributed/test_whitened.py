@@ -13,11 +13,14 @@ from support.problems import clusters as problem
 
 from skdp.audit import recording
 from skdp.distributed import DistributedDPClassifier
+from skdp.distributed._rows import clipped_in_l1
 from skdp.distributed._whitened import PAPER_ONLY
 from skdp.engines import LocalEngine
 from skdp.exceptions import BudgetExceededError, DistributedError
 from skdp.linear_model import DPLogisticRegression
+from skdp.losses import LogisticLoss
 from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP
+from skdp.releases import _gossip_whitened
 
 DELTAS = [0.0, 1e-5]
 deltas = pytest.mark.parametrize("delta", DELTAS)
@@ -265,6 +268,82 @@ def test_releases_of_a_record_cost_the_budget(adjacency, delta, epsilon, n_class
     assert model.node_guarantee().mu == pytest.approx(60 * mu)
 
 
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "x_l1_norm"),
+    [(50.0, 0.0, None), (50.0, 0.0, 0.2), (1.0, 1e-5, None), (50.0, 1e-5, None)],
+)
+def test_each_release_declares_its_bound_and_its_rounding_error(
+    epsilon, delta, x_l1_norm, n_classes, adjacency, monkeypatch
+):
+    X, y = problem(240, n_classes)
+    node = (np.arange(240) == 7).astype(int)  # a node of one row has as much to hide
+    caps = []
+
+    class Spied(_gossip_whitened.NodeSums):
+        def __init__(self, data, loss, coordinates, cap):
+            caps.append(cap)
+            super().__init__(data, loss, coordinates, cap)
+
+    monkeypatch.setattr(_gossip_whitened, "NodeSums", Spied)
+    options = dict(n_nodes=2, adjacency=adjacency, x_l1_norm=x_l1_norm, intercept_scaling=0.1)
+    with recording() as heard:
+        model = seeded(epsilon, delta, **options).fit(X, y, node)
+    rules = model._stream.whitened.form.release.rules
+    changed = 2 if adjacency == "replace-one" else 1
+    row, size = math.sqrt(1.01), (1 if n_classes == 2 else 3) * (X.shape[1] + 1)
+    if x_l1_norm is not None:
+        row = 0.3
+    expected = []
+    if rules.count_guarantee is not None:
+        expected.append(1.0 if n_classes == 2 else math.sqrt(changed))
+    if rules.moments_guarantee is not None and delta > 0.0:
+        expected.append(math.sqrt(changed) * row**2 * (1.0 + 2e-4))
+    elif rules.moments_guarantee is not None:
+        expected.append((changed + 2e-4) * row)
+    if x_l1_norm is None:
+        expected += [(changed + 2e-3) * caps[0]] * rules.n_rounds
+    else:
+        spread = 1.0 if n_classes == 2 else 2.0
+        expected += [(changed * spread + 2e-3 * math.sqrt(size)) * caps[0]] * rules.n_rounds
+    assert len(expected) > rules.n_rounds and caps[0] == caps[1]
+    assert_allclose([each.sensitivity for each in heard], np.repeat(expected, 2), rtol=1e-9)
+    if rules.moments_guarantee is not None and x_l1_norm is not None:
+        alone = heard[2 * (len(expected) - rules.n_rounds) - 1].asked
+        assert np.abs(alone).sum() == pytest.approx(row)
+    laws = {each.law.kind for each in heard[-2 * rules.n_rounds :]}
+    assert laws == {"gaussian" if delta else "k_norm" if x_l1_norm is None else "laplace"}
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_rows_as_long_as_floats_can_be_keep_both_bounds(kind):
+    # A bound over such a sum is a number of few digits.
+    rng = np.random.default_rng(0)
+    X = np.array([[1.7e308] * 3, [1e300, -1e299, 3e299], [1e-30, 0.0, 1e-31], [3e-40, 1e-42, 0.0]])
+    for x_norm, bound in [(1.0, 1e-12), (1e-45, 1.3e-45), (1.0, 0.7), (1e-30, 1e-50)]:
+        for _ in range(20):
+            rows = clipped_in_l1(kind(X * rng.uniform(0.1, 1.0, (4, 1))), x_norm, bound)
+            rows = rows.toarray() if sparse.issparse(rows) else rows
+            norms = np.abs(rows / bound).sum(axis=1)
+            assert norms.max() <= 1.0 + 2.0**-50
+            assert norms[:2].min() > 0.7
+            assert np.linalg.norm(rows / x_norm, axis=1).max() <= 1.0 + 2.0**-50
+
+
+def test_as_many_rows_of_text_as_there_are_in_collections_are_certified():
+    budget = dict(loss=LogisticLoss(), n_features=47_000, row_norm=1.05, row_l1=3.0)
+    release = _gossip_whitened.WhitenedGossip.plan(
+        ApproxDP(8.0), counts=np.full(8, 50_000), **budget
+    )
+    assert release.rules.row_l1 is not None and release.rules.moments_guarantee is not None
+    release.check_n_rows()
+    with pytest.raises(ValueError, match=r"X must have at most 6.... rows"):
+        _gossip_whitened.WhitenedGossip.plan(
+            ApproxDP(8.0), counts=np.full(8, 10**6), **budget
+        ).check_n_rows()
+
+
 def test_a_fit_is_charged_once():
     X, y = problem(40)
     ledger = BudgetLedger(epsilon=1.5)
@@ -310,14 +389,18 @@ def test_a_stream_goes_on_from_what_the_nodes_know(delta, n_classes):
     X, y = problem(4000, n_classes)
     model = seeded(5.0, delta, n_nodes=4).fit(X[:2000], y[:2000])
     score, rounds, spent = model.score(X, y), model.n_rounds_, model.guarantee_
+    before = model.coef_
     for start in (2000, 3000):
         model.partial_fit(X[start : start + 1000], y[start : start + 1000])
     assert model.score(X, y) > score - 0.05
     assert model.n_rounds_ > rounds and model.n_samples_seen_ == 4000
     assert (model.guarantee_.epsilon, model.guarantee_.delta) == (spent.epsilon, spent.delta)
     assert model.guarantee_.refined == spent.refined
+    assert model.guarantee_.mechanism.startswith(f"{spent.mechanism}, then ")
+    assert not np.array_equal(model.coef_, before)
     if delta == 0.0:
         assert model.user_guarantee(2).epsilon == pytest.approx(10.0)
+        assert model.user_guarantee(2).mechanism == model.guarantee_.mechanism
         assert model.node_guarantee().epsilon == pytest.approx(5000.0)
     else:
         assert model.user_guarantee(2).mu == pytest.approx(2 * spent.refined.mu)

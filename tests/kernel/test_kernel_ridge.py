@@ -522,6 +522,17 @@ def test_epsilon_auto_reads_the_number_of_rows_only(r):
             dict(sensitivity="paper", release="query", n_queries=3, alpha=21.0),
             "alpha must be at most the number of rows, 20, with sensitivity='paper'",
         ),
+        (
+            dict(
+                sensitivity="paper",
+                release="query",
+                n_queries=3,
+                alpha=81.0,
+                kernel="linear",
+                x_norm=2.0,
+            ),
+            r"alpha must be at most the number of rows, 20, times x_norm\^2 with .* got 81",
+        ),
     ],
     ids=lambda value: str(value)[:50],
 )

@@ -138,6 +138,8 @@ ODD = [
     [1j, SECRET],
     np.ma.array([SECRET, 1.0], mask=[True, False]),
 ]
+if np.finfo(np.longdouble).max > np.finfo(np.float64).max:
+    ODD.append(np.array([SECRET, np.finfo(np.longdouble).max]))
 
 
 @pytest.mark.parametrize("gradient", ODD, ids=lambda value: "")
@@ -177,6 +179,10 @@ def test_devices_say_which_losses_and_bounds_they_take():
             GradientPrivatizer(1.0, loss="custom", gradient_norm=bad)
     with pytest.raises(ValueError, match="gradient_norm must be between 1e-50 and 1e50"):
         GradientPrivatizer(1.0, loss="custom", gradient_norm=1e60)
+    for options in (dict(gradient_norm=1e-50), dict(gradient_norm=1e-40, mi_budget=100.0)):
+        for noise in NOISES:
+            with pytest.raises(ValueError, match="gradient_norm must leave the noise a scale"):
+                learner(noise=noise, **options).privatizer(1)
 
 
 def test_a_device_travels():

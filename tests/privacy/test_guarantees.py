@@ -354,6 +354,14 @@ def test_group_privacy_of_a_composition_is_that_of_its_parts():
     assert whole.adjacency == "replace-one"
 
 
+def test_a_point_that_two_records_leave_empty_gives_way_to_what_is_behind_it():
+    behind = GaussianDP(7.0, adjacency="add-remove")
+    point = ApproxDP(50.0, 1e-5, adjacency="add-remove", refined=behind)
+    assert point.to_replace_one() == GaussianDP(14.0)
+    with pytest.raises(NoConversionError):
+        replace(point, refined=None).to_replace_one()
+
+
 @pytest.mark.parametrize(
     "guarantee",
     [ShiftedGaussianDP(0.1, ((0.5, 1.0),)), ApproxDP(8.0, 1e-3), ApproxDP(1e3, 1e-300)],

@@ -1,5 +1,6 @@
 """Releases of a stream: what is recorded of them, and what their transcript is made of."""
 
+import pickle
 from dataclasses import FrozenInstanceError, fields
 
 import numpy as np
@@ -178,7 +179,8 @@ def plans():
 def test_going_on_makes_another_stream_and_asks_for_its_charge_first(stream):
     X, y = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
     before = {part.name: getattr(stream, part.name) for part in fields(stream)}
-    values = {key: value.copy() for key, value in before.items() if isinstance(value, np.ndarray)}
+    kept = before.keys() & {"gathered", "average", "tree", "prefix", "account"}
+    values = {key: pickle.dumps(before[key]) for key in kept}
     events = []
 
     def charge(cost, account=None):
@@ -192,7 +194,7 @@ def test_going_on_makes_another_stream_and_asks_for_its_charge_first(stream):
     assert (stream.time, then.time) == (0, 2) and type(then) is type(stream)
     assert stored.keys() == {"guarantee_", "predictor"} and stored["guarantee_"].epsilon == 1.0
     assert all(getattr(stream, key) is value for key, value in before.items())
-    assert all((before[key] == value).all() for key, value in values.items())
+    assert values and all(pickle.dumps(before[key]) == value for key, value in values.items())
     with pytest.raises(FrozenInstanceError):
         stream.time = 3
 
