@@ -308,11 +308,15 @@ def test_each_release_declares_its_bound_and_its_rounding_error(
         spread = 1.0 if n_classes == 2 else 2.0
         expected += [(changed * spread + 2e-3 * math.sqrt(size)) * caps[0]] * rules.n_rounds
     assert len(expected) > rules.n_rounds and caps[0] == caps[1]
+    if rules.check_guarantee is not None:
+        expected.append(changed)
     assert_allclose([each.sensitivity for each in heard], np.repeat(expected, 2), rtol=1e-9)
     if rules.moments_guarantee is not None and x_l1_norm is not None:
-        alone = heard[2 * (len(expected) - rules.n_rounds) - 1].asked
+        before = [rules.count_guarantee, rules.moments_guarantee]
+        alone = heard[2 * sum(each is not None for each in before) - 1].asked
         assert np.abs(alone).sum() == pytest.approx(row)
-    laws = {each.law.kind for each in heard[-2 * rules.n_rounds :]}
+    rounds = heard[: len(heard) - 2 * (rules.check_guarantee is not None)]
+    laws = {each.law.kind for each in rounds[-2 * rules.n_rounds :]}
     assert laws == {"gaussian" if delta else "k_norm" if x_l1_norm is None else "laplace"}
 
 
