@@ -85,7 +85,7 @@ folder.cleanup()
 # once, at the first row, for all rows up to the horizon.
 
 figure, axis = plt.subplots(figsize=(7, 3.5), layout="constrained")
-axis.plot(seen[1:], scores, "o-", ms=4)
+axis.plot(seen[:-1], scores, "o-", ms=4)
 axis.set(xlabel="rows seen", ylabel="$R^2$ of the next chunk", ylim=(0, 1))
 axis.set(title="epsilon=1 for the whole stream, read from a CSV file in chunks of 1,000")
 plt.show()

@@ -69,7 +69,7 @@ default="ring"
 
     alpha : float, default=0.0
         Strength of the penalty ``alpha / 2 ||w||^2`` of the mean loss, intercept included. If
-        positive, steps are ``1 / (alpha t)`` unless ``step`` is given.
+        positive, steps are ``1 / (alpha t)`` unless ``step`` is a number.
 
     sparsity : float or "auto", default=0.0
         If not 0, algorithm 3: gradients are summed up, and taken at soft-thresholded points, with
@@ -215,7 +215,7 @@ default="ring"
     right. Each gradient is capped in coordinates that follow from
     released values, and epsilons add up, or squares of the Gaussian mu. Numbers of rows of nodes
     are public. Nodes pass on the noisy moments of all others, so that all have the same mean: at
-    most 1,000 features (2,049 with more classes than two), and at most 134 million numbers
+    most 999 features (2,048 with more classes than two), and at most 134 million numbers
     of all nodes; with more of either there are none, and steps are the same in all directions.
 
     `partial_fit` goes on from the nodes' released parameters. Its rows are taken for new ones with

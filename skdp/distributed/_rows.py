@@ -62,9 +62,13 @@ def owners_of(node, n_rows, mine, n_before, topology):
             f"node must hold one {kind} a row, {n_rows}; got an array of shape {given.shape} and "
             f"dtype {given.dtype}."
         )
-    if not np.isin(owners, mine).all():
+    strange = given[~np.isin(owners, mine)]
+    if len(strange):
         here = [topology.name(i) for i in mine.tolist()]
-        raise ValueError(f"node must hold nodes of this process, {here}, only.")
+        raise ValueError(
+            f"node must hold nodes of this process, {shown(here)}, only; "
+            f"got {shown(strange.tolist()[0])}."
+        )
     return owners
 
 

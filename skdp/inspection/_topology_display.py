@@ -5,7 +5,7 @@ import math
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._validation import positive_int, shown
+from skdp._validation import boolean, positive_int, shown
 from skdp.topology import MixingSchedule, Topology
 
 __all__ = ["TopologyDisplay"]
@@ -155,21 +155,25 @@ class TopologyDisplay:
         self : TopologyDisplay
         """
         import matplotlib.pyplot as plt
+        from matplotlib.axes import Axes
 
         if ax is None:
             ax = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")[1]
-        ax = np.asarray(ax, dtype=object).ravel()
-        if len(ax) != 2:
-            raise ValueError(f"ax must hold two axes, or be None; got {len(ax)}.")
-        self.ax_, self.figure_ = ax, ax[0].figure
-        self._draw_network(ax[0], _checked_positions(self.topology, positions), show_names, kwargs)
+        axes = np.asarray(ax, dtype=object).ravel()
+        if len(axes) != 2 or not all(isinstance(one, Axes) for one in axes):
+            raise ValueError(f"ax must hold two axes, or be None; got {shown(ax)}.")
+        if show_names is not None:
+            boolean(show_names=show_names)
+        self.ax_, self.figure_ = axes, axes[0].figure
+        places = _checked_positions(self.topology, positions)
+        self._draw_network(axes[0], places, show_names, kwargs)
         if name is not None:
-            ax[0].set_title(name)
+            axes[0].set_title(name)
         rounds = np.arange(len(self.consensus))
-        (self.line_,) = ax[1].plot(rounds, self.consensus)
+        (self.line_,) = axes[1].plot(rounds, self.consensus)
         if (self.consensus > 0.0).all():
-            ax[1].set_yscale("log")
-        ax[1].set(xlabel="round", ylabel="distance from agreement, by mixing alone")
+            axes[1].set_yscale("log")
+        axes[1].set(xlabel="round", ylabel="distance from agreement, by mixing alone")
         return self
 
     def _draw_network(self, ax, positions, show_names, kwargs):
@@ -210,13 +214,16 @@ def _checked_positions(topology, positions):
         raise ValueError(f"topology must have at most {_MOST_NODES:,} nodes; got {n_nodes:,}.")
     if positions is None:
         return _laid_out(topology)
-    positions = np.asarray(positions, dtype=np.float64)
-    if positions.shape != (n_nodes, 2) or not np.isfinite(positions).all():
+    try:
+        found = np.asarray(positions, dtype=np.float64)
+    except (OverflowError, TypeError, ValueError):
+        found = np.empty(0)
+    if found.shape != (n_nodes, 2) or not np.isfinite(found).all():
         raise ValueError(
             f"positions must hold two finite numbers a node, shape ({n_nodes}, 2); "
-            f"got the shape {positions.shape}."
+            f"got {shown(positions)}."
         )
-    return positions
+    return found
 
 
 def _laid_out(topology):

@@ -183,6 +183,9 @@ class GradientPrivatizer(Privatizer):
         vectors = numbers(gradient, "gradient")
         if vectors.ndim not in (1, 2) or 0 in vectors.shape or not np.isfinite(vectors).all():
             raise ValueError("gradient must be one row of finite numbers, or several.")
+        size = vectors.shape[-1]
+        if self.n_weights not in (None, size):
+            raise ValueError(f"gradient must have {self.n_weights} numbers a row; got {size}.")
         exact = grid_vectors(np.atleast_2d(vectors), self.lipschitz, self.step)
         noise = self._grid_noise(exact.shape[1])
         z = noise.release_each(exact, noise.draw(noise_source(random_state), len(exact)))

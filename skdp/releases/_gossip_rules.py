@@ -41,7 +41,7 @@ def passes_for(kind: str, energy: float, size: int, n_rows: int, n_nodes: int) -
     """
     if kind == "gaussian":
         return MOST
-    ratio = n_rows / math.sqrt(n_nodes * energy)
+    ratio = n_rows / max(math.sqrt(n_nodes * energy), 1e-100)
     return max(LEAST, min(MOST, round(SHARE * ratio * (100.0 / size) ** 0.25)))
 
 

@@ -120,13 +120,19 @@ class WhitenedGossip:
         # A hundred rounds at most, and a thousandth for the number of rows.
         check_span(NoiseLaw.meeting(target, size=size), size, target.epsilon, growth=200.0)
         budget = target if target.delta == 0.0 else target.gaussian_target()
+        source = (
+            "network of Li, Zhou, Xiong, Wang and Wang, IEEE TKDE 2018; descent of "
+            "Bassily, Smith and Thakurta, FOCS 2014, "
+        )
+        if target.delta == 0.0:
+            source += "the epsilons of its rounds added up"
+        else:
+            source += "composed by Dong, Roth and Su, JRSS-B 2022, corollary 2"
         guarantee = replace(
             target,
             refined=None if target.delta == 0.0 else budget,
             mechanism="noisy gradient descent of nodes that gossip",
-            source="network of Li, Zhou, Xiong, Wang and Wang, IEEE TKDE 2018; descent of "
-            "Bassily, Smith and Thakurta, FOCS 2014, composed by Dong, Roth and Su, JRSS-B 2022, "
-            "corollary 2",
+            source=source,
         )
         weights = NodeWeights(np.asarray(counts))
         rules = plan_whitened(

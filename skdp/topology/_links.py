@@ -16,6 +16,7 @@ __all__ = [
     "link_matrix",
     "n_parts",
     "node_count",
+    "real_numbers",
     "share",
 ]
 
@@ -23,6 +24,19 @@ __all__ = [
 _MOST_NODES = 2**20
 MOST_LINKS = 2**24
 MOST_NUMBERS = 2**28  # in matrices
+
+
+def real_numbers(values):
+    """Values in double precision, as an array or a CSR array of their own.
+
+    numpy would drop imaginary parts with a warning.
+    """
+    values = values if sparse.issparse(values) else np.asarray(values)
+    if np.iscomplexobj(values):
+        raise TypeError("complex numbers")
+    if sparse.issparse(values):
+        return sparse.csr_array(values, dtype=np.float64, copy=True)
+    return values.astype(np.float64)
 
 
 def node_count(n_nodes):

@@ -15,6 +15,7 @@ from skdp.topology._links import (
     link_matrix,
     n_parts,
     node_count,
+    real_numbers,
     share,
 )
 from skdp.topology._names import clean_names, with_names
@@ -256,11 +257,10 @@ def _labels(graph, n_nodes):
 
 def _matrix_edges(matrix, n_nodes):
     rule = f"a name, an undirected graph or a matrix of shape ({n_nodes}, {n_nodes})"
-    if not sparse.issparse(matrix):
-        try:
-            matrix = np.asarray(matrix, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(f"topology must be {rule}; got {shown(matrix)}.") from None
+    try:
+        matrix = real_numbers(matrix)
+    except (OverflowError, TypeError, ValueError):
+        raise ValueError(f"topology must be {rule}; got {shown(matrix)}.") from None
     if matrix.shape != (n_nodes, n_nodes):
         raise ValueError(f"topology must be {rule}; got the shape {matrix.shape}.")
     links = sparse.coo_array(matrix)

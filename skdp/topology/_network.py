@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from skdp._validation import non_negative_int, shown
+from skdp._validation import between, non_negative_int, shown
 from skdp.topology._links import distinct
 from skdp.topology._names import node_number
 from skdp.topology._spectral import distance_left
@@ -119,6 +119,7 @@ class Network(ABC):
             part of the distance at the start, from round 0 on.
         """
         non_negative_int(n_rounds=n_rounds)
+        between(0, 1e8, n_rounds=n_rounds)
         return distance_left(self, int(n_rounds))
 
     @property

@@ -8,7 +8,14 @@ import numpy as np
 from scipy import sparse
 
 from skdp._validation import between, shown
-from skdp.topology._links import MOST_LINKS, check_connected, check_size, clean_edges, node_count
+from skdp.topology._links import (
+    MOST_LINKS,
+    check_connected,
+    check_size,
+    clean_edges,
+    node_count,
+    real_numbers,
+)
 from skdp.topology._mixing import n_rounds_of
 from skdp.topology._names import clean_names
 from skdp.topology._network import Network
@@ -322,8 +329,8 @@ def _listed(matrices):
     if isinstance(matrices, list | tuple) and any(map(sparse.issparse, matrices)):
         return list(matrices)
     try:
-        stack = np.asarray(matrices, dtype=np.float64)
-    except (TypeError, ValueError):
+        stack = real_numbers(matrices)
+    except (OverflowError, TypeError, ValueError):
         stack = np.empty(0)
     if stack.ndim == 2:
         stack = stack[np.newaxis]
@@ -337,14 +344,14 @@ def _listed(matrices):
 
 def _as_matrix(t, matrix):
     """A copy in float64, dense or CSR."""
+    try:
+        matrix = real_numbers(matrix)
+    except (OverflowError, TypeError, ValueError):
+        raise ValueError(f"matrices must be of numbers; got others in round {t}.") from None
     if sparse.issparse(matrix):
-        matrix = sparse.csr_array(matrix, dtype=np.float64, copy=True)
         matrix.sum_duplicates()
         return matrix
-    try:
-        return np.array(matrix, dtype=np.float64, ndmin=2)
-    except (TypeError, ValueError):
-        raise ValueError(f"matrices must be of numbers; got others in round {t}.") from None
+    return np.atleast_2d(matrix)
 
 
 def _links(matrix):

@@ -86,23 +86,22 @@ def _second_eigenvalue(topology):
 def _deflated_eigenvalue(matrix, power):
     """Second largest modulus of an eigenvalue, to that power; None if it is too close to 1."""
     n = matrix.shape[0]
-    operator = LinearOperator(
-        matrix.shape, matvec=lambda v: matrix @ v.ravel() - v.mean(), dtype=np.float64
-    )
+    found = _largest_eigenvalue(lambda v: matrix @ v.ravel() - v.mean(), n, tol=1e-12)
+    return None if found is None else abs(found) ** power
+
+
+def _largest_eigenvalue(times, n, tol):
+    """Of a symmetric operator on vectors of mean zero; None if others are too close to it."""
+    operator = LinearOperator((n, n), matvec=times, dtype=np.float64)
     start = np.random.default_rng(0).standard_normal(n)  # the same result in each call
+    start -= start.mean()
     try:
         found = eigsh(
-            operator,
-            1,
-            v0=start - start.mean(),
-            ncv=64,
-            maxiter=60,
-            tol=1e-12,
-            return_eigenvectors=False,
+            operator, 1, v0=start, ncv=64, maxiter=60, tol=tol, return_eigenvectors=False
         )
     except ArpackNoConvergence:
         return None
-    return float(abs(found[0]) ** power)
+    return float(found[0])
 
 
 def _eigenvalue_near_one(matrix):
@@ -150,21 +149,10 @@ def _large_gap_of_product(matrices):
             v = matrix.T @ v
         return v - v.mean()
 
-    operator = LinearOperator((n_nodes, n_nodes), matvec=square, dtype=np.float64)
-    start = np.random.default_rng(0).standard_normal(n_nodes)  # the same result in each call
-    try:
-        found = eigsh(
-            operator,
-            1,
-            v0=start - start.mean(),
-            ncv=64,
-            maxiter=60,
-            tol=1e-9,
-            return_eigenvectors=False,
-        )
-    except ArpackNoConvergence:
+    found = _largest_eigenvalue(square, n_nodes, tol=1e-9)
+    if found is None:
         return 0.0  # too near to it to be told apart
-    return _one_minus(math.sqrt(max(0.0, float(found[0]))) ** (1.0 / len(matrices)))
+    return _one_minus(math.sqrt(max(0.0, found)) ** (1.0 / len(matrices)))
 
 
 def distance_left(network, n_rounds):

@@ -100,7 +100,11 @@ def test_a_model_shows_how_far_its_nodes_are_apart(n_classes):
         (lambda: TopologyDisplay.from_topology("ring"), "topology must be a Topology"),
         (lambda: TopologyDisplay.from_topology(RING, n_rounds=0), "n_rounds must be"),
         (lambda: TopologyDisplay.from_topology(RING, ax=[None]), "ax must hold two axes"),
+        (lambda: TopologyDisplay.from_topology(RING, ax=(3, 4)), "ax must hold two axes"),
         (lambda: TopologyDisplay.from_topology(RING, positions=[(0, 1)]), "positions must hold"),
+        (lambda: TopologyDisplay.from_topology(RING, positions={0: 1}), "positions must hold"),
+        (lambda: TopologyDisplay.from_topology(RING, positions=[[10**400, 0]] * 3), "positions"),
+        (lambda: TopologyDisplay.from_topology(RING, show_names="yes"), "show_names must be"),
         (
             lambda: TopologyDisplay.from_topology(make_topology("ring", 3000), n_rounds=1),
             "topology must have at most 2,048 nodes",

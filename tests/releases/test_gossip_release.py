@@ -244,6 +244,7 @@ def test_pure_passes_are_as_many_as_the_noise_allows():
     passes = [passes_for("k_norm", 1.0, size, 500, m) for size, m in [(100, 25), (1600, 25)]]
     assert passes == [20, 10]
     assert passes_for("laplace", 1.0, 100, 500, 400) == 5
+    assert passes_for("k_norm", 0.0, 100, 500, 400) == passes_for("gaussian", 1.0, 100, 500, 400)
     # Never fewer than 2, and never more than 40.
     assert [passes_for("laplace", 1.0, 9, n, 4) for n in (1, 10**6)] == [2, 40]
     assert {passes_for("gaussian", 10.0**k, 9, 50, 4) for k in range(-9, 9)} == {40}

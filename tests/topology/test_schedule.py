@@ -116,6 +116,10 @@ HALF = np.full((2, 2), 0.5)
         ([[0.5, 0.5]], "got the shape|shape"),
         ("ab", "matrices must be an array of shape"),
         ([[["a"]]], "matrices must be an array of shape"),
+        (np.full((1, 2, 2), 10**400, dtype=object), "matrices must be an array of shape"),
+        (np.array([HALF]) + 0j, "matrices must be an array of shape"),
+        ([sparse.csr_array(HALF), np.array(HALF) + 0j], "must be of numbers; .* in round 1"),
+        ([sparse.csr_array(HALF), sparse.csr_array(HALF) * 1j], "of numbers; .* in round 1"),
         (np.empty((0, 2, 2)), "matrices must be an array of shape"),
     ],
 )
