@@ -211,7 +211,8 @@ default="ring"
 
     In the form that whitens a record is in several releases of its node: the number of rows of
     each class if the budget is small, second moments of the rows or with ``delta=0`` their sum,
-    and the sum of gradients of each round. Each gradient is capped in coordinates that follow from
+    the sum of gradients of each round, and with ``delta=0`` the number of rows that the model gets
+    right. Each gradient is capped in coordinates that follow from
     released values, and epsilons add up, or squares of the Gaussian mu. Numbers of rows of nodes
     are public. Nodes pass on the noisy moments of all others, so that all have the same mean: at
     most 999 features (2,048 with more classes than two), and at most 134 million numbers

@@ -32,6 +32,7 @@ from skdp.solvers.gossip_whitened import (
     Network,
     NodeSums,
     NodeWeights,
+    hits_gained,
     largest_norm,
     run_whitened,
 )
@@ -46,8 +47,9 @@ class WhitenedGossip:
     """Rounds in which each node releases the noisy sum of its rows' gradients.
 
     Privacy: the transcript of all that all nodes release satisfies ``guarantee``. A record is at
-    one public node, and in at most ``n_rounds + 2`` of its releases: the number of rows of each
-    class, the second moments or the sum of the rows, and one sum of gradients a round. All that
+    one public node, and in at most ``n_rounds + 3`` of its releases: the number of rows of each
+    class, the second moments or the sum of the rows, one sum of gradients a round, and the number
+    of rows that the node's model gets right, of pure budgets. All that
     these depend on besides was released before. Gaussian releases compose by the root of summed
     squares, pure ones by their sum. Numbers of rows of nodes are public.
 
@@ -231,7 +233,33 @@ class WhitenedGossip:
             momentum=self.rules.momentum_in,
             monitor=monitor,
         )
-        return start + self.rules.shrinkage * (learned - start)
+        learned = start + self.rules.shrinkage * (learned - start)
+        return start + self._kept(data, network, noise, start, learned) * (learned - start)
+
+    def _kept(
+        self,
+        data: Sequence[RowBlocks],
+        network: Network,
+        noise: Sequence[NoiseSource],
+        start: np.ndarray,
+        learned: np.ndarray,
+    ) -> float:
+        """How much of what was learned all nodes keep: little, if their rows do not confirm it."""
+        checking = self.rules.check_guarantee
+        if checking is None:
+            return 1.0
+        law = NoiseLaw.meeting(checking, size=1)
+        # A record adds 1, 0 or -1.
+        changed = self.budget.n_records_changed
+        asked = zip(data, learned, strict=True)
+        gains = self._released(
+            [(partial(hits_gained, rows, one, start), rows.n_samples) for rows, one in asked],
+            law=law,
+            sensitivity=changed,
+            error=0.0,
+            noise=noise,
+        )
+        return self.rules.kept(float(network.mean(gains)[0]))
 
     def _released(
         self,

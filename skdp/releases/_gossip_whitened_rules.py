@@ -21,9 +21,16 @@ __all__ = ["WhitenedPlan", "l1_spread", "plan_whitened", "starting_scores"]
 # The nodes' own standard deviation of the log-odds they start from is about 4 over this.
 _COUNT_SIGNAL = {"pure": 20.0, "gaussian": 60.0}
 _MOST_FOR_COUNTS = {"pure": 0.5, "gaussian": 0.3}  # of epsilon, of the squared mu
+# Below that Gaussian budgets have none, and pure ones still this.
 _LEAST_FOR_COUNTS = {"pure": 1e-3, "gaussian": 0.04}
 
 # What follows is for pure budgets.
+# Of epsilon, for the rows that a model gets right beyond those of its start: what makes the noise
+# a fiftieth of the rows or less. Where that is too much there is no check.
+_CHECK_SIGNAL = 150.0
+_LEAST_FOR_CHECK = 0.01
+_MOST_FOR_CHECK = 0.05
+_KEPT = 0.1  # of what was learned, if it is no gain; most of the order of scores stays
 _MOST_ROUNDS = 24
 _ROUNDS_OF_SIGNAL = 0.65  # times its root
 # Over the signal. Of many scores the largest is found where noise does not hide the others.
@@ -82,6 +89,10 @@ class WhitenedPlan:
     moments_guarantee : GaussianDP, ApproxDP or None
         Of noisy second moments of the rows where the budget is Gaussian, and of their noisy sum
         where it is pure; None where they are not worth their price.
+
+    check_guarantee : ApproxDP or None
+        Of the number of rows that what was learned gets right, less those of the start; None
+        where the budget is Gaussian, or noise would hide that number.
     """
 
     n_rounds: int
@@ -97,10 +108,21 @@ class WhitenedPlan:
     round_guarantee: GaussianDP | ApproxDP
     count_guarantee: GaussianDP | ApproxDP | None
     moments_guarantee: GaussianDP | ApproxDP | None
+    check_guarantee: ApproxDP | None
 
     def momentum_in(self, n_before: int) -> float:
         """Momentum after a round with as many before it."""
         return n_before / (n_before + 3.0) if self.momentum is None else self.momentum
+
+    def kept(self, gain: float) -> float:
+        """Factor of what is learned beyond the start.
+
+        Parameters
+        ----------
+        gain : float
+            Released share of rows that it gets right, less that of the start.
+        """
+        return 1.0 if gain > 0.0 else _KEPT
 
     def metric(self, values: np.ndarray) -> tuple[np.ndarray, float]:
         """Curvatures that steps are divided by, and the cap of a gradient in their metric.
@@ -172,13 +194,17 @@ def plan_whitened(
     accuracy, area under the curve and minus a tenth of the log-loss. None was left out, so that
     figures on these sets are not those of sets that nobody has seen.
     """
+    checking = None
+    if isinstance(guarantee, ApproxDP):
+        checking, guarantee = _check(guarantee, n_samples)
     counting, rest = _split(guarantee, n_samples)
     if isinstance(rest, ApproxDP):
         level = l1_spread(loss) * (row_l1 or math.inf) * math.sqrt(2.0) / row_norm
         if level >= math.sqrt(loss.n_outputs * n_features + 1.0):
             row_l1 = None
-        return _pure(n_samples, n_features, loss, row_norm, row_l1, counting, rest)
-    plan = plan_descent(
+        plan = _pure(n_samples, n_features, loss, row_norm, row_l1, counting, rest)
+        return replace(plan, check_guarantee=checking)
+    descent = plan_descent(
         n_samples=n_samples,
         n_features=n_features,
         loss=loss,
@@ -187,19 +213,20 @@ def plan_whitened(
         second_moments=n_nodes * (n_features * (n_features + 1) // 2) <= _MOST_MOMENTS,
     )
     return WhitenedPlan(
-        plan.n_steps,
-        plan.momentum,
+        descent.n_steps,
+        descent.momentum,
         row_norm,
         None,
-        plan.curvature,
-        plan.floor,
-        plan.edge,
+        descent.curvature,
+        descent.floor,
+        descent.edge,
         0.0,
-        plan.clip_norm,
-        plan.shrinkage,
-        plan.step_guarantee,
+        descent.clip_norm,
+        descent.shrinkage,
+        descent.step_guarantee,
         counting,
-        plan.gram_guarantee,
+        descent.gram_guarantee,
+        None,
     )
 
 
@@ -234,6 +261,21 @@ def starting_scores(shares: np.ndarray, deviation: float) -> np.ndarray:
     return logs - logs.mean()
 
 
+def _check(guarantee: ApproxDP, n_samples: float) -> tuple[ApproxDP | None, ApproxDP]:
+    """Set a share aside for whether what was learned is better than the start.
+
+    Where the labels have little to do with the rows, steps follow noise, and no public number
+    tells.
+    """
+    n_samples *= 2.0 / guarantee.n_records_changed
+    share = _CHECK_SIGNAL / max(guarantee.epsilon * n_samples, 1e-300)
+    share = max(share, _LEAST_FOR_CHECK)
+    if share > _MOST_FOR_CHECK:
+        return None, guarantee
+    checking = replace(guarantee, epsilon=share * guarantee.epsilon)
+    return checking, replace(guarantee, epsilon=(1.0 - share) * guarantee.epsilon)
+
+
 def _split(
     guarantee: GaussianDP | ApproxDP, n_samples: float
 ) -> tuple[GaussianDP | ApproxDP | None, GaussianDP | ApproxDP]:
@@ -245,9 +287,7 @@ def _split(
     n_samples *= 2.0 / guarantee.n_records_changed
     if isinstance(guarantee, ApproxDP):
         share = _COUNT_SIGNAL["pure"] / max(guarantee.epsilon * n_samples, 1e-300)
-        share = min(share, _MOST_FOR_COUNTS["pure"])
-        if share < _LEAST_FOR_COUNTS["pure"]:
-            return None, guarantee
+        share = min(max(share, _LEAST_FOR_COUNTS["pure"]), _MOST_FOR_COUNTS["pure"])
         counting = replace(guarantee, epsilon=share * guarantee.epsilon)
         return counting, replace(guarantee, epsilon=(1.0 - share) * guarantee.epsilon)
     share = (_COUNT_SIGNAL["gaussian"] / max(guarantee.mu * n_samples, 1e-300)) ** 2
@@ -306,4 +346,5 @@ def _pure(
         replace(rest, epsilon=(rest.epsilon - spent) / n_rounds),
         counting,
         moments,
+        None,
     )

@@ -2282,8 +2282,19 @@ def whitened_networks():
         (
             (
                 WHITENED_RULES,
-                "replace(guarantee, epsilon=(1.0 - share) * guarantee.epsilon)",
-                "guarantee",
+                "counting, replace(guarantee, epsilon=(1.0 - share) * guarantee.epsilon)",
+                "counting, guarantee",
+            ),
+        ),
+    )
+    yield Mutant(
+        "whitened network: half the change of the rows that a model gets right",
+        whitened(epsilon=300.0),
+        (
+            (
+                WHITENED,
+                "changed = self.budget.n_records_changed\n        asked",
+                "changed = 0.1 * self.budget.n_records_changed\n        asked",
             ),
         ),
     )

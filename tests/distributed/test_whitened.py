@@ -147,6 +147,31 @@ def test_where_noise_hides_all_the_majority_is_predicted(delta):
     assert model.score(X, y) > 1.0 - y.mean() - 0.01
 
 
+def test_where_labels_have_nothing_to_do_with_rows_the_majority_is_predicted():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8000, 20))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = (rng.uniform(size=8000) < 0.35).astype(int)
+    train, test = (X[:4000], y[:4000]), (X[4000:], y[4000:])
+    scores = [seeded(3.0, n_nodes=8, random_state=i).fit(*train).score(*test) for i in range(4)]
+    assert np.mean(scores) > 1.0 - test[1].mean() - 0.01
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_rows_of_nodes_confirm_what_was_learned_where_noise_lets_them(adjacency):
+    X, y = problem(400)
+    changed = 2 if adjacency == "replace-one" else 1
+    for epsilon, share in ((3.0, None), (10.0 * changed, 0.0375), (4000.0, 0.01)):
+        with recording() as heard:
+            seeded(epsilon, n_nodes=4, adjacency=adjacency).fit(X, y)
+        if share is None:
+            assert heard[-1].asked.size > 1
+            continue
+        for each in heard[-4:]:
+            assert each.asked.size == 1 and each.sensitivity == changed
+            assert each.law.guarantee.epsilon == pytest.approx(share * epsilon)
+
+
 @deltas
 def test_unequal_nodes_do_not_wreck_the_mean(delta):
     X, y = problem(4000, n_features=5)
@@ -166,7 +191,7 @@ def test_nodes_without_rows_release_nothing(delta):
     with recording() as heard:
         model = seeded(1.0, delta, n_nodes=4).fit(X, y, node)
     assert len(heard) % 2 == 0 and len(heard) >= 2 * model.n_rounds_
-    assert len(heard) <= 2 * (model.n_rounds_ + 2)
+    assert len(heard) <= 2 * (model.n_rounds_ + 3)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -284,11 +309,15 @@ def test_each_release_declares_its_bound_and_its_rounding_error(
         spread = 1.0 if n_classes == 2 else 2.0
         expected += [(changed * spread + 2e-3 * math.sqrt(size)) * caps[0]] * rules.n_rounds
     assert len(expected) > rules.n_rounds and caps[0] == caps[1]
+    if rules.check_guarantee is not None:
+        expected.append(changed)
     assert_allclose([each.sensitivity for each in heard], np.repeat(expected, 2), rtol=1e-9)
     if rules.moments_guarantee is not None and x_l1_norm is not None:
-        alone = heard[2 * (len(expected) - rules.n_rounds) - 1].asked
+        before = [rules.count_guarantee, rules.moments_guarantee]
+        alone = heard[2 * sum(each is not None for each in before) - 1].asked
         assert np.abs(alone).sum() == pytest.approx(row)
-    laws = {each.law.kind for each in heard[-2 * rules.n_rounds :]}
+    rounds = heard[: len(heard) - 2 * (rules.check_guarantee is not None)]
+    laws = {each.law.kind for each in rounds[-2 * rules.n_rounds :]}
     assert laws == {"gaussian" if delta else "k_norm" if x_l1_norm is None else "laplace"}
 
 
