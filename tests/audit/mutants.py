@@ -993,7 +993,7 @@ def kernel_ridge():
     )
     yield Mutant(
         "ridge gradient: predictions are not limited in their mean",
-        ridge(**{**GRADIENT, "epsilon": 20.0}, **DELTA),
+        ridge(**{**GRADIENT, "epsilon": 100.0}, **DELTA),
         (
             (
                 FROWS,
@@ -1004,7 +1004,7 @@ def kernel_ridge():
     )
     yield Mutant(
         "ridge gradient: the mean of predictions of half the sensitivity",
-        ridge(**{**GRADIENT, "epsilon": 20.0}, **DELTA),
+        ridge(**{**GRADIENT, "epsilon": 100.0}, **DELTA),
         (
             (
                 FDESC,
@@ -1015,12 +1015,12 @@ def kernel_ridge():
     )
     yield Mutant(
         "ridge gradient: the mean of predictions has the budget of all",
-        ridge(**{**GRADIENT, "epsilon": 20.0}, **DELTA),
+        ridge(**{**GRADIENT, "epsilon": 100.0}, **DELTA),
         ((FDESC, "GaussianDP(math.sqrt(last) * mu, ", "GaussianDP(mu, "),),
     )
     yield Mutant(
         "ridge gradient: the mean of predictions without noise",
-        ridge(**{**GRADIENT, "epsilon": 20.0}, **DELTA),
+        ridge(**{**GRADIENT, "epsilon": 100.0}, **DELTA),
         (
             (
                 FDESC,
