@@ -21,7 +21,7 @@ from skdp.linear_model import DPLogisticRegression
 def random_rows(linear):
     """Sparse rows without structure, and labels."""
     rng = np.random.default_rng(0)
-    X = sparse.random_array((10_000, 100_000), density=0.001, format="csr", rng=rng)
+    X = sparse.random_array((10_000, 100_000), density=0.001, format="csr", random_state=rng)
     X = sparse.csr_matrix(X)
     if linear:
         return X, (X @ rng.normal(size=100_000) > 0.0).astype(int)

@@ -90,7 +90,7 @@ def test_whitening_is_for_the_logistic_loss():
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_tight_bound_in_l1_norm_asks_for_laplace_noise(n_classes):
     rng = np.random.default_rng(0)
-    X = sparse.random_array((400, 60), density=0.03, format="csr", rng=rng)
+    X = sparse.random_array((400, 60), density=0.03, format="csr", random_state=rng)
     y = np.arange(400) % n_classes
     kinds = []
     for bound in (1.0, 100.0, None):
@@ -216,7 +216,7 @@ def test_units_of_the_rows_do_not_matter(delta):
 
 def test_many_features_need_no_second_moments():
     rng = np.random.default_rng(0)
-    X = sparse.random_array((400, 4096), density=0.01, format="csr", rng=rng)
+    X = sparse.random_array((400, 4096), density=0.01, format="csr", random_state=rng)
     y = (np.ravel(X[:, :200].sum(axis=1)) > 0.4).astype(int)
     for delta in DELTAS:
         with recording() as heard:

@@ -88,7 +88,7 @@ def test_norms_are_those_of_the_map_of_sums(order, kind):
 @pytest.mark.parametrize("order", [1, 2])
 def test_sparse_rows_stay_sparse(order, monkeypatch):
     rng = np.random.default_rng(0)
-    rows = sparse.random_array((5, 40), density=0.2, format="csr", rng=rng)
+    rows = sparse.random_array((5, 40), density=0.2, format="csr", random_state=rng)
     coordinates = DirectedRows(np.ones(40), 0.25, 0.01, order)
     expected = coordinates.norms(rows.toarray(), 10.0)
     # Of many features an array would have gigabytes.
