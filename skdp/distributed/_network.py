@@ -3,7 +3,6 @@
 from functools import partial
 
 import numpy as np
-from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -41,10 +40,7 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        scores = self.decision_function(X)
-        if scores.ndim == 2:
-            return softmax(scores, axis=1)
-        return np.stack([expit(-scores), expit(scores)], axis=1)
+        return self._probabilities(X)
 
     @available_if(lambda self: self.loss == "log_loss")
     def predict_log_proba(self, X):
@@ -58,10 +54,7 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        scores = self.decision_function(X)
-        if scores.ndim == 2:
-            return log_softmax(scores, axis=1)
-        return np.stack([log_expit(-scores), log_expit(scores)], axis=1)
+        return self._log_probabilities(X)
 
     def user_guarantee(self, n_records):
         """Guarantee for a user who contributed several records.

@@ -1,8 +1,5 @@
 """Private logistic regression."""
 
-import numpy as np
-from scipy.special import expit, log_expit, log_softmax, softmax
-
 from skdp._validation import is_auto, positive, shown
 from skdp.linear_model._base import BaseDPLinearClassifier
 from skdp.losses import LogisticLoss, SoftmaxLoss
@@ -212,10 +209,7 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        return softmax(scores, axis=1)
+        return self._probabilities(X)
 
     def predict_log_proba(self, X):
         """Log-probability of each class; costs no privacy.
@@ -228,7 +222,4 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([log_expit(-scores), log_expit(scores)])
-        return log_softmax(scores, axis=1)
+        return self._log_probabilities(X)
