@@ -3,5 +3,12 @@
 from skdp.preprocessing._bounded_scaler import BoundedScaler
 from skdp.preprocessing._public import make_public_preprocessor
 from skdp.preprocessing._row_norm_clipper import RowNormClipper
+from skdp.preprocessing._splines import BoundedSplineTransformer, automatic_n_splines
 
-__all__ = ["BoundedScaler", "RowNormClipper", "make_public_preprocessor"]
+__all__ = [
+    "BoundedScaler",
+    "BoundedSplineTransformer",
+    "RowNormClipper",
+    "automatic_n_splines",
+    "make_public_preprocessor",
+]
