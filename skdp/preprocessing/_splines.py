@@ -157,22 +157,8 @@ class BoundedSplineTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
         BoundedSplineTransformer
             The transformer itself.
         """
-        boolean(sparse_output=self.sparse_output)
-        positive_int(degree=self.degree)
-        int_or_auto(n_splines=self.n_splines)
-        if self.degree > _MOST_DEGREE:
-            raise ValueError(f"degree must be at most {_MOST_DEGREE}; got {shown(self.degree)}.")
-        n_splines = AUTOMATIC_SPLINES if is_auto(self.n_splines) else int(self.n_splines)
-        if n_splines > _MOST_SPLINES:
-            raise ValueError(f"n_splines must be at most {_MOST_SPLINES:,}; got {n_splines}.")
-        if 1 < n_splines <= self.degree:
-            raise ValueError(
-                f"n_splines must be above degree={self.degree}, or 1 for a straight line; "
-                f"got {n_splines}."
-            )
         self._validated(X, reset=True)
-        self._columns = self._planned(n_splines)
-        self.knots_ = [column.knots_in_units() for column in self._columns]
+        self.knots_ = [column.knots_in_units() for column in self._columns()]
         self.x_norm_ = math.sqrt(self.n_features_in_) * ROUNDED_UP
         self.x_l1_norm_ = float(self.n_features_in_) * ROUNDED_UP
         return self
@@ -192,8 +178,9 @@ class BoundedSplineTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
         """
         check_is_fitted(self)
         X = self._validated(X, reset=False)
-        parts = [column.weights(X[:, j]) for j, column in enumerate(self._columns)]
-        out = stacked_splines(parts, [column.n_splines for column in self._columns])
+        columns = self._columns()
+        parts = [column.weights(X[:, j]) for j, column in enumerate(columns)]
+        out = stacked_splines(parts, [column.n_splines for column in columns])
         return out if self.sparse_output else out.toarray()
 
     def get_feature_names_out(self, input_features=None):
@@ -210,7 +197,7 @@ class BoundedSplineTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
         """
         check_is_fitted(self)
         names = columns_named(self, input_features)
-        return spline_names(names, [column.n_splines for column in self._columns])
+        return spline_names(names, [column.n_splines for column in self._columns()])
 
     def _validated(self, X, reset):
         return checked_rows(
@@ -222,8 +209,10 @@ class BoundedSplineTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
             ensure_all_finite="allow-nan",
         )
 
-    def _planned(self, n_splines):
+    def _columns(self):
         """What becomes of each column, by the parameters alone."""
+        boolean(sparse_output=self.sparse_output)
+        n_splines = self._checked_n_splines()
         n, names = self.n_features_in_, getattr(self, "feature_names_in_", None)
         knots = self.knots
         if isinstance(knots, Mapping):
@@ -244,9 +233,24 @@ class BoundedSplineTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
             low, high = column_limits(self.bounds, n, names)
         titles = range(n) if names is None else [repr(name) for name in names]
         return [
-            _Column.of(own, n_splines, self.degree, *limits, title)
-            for own, title, *limits in zip(knots, titles, low, high, strict=True)
+            _Column.of(own, n_splines, int(self.degree), first, last, title)
+            for own, first, last, title in zip(knots, low, high, titles, strict=True)
         ]
+
+    def _checked_n_splines(self):
+        positive_int(degree=self.degree)
+        int_or_auto(n_splines=self.n_splines)
+        if self.degree > _MOST_DEGREE:
+            raise ValueError(f"degree must be at most {_MOST_DEGREE}; got {shown(self.degree)}.")
+        n_splines = AUTOMATIC_SPLINES if is_auto(self.n_splines) else int(self.n_splines)
+        if n_splines > _MOST_SPLINES:
+            raise ValueError(f"n_splines must be at most {_MOST_SPLINES:,}; got {n_splines}.")
+        if 1 < n_splines <= self.degree:
+            raise ValueError(
+                f"n_splines must be above degree={self.degree}, or 1 for a straight line; "
+                f"got {n_splines}."
+            )
+        return n_splines
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -278,16 +282,16 @@ class _Column:
     def of(cls, knots, n_splines, degree, low, high, title):
         """Make it of parameters; ``title`` names the column in messages."""
         if not isinstance(knots, str):
-            return cls(_own_knots(knots, title), int(degree))
+            return cls(_own_knots(knots, title), degree)
         if knots not in _KNOTS:
             raise ValueError(
                 f"knots must be 'uniform', 'log' or arrays; got {shown(knots)} for column {title}."
             )
         logged = (float(low), float(high)) if knots == "log" else None
-        ends = (0.0, math.log1p(high - low)) if logged else (low, high)
-        degree = 0 if n_splines == 1 else int(degree)
-        places = np.linspace(*ends, max(2, n_splines - degree + 1))
-        places[[0, -1]] = ends
+        first, last = (0.0, math.log1p(high - low)) if logged else (float(low), float(high))
+        degree = 0 if n_splines == 1 else degree
+        places = np.linspace(first, last, max(2, n_splines - degree + 1))
+        places[[0, -1]] = first, last
         if not (np.diff(places) > 0.0).all():
             raise ValueError(
                 f"n_splines must be smaller for bounds as close as ({low:g}, {high:g}), those of "
