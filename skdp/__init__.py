@@ -33,7 +33,12 @@ if TYPE_CHECKING:
     from skdp.distributed import DistributedDPClassifier
     from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
     from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
-    from skdp.preprocessing import BoundedScaler, BoundedSplineTransformer, RowNormClipper
+    from skdp.preprocessing import (
+        BoundedScaler,
+        BoundedSplineTransformer,
+        RandomFourierTransformer,
+        RowNormClipper,
+    )
 
 __version__ = "0.1.0.dev0"
 
@@ -46,6 +51,7 @@ __all__ = [
     "DPOnlineKernelRegressor",
     "DistributedDPClassifier",
     "MIPrivateSGDRegressor",
+    "RandomFourierTransformer",
     "ReleasedKernelRegressor",
     "RowNormClipper",
     "__version__",
@@ -81,6 +87,7 @@ _HOMES = {
     "DPOnlineKernelRegressor": "kernel",
     "DistributedDPClassifier": "distributed",
     "MIPrivateSGDRegressor": "linear_model",
+    "RandomFourierTransformer": "preprocessing",
     "ReleasedKernelRegressor": "kernel",
     "RowNormClipper": "preprocessing",
     "show_versions": "_show_versions",

@@ -1,6 +1,7 @@
 """Transformers that know public bounds only, and never a statistic of the data."""
 
 from skdp.preprocessing._bounded_scaler import BoundedScaler
+from skdp.preprocessing._fourier import RandomFourierTransformer
 from skdp.preprocessing._public import make_public_preprocessor
 from skdp.preprocessing._row_norm_clipper import RowNormClipper
 from skdp.preprocessing._splines import BoundedSplineTransformer, automatic_n_splines
@@ -8,6 +9,7 @@ from skdp.preprocessing._splines import BoundedSplineTransformer, automatic_n_sp
 __all__ = [
     "BoundedScaler",
     "BoundedSplineTransformer",
+    "RandomFourierTransformer",
     "RowNormClipper",
     "automatic_n_splines",
     "make_public_preprocessor",
