@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from skdp.preprocessing import (
         BoundedScaler,
         BoundedSplineTransformer,
+        DPQuantileScaler,
+        DPSimpleImputer,
         RandomFourierTransformer,
         RowNormClipper,
     )
@@ -50,6 +52,8 @@ __all__ = [
     "DPLinearSVC",
     "DPLogisticRegression",
     "DPOnlineKernelRegressor",
+    "DPQuantileScaler",
+    "DPSimpleImputer",
     "DistributedDPClassifier",
     "MIPrivateSGDRegressor",
     "RandomFourierTransformer",
@@ -89,6 +93,8 @@ _HOMES = {
     "DPLinearSVC": "linear_model",
     "DPLogisticRegression": "linear_model",
     "DPOnlineKernelRegressor": "kernel",
+    "DPQuantileScaler": "preprocessing",
+    "DPSimpleImputer": "preprocessing",
     "DistributedDPClassifier": "distributed",
     "MIPrivateSGDRegressor": "linear_model",
     "RandomFourierTransformer": "preprocessing",
