@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from skdp.distributed import DistributedDPClassifier
     from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
     from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
-    from skdp.preprocessing import BoundedScaler, RowNormClipper
+    from skdp.preprocessing import BoundedScaler, DPOneHotEncoder, RowNormClipper
 
 __version__ = "0.1.0.dev0"
 
@@ -42,6 +42,7 @@ __all__ = [
     "DPKernelRidge",
     "DPLinearSVC",
     "DPLogisticRegression",
+    "DPOneHotEncoder",
     "DPOnlineKernelRegressor",
     "DistributedDPClassifier",
     "MIPrivateSGDRegressor",
@@ -76,6 +77,7 @@ _HOMES = {
     "DPKernelRidge": "kernel",
     "DPLinearSVC": "linear_model",
     "DPLogisticRegression": "linear_model",
+    "DPOneHotEncoder": "preprocessing",
     "DPOnlineKernelRegressor": "kernel",
     "DistributedDPClassifier": "distributed",
     "MIPrivateSGDRegressor": "linear_model",
