@@ -1,6 +1,6 @@
-"""Clipping and noise: releases on a public lattice, safe in floating point."""
+"""Clipping, noise and selections: releases on a public lattice, safe in floating point."""
 
-from skdp._recording import Kept, Perturbed, Released, released_values
+from skdp._recording import Kept, Perturbed, Released, Selected, released_values
 from skdp.mechanisms._additive import (
     additive_mechanism,
     gaussian_mechanism,
@@ -8,6 +8,7 @@ from skdp.mechanisms._additive import (
     laplace_mechanism,
 )
 from skdp.mechanisms._clipping import clip_rows, row_norms
+from skdp.mechanisms._exponential import select
 from skdp.mechanisms._frequent import escape_probability, frequent_names
 from skdp.mechanisms._lattice import Lattice
 from skdp.mechanisms._law import NoiseLaw, release
@@ -18,6 +19,7 @@ __all__ = [
     "NoiseLaw",
     "Perturbed",
     "Released",
+    "Selected",
     "additive_mechanism",
     "clip_rows",
     "escape_probability",
@@ -28,4 +30,5 @@ __all__ = [
     "release",
     "released_values",
     "row_norms",
+    "select",
 ]

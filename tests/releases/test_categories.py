@@ -84,7 +84,10 @@ def test_no_pair_of_neighbours_loses_more_than_is_claimed(adjacency, epsilon, de
 def test_no_pair_loses_more_in_two_columns(adjacency):
     release = planned(2.0, 0.05, adjacency=adjacency, n_columns=2)
     middle = math.ceil(release.threshold)
-    first = [({"a": middle, "b": middle}, {"a": middle - 1, "b": middle + 1}), ({"a": 1}, {"b": 1})]
+    first = [
+        ({"a": middle, "b": middle}, {"a": middle - 1, "b": middle + 1}),
+        ({"a": 1}, {"b": 1}),
+    ]
     if adjacency == "add-remove":
         first = [({"a": middle}, {"a": middle - 1}), ({"a": 1}, {})]
     second = [tuple({k.upper(): v for k, v in t.items()} for t in pair) for pair in first]
@@ -112,7 +115,9 @@ def release_sensitivity(release):
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("n_columns", [1, 8, 300])
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.05, 1e-9), (1.0, 1e-5), (50.0, 1e-5), (1e4, 0.3)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(0.05, 1e-9), (1.0, 1e-5), (50.0, 1e-5), (1e4, 0.3)]
+)
 def test_the_point_is_met_and_used_up(adjacency, n_columns, epsilon, delta):
     release = planned(epsilon, delta, adjacency=adjacency, n_columns=n_columns)
     assert (release.guarantee.epsilon, release.guarantee.delta) == (epsilon, delta)
