@@ -1,18 +1,16 @@
 """Runs on neighbours with the same released values: how far apart is what they ask for?"""
 
-import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import log_ndtr
 
 from skdp._recording import Kept, Perturbed, Released
 from skdp.audit._data import Record
 from skdp.audit._findings import Finding
+from skdp.audit._names import over_names_of_both, public_size
 from skdp.audit._runs import Run, same
-from skdp.audit._transcript import Transcript
 
 __all__ = ["Distances", "World", "differences", "on_lattice"]
 
@@ -56,7 +54,7 @@ class World:
     def shape(self) -> list[Any]:
         """What must not depend on the data: everything about releases but their values."""
         return [
-            (r.where, _public_size(r), r.law, r.sensitivity, r.scale, r.step)
+            (r.where, public_size(r), r.law, r.sensitivity, r.scale, r.step)
             if isinstance(r, Released)
             else (r.where, np.shape(r.linear), r.law, r.penalty, r.tolerance, r.step)
             for r in self.run.transcript
@@ -131,7 +129,13 @@ class Distances:
         """Compare two worlds with the same releases."""
         if not one.releases:
             return cls([], np.zeros(0), np.zeros(0))
-        one, other, escape = _over_names_of_both(one, other)
+        told = one.run.transcript, other.run.transcript
+        *counted, escape = over_names_of_both(*told)
+        if counted[0] is not told[0]:
+            one, other = (
+                World(world.record, replace(world.run, transcript=transcript))
+                for world, transcript in zip((one, other), counted, strict=True)
+            )
         releases = one.releases
         l1 = np.array([r.law.order == 1 for r in releases])
         sensitivities = np.array([r.sensitivity for r in releases])
@@ -143,53 +147,6 @@ class Distances:
             shares = np.where(exact == 0.0, 0.0, exact / sensitivities)
             losses = np.where(rounded == 0.0, 0.0, rounded / scales)
         return cls(releases, _not_nan(shares), _not_nan(losses), escape)
-
-
-def _public_size(release: Released) -> Any:
-    """Shape of what is released; of names, of which the number is private, the threshold."""
-    return release.threshold if isinstance(release, Kept) else np.shape(release.asked)
-
-
-def _over_names_of_both(one: World, other: World) -> tuple[World, World, float]:
-    """Worlds whose counts are of the same names, and what names of one alone may tell.
-
-    Counts that are equal are left out: what a record changes in a column are two at most.
-    """
-    if not any(isinstance(r, Kept) for r in one.releases):
-        return one, other, 0.0
-    here, there, hidden = Transcript(), Transcript(), 0.0
-    for a, b in zip(one.run.transcript, other.run.transcript, strict=True):
-        if not (isinstance(a, Kept) and isinstance(b, Kept)):
-            here.append(a)
-            there.append(b)
-            continue
-        mine, yours = (dict(zip(r.names, r.asked.tolist(), strict=True)) for r in (a, b))
-        both = [name for name in mine if name in yours and mine[name] != yours[name]]
-        pad = [0.0] * max(0, 2 - len(both))
-        here.append(_plainly(a, [mine[name] for name in both] + pad))
-        there.append(_plainly(b, [yours[name] for name in both] + pad))
-        # Of each world what it alone may release; the worse of the two.
-        alone = [
-            math.fsum(_log_unseen(r, n) for name, n in counts.items() if name not in others)
-            for r, counts, others in ((a, mine, yours), (b, yours, mine))
-        ]
-        hidden += min(alone)
-    worlds = [
-        World(world.record, replace(world.run, transcript=transcript))
-        for world, transcript in ((one, here), (other, there))
-    ]
-    return worlds[0], worlds[1], -math.expm1(hidden)
-
-
-def _plainly(release: Kept, counts: list[float]) -> Released:
-    counted = np.array(counts)
-    values = {f.name: getattr(release, f.name) for f in fields(Released)}
-    return Released(**{**values, "asked": counted, "released": counted})
-
-
-def _log_unseen(release: Kept, count: float) -> float:
-    """Logarithm of the probability that a count stays below the threshold."""
-    return float(log_ndtr((release.threshold - count - release.step / 2.0) / release.scale))
 
 
 def _norms(change: np.ndarray, starts: np.ndarray, l1: np.ndarray) -> np.ndarray:

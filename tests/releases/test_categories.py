@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 from scipy.special import ndtr
 from scipy.stats import binomtest
