@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from skdp.preprocessing import (
         BoundedScaler,
         BoundedSplineTransformer,
+        DPOneHotEncoder,
         RandomFourierTransformer,
         RowNormClipper,
     )
@@ -49,6 +50,7 @@ __all__ = [
     "DPKernelRidge",
     "DPLinearSVC",
     "DPLogisticRegression",
+    "DPOneHotEncoder",
     "DPOnlineKernelRegressor",
     "DistributedDPClassifier",
     "MIPrivateSGDRegressor",
@@ -88,6 +90,7 @@ _HOMES = {
     "DPKernelRidge": "kernel",
     "DPLinearSVC": "linear_model",
     "DPLogisticRegression": "linear_model",
+    "DPOneHotEncoder": "preprocessing",
     "DPOnlineKernelRegressor": "kernel",
     "DistributedDPClassifier": "distributed",
     "MIPrivateSGDRegressor": "linear_model",
