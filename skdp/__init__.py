@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from skdp.preprocessing import (
         BoundedScaler,
         BoundedSplineTransformer,
+        DPOneHotEncoder,
         DPQuantileScaler,
         DPSimpleImputer,
         RandomFourierTransformer,
@@ -51,6 +52,7 @@ __all__ = [
     "DPKernelRidge",
     "DPLinearSVC",
     "DPLogisticRegression",
+    "DPOneHotEncoder",
     "DPOnlineKernelRegressor",
     "DPQuantileScaler",
     "DPSimpleImputer",
@@ -92,6 +94,7 @@ _HOMES = {
     "DPKernelRidge": "kernel",
     "DPLinearSVC": "linear_model",
     "DPLogisticRegression": "linear_model",
+    "DPOneHotEncoder": "preprocessing",
     "DPOnlineKernelRegressor": "kernel",
     "DPQuantileScaler": "preprocessing",
     "DPSimpleImputer": "preprocessing",
