@@ -50,10 +50,12 @@ class Claim:
         if not math.isfinite(pure + mu):
             return math.inf
         if distances.ranges.any():
-            return self._share_with_selections(pure, mu, distances.ranges)
+            share = self._share_with_selections(pure, mu, distances.ranges)
+            return max(share, self._of_names(distances.escape, mu))
         share = self.share_of(pure, mu)
         if share > 1.0 and not self._counts_sums(pure) and not self._is_exceeded(distances):
             share = 1.0
+        share = max(share, self._of_names(distances.escape, mu))
         if isinstance(self.guarantee, MutualInformationPrivacy) and len(distances.losses):
             place = int(np.argmax(distances.losses))
             share = max(
@@ -68,6 +70,21 @@ class Claim:
         # Rounded down a little: few values, of which each is composed once.
         rounded = np.floor(np.sort(ranges[ranges > 0.0]) * 1e6 * (1.0 + 1e-12)) / 1e6
         return _selections_share(self, tuple(rounded.tolist()), pure, mu)
+
+    def _of_names(self, escape: float, mu: float) -> float:
+        """The same for names that one world alone releases, beside Gaussian losses."""
+        if escape == 0.0:
+            return 0.0
+        claim, point = self.guarantee, self._point
+        if not math.isfinite(point):
+            return math.inf
+        # Far beyond the claimed epsilon only what one world alone can tell is left.
+        share = escape / max(claim.delta_at(10.0 * point + 10.0), 1e-300)
+        for part in _EPSILONS if mu else ():
+            lost = escape + (1.0 - escape) * GaussianDP(mu).delta_at(part * point)
+            if lost > claim.delta_at(part * point) * (1 + TOLERANCE) + 1e-12:
+                share = max(share, 1.0 + 2 * TOLERANCE)
+        return share
 
     def _counts_sums(self, pure: float) -> bool:
         """Whether the sum of pure losses is what the claim bounds, or there is none."""

@@ -198,7 +198,8 @@ class Ranks:
         if public is not None:
             self._releases[one] = [release for part in told for release in part[2]]
         shares, losses, _, ranges = zip(*told, strict=True)
-        return Distances(self._releases[one], *map(np.concatenate, (shares, losses, ranges)))
+        joined = [np.concatenate(parts) for parts in (shares, losses, ranges)]
+        return Distances(self._releases[one], joined[0], joined[1], joined[2])
 
     def merged(self, found: dict[Any, Any]) -> dict[Any, Any]:
         """Entries of all processes, each key once; the first of them has the say."""
