@@ -25,7 +25,6 @@ __all__ = ["BoundedRangeDP", "bounded_range_epsilon"]
 _LARGEST = 300.0  # losses whose exponential is far from an overflow
 _N_STEPS = 600  # of the grid of losses, at least
 _N_MOST = 1000  # times that an epsilon fits into the range of losses, at most
-_FEWEST = 4  # steps of one epsilon
 _SLACK = 8e-15  # relative rounding error of one step of the recursion, at most
 _MARGIN = 1e-12  # more than the rounding error of a place between grid points
 
@@ -287,8 +286,7 @@ def _curve(epsilons: tuple[float, ...], then: Guarantee | None) -> _Curve | None
         return None
     curve = None
     for epsilon, same in groupby(reversed(ranges)):
-        # Even, so that half of epsilon, about the worst, is a grid point.
-        n_steps = max(_FEWEST, 2 * math.ceil(_N_STEPS * epsilon / reach / 2))
+        n_steps = _n_steps(_N_STEPS * epsilon / reach)
         interval = epsilon / n_steps
         grid = interval * np.arange(max(n_steps, math.ceil(reach / interval)) + 1)
         if curve is None:
@@ -298,6 +296,17 @@ def _curve(epsilons: tuple[float, ...], then: Guarantee | None) -> _Curve | None
             curve = _Curve(curve.delta_at(grid), interval)
         curve = curve.before(epsilon, len(list(same)))
     return curve
+
+
+def _n_steps(fewest: float) -> int:
+    """Even number, at least ``fewest``, so that half of epsilon, about the worst, is on the grid.
+
+    There are few, so that the profile seldom jumps where ranges change a little.
+    """
+    level = 4
+    while level < fewest * (1 - 1e-6):
+        level += level // 2 if level & (level - 1) == 0 else level // 3
+    return level
 
 
 def _reach(epsilons: tuple[float, ...], then: Guarantee | None) -> float:
