@@ -177,27 +177,17 @@ class QuantileRelease:
         return self._cells(columns, self._asked(columns, noise), noise)
 
     def bounds(self, columns: np.ndarray, noise: NoiseSource) -> np.ndarray:
-        """Release bounds of each column: `__call__`, and what follows from it.
-
-        From the lower edge of the lowest cell to the upper edge of the highest. With "auto" they
-        are widened on both sides, to where bounds at the quantiles .01 and .99 of a normal
-        distribution would be; not beyond the search range.
-
-        Parameters
-        ----------
-        columns, noise
-            See `__call__`.
-
-        Returns
-        -------
-        ndarray of shape (n_columns, 2)
-        """
+        """Release bounds of each column, an ndarray of shape (n_columns, 2)."""
         return self.bounds_and_spikes(columns, noise)[0]
 
     def bounds_and_spikes(
         self, columns: np.ndarray, noise: NoiseSource
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Release `bounds`, and where 0 is one of them, as follows from the same cells.
+        """Release bounds of each column: `__call__`, and what follows from it.
+
+        From the lower edge of the lowest cell to the upper edge of the highest. With "auto" they
+        are widened on both sides, to where bounds at the quantiles .01 and .99 of a normal
+        distribution would be; not beyond the search range, nor beyond a cell that holds 0.
 
         Parameters
         ----------
