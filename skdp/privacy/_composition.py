@@ -12,12 +12,12 @@ import numpy as np
 
 from skdp._validation import probability, store
 from skdp.exceptions import NoConversionError
-from skdp.privacy._base import Guarantee, smallest_epsilon, union
+from skdp.privacy._base import Guarantee, decimal, smallest_epsilon, union
 from skdp.privacy._guarantees import ZCDP, ApproxDP, GaussianDP
 from skdp.privacy._losses import LossLaw, loss_law
 from skdp.privacy._mutual_information import MutualInformationPrivacy
 
-__all__ = ["ComposedDP", "compose"]
+__all__ = ["ComposedDP", "compose", "part_size"]
 
 Parts = tuple[tuple[Guarantee, int], ...]
 
@@ -65,8 +65,8 @@ class ComposedDP(Guarantee):
 
     def _simple_profile(self, epsilon: np.ndarray) -> np.ndarray:
         """Profile without loss distributions: the pure parts add, zCDP adds."""
-        pure = float(sum(k * _decimal(g.epsilon_at(0.0)) for g, k in self.parts if _is_pure(g)))
-        others = [(g, k) for g, k in self.parts if not _is_pure(g)]
+        others = [(g, k) for g, k in self.parts if g._pure_epsilon() is None]
+        pure = _pure_sum(part for part in self.parts if part not in others) or 0.0
         if others:
             delta = np.where(epsilon >= pure, _basic(others, epsilon - pure), 1.0)
         else:
@@ -83,7 +83,7 @@ class ComposedDP(Guarantee):
             pure = [(g.epsilon_at(0.0), k) for g, k in self.parts]
             if any(math.isinf(epsilon) for epsilon, _ in pure):
                 return math.inf
-            return float(sum(k * _decimal(epsilon) for epsilon, k in pure))
+            return float(sum(k * decimal(epsilon) for epsilon, k in pure))
         exact = loss_epsilon(self, delta)
         if math.isfinite(exact) and self._simple_profile(np.array(exact)) > delta:
             return exact
@@ -214,10 +214,8 @@ def compose(guarantees: Iterable[Guarantee] | Mapping[Guarantee, int]) -> Guaran
     if not parts:
         return ApproxDP(0.0, **context)
     composed = ComposedDP(parts, **context)
-    if all(_is_pure(part) for part, _ in parts):
-        total = sum(k * _decimal(part.epsilon_at(0.0)) for part, k in parts)
-        return ApproxDP(float(total), refined=composed, **context)
-    return composed
+    pure = _pure_sum(parts)
+    return composed if pure is None else ApproxDP(pure, refined=composed, **context)
 
 
 def _counter(pairs: Iterable[tuple[Guarantee, int]]) -> Counter[Guarantee]:
@@ -265,28 +263,26 @@ def _bare(guarantee: Guarantee) -> Guarantee:
     return replace(guarantee, mechanism="", source="", unit="record", caveats=())
 
 
-def _is_pure(guarantee: Guarantee) -> bool:
-    return isinstance(guarantee, ApproxDP) and guarantee.delta == 0.0
-
-
-def _decimal(value: float) -> Fraction:
-    """The number as it is written: 0.1 is one tenth, so that ten of them make one."""
-    return Fraction(repr(float(value)))
+def _pure_sum(parts: Iterable[tuple[Guarantee, int]]) -> float | None:
+    """Sum of the epsilons as they are written if all are pure, and None else."""
+    total = Fraction(0)
+    for guarantee, count in parts:
+        epsilon = guarantee._pure_epsilon()
+        if epsilon is None:
+            return None
+        total += count * epsilon
+    return float(total)
 
 
 @lru_cache(maxsize=16384)
-def _size(guarantee: Guarantee, delta: float = 1e-9) -> float:
+def part_size(guarantee: Guarantee, delta: float = 1e-9) -> float:
     """Epsilon at ``delta``, roughly; of a bare point the one that it claims."""
-    if isinstance(guarantee, ApproxDP):
-        return guarantee.epsilon
-    if isinstance(guarantee, ZCDP):
-        return guarantee.rho + 2.0 * math.sqrt(guarantee.rho * math.log(1.0 / delta))
-    return guarantee.epsilon_at(delta)
+    return guarantee._size(delta)
 
 
 def _basic(parts: Sequence[tuple[Guarantee, int]], epsilon: np.ndarray) -> np.ndarray:
     """Add up the deltas of parts that share epsilon in proportion to their own."""
-    weights = [max(_size(g), 1e-12) for g, _ in parts]
+    weights = [max(part_size(g), 1e-12) for g, _ in parts]
     total = math.fsum(w * k for w, (_, k) in zip(weights, parts, strict=True))
     if math.isinf(total):
         return np.ones_like(epsilon)
@@ -298,9 +294,9 @@ def _basic(parts: Sequence[tuple[Guarantee, int]], epsilon: np.ndarray) -> np.nd
 @lru_cache(maxsize=16)
 def _loss_law(parts: Parts) -> LossLaw | None:
     """Law of the privacy loss of the composition, rounded up; None if it is out of reach."""
-    total = math.fsum(_size(g) * math.sqrt(k) for g, k in parts)
-    if not (total > 1e-9 and max(_size(g) for g, _ in parts) < _LARGEST):
+    total = math.fsum(part_size(g) * math.sqrt(k) for g, k in parts)
+    if not (total > 1e-9 and max(part_size(g) for g, _ in parts) < _LARGEST):
         return None
     # Powers of two: the laws of the parts serve for many compositions.
     interval = 2.0 ** math.floor(math.log2(max(min(1e-3, total / 1e4), total / 1e5, 1e-9)))
-    return loss_law(tuple((g, k, _size(g, 1e-15)) for g, k in parts), interval)
+    return loss_law(tuple((g, k, part_size(g, 1e-15)) for g, k in parts), interval)

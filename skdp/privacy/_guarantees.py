@@ -2,11 +2,12 @@
 
 import math
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 import numpy as np
 
 from skdp._validation import non_negative, probability, store
-from skdp.privacy._base import Guarantee, union
+from skdp.privacy._base import Guarantee, decimal, union
 from skdp.privacy._calibration import gaussian_delta, gaussian_epsilon, gaussian_mu
 
 __all__ = ["ZCDP", "ApproxDP", "GaussianDP"]
@@ -80,6 +81,12 @@ class ApproxDP(Guarantee):
             return self.epsilon
         found = super().epsilon_at(delta)
         return min(found, self.epsilon) if delta > self.delta else found
+
+    def _pure_epsilon(self) -> Fraction | None:
+        return decimal(self.epsilon) if self.delta == 0.0 else None
+
+    def _size(self, delta: float) -> float:
+        return self.epsilon  # that it claims, whatever delta
 
     def to_zcdp(self) -> "ZCDP":
         """Convert: through ``refined``, or epsilon^2/2 for pure DP (Bun and Steinke 2016)."""
@@ -247,6 +254,9 @@ class ZCDP(Guarantee):
         exponent = excess * (order * self.rho - epsilon) - np.log(excess)
         exponent = np.minimum(exponent + order * np.log1p(-1 / order), 0.0)
         return np.exp(exponent) * (1 + 1e-12) + 5e-324
+
+    def _size(self, delta: float) -> float:
+        return self.rho + 2.0 * math.sqrt(self.rho * math.log(1.0 / delta))
 
     def to_zcdp(self) -> "ZCDP":
         """Return itself."""
