@@ -43,6 +43,10 @@ class Division:
     planned: dict[str, Guarantee]
     total: Guarantee | None
 
+    def table(self):
+        """Rows (step, share, guarantee in words) of public texts."""
+        return [(path, self.shares[path], str(g)) for path, g in self.planned.items()]
+
 
 def divide(node, target, shares):
     """Divide a budget among the leaves of ``node``, and give each its part by ``set_params``.

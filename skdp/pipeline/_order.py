@@ -1,9 +1,9 @@
 """The order in which steps read the data, and what they cost in that order."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from skdp.privacy import ApproxDP, Guarantee, compose
+from skdp.privacy import ApproxDP, BoundedRangeDP, Guarantee, compose
 
 __all__ = ["Leaf", "Node", "Parallel", "Sequence", "composed", "leaves_of"]
 
@@ -104,12 +104,16 @@ def _split(node, guarantee_of_leaf):
 def _split_leaf(guarantee):
     if guarantee is None:
         return [], [], False
-    return [], [guarantee], True
+    behind = _behind(guarantee)
+    if not isinstance(behind, BoundedRangeDP):
+        return [], [guarantee], True
+    selections = replace(behind, then=None, caveats=guarantee.caveats)
+    then = [] if behind.then is None else [behind.then]
+    return [selections], then, bool(then)
 
 
-def bare(guarantee):
-    """What stands behind a point, without the point."""
-    behind = guarantee
-    while isinstance(behind, ApproxDP) and behind.refined is not None:
-        behind = behind.refined
-    return behind
+def _behind(guarantee):
+    """What stands behind a point."""
+    while isinstance(guarantee, ApproxDP) and guarantee.refined is not None:
+        guarantee = guarantee.refined
+    return guarantee

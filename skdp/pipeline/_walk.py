@@ -83,7 +83,7 @@ class Walk:
             return None, Schema()
         kind = type(step)
         if kind is Pipeline:
-            return self._pipeline(step, schema, path)
+            return self.pipeline(step, schema, path)
         if kind is ColumnTransformer:
             return self._columns(step, schema, path)
         if kind is FeatureUnion:
@@ -112,13 +112,18 @@ class Walk:
             f"from the rows.{instead_of(step)} public=({path!r},) takes responsibility for it."
         )
 
-    def _pipeline(self, step, schema, path):
+    def pipeline(self, step, schema, path):
+        """Node of the steps of a pipeline, and the schema of what they make."""
         if step.memory is not None:
             raise ValueError(
                 f"memory must be None in step {path!r}: a cache would keep private rows on disk; "
                 f"got {shown(step.memory)}."
             )
         return self.steps(step.steps, schema, path)
+
+    def unnamed(self, step, schema):
+        """Node of the parts of what stands alone, which are named without it."""
+        return (self._columns if type(step) is ColumnTransformer else self._union)(step, schema, "")[0]
 
     def _union(self, step, schema, path):
         node, widths = Parallel(), []
@@ -142,7 +147,7 @@ class Walk:
             taken.append(schema.positions(columns, inner))
             changed.append((name, part, columns))
             part = fitted.get(name, part)
-            if isinstance(part, str) and part == "drop":
+            if _makes_nothing(part, selected):
                 continue
             found, made = self.step(part, selected, inner)
             widths.append(made.n_columns)
@@ -150,7 +155,7 @@ class Walk:
                 node.parts.append(found)
         rest = schema.rest(taken)
         remainder = fitted.get("remainder", step.remainder)
-        if not (isinstance(remainder, str) and remainder == "drop"):
+        if not _makes_nothing(remainder, rest):
             found, made = self.step(remainder, rest, _join(path, "remainder"))
             widths.append(made.n_columns)
             if found is not None:
@@ -186,6 +191,11 @@ def _schema_after(step, schema):
     """Schema of what a private step makes; where it is one column for each, they are as many."""
     count = getattr(step, "_n_outputs", None)
     return Schema(None if count is None else count(schema.n_columns))
+
+
+def _makes_nothing(part, schema):
+    """Whether a part of a ColumnTransformer is left out; one without columns is not fitted."""
+    return schema.n_columns == 0 or (isinstance(part, str) and part == "drop")
 
 
 def _sum(widths):
