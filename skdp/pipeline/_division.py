@@ -77,16 +77,42 @@ def divide(node, target, shares):
         total = replace(_point(planned[leaves[0].path], target))
         return Division(points, wanted, planned, total)
     at = _pure if target.delta == 0.0 else _gaussian(leaves, target)
+    scaled = _scaled(leaves, target)
+    base = target.epsilon if target.delta == 0.0 else target.gaussian_target().mu
+    known = {}
 
     def try_scale(scale):
-        points = {leaf.path: at(scale, wanted[leaf.path], leaf, target) for leaf in leaves}
-        planned = {leaf.path: _planned(leaf, points[leaf.path]) for leaf in leaves}
-        total = composed(node, lambda leaf: planned.get(leaf.path))
-        return points, planned, total
+        points, planned = {}, {}
+        for leaf in leaves:
+            own = scale if leaf.path in scaled else base
+            points[leaf.path] = point = at(own, wanted[leaf.path], leaf, target)
+            if (leaf.path, point) not in known:
+                known[leaf.path, point] = _planned(leaf, point)
+            planned[leaf.path] = known[leaf.path, point]
+        return points, planned, composed(node, lambda leaf: planned.get(leaf.path))
 
-    scale = _largest_scale(lambda scale: _excess(try_scale(scale)[2], target), target)
+    scale = _largest_scale(lambda scale: _excess(try_scale(scale)[2], target), target, base)
     points, planned, total = try_scale(scale)
+    for leaf in leaves:
+        _give(leaf, points[leaf.path])
     return Division(points, wanted, planned, _point(total, target, len(leaves)))
+
+
+def _scaled(leaves, target):
+    """Steps that take what the others leave.
+
+    What an exponential mechanism is given takes a while to work out, and is near its share
+    anyway; models take exactly what is left.
+    """
+    if target.delta > 0.0:
+        models = {leaf.path for leaf in leaves if _rule(leaf, target) is None}
+        if models:
+            return models
+    return {leaf.path for leaf in leaves}
+
+
+def _give(leaf, point):
+    leaf.estimator.set_params(epsilon=point.epsilon, delta=point.delta)
 
 
 def _point(total, target, n_steps=1):
@@ -103,7 +129,7 @@ def _point(total, target, n_steps=1):
 
 
 def _planned(leaf, point):
-    leaf.estimator.set_params(epsilon=point.epsilon, delta=point.delta)
+    _give(leaf, point)
     guarantee = leaf.estimator._planned_guarantee(leaf.n_features)
     if point.delta == 0.0 and math.isinf(guarantee.epsilon_at(0.0)):
         raise ValueError(
@@ -144,19 +170,23 @@ def _excess(total, target):
     return math.log(max(delta, 1e-300) / target.delta)
 
 
-def _largest_scale(excess, target):
+def _largest_scale(excess, target, guess):
     """Largest scale, to a millionth, at which the composition is within the budget."""
-    guess = target.epsilon if target.delta == 0.0 else target.gaussian_target().mu
     if target.delta == 0.0:
-        scale = guess / math.exp(excess(guess))
+        scale, step = guess / math.exp(excess(guess)), 1e-15
     else:
         low, high = guess, guess
         while excess(low) > 0.0:
-            high, low = low, 0.8 * low
+            high, low = low, 0.9 * low
+            if low < 1e-3 * guess:
+                raise ValueError(
+                    "shares must leave something for the models; those of the other steps take "
+                    f"all of epsilon={target.epsilon!r} at delta={target.delta!r}."
+                )
         while excess(high) <= 0.0:
             low, high = high, 1.05 * high
         scale = brentq(excess, low, high, xtol=_PRECISION * low / 4, rtol=1e-12)
-    step = 1e-15 if target.delta == 0.0 else _PRECISION / 4
+        step = _PRECISION / 4
     while excess(scale) > 0.0:
         scale *= 1.0 - step
         step *= 2.0
