@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Perturbed", "Released", "is_recorded", "perturbed", "recorded", "released_values"]
+__all__ = [
+    "Perturbed",
+    "Released",
+    "Selected",
+    "is_recorded",
+    "perturbed",
+    "recorded",
+    "released_values",
+    "selected",
+]
 
 # Where noise is added on behalf of others.
 _HOUSEKEEPING = ("skdp._recording", "skdp._grid", "skdp.mechanisms.", "skdp._validation")
@@ -95,6 +104,39 @@ class Perturbed:
     where: str
 
 
+@dataclass(frozen=True, eq=False)
+class Selected:
+    """Selections by exponential mechanisms, for who records releases.
+
+    Parameters
+    ----------
+    utilities : ndarray of shape (n_selections, n_candidates), whole numbers
+        The log-weights are these times ``rates``. Private.
+
+    spreads : ndarray of shape (n_selections,), whole numbers
+        Declared bounds on the range of the change of the utilities between neighbours: the
+        largest change of a candidate less the least one.
+
+    rates : ndarray of shape (n_selections,)
+
+    epsilon : float
+        Declared bound on the range of the change of the log-weights.
+
+    chosen : ndarray of shape (n_selections,)
+        Places of the candidates that are released.
+
+    where : str
+        Module, line and function.
+    """
+
+    utilities: np.ndarray = field(repr=False)
+    spreads: np.ndarray
+    rates: np.ndarray
+    epsilon: float
+    chosen: np.ndarray = field(repr=False)
+    where: str
+
+
 # What a listener returns goes on in place of what it heard of, unless it is None.
 released_values: ContextVar[Callable[[Any], np.ndarray | None] | None] = ContextVar(
     "released_values", default=None
@@ -169,6 +211,33 @@ def perturbed(
     record = Perturbed(loss, data, penalty, law, linear, step, tolerance, _caller())
     instead = listener(record)
     return linear if instead is None else instead
+
+
+def selected(
+    utilities: np.ndarray,
+    chosen: np.ndarray,
+    *,
+    spreads: np.ndarray,
+    rates: np.ndarray,
+    epsilon: float,
+) -> np.ndarray:
+    """Return the places that go on as released; the listener, if there is one, hears of them.
+
+    Parameters
+    ----------
+    utilities, chosen, spreads, rates, epsilon
+        See `Selected`.
+
+    Returns
+    -------
+    ndarray of shape (n_selections,)
+    """
+    listener = released_values.get()
+    if listener is None:
+        return chosen
+    record = Selected(utilities, spreads, rates, epsilon, chosen, _caller())
+    instead = listener(record)
+    return chosen if instead is None else instead
 
 
 def _caller() -> str:

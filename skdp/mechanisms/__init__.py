@@ -1,6 +1,6 @@
-"""Clipping and noise: releases on a public lattice, safe in floating point."""
+"""Clipping, noise and selections: releases on a public lattice, safe in floating point."""
 
-from skdp._recording import Perturbed, Released, released_values
+from skdp._recording import Perturbed, Released, Selected, released_values
 from skdp.mechanisms._additive import (
     additive_mechanism,
     gaussian_mechanism,
@@ -8,6 +8,7 @@ from skdp.mechanisms._additive import (
     laplace_mechanism,
 )
 from skdp.mechanisms._clipping import clip_rows, row_norms
+from skdp.mechanisms._exponential import select
 from skdp.mechanisms._lattice import Lattice
 from skdp.mechanisms._law import NoiseLaw, release
 
@@ -16,6 +17,7 @@ __all__ = [
     "NoiseLaw",
     "Perturbed",
     "Released",
+    "Selected",
     "additive_mechanism",
     "clip_rows",
     "gaussian_mechanism",
@@ -24,4 +26,5 @@ __all__ = [
     "release",
     "released_values",
     "row_norms",
+    "select",
 ]

@@ -41,6 +41,7 @@ from skdp.releases._objective_noise import (
 )
 from skdp.releases._output import OutputPerturbation
 from skdp.releases._protocol import Release, StreamRelease
+from skdp.releases._quantiles import QuantileRelease
 from skdp.releases._queries import QueryAnswers, QueryPlan
 from skdp.releases._ridge_problem import RidgeProblem, ridge_norm_bound, ridge_sensitivity
 from skdp.releases._ridge_risk import EpsilonSuggestion, query_variance, suggest_epsilon
@@ -96,6 +97,7 @@ __all__ = [
     "OnePointMessages",
     "OutputPerturbation",
     "PurePlan",
+    "QuantileRelease",
     "QueryAnswers",
     "QueryPlan",
     "QueryRelease",
