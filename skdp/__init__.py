@@ -33,18 +33,25 @@ if TYPE_CHECKING:
     from skdp.distributed import DistributedDPClassifier
     from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
     from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
-    from skdp.preprocessing import BoundedScaler, RowNormClipper
+    from skdp.preprocessing import (
+        BoundedScaler,
+        BoundedSplineTransformer,
+        RandomFourierTransformer,
+        RowNormClipper,
+    )
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
     "BoundedScaler",
+    "BoundedSplineTransformer",
     "DPKernelRidge",
     "DPLinearSVC",
     "DPLogisticRegression",
     "DPOnlineKernelRegressor",
     "DistributedDPClassifier",
     "MIPrivateSGDRegressor",
+    "RandomFourierTransformer",
     "ReleasedKernelRegressor",
     "RowNormClipper",
     "__version__",
@@ -73,12 +80,14 @@ __all__ = [
 # What is a name here, too, and the module that it comes from.
 _HOMES = {
     "BoundedScaler": "preprocessing",
+    "BoundedSplineTransformer": "preprocessing",
     "DPKernelRidge": "kernel",
     "DPLinearSVC": "linear_model",
     "DPLogisticRegression": "linear_model",
     "DPOnlineKernelRegressor": "kernel",
     "DistributedDPClassifier": "distributed",
     "MIPrivateSGDRegressor": "linear_model",
+    "RandomFourierTransformer": "preprocessing",
     "ReleasedKernelRegressor": "kernel",
     "RowNormClipper": "preprocessing",
     "show_versions": "_show_versions",

@@ -1,7 +1,16 @@
 """Transformers that know public bounds only, and never a statistic of the data."""
 
 from skdp.preprocessing._bounded_scaler import BoundedScaler
+from skdp.preprocessing._fourier import RandomFourierTransformer
 from skdp.preprocessing._public import make_public_preprocessor
 from skdp.preprocessing._row_norm_clipper import RowNormClipper
+from skdp.preprocessing._splines import BoundedSplineTransformer, automatic_n_splines
 
-__all__ = ["BoundedScaler", "RowNormClipper", "make_public_preprocessor"]
+__all__ = [
+    "BoundedScaler",
+    "BoundedSplineTransformer",
+    "RandomFourierTransformer",
+    "RowNormClipper",
+    "automatic_n_splines",
+    "make_public_preprocessor",
+]
