@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         theory,
         topology,
     )
+    from skdp._config import config_context, get_config, set_config
     from skdp._show_versions import show_versions
     from skdp.distributed import DistributedDPClassifier
     from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
@@ -56,12 +57,14 @@ __all__ = [
     "RowNormClipper",
     "__version__",
     "audit",
+    "config_context",
     "datasets",
     "distributed",
     "engines",
     "estimators",
     "exceptions",
     "features",
+    "get_config",
     "inspection",
     "kernel",
     "linear_model",
@@ -71,6 +74,7 @@ __all__ = [
     "preprocessing",
     "privacy",
     "releases",
+    "set_config",
     "show_versions",
     "solvers",
     "theory",
@@ -90,6 +94,9 @@ _HOMES = {
     "RandomFourierTransformer": "preprocessing",
     "ReleasedKernelRegressor": "kernel",
     "RowNormClipper": "preprocessing",
+    "config_context": "_config",
+    "get_config": "_config",
+    "set_config": "_config",
     "show_versions": "_show_versions",
 }
 

@@ -68,6 +68,10 @@ class StatedGuarantee:
         recorded = (VOID,) if is_recorded() else ()
         return guarantee.with_caveats(*before, *seeded, *recorded)
 
+    def _is_seeded(self):
+        """Whether the noise of the fit, or of any call of its stream, can be recomputed."""
+        return SEEDED in self.guarantee_.caveats
+
     # Part of a budget that a step takes in a pipeline, where models share what is left; None is a
     # model. Of mu^2 if delta is positive, of epsilon otherwise; a pair has one for each.
     _budget_share: float | tuple[float, float] | None = None
