@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         local,
         losses,
         mechanisms,
+        pipeline,
         preprocessing,
         privacy,
         releases,
@@ -34,9 +35,11 @@ if TYPE_CHECKING:
     from skdp.distributed import DistributedDPClassifier
     from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
     from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
+    from skdp.pipeline import DPPipeline
     from skdp.preprocessing import (
         BoundedScaler,
         BoundedSplineTransformer,
+        DPOneHotEncoder,
         RandomFourierTransformer,
         RowNormClipper,
     )
@@ -49,7 +52,9 @@ __all__ = [
     "DPKernelRidge",
     "DPLinearSVC",
     "DPLogisticRegression",
+    "DPOneHotEncoder",
     "DPOnlineKernelRegressor",
+    "DPPipeline",
     "DistributedDPClassifier",
     "MIPrivateSGDRegressor",
     "RandomFourierTransformer",
@@ -71,6 +76,7 @@ __all__ = [
     "local",
     "losses",
     "mechanisms",
+    "pipeline",
     "preprocessing",
     "privacy",
     "releases",
@@ -88,7 +94,9 @@ _HOMES = {
     "DPKernelRidge": "kernel",
     "DPLinearSVC": "linear_model",
     "DPLogisticRegression": "linear_model",
+    "DPOneHotEncoder": "preprocessing",
     "DPOnlineKernelRegressor": "kernel",
+    "DPPipeline": "pipeline",
     "DistributedDPClassifier": "distributed",
     "MIPrivateSGDRegressor": "linear_model",
     "RandomFourierTransformer": "preprocessing",

@@ -3,16 +3,18 @@
 import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 __all__ = [
+    "Kept",
     "Perturbed",
     "Released",
     "Selected",
     "is_recorded",
+    "kept",
     "perturbed",
     "recorded",
     "released_values",
@@ -60,6 +62,29 @@ class Released:
     step: float
     released: np.ndarray = field(repr=False)
     where: str
+
+
+@dataclass(frozen=True, eq=False)
+class Kept(Released):
+    """Noisy counts of which only those names are released that reach a threshold.
+
+    Counts of other data are of other names: they are compared over the names of both.
+
+    Parameters
+    ----------
+    names : tuple
+        Whose counts ``asked`` and ``released`` are, noisy ones in the latter. Private.
+
+    threshold : float
+        Multiple of ``step``.
+    """
+
+    names: tuple[Any, ...] = field(repr=False)
+    threshold: float
+
+    def above(self, noisy: np.ndarray) -> tuple[Any, ...]:
+        """Names whose noisy counts reach the threshold."""
+        return tuple(self.names[i] for i in np.flatnonzero(noisy >= self.threshold))
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,6 +207,46 @@ def recorded(
     record = Released(asked, sensitivity, law, scale, step, released, _caller())
     instead = listener(record)
     return released if instead is None else instead
+
+
+def kept(
+    names: tuple[Any, ...],
+    asked: np.ndarray,
+    noisy: np.ndarray,
+    *,
+    sensitivity: float,
+    law: Any,
+    scale: float,
+    step: float,
+    threshold: float,
+) -> tuple[Any, ...]:
+    """Return the names that go on as released, in their order; the listener hears of the counts.
+
+    Parameters
+    ----------
+    names, asked, threshold
+        See `Kept`.
+
+    noisy : ndarray
+        Counts with noise, which are not released.
+
+    sensitivity, law, scale, step
+        As for `recorded`.
+
+    Returns
+    -------
+    tuple
+    """
+    record = Kept(asked, sensitivity, law, scale, step, noisy, "", names, threshold)
+    listener = released_values.get()
+    instead = None
+    if listener is not None:
+        instead = listener(replace(record, where=_caller()))
+    if instead is None:
+        return record.above(noisy)
+    # Names that another run released and that are none here stand last.
+    here = dict.fromkeys(name for name in names if name in set(instead))
+    return tuple(here | dict.fromkeys(instead))
 
 
 def perturbed(

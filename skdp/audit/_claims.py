@@ -51,11 +51,27 @@ class Claim:
         share = self.share_of(pure, mu)
         if share > 1.0 and not self._counts_sums(pure) and not self._is_exceeded(distances):
             share = 1.0
+        share = max(share, self._of_names(distances.escape, mu))
         if isinstance(self.guarantee, MutualInformationPrivacy) and len(distances.losses):
             place = int(np.argmax(distances.losses))
             share = max(
                 share, self._told(distances.releases[place], float(distances.losses[place]))
             )
+        return share
+
+    def _of_names(self, escape: float, mu: float) -> float:
+        """The same for names that one world alone releases, beside Gaussian losses."""
+        if escape == 0.0:
+            return 0.0
+        claim, point = self.guarantee, self._point
+        if not math.isfinite(point):
+            return math.inf
+        # Far beyond the claimed epsilon only what one world alone can tell is left.
+        share = escape / max(claim.delta_at(10.0 * point + 10.0), 1e-300)
+        for part in _EPSILONS if mu else ():
+            lost = escape + (1.0 - escape) * GaussianDP(mu).delta_at(part * point)
+            if lost > claim.delta_at(part * point) * (1 + TOLERANCE) + 1e-12:
+                share = max(share, 1.0 + 2 * TOLERANCE)
         return share
 
     def _counts_sums(self, pure: float) -> bool:

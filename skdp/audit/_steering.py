@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._recording import Perturbed, Released
+from skdp._recording import Kept, Perturbed, Released
 from skdp.audit._density import forced_linear
 from skdp.audit._worlds import on_lattice
 
@@ -25,7 +25,8 @@ class Honest:
         if self.values and self.values[-1] is None:
             # What another world's linear term must lead to: the minimiser of this one.
             self.values[-1] = np.array(record.asked)
-        self.values.append(np.array(self.value(record)))
+        value = np.array(self.value(record))
+        self.values.append(record.above(value) if isinstance(record, Kept) else value)
         return _copied(self.values[-1])
 
     def value(self, record: Released) -> np.ndarray:
@@ -79,12 +80,14 @@ class Player:
     def __call__(self, record: Any) -> Any:
         place, self._place = self._place, self._place + 1
         value = self.values[place] if place < len(self.values) else None
+        if isinstance(record, Kept) or isinstance(value, tuple):
+            return value if isinstance(record, Kept) and isinstance(value, tuple) else None
         like = record.released if isinstance(record, Released) else record.linear
         if value is None or np.shape(value) != np.shape(like):
             return None
         return _copied(value) if isinstance(record, Released) else forced_linear(record, value)
 
 
-def _copied(value: np.ndarray) -> Any:
-    """A copy; of a single number a scalar, as mechanisms return it."""
-    return value.copy()[()]
+def _copied(value: Any) -> Any:
+    """A copy; of a single number a scalar, as mechanisms return it; names are what they are."""
+    return value if isinstance(value, tuple) else value.copy()[()]

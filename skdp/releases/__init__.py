@@ -1,5 +1,6 @@
 """One object a privacy claim: bound, reason, noise and guarantee in one place."""
 
+from skdp.releases._categories import CategoryRelease
 from skdp.releases._counted import CountedRelease
 from skdp.releases._descent import NoisyDescent
 from skdp.releases._descent_rules import DescentPlan, plan_descent
@@ -76,6 +77,7 @@ __all__ = [
     "AUTOMATIC_CONSTANT",
     "CALIBRATIONS",
     "TYPICAL_ROWS",
+    "CategoryRelease",
     "CentredObjective",
     "CentredOutput",
     "CountedRelease",
