@@ -2,14 +2,12 @@
 
 import inspect
 
-from sklearn.utils import Bunch
-
 from skdp._validation import shown
-from skdp.pipeline._walk import is_private, passes
+from skdp.pipeline._walk import passes
 
-__all__ = ["check_names", "check_own_budget", "check_steps"]
+__all__ = ["OWN", "check_names", "check_own_budget", "check_steps"]
 
-_OWN = ("epsilon", "delta", "adjacency", "ledger", "random_state")
+OWN = ("epsilon", "delta", "adjacency", "ledger", "random_state")
 
 
 def check_names(names, reserved):
@@ -47,11 +45,11 @@ def check_steps(steps, reserved):
             )
 
 
-def check_own_budget(leaf, model):
+def check_own_budget(leaf, model, *, names=OWN):
     """Refuse a budget of a step's own: it would be spent beside that of the pipeline."""
     step, path = leaf.estimator, leaf.path
     defaults = inspect.signature(type(step).__init__).parameters
-    for name in _OWN:
+    for name in names:
         if name not in defaults:
             raise ValueError(
                 f"Step {path!r}, a {type(step).__name__}, has no parameter {name}, so that it "
@@ -65,13 +63,3 @@ def check_own_budget(leaf, model):
             f"{name} of step {path!r} must be the default, {default!r}: the pipeline has one "
             f"{name} for all steps. Give it to the pipeline; got {shown(own)}."
         )
-
-
-def named(steps):
-    """Steps by their names."""
-    return Bunch(**dict(steps))
-
-
-def is_model(step):
-    """Whether a step is a private one without a transformation."""
-    return is_private(step) and not hasattr(step, "transform")

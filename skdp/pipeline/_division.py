@@ -10,7 +10,7 @@ from skdp._validation import between, is_auto, shown
 from skdp.pipeline._order import composed, leaves_of
 from skdp.privacy import ApproxDP, Guarantee, compose, gaussian_epsilon
 
-__all__ = ["Division", "divide"]
+__all__ = ["Division", "divide", "point_of_share", "with_frozen"]
 
 # What steps that prepare may have together, if shares are automatic and models learn as well.
 _MOST = 0.5
@@ -19,7 +19,7 @@ _POINTS = 0.5
 _PRECISION = 1e-7  # of the scale; the total is within 1e-6 of the budget
 
 
-@dataclass(frozen=True)
+@dataclass
 class Division:
     """Budget of each step.
 
@@ -42,6 +42,11 @@ class Division:
     shares: dict[str, float]
     planned: dict[str, Guarantee]
     total: Guarantee | None
+
+    @classmethod
+    def none(cls):
+        """Division among no steps."""
+        return cls({}, {}, {}, None)
 
     def table(self):
         """Rows (step, share, guarantee in words) of public texts."""
@@ -68,14 +73,17 @@ def divide(node, target, shares):
     Division
     """
     leaves = [leaf for leaf in leaves_of(node) if leaf.guarantee is None]
+    for leaf in leaves:
+        _give(leaf, target)
+    leaves = [leaf for leaf in leaves if not _is_free(leaf)]
     wanted = _shares(leaves, shares, target)
     if not leaves:
-        return Division({}, {}, {}, None)
+        return Division.none()
     if len(leaves) == 1:
-        points = {leaves[0].path: target}
-        planned = {leaf.path: _planned(leaf, target) for leaf in leaves}
-        total = replace(_point(planned[leaves[0].path], target))
-        return Division(points, wanted, planned, total)
+        (leaf,) = leaves
+        planned = _planned(leaf, target)
+        total = planned if isinstance(planned, ApproxDP) else _point(planned, target)
+        return Division({leaf.path: target}, wanted, {leaf.path: planned}, total)
     at = _pure if target.delta == 0.0 else _gaussian(leaves, target)
     scaled = _scaled(leaves, target)
     base = target.epsilon if target.delta == 0.0 else target.gaussian_target().mu
@@ -115,17 +123,16 @@ def _give(leaf, point):
     leaf.estimator.set_params(epsilon=point.epsilon, delta=point.delta)
 
 
+def _is_free(leaf):
+    """Whether a step learns nothing with its parameters, such as an imputer of a constant."""
+    return leaf.estimator._planned_guarantee(leaf.n_features).delta_at(0.0) == 0.0
+
+
 def _point(total, target, n_steps=1):
     """The budget as a guarantee, behind which stands the composition."""
-    if n_steps == 1 and isinstance(total, ApproxDP):
-        return total
-    return replace(
-        target,
-        refined=replace(total, mechanism="", source="") if target.delta else None,
-        mechanism=f"a pipeline of {n_steps} private steps" if n_steps > 1 else total.mechanism,
-        source="" if n_steps > 1 else total.source,
-        caveats=total.caveats,
-    )
+    told = total.mechanism if n_steps == 1 else f"a pipeline of {n_steps} private steps"
+    refined = replace(total, mechanism="", source="") if target.delta else None
+    return replace(target, refined=refined, mechanism=told, caveats=total.caveats)
 
 
 def _planned(leaf, point):
@@ -136,6 +143,14 @@ def _planned(leaf, point):
             f"delta must be positive for step {leaf.path!r}, which has no pure guarantee; got 0."
         )
     return guarantee
+
+
+def point_of_share(target, share):
+    """Point that a step is given for its share of a budget."""
+    if target.delta == 0.0:
+        return replace(target, epsilon=share * target.epsilon)
+    mu = math.sqrt(share) * target.gaussian_target().mu
+    return replace(target, epsilon=gaussian_epsilon(mu=mu, delta=target.delta))
 
 
 def _pure(scale, share, leaf, target):

@@ -175,7 +175,7 @@ def _planned(estimator, schema, public):
 
     if isinstance(estimator, DPPipeline):
         estimator._check_parameters()
-        return Plan.from_schema(estimator, schema).charged
+        return Plan.from_schema(estimator, schema).division.total
     if is_private(estimator):
         return estimator._planned_guarantee(schema.n_columns)
     if type(estimator) in CONTAINERS:

@@ -9,6 +9,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._config import config_context
 from skdp._validation import shown
 from skdp.estimators import (
     LinkedDocumentation,
@@ -22,8 +23,13 @@ from skdp.pipeline._plan import FITTED, Plan
 from skdp.pipeline._told import quiet
 from skdp.pipeline._view import as_html
 from skdp.pipeline._walk import passes
+from skdp.privacy import compose
 
 __all__ = ["DPPipeline"]
+
+
+# What must not change while a stream goes on.
+BUDGET = ("epsilon", "delta", "adjacency", "public", "ledger")
 
 
 def _last_has(name):
@@ -95,26 +101,85 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, BaseEstimator):
             If the ledger cannot pay; the old steps stay.
         """
         with unchanged_on_error(self):
-            plan = self._plan(X, y)
-            if plan.charged is not None:
-                charge(self, plan.charged)
-            steps = _fitted_steps(plan.steps, X, y)
-            plan.check_fitted(steps)
-        self._store(plan, steps)
+            self._check_parameters()
+            _check_lengths(X, y)
+            plan = Plan.of(self, X)
+            if plan.division.total is not None:
+                charge(self, plan.division.total)
+            with config_context(known_seeds=True):  # what there is to warn of has been said
+                X = _prepared(plan.steps[:-1], X, y, fresh=True)
+                with quiet():
+                    _fit(plan.steps[-1][1], X, y)
+            plan.check_fitted(plan.steps)
+        self._store(plan)
         return self
 
-    def _plan(self, X, y=None):
-        """What a fit will do and cost, from the parameters and the columns."""
-        self._check_parameters()
-        return Plan.of(self, X, y)
+    @available_if(_last_has("partial_fit"))
+    def partial_fit(self, X, y=None, **params):
+        """Go on with a stream, of which only the last step learns.
 
-    def _store(self, plan, steps):
+        Steps before it that learn must have been fitted: within a
+        `~sklearn.frozen.FrozenEstimator`, or by `fit` of this pipeline without a ledger. The last
+        step has the whole budget of the pipeline, and an entry in its ledger as it has alone.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+            Records that have not passed before.
+
+        y : array-like of shape (n_samples,), default=None
+
+        **params : dict
+            What ``partial_fit`` of the last step takes, such as ``classes``.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            If a step would learn anew, or a parameter has changed since the stream began.
+        BudgetExceededError
+            If the ledger cannot pay for one more release.
+        """
+        with unchanged_on_error(self):
+            self._check_parameters()
+            began = {name: getattr(self, name) for name in BUDGET}
+            plan = None
+            if not hasattr(self, "steps_"):
+                plan = Plan.of_stream(self, X)
+            elif self._began != began:
+                raise ValueError(
+                    "epsilon, delta, adjacency, public and ledger must stay what they were when "
+                    "the stream began; clone the pipeline to begin another."
+                )
+            elif self.ledger is not None and self.division_:
+                raise ValueError(
+                    "ledger must be None to go on with a stream after fit, whose charge covers "
+                    "all steps at once. Begin with partial_fit, or freeze the steps before the "
+                    "last: DPPipeline([('prepare', FrozenEstimator(pipeline[:-1])), ...])."
+                )
+            steps = self.steps_ if plan is None else plan.steps
+            X = _prepared(steps[:-1], X, y, fresh=plan is not None)
+            with quiet():
+                steps[-1][1].partial_fit(X, y, **params)
+        if plan is not None:
+            self._store(plan)
+        own = steps[-1][1].guarantee_
+        whole = own if self._before is None else compose([self._before, own])
+        self.guarantee_ = self._stated(whole)
+        return self
+
+    def _store(self, plan):
         for name in [name for name in FITTED if name in vars(self)]:
             delattr(self, name)
-        self.steps_ = steps
-        self.guarantee_ = self._stated(plan.guarantee)
+        self.steps_ = plan.steps
+        if plan.guarantee is not None:
+            self.guarantee_ = self._stated(plan.guarantee)
         self.division_ = plan.division.table()
-        self._schema = plan.schema
+        self._schema, self._before = plan.schema, plan.before
+        self._began = {name: getattr(self, name) for name in BUDGET}
         if plan.schema.n_columns is not None:
             self.n_features_in_ = plan.schema.n_columns
         names = plan.schema.names
@@ -379,14 +444,24 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, BaseEstimator):
         return {"text/plain": repr(self), "text/html": as_html(self)}
 
 
-def _fitted_steps(steps, X, y):
-    """Fit clones one after the other; the last need not transform."""
-    done = []
+def _check_lengths(X, y):
+    """Before anything is charged; how many there are is said by neither."""
+    if y is not None and hasattr(y, "__len__") and hasattr(X, "__len__"):
+        if not hasattr(X, "nnz") and len(X) != len(y):
+            raise ValueError("X and y must have as many rows.")
+
+
+def _fit(step, X, y):
+    if not passes(step):
+        step.fit(X, y)
+
+
+def _prepared(steps, X, y, *, fresh):
+    """Transform rows by steps one after the other, which are fitted before if they are fresh."""
     with quiet():
-        for position, (name, step) in enumerate(steps):
+        for _, step in steps:
+            if fresh:
+                _fit(step, X, y)
             if not passes(step):
-                step.fit(X, y)
-                if position < len(steps) - 1:
-                    X = step.transform(X)
-            done.append((name, step))
-    return done
+                X = step.transform(X)
+    return X

@@ -24,7 +24,7 @@ class Schema:
     names : tuple or None
 
     dtypes : tuple or None
-        Of a pandas frame; of categories the kind alone, as their levels are data.
+        Of categories of pandas the kind alone, as their levels are data.
     """
 
     n_columns: int | None = None
@@ -40,7 +40,9 @@ class Schema:
         n_columns = int(shape[1]) if len(shape) == 2 else None
         names = getattr(X, "columns", None)
         if names is None or n_columns is None:
-            return cls(n_columns)
+            dtype = getattr(X, "dtype", None)
+            every = None if n_columns is None or dtype is None else (dtype,) * n_columns
+            return cls(n_columns, None, every)
         names = tuple(names)
         repeated = sorted({str(name) for name in names if names.count(name) > 1})
         if repeated:
@@ -88,13 +90,21 @@ class Schema:
         return columns, self._at(found), by_dtype
 
     def _selected(self, selector, path):
+        of_dtypes = getattr(selector, "of_dtypes", None)
+        if type(selector).__module__.startswith("skdp.") and of_dtypes is not None:
+            if self.dtypes is None:
+                raise ValueError(
+                    f"The columns of step {path!r} must be names or positions: nothing public "
+                    "says which types they have here."
+                )
+            return list(of_dtypes(self.names, list(self.dtypes))), True
         if type(selector) is not make_column_selector:
             raise ValueError(
                 f"The columns of step {path!r} must be names, positions or a "
                 "make_column_selector: any other function is given the rows and may look at "
                 f"them; got {shown(selector)}."
             )
-        if self.names is None or self.dtypes is None:
+        if self.names is None or not _of_pandas(self.dtypes):
             raise ValueError(
                 f"The columns of step {path!r} must be names or positions where X is no frame of "
                 f"pandas with its columns as they came; got {shown(selector)}."
@@ -160,10 +170,17 @@ class Schema:
 
 
 def _bare_dtypes(X):
-    """Dtypes of a frame of pandas: the levels of a categorical column are values of the data."""
-    if type(X).__module__.partition(".")[0] != "pandas":
-        return None
+    """Dtypes of a frame: the levels of a categorical column of pandas are values of the data."""
+    dtypes = getattr(X, "dtypes", None)
+    if dtypes is None or type(X).__module__.partition(".")[0] != "pandas":
+        return None if dtypes is None else tuple(dtypes)
     import pandas as pd  # X is a frame of it
 
     bare = pd.CategoricalDtype()
-    return tuple(bare if isinstance(d, pd.CategoricalDtype) else d for d in X.dtypes)
+    return tuple(bare if isinstance(d, pd.CategoricalDtype) else d for d in dtypes)
+
+
+def _of_pandas(dtypes):
+    """Whether dtypes are those of a frame of pandas, and known."""
+    kinds = {type(dtype).__module__.partition(".")[0] for dtype in dtypes or ()}
+    return bool(kinds) and kinds <= {"numpy", "pandas"}

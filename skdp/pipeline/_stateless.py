@@ -28,9 +28,13 @@ from sklearn.preprocessing import (
 )
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
-from skdp import preprocessing
 from skdp._validation import is_whole, shown
-from skdp.preprocessing import BoundedScaler, RowNormClipper
+from skdp.preprocessing import (
+    BoundedScaler,
+    BoundedSplineTransformer,
+    RandomFourierTransformer,
+    RowNormClipper,
+)
 from skdp.preprocessing._public import _Constant
 
 __all__ = ["FUNCTIONS", "fault_of", "is_stateless", "width_of"]
@@ -217,13 +221,10 @@ _TABLE = {
     SparseRandomProjection: _projection,
     BoundedScaler: _always,
     RowNormClipper: _always,
+    BoundedSplineTransformer: _always,
+    RandomFourierTransformer: _seed,
     _Constant: _always,
 }
 
 _SAME_WIDTH = {Normalizer, Binarizer, OrdinalEncoder, FunctionTransformer, SimpleImputer}
 _SAME_WIDTH |= {BoundedScaler, RowNormClipper}
-
-# Bases of ours: public numbers alone.
-for _name in ("BoundedSplineTransformer", "RandomFourierTransformer"):
-    if _name in preprocessing.__all__:
-        _TABLE[getattr(preprocessing, _name)] = _always

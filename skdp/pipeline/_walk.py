@@ -12,6 +12,7 @@ from skdp.pipeline._order import Leaf, Parallel, Sequence
 from skdp.pipeline._refusals import instead_of
 from skdp.pipeline._schema import DTYPES, Schema
 from skdp.pipeline._stateless import fault_of, width_of
+from skdp.preprocessing import BoundedSplineTransformer
 
 __all__ = ["Walk", "declared", "is_private", "passes"]
 
@@ -52,11 +53,14 @@ class Walk:
     Attributes
     ----------
     caveats : list of str
+
+    basis : list of Leaf
+        Public bases of ours, whose number of splines may be automatic.
     """
 
     def __init__(self, public, frozen, *, change=False):
         self.public, self.frozen, self.change = set(public), frozen, change
-        self.caveats = []
+        self.caveats, self.basis = [], []
         self._met = set()
 
     def steps(self, steps, schema, path=""):
@@ -95,6 +99,8 @@ class Walk:
         if is_private(step):
             return Leaf(path, step, schema.n_columns), _schema_after(step, schema)
         self._check_stateless(step, path)
+        if isinstance(step, BoundedSplineTransformer):
+            self.basis.append(Leaf(path, step, schema.n_columns))
         return None, schema.of_width(width_of(step, schema.n_columns))
 
     def _check_stateless(self, step, path):
