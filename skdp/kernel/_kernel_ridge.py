@@ -9,6 +9,7 @@ from skdp._targets import TargetRange, warn_of_bounds
 from skdp.estimators import charge, unchanged_on_error
 from skdp.features import FeatureFunction
 from skdp.kernel._base import BaseKernelRegressor
+from skdp.kernel._planned import planned_guarantee
 from skdp.kernel._ridge_plan import check_ridge_parameters, ridge_plan, ridge_size
 from skdp.mechanisms import clip_rows
 from skdp.solvers.feature_rows import FeatureBlocks, IntegerFeatureBlocks
@@ -231,6 +232,9 @@ class DPKernelRidge(BaseKernelRegressor):
         self.source_smoothness = source_smoothness
         self.random_state = random_state
         self.ledger = ledger
+
+    def _planned_guarantee(self, n_features):
+        return planned_guarantee(self, super()._planned_guarantee(n_features), n_features)
 
     def fit(self, X, y):
         """Fit the model under ``(epsilon, delta)``-differential privacy.

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import (
@@ -36,8 +36,10 @@ CONTAINERS = (Pipeline, ColumnTransformer, FeatureUnion)
 # Halving searches are compared by name: to import them is an experiment that must be enabled.
 _HALVING = ("HalvingGridSearchCV", "HalvingRandomSearchCV")
 # Which rows go where does not depend on labels.
-_SPLITS = (KFold, RepeatedKFold, ShuffleSplit, TimeSeriesSplit, LeaveOneOut, LeavePOut)
-_SPLITS += (PredefinedSplit, GroupKFold)
+_SPLITS = (
+    *(KFold, RepeatedKFold, ShuffleSplit, TimeSeriesSplit, LeaveOneOut, LeavePOut),
+    *(PredefinedSplit, GroupKFold),
+)
 
 
 def guarantee_of(fitted, public=()):
@@ -196,10 +198,6 @@ def _schema_of(search):
 def _splits_are_public(search):
     if type(search.cv) in _SPLITS:
         return True
-    return (search.cv is None or isinstance(search.cv, int)) and not _is_classifier(search)
-
-
-def _is_classifier(search):
-    from sklearn.base import is_classifier
-
-    return is_classifier(search.estimator)
+    return (search.cv is None or isinstance(search.cv, int)) and not is_classifier(
+        search.estimator
+    )

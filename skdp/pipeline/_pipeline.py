@@ -355,7 +355,9 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, BaseEstimator):
             raise ValueError("Pipeline slicing only supports a step of 1")
         part = type(self)(**{**self.get_params(deep=False), "steps": self.steps[key]})
         if hasattr(self, "steps_"):
-            vars(part).update({name: vars(self)[name] for name in FITTED if name in vars(self)})
+            for name in FITTED:
+                if name in vars(self):
+                    setattr(part, name, vars(self)[name])
             part.steps_ = self.steps_[key]
         return part
 

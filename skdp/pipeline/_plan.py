@@ -1,4 +1,4 @@
-"""What a fit of a pipeline will do, and cost: from parameters and columns, before a row is read."""
+"""What a fit of a pipeline will do and cost, from parameters and columns alone."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -94,9 +94,7 @@ class Plan:
         before = composed(
             walked.node,
             lambda leaf: (
-                None
-                if leaf.path == last
-                else division.planned.get(leaf.path, leaf.guarantee)
+                None if leaf.path == last else division.planned.get(leaf.path, leaf.guarantee)
             ),
         )
         guarantee = guarantee.with_caveats(*walked.caveats)

@@ -1,6 +1,7 @@
 """What is public of a table: its columns. Rows are not read."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from sklearn.compose import make_column_selector
@@ -111,7 +112,7 @@ class Schema:
             )
         import pandas as pd  # X is a frame of it
 
-        series = [pd.Series([], dtype=dtype) for dtype in self.dtypes]
+        series = [pd.Series([], dtype=dtype) for dtype in self.dtypes or ()]
         empty = pd.concat(series, axis=1)
         empty.columns = list(self.names)
         read = (selector.dtype_include, selector.dtype_exclude)
@@ -119,7 +120,8 @@ class Schema:
 
     def _positions(self, columns, path):
         """Positions of columns; None where they cannot be known."""
-        n, names = self.n_columns, self.names
+        n: Any = self.n_columns
+        names = self.names
         if isinstance(columns, slice):
             ends = (columns.start, columns.stop)
             if any(isinstance(end, str) for end in ends):
@@ -129,9 +131,8 @@ class Schema:
                 last = n if ends[1] is None else self._place(ends[1], path) + 1
                 return list(range(n))[first : last : columns.step]
             return None if n is None else list(range(n))[columns]
-        wanted = np.asarray(columns)
-        if wanted.dtype.kind == "b":
-            return np.flatnonzero(wanted).tolist()
+        if np.asarray(columns).dtype.kind == "b":
+            return np.flatnonzero(columns).tolist()
         wanted = columns if isinstance(columns, list | tuple | np.ndarray) else [columns]
         if any(isinstance(column, str) for column in wanted):
             return None if names is None else [self._place(column, path) for column in wanted]
@@ -139,15 +140,14 @@ class Schema:
             return None
         wrong = [column for column in wanted if not -n <= column < n]
         if wrong:
-            raise ValueError(
-                f"Step {path!r} takes columns {shown(wrong)}, and X has {n} columns."
-            )
+            raise ValueError(f"Step {path!r} takes columns {shown(wrong)}, and X has {n} columns.")
         return [int(column) % n for column in wanted]
 
     def _place(self, name, path):
-        if name not in self.names:
+        names = self.names or ()
+        if name not in names:
             raise ValueError(f"Step {path!r} takes a column {shown(name)}, and X has none.")
-        return self.names.index(name)
+        return names.index(name)
 
     def _at(self, positions):
         def of(values):

@@ -50,7 +50,7 @@ FUNCTIONS = (
 
 
 def fault_of(step):
-    """Why a step is not known to learn nothing: a rule for its parameters; "" if it learns nothing.
+    """Rule that the parameters of a step break, "" if none: then it learns nothing.
 
     None is returned for a type that is not in the table.
     """

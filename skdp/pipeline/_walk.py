@@ -1,6 +1,7 @@
 """Steps, those within others included: what each of them may know of the rows."""
 
 from contextlib import suppress
+from typing import Any
 
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
@@ -26,7 +27,8 @@ def passes(step):
 
 def is_private(step):
     """Whether a step has a guarantee of its own, for a budget that can be given to it."""
-    return isinstance(step, StatedGuarantee) and "epsilon" in step.get_params(deep=False)
+    stated: Any = step if isinstance(step, StatedGuarantee) else None
+    return stated is not None and "epsilon" in stated.get_params(deep=False)
 
 
 def declared(path):
@@ -129,7 +131,8 @@ class Walk:
 
     def unnamed(self, step, schema):
         """Node of the parts of what stands alone, which are named without it."""
-        return (self._columns if type(step) is ColumnTransformer else self._union)(step, schema, "")[0]
+        walk = self._columns if type(step) is ColumnTransformer else self._union
+        return walk(step, schema, "")[0]
 
     def _union(self, step, schema, path):
         node, widths = Parallel(), []
@@ -177,7 +180,7 @@ class Walk:
         with suppress(ValueError):  # in a fitted one: which they were is public
             return schema.select(columns, path)
         raise ValueError(
-            f"The columns of step {path!r} were chosen by a function, which may have read the rows."
+            f"The columns of step {path!r} were chosen by a function, which may have read rows."
         )
 
     def _density(self, step, path):
