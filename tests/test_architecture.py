@@ -13,7 +13,7 @@ PACKAGE = ROOT / "skdp"
 
 # A module imports from lower floors and from its own package.
 FLOORS = [
-    {"exceptions", "_validation", "_random", "_recording"},
+    {"exceptions", "_validation", "_random", "_recording", "_config"},
     {"_grid", "_targets", "_inputs", "privacy", "losses", "features", "topology"},
     {"mechanisms", "theory"},
     {"solvers"},
@@ -147,7 +147,10 @@ def test_the_roof_loads_nothing_and_names_what_users_would_import():
     assert sorted(name for _, name in imports(tree)) == sorted(["importlib", *named])
     assert all(name.startswith("skdp.") for name in named)
     private = [name for name in named if any(map(is_private, name.split(".")))]
-    assert private == ["skdp._show_versions.show_versions"]
+    assert private == [
+        *(f"skdp._config.{name}" for name in ("config_context", "get_config", "set_config")),
+        "skdp._show_versions.show_versions",
+    ]
 
 
 def test_imports_are_absolute():

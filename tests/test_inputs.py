@@ -10,7 +10,12 @@ from sklearn.base import is_classifier, is_regressor
 from support.configurations import CONFIGURATIONS, model, problem
 
 from skdp.local import GradientPrivatizer
-from skdp.preprocessing import BoundedScaler, RowNormClipper
+from skdp.preprocessing import (
+    BoundedScaler,
+    BoundedSplineTransformer,
+    RandomFourierTransformer,
+    RowNormClipper,
+)
 from skdp.privacy import BudgetLedger
 
 EVERY = pytest.mark.parametrize("name", CONFIGURATIONS)
@@ -268,7 +273,16 @@ def test_messages_about_rows_to_predict_show_none_of_them(name, rows):
     assert "SECRET" not in str(error.value) and "7777" not in str(error.value)
 
 
-@pytest.mark.parametrize("scaler", [BoundedScaler(), RowNormClipper()], ids=str)
+@pytest.mark.parametrize(
+    "scaler",
+    [
+        BoundedScaler(),
+        BoundedSplineTransformer(),
+        RandomFourierTransformer(),
+        RowNormClipper(),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("rows", [[["SECRET"]], [7777.125], [[7777.125j]]], ids=str)
 def test_messages_of_transformers_show_no_rows(scaler, rows):
     with pytest.raises((TypeError, ValueError)) as error:

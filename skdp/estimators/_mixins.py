@@ -65,6 +65,10 @@ class StatedGuarantee:
         recorded = (VOID,) if is_recorded() else ()
         return guarantee.with_caveats(*before, *seeded, *recorded)
 
+    def _is_seeded(self):
+        """Whether the noise of the fit, or of any call of its stream, can be recomputed."""
+        return SEEDED in self.guarantee_.caveats
+
     def __reduce_ex__(self, protocol):
         stated = getattr(self, "guarantee_", None)
         if stated is not None and VOID in stated.caveats:

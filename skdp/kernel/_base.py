@@ -18,7 +18,12 @@ from skdp._validation import (
     positive,
     shown,
 )
-from skdp.estimators import LinkedDocumentation, NoisyPredictions, StatedGuarantee
+from skdp.estimators import (
+    LinkedDocumentation,
+    NoisyPredictions,
+    StatedGuarantee,
+    warn_of_seed,
+)
 from skdp.features import automatic_gamma, check_kernel, fourier_features
 from skdp.releases import QueryAnswers
 from skdp.solvers.feature_rows import NormalisedRows
@@ -50,8 +55,10 @@ class BaseKernelRegressor(
         """
         check_is_fitted(self)
         X = checked_rows(self, X)
-        if isinstance(self._predictor, QueryAnswers) and is_recorded():
-            self.guarantee_ = self._stated(self.guarantee_, fresh=False)
+        if isinstance(self._predictor, QueryAnswers):
+            warn_of_seed(self._is_seeded(), self.ledger)
+            if is_recorded():
+                self.guarantee_ = self._stated(self.guarantee_, fresh=False)
         with np.errstate(all="ignore"):  # a warning would tell huge rows from others
             values = self._predictor.answer(X)
         return TargetRange.of(self.y_bounds_).original(values)

@@ -1,8 +1,18 @@
 """Transformers that know public bounds only, and never a statistic of the data."""
 
 from skdp.preprocessing._bounded_scaler import BoundedScaler
+from skdp.preprocessing._fourier import RandomFourierTransformer
 from skdp.preprocessing._one_hot_encoder import DPOneHotEncoder
 from skdp.preprocessing._public import make_public_preprocessor
 from skdp.preprocessing._row_norm_clipper import RowNormClipper
+from skdp.preprocessing._splines import BoundedSplineTransformer, automatic_n_splines
 
-__all__ = ["BoundedScaler", "DPOneHotEncoder", "RowNormClipper", "make_public_preprocessor"]
+__all__ = [
+    "BoundedScaler",
+    "BoundedSplineTransformer",
+    "DPOneHotEncoder",
+    "RandomFourierTransformer",
+    "RowNormClipper",
+    "automatic_n_splines",
+    "make_public_preprocessor",
+]

@@ -27,6 +27,7 @@ _N_STEPS = 600  # of the grid of losses, at least
 _N_MOST = 1000  # times that an epsilon fits into the range of losses, at most
 _FEWEST = 4  # steps of one epsilon
 _SLACK = 8e-15  # relative rounding error of one step of the recursion, at most
+_MARGIN = 1e-12  # more than the rounding error of a place between grid points
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ class BoundedRangeDP(Guarantee):
 
     def to_gdp(self) -> GaussianDP:
         """Convert: each selection is Gaussian with the same largest advantage at a guess."""
-        mus = [2 * float(ndtri(expit(epsilon / 2))) for epsilon in self.epsilons]
+        mus = [-2 * float(ndtri(expit(-epsilon / 2))) for epsilon in self.epsilons]
         if self.then is not None:
             mus.append(self.then.to_gdp().mu)
         mu = math.hypot(*mus) * (1 + 1e-14)
@@ -214,49 +215,64 @@ class _Curve:
         low, high = self.delta[place], self.delta[place + 1]
         return (low + (high - low) * share) * (1 + _SLACK)
 
-    def before(self, epsilon: float) -> "_Curve":
-        """Profile with one selection more, of range ``epsilon``, before all."""
+    def before(self, epsilon: float, count: int) -> "_Curve":
+        """Profile with further selections of range ``epsilon``, before all."""
         n_steps = round(epsilon / self.interval)
-        t = self.interval * np.arange(n_steps, -1, -1)
-        scale = math.expm1(epsilon)
-        first, second = np.exp(t) * np.expm1(epsilon - t) / scale, np.expm1(t) / scale
-        below = self.interval * np.arange(n_steps, 0, -1)
-        mirrored = -np.expm1(-below) + np.exp(-below) * self.delta[n_steps:0:-1]
-        top = np.full(n_steps, self.delta[-1])
-        windows = sliding_window_view(np.concatenate([mirrored, self.delta, top]), n_steps + 1)
-        near, far = windows[: len(self.delta)], windows[n_steps:]
-        best = (near * first + far * second).max(axis=1)
-        inside = self._between(near, far, (first[1:], second[1:]), np.exp(t[1:]) / scale)
-        best = np.minimum(np.maximum(best, inside) * (1 + _SLACK), 1.0)
-        return _Curve(best, self.interval)
-
-    def _between(
-        self,
-        near: np.ndarray,
-        far: np.ndarray,
-        shares: tuple[np.ndarray, np.ndarray],
-        growth: np.ndarray,
-    ) -> np.ndarray:
-        """Largest value for ``t`` between grid points.
-
-        There both profiles are straight in ``exp(-t)`` and their shares in ``exp(t)``, so that
-        the value is a constant plus ``a exp(t) + b exp(-t)``, with one stationary point.
-        """
-        first, second = shares
-        gap = -math.expm1(-self.interval)
-        low, high = near[:, 1:], far[:, 1:]  # at the smaller t
-        rise, far_rise = near[:, :-1] - low, far[:, :-1] - high
-        climb = (first * rise + second * far_rise) / gap - growth * (low - high)
-        bend = (rise + (rise - far_rise) * growth[-1]) / gap
+        step = _Step(epsilon, n_steps, self.interval, len(self.delta))
+        delta = self.delta
         with np.errstate(all="ignore"):
-            drop = climb / bend
-            place = drop / (1 + np.sqrt(np.maximum(1 - drop, 0.0))) / gap
-        place = np.where(np.isfinite(place), np.clip(place, 0.0, 1.0), 0.0)
-        moved = growth * (place * gap / (1 - place * gap))
-        value = (first - moved) * (low + place * rise) + (second + moved) * (
-            high + place * far_rise
-        )
-        return value.max(axis=1)
+            for _ in range(count):
+                delta = step.before(delta)
+        return _Curve(delta, self.interval)
+
+
+class _Step:
+    """One selection of range ``epsilon``, a multiple of the interval of a `_Curve`."""
+
+    def __init__(self, epsilon: float, n_steps: int, interval: float, size: int) -> None:
+        t = interval * np.arange(n_steps - 1, -1, -1)
+        scale = math.expm1(epsilon)
+        # Probabilities of the losses t and t - epsilon.
+        self._first = np.exp(t) * np.expm1(epsilon - t) / scale
+        self._second = np.expm1(t) / scale
+        self._growth, self._inverse = np.exp(t), 1 / scale
+        self._n_steps, self._gap = n_steps, -math.expm1(-interval)
+        below = interval * np.arange(n_steps, 0, -1)
+        self._shift, self._odds = -np.expm1(-below), np.exp(-below)
+        self._buffers = np.empty((2, size, n_steps))
+
+    def before(self, delta: np.ndarray) -> np.ndarray:
+        """Largest mean of the profile ``delta`` at what the selection leaves of each epsilon."""
+        n, (value, more) = self._n_steps, self._buffers
+        # A bound for both orders of the two data sets, hence H(-e) = 1 - exp(-e) (1 - H(e)).
+        mirrored = self._shift + self._odds * delta[n:0:-1]
+        known = np.concatenate([mirrored, delta, np.full(n, delta[-1])])
+        windows = sliding_window_view(known[1:], n)
+        np.multiply(windows[:-n], self._first, out=value)
+        value += np.multiply(windows[n:], self._second, out=more)
+        value += self._between(known, more)
+        return np.minimum(value.max(axis=1) * (1 + _SLACK), 1.0)
+
+    def _between(self, known: np.ndarray, place: np.ndarray) -> np.ndarray:
+        """What the largest mean for ``t`` between grid points exceeds that at the lower one by.
+
+        There both profiles are straight in ``exp(-t)`` and their shares in ``exp(t)``. With
+        ``s``, what ``exp(t)`` grew by since the grid point, the mean is
+        ``constant - a s - bend / s``, largest at ``s^2 = bend / a``, where it exceeds that at
+        ``s = 1`` by ``bend (1 - 1 / s)^2``.
+        """
+        n, gap = self._n_steps, self._gap
+        rise = (known[:-1] - known[1:]) / gap
+        bend = np.maximum(rise[:-n] + (rise[:-n] - rise[n:]) * self._inverse, 0.0)
+        start = known[1:] + rise  # of the straight line, at exp(-t) = 0
+        ratio = (start[:-n] - start[n:]) * self._inverse / bend
+        np.multiply(sliding_window_view(ratio, n), self._growth, out=place)
+        np.sqrt(np.maximum(place, 0.0, out=place), out=place)
+        np.subtract(1 + _MARGIN, place, out=place)
+        np.fmax(np.fmin(place, gap, out=place), 0.0, out=place)
+        place *= place
+        place *= sliding_window_view(bend, n)
+        return place
 
 
 @lru_cache(maxsize=256)
@@ -271,7 +287,8 @@ def _curve(epsilons: tuple[float, ...], then: Guarantee | None) -> _Curve | None
         return None
     curve = None
     for epsilon, same in groupby(reversed(ranges)):
-        n_steps = max(_FEWEST, math.ceil(_N_STEPS * epsilon / reach))
+        # Even, so that half of epsilon, about the worst, is a grid point.
+        n_steps = max(_FEWEST, 2 * math.ceil(_N_STEPS * epsilon / reach / 2))
         interval = epsilon / n_steps
         grid = interval * np.arange(max(n_steps, math.ceil(reach / interval)) + 1)
         if curve is None:
@@ -279,8 +296,7 @@ def _curve(epsilons: tuple[float, ...], then: Guarantee | None) -> _Curve | None
             curve = _Curve(np.minimum(start, 1.0), interval)
         else:
             curve = _Curve(curve.delta_at(grid), interval)
-        for _ in same:
-            curve = curve.before(epsilon)
+        curve = curve.before(epsilon, len(list(same)))
     return curve
 
 

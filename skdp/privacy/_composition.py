@@ -55,6 +55,10 @@ class ComposedDP(Guarantee):
         store(self, caveats=union(self.caveats, *(g.caveats for g, _ in self.parts)))
 
     def _profile(self, epsilon: np.ndarray) -> np.ndarray:
+        lost, rest = _lost_and_rest(self.parts)
+        if lost > 0.0:
+            kept = 0.0 if rest is None else (1 - lost) * rest._profile(epsilon)
+            return np.minimum((lost + kept) * (1 + 4e-16), np.ones_like(epsilon))
         delta = self._simple_profile(epsilon)
         error = _transform_error(self.parts)
         if np.max(delta, initial=0.0) > error:
@@ -84,6 +88,12 @@ class ComposedDP(Guarantee):
             if any(math.isinf(epsilon) for epsilon, _ in pure):
                 return math.inf
             return float(sum(k * decimal(epsilon) for epsilon, k in pure))
+        lost, rest = _lost_and_rest(self.parts)
+        if lost > 0.0:
+            left = (delta - lost) / (1 - lost) - 1e-15 * delta
+            if rest is None or left < 0.0:
+                return 0.0 if lost <= delta else math.inf
+            return rest.epsilon_at(left)
         exact = loss_epsilon(self, delta)
         if math.isfinite(exact) and self._simple_profile(np.array(exact)) > delta:
             return exact
@@ -261,6 +271,25 @@ def _merged(guarantees: Counter[Guarantee]) -> Parts:
 def _bare(guarantee: Guarantee) -> Guarantee:
     """Without the texts, so that equal promises are counted together."""
     return replace(guarantee, mechanism="", source="", unit="record", caveats=())
+
+
+@lru_cache(maxsize=1024)
+def _lost_and_rest(parts: Parts) -> tuple[float, Guarantee | None]:
+    """Probability that one of the parts of epsilon 0 fails, rounded up, and the other parts.
+
+    With that probability all is told, and else such parts tell nothing: this is their worst.
+    """
+    points = [(g, k) for g, k in parts if isinstance(g, ApproxDP) and g.refined is None]
+    fail = [(g, k) for g, k in points if g.epsilon == 0.0]
+    others = tuple(part for part in parts if part not in fail)
+    if not fail:
+        return 0.0, None
+    lost = -math.expm1(math.fsum(k * math.log1p(-g.delta) for g, k in fail)) * (1 + 1e-15)
+    if not others:
+        return lost, None
+    if len(others) == 1 and others[0][1] == 1:
+        return lost, others[0][0]
+    return lost, ComposedDP(others, adjacency=others[0][0].adjacency)
 
 
 def _pure_sum(parts: Iterable[tuple[Guarantee, int]]) -> float | None:

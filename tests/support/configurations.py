@@ -6,7 +6,12 @@ from sklearn.base import clone, is_classifier
 from skdp.distributed import DistributedDPClassifier
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
-from skdp.preprocessing import BoundedScaler, RowNormClipper
+from skdp.preprocessing import (
+    BoundedScaler,
+    BoundedSplineTransformer,
+    RandomFourierTransformer,
+    RowNormClipper,
+)
 from skdp.topology import MixingSchedule
 
 
@@ -81,6 +86,8 @@ def _others():
     yield _named(MIPrivateSGDRegressor, loss="huber", keep_iterates=True)
     yield _named(DistributedDPClassifier, keep_iterates=True, n_nodes=4, batch_size=5)
     yield _named(BoundedScaler, bounds=(-0.4, 0.4))
+    yield _named(BoundedSplineTransformer, bounds=(-0.4, 0.4), n_splines=5, sparse_output=False)
+    yield _named(RandomFourierTransformer, kernel="matern", n_components=6)
     yield _named(RowNormClipper, norm=0.5)
     # Not fitted but released, by this stream.
     yield (
