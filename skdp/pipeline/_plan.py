@@ -20,7 +20,7 @@ from skdp.pipeline._walk import Walk
 from skdp.privacy import ApproxDP, Guarantee
 from skdp.privacy._budget import covers
 
-__all__ = ["FITTED", "Plan"]
+__all__ = ["FITTED", "Plan", "count_of_rows"]
 
 # What a fit stores; a new one replaces all of it.
 FITTED = (
