@@ -28,6 +28,7 @@ _MISSED = 2e-3
 # Bounded range of the noisy count of rows, where it is released, in that of a selection: a sixth
 # of the count is noise where the budget is just enough, and little where it is ample.
 _COUNT_SHARE = 0.125
+_LEAST_EPSILON = 1e-9
 _LEAST, _WIDEST = 0.01, 0.25
 # The scale of the search range at which cells begin to widen: a column may be so much smaller.
 _FINEST = 2.0**-40
@@ -128,6 +129,7 @@ class QuantileRelease:
         n_selections = n_columns * len(probabilities or (0, 1))
         counts = probabilities is None and n_samples_public is None
         epsilon = _epsilon(target, n_selections, counts)
+        _check_possible(target, epsilon)
         guarantee = _guarantee(target, epsilon, n_selections, counts)
         edges = tuple(made[limits] for limits in ranges)
         planned = cls(epsilon, probabilities, n_samples_public, edges, guarantee)
@@ -360,7 +362,7 @@ def checked_ranges(search_range: Any, n_columns: int) -> tuple[tuple[float, floa
     """
     try:
         pairs = np.asarray(search_range, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         pairs = np.zeros(0)
     if pairs.shape == (2,):
         pairs = np.broadcast_to(pairs, (n_columns, 2))
@@ -431,6 +433,15 @@ def _guarantee(
 def _rows_over(n_cells: int) -> float:
     """Rows that a quantile must be away from the extremes, times epsilon."""
     return 2.0 * math.log(n_cells / (2.0 * _MISSED))
+
+
+def _check_possible(target: ApproxDP, epsilon: float) -> None:
+    """Refuse a budget with which noise would be larger than integers that are drawn."""
+    if epsilon < _LEAST_EPSILON:
+        raise ValueError(
+            f"epsilon must be larger for so many selections; got {target.epsilon:g}, which leaves "
+            f"less than {_LEAST_EPSILON:g} for each."
+        )
 
 
 def _check_enough(
