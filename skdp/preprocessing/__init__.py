@@ -3,6 +3,7 @@
 from skdp.preprocessing._bounded_scaler import BoundedScaler
 from skdp.preprocessing._fourier import RandomFourierTransformer
 from skdp.preprocessing._one_hot_encoder import DPOneHotEncoder
+from skdp.preprocessing._private import make_private_preprocessor
 from skdp.preprocessing._public import make_public_preprocessor
 from skdp.preprocessing._quantile_scaler import DPQuantileScaler
 from skdp.preprocessing._row_norm_clipper import RowNormClipper
@@ -18,5 +19,6 @@ __all__ = [
     "RandomFourierTransformer",
     "RowNormClipper",
     "automatic_n_splines",
+    "make_private_preprocessor",
     "make_public_preprocessor",
 ]

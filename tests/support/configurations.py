@@ -9,6 +9,7 @@ from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDReg
 from skdp.preprocessing import (
     BoundedScaler,
     BoundedSplineTransformer,
+    DPOneHotEncoder,
     DPQuantileScaler,
     DPSimpleImputer,
     RandomFourierTransformer,
@@ -97,6 +98,7 @@ def _others():
     yield _named(BoundedSplineTransformer, bounds=(-0.4, 0.4), n_splines=5, sparse_output=False)
     yield _named(RandomFourierTransformer, kernel="matern", n_components=6)
     yield _named(RowNormClipper, norm=0.5)
+    yield _named(DPOneHotEncoder, epsilon=8.0, delta=1e-3)
     yield _named(DPSimpleImputer, strategy="constant", fill_value=0.0)
     # Not fitted but released, by this stream.
     yield (
