@@ -55,7 +55,15 @@ class World:
         return [
             (r.where, np.shape(r.asked), r.law, r.sensitivity, r.scale, r.step)
             if isinstance(r, Released)
-            else (r.where, np.shape(r.linear), r.law, r.penalty, r.tolerance, r.step)
+            else (
+                r.where,
+                np.shape(r.linear),
+                r.law,
+                r.penalty,
+                r.tolerance,
+                r.step,
+                r.pull.tobytes(),
+            )
             for r in self.run.transcript
         ]
 
@@ -190,7 +198,7 @@ def _control_flow(one: World, other: World, pair: str) -> list[Finding]:
                 return [Finding("control flow", f"another release for {pair}", record.where)]
             names = ["law", "sensitivity", "scale", "step"]
             if isinstance(record, Perturbed):
-                names[1:3] = "penalty", "tolerance"
+                names = ["law", "penalty", "tolerance", "step", "centre of the penalty"]
             differ = [
                 name for name, a, b in zip(names, here[2:], there[2:], strict=True) if a != b
             ]

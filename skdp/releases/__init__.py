@@ -1,6 +1,7 @@
 """One object a privacy claim: bound, reason, noise and guarantee in one place."""
 
 from skdp.releases._counted import CountedRelease
+from skdp.releases._counted_classes import CountedClasses
 from skdp.releases._descent import NoisyDescent
 from skdp.releases._descent_rules import DescentPlan, plan_descent
 from skdp.releases._exact_queries import ExactQueries
@@ -27,6 +28,7 @@ from skdp.releases._gradient_messages import (
 from skdp.releases._linear_rules import (
     AUTOMATIC_CONSTANT,
     TYPICAL_ROWS,
+    largest_score,
     linear_signal,
     objective_penalty,
     objective_slope_cap,
@@ -77,6 +79,7 @@ __all__ = [
     "TYPICAL_ROWS",
     "CentredObjective",
     "CentredOutput",
+    "CountedClasses",
     "CountedRelease",
     "DescentPlan",
     "EpsilonSuggestion",
@@ -121,6 +124,7 @@ __all__ = [
     "k_norm_scale",
     "laplace_leakage",
     "laplace_scale",
+    "largest_score",
     "linear_signal",
     "local_law",
     "nats_of",

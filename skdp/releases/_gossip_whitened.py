@@ -20,9 +20,9 @@ from skdp.releases._gossip_whitened_rules import (
     WhitenedPlan,
     l1_spread,
     plan_whitened,
-    starting_scores,
 )
 from skdp.releases._limits import check_span
+from skdp.releases._linear_rules import starting_scores
 from skdp.releases._moments import eigenvectors, release_half, symmetric
 from skdp.releases._protocol import LinearLoss
 from skdp.releases._units import unit_guarantee

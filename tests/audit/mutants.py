@@ -100,6 +100,7 @@ VECTOR = dict(feedback="bandit", perturbation="vector")
 
 OUT, DESCENT, MOMENTS = "releases._output", "releases._descent", "releases._moments"
 RULES, WHITE = "releases._descent_rules", "solvers.whitening"
+CLASSES = "releases._counted_classes"
 ROWS, BASE, LEARNED = "solvers.rows", "linear_model._base", "        self.coef_, self.intercept_ ="
 CLIPPED = "rows = clip_rows(block.astype(np.float64, copy=False), x_norm)"
 CHECKED = "            X, y = checked_data(self, X, y)\n"
@@ -164,7 +165,7 @@ def linear():
     )
     yield Mutant(
         "objective: the count without noise",
-        logistic(**REMOVE),
+        svc(**REMOVE),
         (
             (
                 "releases._counted",
@@ -176,7 +177,7 @@ def linear():
     )
     yield Mutant(
         "objective: noise of the count for 200 times its epsilon",
-        logistic(**REMOVE),
+        svc(**REMOVE),
         (
             (
                 "releases._counted",
@@ -187,7 +188,7 @@ def linear():
     )
     yield Mutant(
         "objective: the count is not charged",
-        logistic(**REMOVE),
+        svc(**REMOVE),
         (
             (
                 "releases._counted",
@@ -207,9 +208,50 @@ def linear():
             ),
         ),
     )
+    for adjacency in ({}, REMOVE):
+        under = "add-remove" if adjacency else "replace-one"
+        yield Mutant(
+            f"objective: classes are counted without noise, {under}",
+            logistic(**adjacency),
+            (
+                (
+                    CLASSES,
+                    "law=law, sensitivity=sensitivity",
+                    "law=law, sensitivity=1e-9 * sensitivity",
+                ),
+            ),
+        )
+        yield Mutant(
+            f"objective: the counts of classes are not charged, {under}",
+            logistic(**adjacency),
+            (
+                (
+                    CLASSES,
+                    "rest = replace(target, epsilon=target.epsilon - counting.epsilon)",
+                    "rest = target",
+                ),
+            ),
+        )
+    yield Mutant(
+        "objective: a replaced record is in one of three counts",
+        logistic(),
+        (
+            (
+                CLASSES,
+                "1.0 if len(asked) == 1 else self.guarantee.n_records_changed",
+                "1.0",
+            ),
+        ),
+        three_classes,
+    )
+    yield Mutant(
+        "objective: log-odds of the true counts",
+        logistic(epsilon=8.0),
+        ((CLASSES, "else released) / n_samples", "else asked) / n_samples"),),
+    )
     yield Mutant(
         "objective: rules see a private number of rows",
-        logistic(**REMOVE),
+        svc(**REMOVE),
         ((BASE, 'if self.adjacency == "replace-one" else None', ""),),
         three_classes,
     )
@@ -2800,7 +2842,7 @@ def objectives():
     )
     yield Mutant(
         "objective: penalty from the data",
-        pure,
+        logistic(C=0.1),
         (
             (
                 BASE,
