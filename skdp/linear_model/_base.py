@@ -136,6 +136,7 @@ class BaseDPLinearClassifier(
                     n_outputs=1 if len(classes) == 2 else len(classes),
                     n_samples=n_samples,
                     release=partial(planned, is_centred=True),
+                    is_weighted=self.class_weight is not None,
                 )
             if n_samples is None and counted:
                 return CountedRelease.plan(target, release=planned)

@@ -23,7 +23,9 @@ from skdp.releases._protocol import LinearLoss
 __all__ = [
     "AUTOMATIC_CONSTANT",
     "TYPICAL_ROWS",
+    "check_share",
     "class_count_share",
+    "kept_of_gain",
     "largest_score",
     "linear_signal",
     "objective_penalty",
@@ -44,6 +46,14 @@ _MOST_FOR_COUNTS = 0.5  # of epsilon
 _LEAST_SHARE = 0.2  # of many classes that log-odds tell apart, over their number
 # Where the counts also tell how many rows there are, rules read that to a power of two.
 _LEAST_FOR_COUNTS = {"replace-one": 1e-3, "add-remove": 0.02}
+
+# For the number of rows that a model of several classes gets right beyond those of its start,
+# times 1 / (epsilon n): the noise is a fiftieth of the rows. Where it would take a larger share
+# than the most, which is where n epsilon is below 500, there is no check.
+_CHECK_SIGNAL = 100.0
+_LEAST_FOR_CHECK = 0.01
+_MOST_FOR_CHECK = 0.2
+_KEPT = 0.1  # of what was learned, if it is no gain; most of the order of scores stays
 
 # Rows that are supposed where their number is private and not released. Over 1,000 to 20,000 rows
 # that is as good as the number; at 60,000 to 100,000 it loses up to 0.017 of accuracy and 0.04 of
@@ -211,6 +221,56 @@ def class_count_share(target: ApproxDP, *, n_outputs: int, n_samples: float) -> 
         signal *= n_records_changed(target.adjacency) / 2.0
     share = signal / max(target.epsilon * n_samples, 1e-300)
     return min(max(share, _LEAST_FOR_COUNTS[target.adjacency]), _MOST_FOR_COUNTS)
+
+
+@plain_arguments
+def check_share(target: ApproxDP, *, n_outputs: int, n_samples: float) -> float:
+    """Share of a pure epsilon for whether a model gets more rows right than the largest class.
+
+    Of several classes the largest is often ahead by little, and noise in the scores of all puts
+    others in its place. Of two classes what the check finds is less than what it costs.
+
+    Parameters
+    ----------
+    target : ApproxDP
+
+    n_outputs : int
+
+    n_samples : float
+        Number of rows, public or supposed.
+
+    Returns
+    -------
+    float
+        0 for no check.
+    """
+    if n_outputs == 1:
+        return 0.0
+    signal = _CHECK_SIGNAL * n_records_changed(target.adjacency) / 2.0
+    share = max(signal / max(target.epsilon * n_samples, 1e-300), _LEAST_FOR_CHECK)
+    return share if share <= _MOST_FOR_CHECK * (1 + 1e-9) else 0.0
+
+
+@plain_arguments
+def kept_of_gain(gain: float, *, n_samples: float) -> float:
+    """How much of what was learned is kept.
+
+    A model gets more of the rows right that it was learned from than of others: by about the root
+    of their number where it learned nothing.
+
+    Parameters
+    ----------
+    gain : float
+        Released number of rows that it gets right, less that of its start.
+
+    n_samples : float
+        Number of rows, public or released.
+
+    Returns
+    -------
+    float
+    """
+    return 1.0 if gain > math.sqrt(n_samples) else _KEPT
 
 
 def starting_scores(

@@ -51,6 +51,11 @@ def three_classes(X, y):
     return X, np.digitize(X[:, 0], [-0.2, 0.2])
 
 
+def four_classes(X, y):
+    """The same rows with four labels."""
+    return X, np.digitize(X[:, 0], [-0.3, 0.0, 0.3])
+
+
 def rows_between_powers_of_two(X, y):
     """46 rows of three labels: with one less they are nearer to 32 than to 64 (in logarithms)."""
     return three_classes(np.vstack([X, 0.5 * X[:6]]), y)
@@ -240,6 +245,36 @@ def linear():
                 CLASSES,
                 "1.0 if len(asked) == 1 else self.guarantee.n_records_changed",
                 "1.0",
+            ),
+        ),
+        three_classes,
+    )
+    yield Mutant(
+        "objective: the check of several classes is not charged",
+        logistic(epsilon=60.0),
+        ((CLASSES, "rest = replace(rest, epsilon=rest.epsilon - checking.epsilon)", "pass"),),
+        three_classes,
+    )
+    yield Mutant(
+        "objective: a record moves the rows that a model gets right by less than 1",
+        logistic(epsilon=60.0),
+        (
+            (
+                CLASSES,
+                "sensitivity=self.guarantee.n_records_changed",
+                "sensitivity=0.1 * self.guarantee.n_records_changed",
+            ),
+        ),
+        three_classes,
+    )
+    yield Mutant(
+        "objective: a model is kept for the true number of rows that it gets right",
+        logistic(epsilon=60.0),
+        (
+            (
+                CLASSES,
+                "kept_of_gain(float(gain[0])",
+                "kept_of_gain(float(hits_gained(data, weights, centre)[0])",
             ),
         ),
         three_classes,
@@ -2328,6 +2363,12 @@ def whitened_networks():
                 "counting, guarantee",
             ),
         ),
+    )
+    yield Mutant(
+        "whitened network: a replaced record is in one of four counts",
+        whitened(),
+        ((WHITENED, "law, sensitivity = separate, float(changed)", "law = separate"),),
+        four_classes,
     )
     yield Mutant(
         "whitened network: half the change of the rows that a model gets right",

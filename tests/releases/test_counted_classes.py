@@ -17,8 +17,13 @@ from skdp.audit._density import forced_linear, minimiser_findings
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.losses import LogisticLoss, SoftmaxLoss
 from skdp.privacy import ApproxDP, BudgetLedger, compose
-from skdp.releases import CountedClasses, ObjectivePerturbation, largest_score
-from skdp.releases._linear_rules import class_count_share, starting_scores
+from skdp.releases import (
+    CountedClasses,
+    ObjectivePerturbation,
+    _counted_classes,
+    largest_score,
+)
+from skdp.releases._linear_rules import check_share, class_count_share, starting_scores
 from skdp.solvers.newton import minimise
 from skdp.solvers.rows import RowBlocks
 
@@ -32,7 +37,7 @@ def rows(loss, n=200):
     return RowBlocks(X, codes, x_norm=1.0, constant=0.5)
 
 
-def planned(loss, target, n=200, penalty=None):
+def planned(loss, target, n=200, penalty=None, **options):
     data = rows(loss, 1)
 
     def release(rest, n_samples):
@@ -47,25 +52,30 @@ def planned(loss, target, n=200, penalty=None):
 
     n_samples = n if target.adjacency == "replace-one" else None
     return CountedClasses.plan(
-        target, n_outputs=loss.n_outputs, n_samples=n_samples, release=release
+        target, n_outputs=loss.n_outputs, n_samples=n_samples, release=release, **options
     )
 
 
 @BOTH
 @LOSSES
 def test_the_counts_and_what_follows_are_what_is_charged(loss, adjacency):
-    plan = planned(loss, ApproxDP(1.5, adjacency=adjacency))
-    assert plan.guarantee.epsilon == 1.5 and plan.guarantee.delta == 0.0
+    epsilon = 3.0 if adjacency == "replace-one" else 1.0
+    plan = planned(loss, ApproxDP(epsilon, adjacency=adjacency))
+    assert plan.guarantee.epsilon == epsilon and plan.guarantee.delta == 0.0
     assert plan.guarantee.adjacency == adjacency and "counts" in plan.guarantee.mechanism
     assert len(plan.plans) == (28 if adjacency == "add-remove" else 1)
+    # 100 of n epsilon, or 50 of 1000 epsilon, for the check of several classes.
+    share = 0.0 if loss.n_outputs == 1 else 100.0 / 600.0 if adjacency == "replace-one" else 0.05
+    parts = [plan.counting, *([plan.checking] if plan.checking else [])]
+    assert_allclose(sum(part.epsilon for part in parts[1:]), share * epsilon)
     for chosen in plan.plans:
-        assert_allclose(compose([plan.counting, chosen.guarantee]).epsilon, 1.5, rtol=1e-12)
+        assert_allclose(compose([*parts, chosen.guarantee]).epsilon, epsilon, rtol=1e-12)
 
 
 @BOTH
 @LOSSES
 def test_a_record_changes_counts_by_what_is_declared(loss, adjacency):
-    plan, data = planned(loss, ApproxDP(1.5, adjacency=adjacency)), rows(loss)
+    plan, data = planned(loss, ApproxDP(5.0, adjacency=adjacency)), rows(loss)
     records, _ = transcript(partial(plan, data, noise_source(0)))
     codes = np.concatenate([codes for _, codes in data.blocks])
     counts = np.bincount(codes, minlength=max(2, loss.n_outputs))
@@ -76,6 +86,12 @@ def test_a_record_changes_counts_by_what_is_declared(loss, adjacency):
     assert records[0].law.guarantee.epsilon == plan.counting.epsilon
     least = 1.0 if removed or len(counts) == 2 else 2.0
     assert least <= records[0].sensitivity < 1.02 * least
+    if loss.n_outputs == 1:
+        return
+    check, changed = records[-1], 1.0 if removed else 2.0
+    assert check.law.kind == "laplace" and check.asked.shape == (1,)
+    assert check.law.guarantee.epsilon == plan.checking.epsilon
+    assert changed <= check.sensitivity < 1.02 * changed
 
 
 @BOTH
@@ -96,6 +112,35 @@ def test_the_penalty_is_around_the_log_odds(monkeypatch, adjacency, weights):
     assert not centre[0, :-1].any()
     assert chosen is plan.plans[8 if adjacency == "add-remove" else 0]
     assert np.linalg.norm(centre) < chosen.centre_norm
+
+
+@pytest.mark.parametrize("gained, kept", [(14.0, 0.1), (15.0, 1.0)])  # the root of 200 rows
+def test_what_rows_do_not_confirm_is_taken_back(monkeypatch, gained, kept):
+    loss = SoftmaxLoss(3)
+    plan, data, seen = planned(loss, ApproxDP(1e4)), rows(loss), []
+
+    def record(release, rows, noise, centre):
+        seen.append(centre)
+        return centre + 1.0
+
+    def hits(rows, weights, centre):
+        assert rows is data and centre is seen[0] and (weights == centre + 1.0).all()
+        return np.array([gained])
+
+    monkeypatch.setattr(ObjectivePerturbation, "__call__", record)
+    monkeypatch.setattr(_counted_classes, "hits_gained", hits)
+    assert_allclose(plan(data, noise_source(0)), seen[0] + kept)
+
+
+def test_there_is_a_check_where_rows_pay_for_it():
+    target = ApproxDP(0.5)
+    shares = [check_share(target, n_outputs=3, n_samples=n) for n in (999, 1000, 2000, 1e6)]
+    assert_allclose(shares, [0.0, 0.2, 0.1, 0.01])
+    assert check_share(target, n_outputs=1, n_samples=1e6) == 0.0
+    assert planned(SoftmaxLoss(3), ApproxDP(2.0)).checking is None
+    assert planned(SoftmaxLoss(3), ApproxDP(3.0)).checking is not None
+    # Rows whose classes have weights do not count alike.
+    assert planned(SoftmaxLoss(3), ApproxDP(3.0), is_weighted=True).checking is None
 
 
 @LOSSES
@@ -175,11 +220,13 @@ def test_estimators_count_classes_where_scores_are_log_odds():
     X = rng.uniform(-0.5, 0.5, (400, 3))
     y = (X[:, 0] > 0).astype(int)
 
-    def counts(kind=DPLogisticRegression, **options):
+    def counts(kind=DPLogisticRegression, y=y, **options):
         records, _ = transcript(lambda: kind(2.0, random_state=0, **options).fit(X, y))
         return [r.asked.size for r in records if r.law.kind == "laplace"]
 
     assert counts() == [1] and counts(adjacency="add-remove") == [2]
+    three = np.digitize(X[:, 0], [-0.2, 0.2])
+    assert counts(y=three) == [3, 1] and counts(y=three, class_weight={1: 2.0}) == [3]
     assert counts(C=1.0) == counts(mechanism="output") == counts(fit_intercept=False) == []
     assert counts(delta=1e-5, mechanism="objective") == counts(calibration="jmlr2011") == []
     assert counts(intercept_scaling=1e-4) == counts(DPLinearSVC) == []
