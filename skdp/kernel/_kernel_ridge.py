@@ -11,6 +11,7 @@ from skdp._validation import is_auto, shown
 from skdp.estimators import charge, unchanged_on_error
 from skdp.features import FeatureFunction
 from skdp.kernel._base import BaseKernelRegressor
+from skdp.kernel._planned import planned_guarantee
 from skdp.kernel._ridge_plan import check_ridge_parameters, ridge_plan, ridge_size
 from skdp.mechanisms import clip_rows
 from skdp.releases import check_search_range
@@ -243,6 +244,9 @@ class DPKernelRidge(BaseKernelRegressor):
         self.source_smoothness = source_smoothness
         self.random_state = random_state
         self.ledger = ledger
+
+    def _planned_guarantee(self, n_features):
+        return planned_guarantee(self, super()._planned_guarantee(n_features), n_features)
 
     def fit(self, X, y):
         """Fit the model under ``(epsilon, delta)``-differential privacy.

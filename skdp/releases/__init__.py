@@ -33,6 +33,7 @@ from skdp.releases._linear_rules import (
     objective_slope_cap,
     output_penalty,
 )
+from skdp.releases._most_frequent import MostFrequentRelease
 from skdp.releases._objective import ObjectivePerturbation
 from skdp.releases._objective_noise import (
     CALIBRATIONS,
@@ -94,6 +95,7 @@ __all__ = [
     "GossipRelease",
     "GradientMessages",
     "MatrixRelease",
+    "MostFrequentRelease",
     "NoisyDescent",
     "ObjectiveNoise",
     "ObjectivePerturbation",

@@ -22,6 +22,7 @@ from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
 from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer
 from skdp.mechanisms import clip_rows, gaussian_mechanism, k_norm_mechanism, laplace_mechanism
+from skdp.preprocessing import DPOneHotEncoder
 from skdp.privacy import ApproxDP, BudgetLedger
 
 DELTA = dict(delta=1e-4)
@@ -2933,7 +2934,69 @@ def functions():
         yield Mutant(f"function: {name}", function, (), lambda X, y: (X, None))
 
 
-GROUPS = (linear, kernel_ridge, streams, users, devices, networks, noise, objectives, functions)
+# Categories
+
+
+def encoder(**options):
+    return DPOneHotEncoder(**{**dict(epsilon=20.0, delta=1e-3), **options})
+
+
+def letters(X, y):
+    """The same rows as categories: few in one column, and one that is alone."""
+    coarse = np.array(list("abc"), dtype=object)[np.digitize(X[:, :2], [-0.2, 0.2])]
+    coarse[0, 0] = "rare"
+    return coarse, None
+
+
+def categories():
+    names, held = "releases._categories", "mechanisms._frequent"
+    shell = "preprocessing._one_hot_encoder"
+    for name, *slips in [
+        (
+            "the threshold is for a count of 0",
+            (names, "1.0 + _STEP / 2.0 + far", "_STEP / 2.0 + far"),
+            (held, "(threshold - 1.0 - lattice", "(threshold - lattice"),
+        ),
+        (
+            "names of one record are not charged",
+            (
+                names,
+                "ApproxDP(0.0, escape, adjacency",
+                "ApproxDP(0.0, 0.0, adjacency",
+            ),
+        ),
+        (
+            "noise for one count of a column",
+            (names, "Lattice(_STEP, math.sqrt(target.n_records_changed))", "Lattice(_STEP, 1.0)"),
+        ),
+        (
+            "noise for one column",
+            (names, ".repeated(n_columns)", ""),
+        ),
+        (
+            "the first category is there in any case",
+            (shell, "in_public_order(frequent)", "in_public_order({*frequent, columns[j][0]})"),
+        ),
+        (
+            "order of appearance",
+            (shell, "in_public_order(frequent)", "list(frequent)"),
+        ),
+    ]:
+        yield Mutant(f"categories: {name}", encoder(), tuple(slips), letters)
+
+
+GROUPS = (
+    linear,
+    kernel_ridge,
+    streams,
+    users,
+    devices,
+    networks,
+    noise,
+    objectives,
+    functions,
+    categories,
+)
 MUTANTS = [mutant for group in GROUPS for mutant in group()]
 
 
