@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         local,
         losses,
         mechanisms,
+        pipeline,
         preprocessing,
         privacy,
         releases,
@@ -34,10 +35,13 @@ if TYPE_CHECKING:
     from skdp.distributed import DistributedDPClassifier
     from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
     from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
+    from skdp.pipeline import DPPipeline
     from skdp.preprocessing import (
         BoundedScaler,
         BoundedSplineTransformer,
         DPOneHotEncoder,
+        DPQuantileScaler,
+        DPSimpleImputer,
         RandomFourierTransformer,
         RowNormClipper,
     )
@@ -52,6 +56,9 @@ __all__ = [
     "DPLogisticRegression",
     "DPOneHotEncoder",
     "DPOnlineKernelRegressor",
+    "DPPipeline",
+    "DPQuantileScaler",
+    "DPSimpleImputer",
     "DistributedDPClassifier",
     "MIPrivateSGDRegressor",
     "RandomFourierTransformer",
@@ -73,6 +80,7 @@ __all__ = [
     "local",
     "losses",
     "mechanisms",
+    "pipeline",
     "preprocessing",
     "privacy",
     "releases",
@@ -92,6 +100,9 @@ _HOMES = {
     "DPLogisticRegression": "linear_model",
     "DPOneHotEncoder": "preprocessing",
     "DPOnlineKernelRegressor": "kernel",
+    "DPPipeline": "pipeline",
+    "DPQuantileScaler": "preprocessing",
+    "DPSimpleImputer": "preprocessing",
     "DistributedDPClassifier": "distributed",
     "MIPrivateSGDRegressor": "linear_model",
     "RandomFourierTransformer": "preprocessing",

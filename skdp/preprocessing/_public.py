@@ -13,7 +13,7 @@ from skdp.preprocessing._bounded_scaler import BoundedScaler
 from skdp.preprocessing._row_norm_clipper import RowNormClipper
 from skdp.preprocessing._splines import BoundedSplineTransformer
 
-__all__ = ["make_public_preprocessor"]
+__all__ = ["make_public_preprocessor", "row_steps"]
 
 
 def make_public_preprocessor(
@@ -122,17 +122,21 @@ def make_public_preprocessor(
         sparse_threshold=1.0 if sparse else 0.0,
         verbose_feature_names_out=False,
     )
-    steps = [("columns", columns)]
-    if norm == "scale":
-        steps.append(("rows", Normalizer()))
-    elif norm is not None:
-        if isinstance(norm, str):
+    return Pipeline([("columns", columns), *row_steps(norm)])
+
+
+def row_steps(norm):
+    """Steps that bound the norm of rows, of which there may be none."""
+    if norm is None:
+        return []
+    if isinstance(norm, str):
+        if norm != "scale":
             raise ValueError(
                 f"norm must be 'scale', a positive number or None; got {shown(norm)}."
             )
-        positive(norm=norm)
-        steps.append(("rows", RowNormClipper(norm)))
-    return Pipeline(steps)
+        return [("rows", Normalizer())]
+    positive(norm=norm)
+    return [("rows", RowNormClipper(norm))]
 
 
 def _numeric(linear, curved, n_splines, missing, sparse):

@@ -2,6 +2,7 @@
 
 from skdp.releases._categories import CategoryRelease
 from skdp.releases._counted import CountedRelease
+from skdp.releases._counted_classes import CountedClasses
 from skdp.releases._descent import NoisyDescent
 from skdp.releases._descent_rules import DescentPlan, plan_descent
 from skdp.releases._exact_queries import ExactQueries
@@ -28,11 +29,13 @@ from skdp.releases._gradient_messages import (
 from skdp.releases._linear_rules import (
     AUTOMATIC_CONSTANT,
     TYPICAL_ROWS,
+    largest_score,
     linear_signal,
     objective_penalty,
     objective_slope_cap,
     output_penalty,
 )
+from skdp.releases._most_frequent import MostFrequentRelease
 from skdp.releases._objective import ObjectivePerturbation
 from skdp.releases._objective_noise import (
     CALIBRATIONS,
@@ -60,6 +63,7 @@ from skdp.releases._stream_sensitivity import (
     stream_sensitivity,
 )
 from skdp.releases._stream_tree import TreeRelease
+from skdp.releases._target_bounds import TargetBounds, check_search_range
 from skdp.releases._units import unit_guarantee
 from skdp.releases._value_messages import (
     OnePointMessages,
@@ -80,6 +84,7 @@ __all__ = [
     "CategoryRelease",
     "CentredObjective",
     "CentredOutput",
+    "CountedClasses",
     "CountedRelease",
     "DescentPlan",
     "EpsilonSuggestion",
@@ -93,6 +98,7 @@ __all__ = [
     "GossipRelease",
     "GradientMessages",
     "MatrixRelease",
+    "MostFrequentRelease",
     "NoisyDescent",
     "ObjectiveNoise",
     "ObjectivePerturbation",
@@ -107,6 +113,7 @@ __all__ = [
     "ReleaseAccount",
     "RidgeProblem",
     "StreamRelease",
+    "TargetBounds",
     "TreeRelease",
     "ValueMessages",
     "WhitenedGossip",
@@ -114,6 +121,7 @@ __all__ = [
     "automatic_t0",
     "bandit_noise",
     "calibrate",
+    "check_search_range",
     "created_distances",
     "expected_error",
     "gaussian_leakage",
@@ -125,6 +133,7 @@ __all__ = [
     "k_norm_scale",
     "laplace_leakage",
     "laplace_scale",
+    "largest_score",
     "linear_signal",
     "local_law",
     "nats_of",
