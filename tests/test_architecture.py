@@ -282,13 +282,6 @@ def test_functions_fit_on_a_screen():
 ACTS = ("__call__", "advance")  # of a release
 # Makes noise or adds it.
 NOISE = {"release", "recorded", "on", "GridNoise", "select", "frequent_names"}
-    "release",
-    "recorded",
-    "on",
-    "GridNoise",
-    "select",
-    "frequent_names",
-}  # makes noise or adds it
 
 
 def makes_noise(tree):
