@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         local,
         losses,
         mechanisms,
+        pipeline,
         preprocessing,
         privacy,
         releases,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from skdp.distributed import DistributedDPClassifier
     from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
     from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
+    from skdp.pipeline import DPPipeline
     from skdp.preprocessing import (
         BoundedScaler,
         BoundedSplineTransformer,
@@ -54,6 +56,7 @@ __all__ = [
     "DPLogisticRegression",
     "DPOneHotEncoder",
     "DPOnlineKernelRegressor",
+    "DPPipeline",
     "DPQuantileScaler",
     "DPSimpleImputer",
     "DistributedDPClassifier",
@@ -77,6 +80,7 @@ __all__ = [
     "local",
     "losses",
     "mechanisms",
+    "pipeline",
     "preprocessing",
     "privacy",
     "releases",
@@ -96,6 +100,7 @@ _HOMES = {
     "DPLogisticRegression": "linear_model",
     "DPOneHotEncoder": "preprocessing",
     "DPOnlineKernelRegressor": "kernel",
+    "DPPipeline": "pipeline",
     "DPQuantileScaler": "preprocessing",
     "DPSimpleImputer": "preprocessing",
     "DistributedDPClassifier": "distributed",

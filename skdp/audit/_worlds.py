@@ -1,16 +1,17 @@
 """Runs on neighbours with the same released values: how far apart is what they ask for?"""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from skdp._recording import Kept, Perturbed, Released
+from skdp._recording import Kept, Perturbed, Released, Selected
 from skdp.audit._data import Record
 from skdp.audit._findings import Finding
 from skdp.audit._names import over_names_of_both, public_size
 from skdp.audit._runs import Run, same
+from skdp.audit._selections import moved_ranges
 
 __all__ = ["Distances", "World", "differences", "on_lattice"]
 
@@ -51,14 +52,13 @@ class World:
         return [r for r in self.run.transcript if isinstance(r, Perturbed)]
 
     @cached_property
+    def selected(self) -> list[Selected]:
+        return [r for r in self.run.transcript if isinstance(r, Selected)]
+
+    @cached_property
     def shape(self) -> list[Any]:
         """What must not depend on the data: everything about releases but their values."""
-        return [
-            (r.where, public_size(r), r.law, r.sensitivity, r.scale, r.step)
-            if isinstance(r, Released)
-            else (r.where, np.shape(r.linear), r.law, r.penalty, r.tolerance, r.step)
-            for r in self.run.transcript
-        ]
+        return [_public(r) for r in self.run.transcript]
 
     @cached_property
     def starts(self) -> np.ndarray:
@@ -100,6 +100,15 @@ class World:
         return not np.any(change > 1.0)
 
 
+def _public(r: Any) -> tuple[Any, ...]:
+    if isinstance(r, Released):
+        return r.where, public_size(r), r.law, r.sensitivity, r.scale, r.step
+    if isinstance(r, Selected):
+        spreads, rates = tuple(r.spreads.tolist()), tuple(r.rates.tolist())
+        return r.where, np.shape(r.utilities), spreads, rates, r.epsilon
+    return r.where, np.shape(r.linear), r.law, r.penalty, r.tolerance, r.step
+
+
 @dataclass(frozen=True, eq=False)
 class Distances:
     """How far apart two worlds are, release by release.
@@ -115,6 +124,8 @@ class Distances:
         Distance on the lattice over the scale that is drawn: epsilon of Laplace and K-norm
         noise, mu of Gaussian noise.
 
+    ranges : ndarray of shape (n_selections,)
+        Of the changes of log-weights.
     escape : float, default=0.0
         Probability of names that one world alone can release.
     """
@@ -122,13 +133,16 @@ class Distances:
     releases: list[Released]
     shares: np.ndarray
     losses: np.ndarray
+    ranges: np.ndarray = field(default_factory=lambda: np.zeros(0))
     escape: float = 0.0
 
     @classmethod
     def of(cls, one: World, other: World) -> "Distances":
         """Compare two worlds with the same releases."""
+        moved = moved_ranges(one.selected, other.selected)
+        ranges = np.concatenate([np.zeros(0), *moved])
         if not one.releases:
-            return cls([], np.zeros(0), np.zeros(0))
+            return cls([], np.zeros(0), np.zeros(0), ranges=ranges)
         told = one.run.transcript, other.run.transcript
         *counted, escape = over_names_of_both(*told)
         if counted[0] is not told[0]:
@@ -146,7 +160,7 @@ class Distances:
             # Who declares a sensitivity of 0 promises that nothing changes.
             shares = np.where(exact == 0.0, 0.0, exact / sensitivities)
             losses = np.where(rounded == 0.0, 0.0, rounded / scales)
-        return cls(releases, _not_nan(shares), _not_nan(losses), escape)
+        return cls(releases, _not_nan(shares), _not_nan(losses), ranges, escape)
 
 
 def _norms(change: np.ndarray, starts: np.ndarray, l1: np.ndarray) -> np.ndarray:
@@ -208,6 +222,8 @@ def _control_flow(one: World, other: World, pair: str) -> list[Finding]:
             names = ["law", "sensitivity", "scale", "step"]
             if isinstance(record, Perturbed):
                 names[1:3] = "penalty", "tolerance"
+            elif isinstance(record, Selected):
+                names = ["spread", "rate", "epsilon"]
             differ = [
                 name for name, a, b in zip(names, here[2:], there[2:], strict=True) if a != b
             ]

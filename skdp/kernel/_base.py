@@ -73,6 +73,9 @@ class BaseKernelRegressor(
         boolean(orthogonal=self.orthogonal)
         positive(x_norm=self.x_norm)
         between(1e-50, 1e50, x_norm=self.x_norm)
+        self._check_y_bounds()
+
+    def _check_y_bounds(self):
         TargetRange.of(self.y_bounds)
 
     def _validated(self, X, y, *, reset=True):
@@ -106,11 +109,11 @@ class BaseKernelRegressor(
             return automatic_gamma(self.kernel, X.shape[1], sparse_rows=issparse(X))
         return float(self.gamma)
 
-    def _random_streams(self):
+    def _random_streams(self, n_streams=2):
         """Frequencies are public: their seed is never that of the noise."""
         if self.random_state is None:
-            return None, None
-        return map(np.random.default_rng, seed_sequence(self.random_state).spawn(2))
+            return (None,) * n_streams
+        return map(np.random.default_rng, seed_sequence(self.random_state).spawn(n_streams))
 
     def _draw_features(self, n_features, n_components, gamma, feature_state):
         if self.kernel == "linear":

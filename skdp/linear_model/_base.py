@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import replace
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -103,6 +104,12 @@ class BaseDPLinearClassifier(
         self.x_norm_ = float(self.x_norm)
         self.coef_, self.intercept_ = coef, intercept
         return self
+
+    def _planned_guarantee(self, n_features):
+        target = super()._planned_guarantee(n_features)
+        if target.delta == 0.0 or self._resolved_mechanism() != "gradient":
+            return target
+        return replace(target, refined=target.gaussian_target())
 
     def _plan(self, classes, n_features, n_samples):
         """Release for the parameters, from public numbers. Norms are in units of `_unit`.

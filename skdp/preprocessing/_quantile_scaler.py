@@ -297,6 +297,22 @@ class DPQuantileScaler(LinkedDocumentation, StatedGuarantee, TransformerMixin, B
         target = ApproxDP(self.epsilon, self.delta, adjacency=self.adjacency)
         return target if n_features is None else planned(target, n_features, self.quantiles)
 
+    def _n_outputs(self, n_features):
+        """Number of columns that come out; None where it is not known yet."""
+        if n_features is None or is_auto(self.n_splines):
+            return None
+        return n_features * (self.n_splines or 1)
+
+    def _check_rows(self, n_features, n_samples):
+        """Refuse a budget that is too small for a public number of rows, before the fit."""
+        if n_features is not None:
+            QuantileRelease.plan(
+                ApproxDP(self.epsilon, self.delta, adjacency=self.adjacency),
+                n_columns=n_features,
+                n_samples_public=n_samples,
+                quantiles=self.quantiles,
+            )
+
     def _store(self, guarantee, bounds, spikes):
         self.bounds_, self.spikes_ = bounds, spikes
         number = 1 if self.n_splines is None else self.n_splines

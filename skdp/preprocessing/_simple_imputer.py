@@ -265,6 +265,10 @@ class DPSimpleImputer(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
         sizes = [*map(len, self._categories(n_features, names))]
         return MostFrequentRelease.plan(self._target(), n_categories=sizes).guarantee
 
+    def _n_outputs(self, n_features):
+        """Number of columns that come out; None where it is not known yet."""
+        return None if n_features is None else n_features * (1 + bool(self.add_indicator))
+
     def _target(self):
         return ApproxDP(self.epsilon, self.delta, adjacency=self.adjacency)
 

@@ -12,11 +12,13 @@ from numbers import Integral, Real
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
+from scipy.optimize import brentq
 from scipy.special import expit, ndtri
 
 from skdp._validation import positive, shown, store
 from skdp.exceptions import NoConversionError
 from skdp.privacy._base import Guarantee, decimal, union
+from skdp.privacy._calibration import gaussian_mu
 from skdp.privacy._composition import ComposedDP, compose, part_size
 from skdp.privacy._guarantees import ZCDP, ApproxDP, GaussianDP
 
@@ -25,7 +27,6 @@ __all__ = ["BoundedRangeDP", "bounded_range_epsilon"]
 _LARGEST = 300.0  # losses whose exponential is far from an overflow
 _N_STEPS = 600  # of the grid of losses, at least
 _N_MOST = 1000  # times that an epsilon fits into the range of losses, at most
-_FEWEST = 4  # steps of one epsilon
 _SLACK = 8e-15  # relative rounding error of one step of the recursion, at most
 _MARGIN = 1e-12  # more than the rounding error of a place between grid points
 
@@ -116,16 +117,20 @@ class BoundedRangeDP(Guarantee):
         then = rest if self.then is None else compose([self.then, rest])
         return replace(self, then=then, caveats=caveats)
 
+    def _plain(self, unit: str = "record") -> "BoundedRangeDP":
+        then = None if self.then is None else self.then._plain(unit)
+        return replace(self, mechanism="", source="", unit=unit, caveats=(), then=then)
+
     def _pure_epsilon(self) -> Fraction | None:
         rest = Fraction(0) if self.then is None else self.then._pure_epsilon()
         return None if rest is None else _sum(self.epsilons) + rest
 
     def _size(self, delta: float) -> float:
-        return _reach(self.epsilons, None if self.then is None else plain(self.then))
+        return _reach(self.epsilons, None if self.then is None else self.then._plain())
 
     def _profile(self, epsilon: np.ndarray) -> np.ndarray:
         epsilon = np.asarray(epsilon, dtype=float)
-        then = None if self.then is None else plain(self.then)
+        then = None if self.then is None else self.then._plain()
         delta = _sum_bound(self.epsilons, then, epsilon)
         with suppress(NoConversionError):
             delta = np.minimum(delta, self.to_zcdp()._profile(epsilon))
@@ -182,11 +187,6 @@ def _ranges(epsilons: object) -> tuple[float, ...]:
 def _sum(epsilons: tuple[float, ...]) -> Fraction:
     """Sum of the epsilons as they are written."""
     return sum((k * decimal(e) for e, k in Counter(epsilons).items()), Fraction(0))
-
-
-def plain(guarantee: Guarantee) -> Guarantee:
-    """Without the texts, so that equal promises are computed once."""
-    return replace(guarantee, mechanism="", source="", caveats=())
 
 
 def _sum_bound(
@@ -287,8 +287,7 @@ def _curve(epsilons: tuple[float, ...], then: Guarantee | None) -> _Curve | None
         return None
     curve = None
     for epsilon, same in groupby(reversed(ranges)):
-        # Even, so that half of epsilon, about the worst, is a grid point.
-        n_steps = max(_FEWEST, 2 * math.ceil(_N_STEPS * epsilon / reach / 2))
+        n_steps = _n_steps(_N_STEPS * epsilon / reach)
         interval = epsilon / n_steps
         grid = interval * np.arange(max(n_steps, math.ceil(reach / interval)) + 1)
         if curve is None:
@@ -298,6 +297,17 @@ def _curve(epsilons: tuple[float, ...], then: Guarantee | None) -> _Curve | None
             curve = _Curve(curve.delta_at(grid), interval)
         curve = curve.before(epsilon, len(list(same)))
     return curve
+
+
+def _n_steps(fewest: float) -> int:
+    """Even number, at least ``fewest``, so that half of epsilon, about the worst, is on the grid.
+
+    There are few, so that the profile seldom jumps where ranges change a little.
+    """
+    level = 4
+    while level < fewest * (1 - 1e-6):
+        level += level // 2 if level & (level - 1) == 0 else level // 3
+    return level
 
 
 def _reach(epsilons: tuple[float, ...], then: Guarantee | None) -> float:
@@ -362,22 +372,18 @@ def _common_range(epsilon: float, delta: float, count: int) -> float:
         found = BoundedRangeDP((each,) * count).delta_at(epsilon)
         return math.log(max(found, 1e-300) / delta)
 
-    low = max(pure, 1e-12 * delta / count)
-    high = low
+    # Gaussian releases of half of each range would need about this.
+    low = high = max(pure, 2 * gaussian_mu(epsilon=epsilon, delta=delta) / math.sqrt(count))
     while excess(high) <= 0:
-        low, high = high, 2 * high
+        low, high = high, 1.2 * high
         if high > _LARGEST:
             return low
-    if high == low:
-        return pure
-    # Of the logarithm, which bends little, secants find the root; halves where they do not.
-    ends = [excess(low), excess(high)]
-    while high - low > 1e-9 * high:
-        weight = ends[0] / (ends[0] - ends[1]) if ends[0] > -600 else 0.5
-        near = low + (high - low) * min(max(weight, 0.02), 0.98)
-        found = excess(near)
-        if found <= 0:
-            low, ends[0], ends[1] = near, found, ends[1] / 2
-        else:
-            high, ends[1], ends[0] = near, found, ends[0] / 2
-    return low
+    while excess(low) > 0:
+        if low == pure:
+            return pure
+        low, high = max(pure, low / 1.2), low
+    near = brentq(excess, low, high, xtol=1e-10 * low, rtol=1e-10)
+    margin = 1e-9  # the grid depends on the range: a profile may jump there
+    while excess(near * (1 - margin)) > 0:
+        margin *= 4
+    return max(low, near * (1 - margin))

@@ -61,6 +61,7 @@ from skdp.releases._stream_sensitivity import (
     stream_sensitivity,
 )
 from skdp.releases._stream_tree import TreeRelease
+from skdp.releases._target_bounds import TargetBounds, check_search_range
 from skdp.releases._units import unit_guarantee
 from skdp.releases._value_messages import (
     OnePointMessages,
@@ -109,6 +110,7 @@ __all__ = [
     "ReleaseAccount",
     "RidgeProblem",
     "StreamRelease",
+    "TargetBounds",
     "TreeRelease",
     "ValueMessages",
     "WhitenedGossip",
@@ -116,6 +118,7 @@ __all__ = [
     "automatic_t0",
     "bandit_noise",
     "calibrate",
+    "check_search_range",
     "created_distances",
     "expected_error",
     "gaussian_leakage",

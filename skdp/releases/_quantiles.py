@@ -25,6 +25,9 @@ _MOST_ROWS = 2**31
 _LARGEST = 1e300  # of a search range, whose length is a float
 # "auto": so rarely does a selection leave the values of a column altogether.
 _MISSED = 2e-3
+# Bounded range of the noisy count of rows, where it is released, in that of a selection: a sixth
+# of the count is noise where the budget is just enough, and little where it is ample.
+_COUNT_SHARE = 0.125
 _LEAST, _WIDEST = 0.01, 0.25
 # The scale of the search range at which cells begin to widen: a column may be so much smaller.
 _FINEST = 2.0**-40
@@ -124,8 +127,8 @@ class QuantileRelease:
             n_samples_public = None
         n_selections = n_columns * len(probabilities or (0, 1))
         counts = probabilities is None and n_samples_public is None
-        epsilon = bounded_range_epsilon(target, n_selections + counts)
-        guarantee = _guarantee(target, epsilon, n_selections + counts)
+        epsilon = _epsilon(target, n_selections, counts)
+        guarantee = _guarantee(target, epsilon, n_selections, counts)
         edges = tuple(made[limits] for limits in ranges)
         planned = cls(epsilon, probabilities, n_samples_public, edges, guarantee)
         if n_samples_public is not None:
@@ -227,9 +230,9 @@ class QuantileRelease:
             return self.probabilities
         count = float(len(columns))
         if self.n_samples is None:
-            # One row more or less. Pure noise of half the epsilon has a range of all of it.
-            half = ApproxDP(self.epsilon / 2, adjacency="add-remove")
-            law = NoiseLaw.of("laplace", half)
+            # One row more or less; the log-density moves by epsilon at most, up or down.
+            pure = ApproxDP(_COUNT_SHARE * self.epsilon / 2, adjacency="add-remove")
+            law = NoiseLaw.of("laplace", pure)
             count = float(
                 release_value(count, law=law, sensitivity=1.0, error=0.0, random_state=noise)
             )
@@ -392,9 +395,31 @@ def _on_grid(q: float) -> float:
     return min(max(round(q * _PARTS), 1), _PARTS - 1) / _PARTS
 
 
-def _guarantee(target: ApproxDP, epsilon: float, n_selections: int) -> BoundedRangeDP:
+def _epsilon(target: ApproxDP, n_selections: int, counts: bool) -> float:
+    """Bounded range of each selection, if all together meet the target."""
+    epsilon = bounded_range_epsilon(target, n_selections)
+    if not counts:
+        return epsilon
+    # As pure guarantees add up, or else nearly as squares do.
+    extra = _COUNT_SHARE / n_selections
+    if target.delta == 0.0:
+        epsilon /= 1.0 + extra
+    else:
+        epsilon /= math.sqrt(1.0 + extra * _COUNT_SHARE)
+    while True:
+        guarantee = _guarantee(target, epsilon, n_selections, counts)
+        if guarantee.epsilon_at(target.delta) <= target.epsilon:
+            return epsilon
+        epsilon *= 1.0 - 1e-4
+
+
+def _guarantee(
+    target: ApproxDP, epsilon: float, n_selections: int, counts: bool = False
+) -> BoundedRangeDP:
+    # Laplace noise of half as much epsilon is a mechanism of bounded range, too.
+    first = (_COUNT_SHARE * epsilon,) if counts else ()
     return BoundedRangeDP(
-        (epsilon,) * n_selections,
+        first + (epsilon,) * n_selections,
         adjacency=target.adjacency,
         unit=target.unit,
         mechanism="exponential mechanisms over public cells",

@@ -1506,8 +1506,9 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "release = ridge_plan(self, *X.shape)",
-                "self.alpha = float(len(X))\n            release = ridge_plan(self, *X.shape)",
+                "released_bounds, release = ridge_plan(self, *X.shape)",
+                "self.alpha = float(len(X))\n"
+                "            released_bounds, release = ridge_plan(self, *X.shape)",
             ),
         ),
     )
