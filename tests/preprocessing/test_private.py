@@ -2,9 +2,12 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.preprocessing import Normalizer
+from sklearn.utils.fixes import parse_version
 
 from skdp.linear_model import DPLogisticRegression
 from skdp.pipeline import DPPipeline, guarantee_of
@@ -74,16 +77,11 @@ def test_rows_that_come_out(columns, sparse):
 
 
 def test_columns_that_are_not_stated_are_dropped_and_a_part_without_any_is_not_there():
-    frame = people()
-    only = ample(clone(make_private_preprocessor())).set_params()
-    assert only is not None
-    stated = make_private_preprocessor({"categorical": ["code", "city"]}, norm=None)
-    stated.set_params(columns__categorical__epsilon=20.0).fit(frame)
-    assert [list(c) for c in stated["columns"].named_transformers_["categorical"].categories_] == [
-        [3, 11],
-        ["Bonn", "Ulm"],
-    ]
-    assert [name for name, _, _ in stated["columns"].transformers] == ["categorical"]
+    prepare = make_private_preprocessor({"categorical": ["code", "city"]}, norm=None)
+    prepare.set_params(columns__categorical__epsilon=20.0).fit(people())
+    encoder = prepare["columns"].named_transformers_["categorical"]
+    assert [list(listed) for listed in encoder.categories_] == [[3, 11], ["Bonn", "Ulm"]]
+    assert [name for name, _, _ in prepare["columns"].transformers] == ["categorical"]
 
 
 KINDS = [
@@ -105,9 +103,8 @@ def test_what_a_dtype_is_taken_for(dtype, kind):
     values = pd.Series([1, 0, 1]).astype("int64" if dtype != "string" else str)
     frame = pd.DataFrame({"a": values.astype(dtype)})
     assert ColumnsByDtype(kind)(frame) == ["a"]
-    assert [
-        ColumnsByDtype(other)(frame) for other in ("numeric", "categorical") if other != kind
-    ] == [[]]
+    (other,) = {"numeric", "categorical"} - {kind}
+    assert ColumnsByDtype(other)(frame) == []
 
 
 def test_arrays_have_one_dtype():
@@ -122,8 +119,11 @@ def test_dates_are_refused_by_the_name_of_the_column(dtype):
         make_private_preprocessor().fit(frame)
 
 
+@pytest.mark.skipif(
+    parse_version(sklearn.__version__) < parse_version("1.8"),
+    reason="names of columns of new frames of polars are unknown to it",
+)
 def test_polars():
-    pl = pytest.importorskip("polars")
     frame = people()
     columns = {name: frame[name].tolist() for name in frame}
     table = pl.DataFrame(columns).with_columns(pl.col("level").cast(pl.Categorical))
