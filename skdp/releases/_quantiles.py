@@ -28,6 +28,7 @@ _MISSED = 2e-3
 # Bounded range of the noisy count of rows, where it is released, in that of a selection: a sixth
 # of the count is noise where the budget is just enough, and little where it is ample.
 _COUNT_SHARE = 0.125
+_LEAST_EPSILON = 1e-9
 _LEAST, _WIDEST = 0.01, 0.25
 # The scale of the search range at which cells begin to widen: a column may be so much smaller.
 _FINEST = 2.0**-40
@@ -128,6 +129,7 @@ class QuantileRelease:
         n_selections = n_columns * len(probabilities or (0, 1))
         counts = probabilities is None and n_samples_public is None
         epsilon = _epsilon(target, n_selections, counts)
+        _check_possible(target, epsilon)
         guarantee = _guarantee(target, epsilon, n_selections, counts)
         edges = tuple(made[limits] for limits in ranges)
         planned = cls(epsilon, probabilities, n_samples_public, edges, guarantee)
@@ -175,27 +177,17 @@ class QuantileRelease:
         return self._cells(columns, self._asked(columns, noise), noise)
 
     def bounds(self, columns: np.ndarray, noise: NoiseSource) -> np.ndarray:
-        """Release bounds of each column: `__call__`, and what follows from it.
-
-        From the lower edge of the lowest cell to the upper edge of the highest. With "auto" they
-        are widened on both sides, to where bounds at the quantiles .01 and .99 of a normal
-        distribution would be; not beyond the search range.
-
-        Parameters
-        ----------
-        columns, noise
-            See `__call__`.
-
-        Returns
-        -------
-        ndarray of shape (n_columns, 2)
-        """
+        """Release bounds of each column, an ndarray of shape (n_columns, 2)."""
         return self.bounds_and_spikes(columns, noise)[0]
 
     def bounds_and_spikes(
         self, columns: np.ndarray, noise: NoiseSource
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Release `bounds`, and where 0 is one of them, as follows from the same cells.
+        """Release bounds of each column: `__call__`, and what follows from it.
+
+        From the lower edge of the lowest cell to the upper edge of the highest. With "auto" they
+        are widened on both sides, to where bounds at the quantiles .01 and .99 of a normal
+        distribution would be; not beyond the search range, nor beyond a cell that holds 0.
 
         Parameters
         ----------
@@ -360,7 +352,7 @@ def checked_ranges(search_range: Any, n_columns: int) -> tuple[tuple[float, floa
     """
     try:
         pairs = np.asarray(search_range, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         pairs = np.zeros(0)
     if pairs.shape == (2,):
         pairs = np.broadcast_to(pairs, (n_columns, 2))
@@ -431,6 +423,15 @@ def _guarantee(
 def _rows_over(n_cells: int) -> float:
     """Rows that a quantile must be away from the extremes, times epsilon."""
     return 2.0 * math.log(n_cells / (2.0 * _MISSED))
+
+
+def _check_possible(target: ApproxDP, epsilon: float) -> None:
+    """Refuse a budget with which noise would be larger than integers that are drawn."""
+    if epsilon < _LEAST_EPSILON:
+        raise ValueError(
+            f"epsilon must be larger for so many selections; got {target.epsilon:g}, which leaves "
+            f"less than {_LEAST_EPSILON:g} for each."
+        )
 
 
 def _check_enough(
