@@ -1,5 +1,6 @@
 """One object a privacy claim: bound, reason, noise and guarantee in one place."""
 
+from skdp.releases._coefficient_noise import CoefficientNoise, with_noise
 from skdp.releases._counted import CountedRelease
 from skdp.releases._descent import NoisyDescent
 from skdp.releases._descent_rules import DescentPlan, plan_descent
@@ -77,6 +78,7 @@ __all__ = [
     "TYPICAL_ROWS",
     "CentredObjective",
     "CentredOutput",
+    "CoefficientNoise",
     "CountedRelease",
     "DescentPlan",
     "EpsilonSuggestion",
@@ -145,4 +147,5 @@ __all__ = [
     "unit_guarantee",
     "vector_leakage",
     "vector_sigma",
+    "with_noise",
 ]
