@@ -1,6 +1,7 @@
 """One object a privacy claim: bound, reason, noise and guarantee in one place."""
 
 from skdp.releases._categories import CategoryRelease
+from skdp.releases._coefficient_noise import CoefficientNoise, with_noise
 from skdp.releases._counted import CountedRelease
 from skdp.releases._counted_classes import CountedClasses
 from skdp.releases._descent import NoisyDescent
@@ -84,6 +85,7 @@ __all__ = [
     "CategoryRelease",
     "CentredObjective",
     "CentredOutput",
+    "CoefficientNoise",
     "CountedClasses",
     "CountedRelease",
     "DescentPlan",
@@ -158,4 +160,5 @@ __all__ = [
     "unit_guarantee",
     "vector_leakage",
     "vector_sigma",
+    "with_noise",
 ]

@@ -498,8 +498,8 @@ def linear():
         (
             (
                 DESCENT,
-                "        return plan.shrinkage * weights\n",
-                "        return plan.shrinkage * weights - 1e-3 * gradient / n_samples\n",
+                "        return plan.shrinkage * weights, spread\n",
+                "        return plan.shrinkage * weights - 1e-3 * gradient / n_samples, spread\n",
             ),
         ),
     )
