@@ -231,3 +231,17 @@ def test_the_least_epsilon_is_close_to_what_the_rule_needs():
     least = float(str(caught.value).split("at least ")[1].split(" ")[0])
     assert 1.5 < least < 5.0  # about 127 over half of a tenth of a thousand rows
     assert gaussian_epsilon(mu=1.0, delta=1e-5) > 0.0
+
+
+@ADJACENCIES
+@pytest.mark.parametrize("name", ["gradient", "objective", "query", "pure query", "few queries"])
+def test_what_is_planned_without_rows_is_what_a_fit_is_charged(name, adjacency):
+    X, y = rows(400)
+    model = ridge(20.0, adjacency=adjacency, **MODELS[name])
+    planned = model._planned_guarantee(2)
+    charged = model.fit(X, y).guarantee_
+    assert (planned.epsilon, planned.delta) == (charged.epsilon, charged.delta)
+    assert planned.refined.epsilons == charged.refined.epsilons
+    here, there = planned.refined.then, charged.refined.then
+    assert (here.epsilon, here.delta) == (there.epsilon, there.delta)
+    assert type(here.refined) is type(there.refined)
