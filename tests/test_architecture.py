@@ -280,7 +280,8 @@ def test_functions_fit_on_a_screen():
 
 
 ACTS = ("__call__", "advance")  # of a release
-NOISE = {"release", "recorded", "on", "GridNoise", "select"}  # makes noise or adds it
+# Makes noise or adds it.
+NOISE = {"release", "recorded", "on", "GridNoise", "select", "frequent_names"}
 
 
 def makes_noise(tree):

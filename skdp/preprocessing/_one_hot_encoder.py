@@ -1,11 +1,11 @@
 """One-hot encoding of categories that are learned within a budget."""
 
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from skdp._random import noise_source
 from skdp._validation import boolean, is_auto, positive_int, shown
@@ -23,6 +23,7 @@ from skdp.preprocessing._category_columns import (
     in_public_order,
     plain_category,
 )
+from skdp.preprocessing._spline_basis import columns_named
 from skdp.privacy import ApproxDP
 from skdp.releases import CategoryRelease
 
@@ -78,18 +79,21 @@ class DPOneHotEncoder(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
     categories_ : list of ndarray of object
         Of each column, the categories that have an indicator, in the order of the output: public
         ones as given, learned ones with numbers first, then texts, then None, which stands for
-        missing values. Released.
+        missing values. Released under ``guarantee_``.
 
     threshold_ : float
         Least noisy count of a category that is released; 1 if all categories are public.
         Public.
 
     guarantee_ : ApproxDP
-        Of the fit.
+        What the fit satisfies. Public.
 
-    x_norm_, x_l1_norm_ : float
-        Norm of each row of the output, which has one indicator of each column, and its sum.
-        Public.
+    x_norm_ : float
+        Euclidean norm of each row of the output, which has one indicator of each column, for the
+        ``x_norm`` of a model. Public.
+
+    x_l1_norm_ : float
+        Sum of each row of the output. Public.
 
     n_features_in_ : int
         Number of columns. Public.
@@ -245,7 +249,7 @@ class DPOneHotEncoder(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
         ndarray of str
         """
         check_is_fitted(self)
-        names = _check_feature_names_in(self, input_features)
+        names = columns_named(self, input_features)
         return np.array(
             [
                 f"{name}_{category}"
@@ -259,10 +263,10 @@ class DPOneHotEncoder(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
         """What a fit is charged, for any number of rows; of columns, if that is None."""
         lists = self.categories
         if isinstance(lists, Mapping):
-            all_public = n_features is not None and len(lists) == n_features
+            known = list(lists.values()) if len(lists) == n_features else [None]
         else:
-            all_public = not is_auto(lists) and not any(map(_is_learned, lists))
-        if all_public:
+            known = [None] if is_auto(lists) or not _is_list(lists) else list(lists)
+        if known and not any(map(_is_learned, known)):
             return ApproxDP(0.0, adjacency=self.adjacency)
         return CategoryRelease.guarantee_of(self._target())
 
@@ -295,8 +299,7 @@ class DPOneHotEncoder(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
             if unknown:
                 raise ValueError(f"categories must name columns of X; got {shown(unknown)}.")
             lists = [lists.get(name) for name in names]
-        is_list = isinstance(lists, Iterable) and isinstance(lists, Sized)
-        if isinstance(lists, str) or not is_list or len(lists) != n_columns:
+        if not _is_list(lists) or len(lists) != n_columns:
             raise ValueError(
                 f"categories must be 'auto', a dict, or a list with an entry for each of the "
                 f"{n_columns} columns; got {shown(lists)}."
@@ -316,8 +319,18 @@ def _is_learned(listed):
     return listed is None or is_auto(listed)
 
 
+def _is_list(value):
+    """Whether a value is a list of a known length; a text is none, nor a lone number."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        return False
+    try:
+        return len(value) >= 0  # type: ignore[arg-type]
+    except TypeError:  # an array of no dimension, an iterator
+        return False
+
+
 def _distinct_list(listed):
-    if isinstance(listed, str) or not isinstance(listed, Iterable):
+    if not _is_list(listed):
         raise ValueError(f"categories of a column must be a list; got {shown(listed)}.")
     plain = [plain_category(category) for category in listed]
     if len(set(plain)) < len(plain):

@@ -393,7 +393,7 @@ def _check_quantiles(quantiles):
     try:
         low, high = quantiles
         valid = 0.0 < float(low) < float(high) < 1.0
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         valid = False
     if not valid:
         raise ValueError(

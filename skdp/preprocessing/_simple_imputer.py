@@ -299,7 +299,7 @@ class DPSimpleImputer(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
         if isinstance(given, Mapping):
             values = by_name(getattr(self, "feature_names_in_", None), fill_value=given)
         else:
-            values = list(given) if isinstance(given, list | tuple | np.ndarray) else [given] * n
+            values = list(given) if _is_list(given) else [given] * n
         if len(values) != n or not all(_is_number(v) or isinstance(v, str) for v in values):
             raise ValueError(
                 "fill_value must be a number or a string, one for all or one for each of the "
@@ -311,9 +311,9 @@ class DPSimpleImputer(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
         given = self.categories
         if isinstance(given, Mapping):
             lists = by_name(names, categories=given)
-        elif isinstance(given, list | tuple | np.ndarray):
+        elif _is_list(given):
             lists = list(given)
-            if not any(isinstance(own, list | tuple | np.ndarray) for own in lists):
+            if not any(_is_list(own) for own in lists):
                 lists = [lists] * n
         else:
             lists = []
@@ -333,20 +333,30 @@ class DPSimpleImputer(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
 
 
 def _is_number(value):
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def _is_list(value):
+    """Whether a value is a list of others; an array of no dimension is not."""
+    return isinstance(value, list | tuple | range) or getattr(value, "ndim", 0) == 1
 
 
 def _leaves(given):
     """Values in a parameter, whatever its form."""
     if isinstance(given, Mapping):
         given = list(given.values())
-    if isinstance(given, list | tuple | np.ndarray):
+    if _is_list(given):
         return [leaf for value in given for leaf in _leaves(value)]
     return [given]
 
 
 def _is_list_of_values(own):
-    if not isinstance(own, list | tuple | np.ndarray | range) or len(own) == 0:
+    if not _is_list(own) or len(own) == 0:
         return False
     try:
         return len(set(own)) == len(own) and not any(map(is_missing, own))

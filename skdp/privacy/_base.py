@@ -232,6 +232,10 @@ class Guarantee(ABC):
         """Loss that next to all finite ones stay below: roughly epsilon at ``delta``."""
         return self.epsilon_at(delta)
 
+    def _plain(self, unit: str = "record") -> Self:
+        """Without the texts, so that equal promises are known as such."""
+        return replace(self, mechanism="", source="", unit=unit, caveats=())
+
     def _context(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in Guarantee.__dataclass_fields__}
 

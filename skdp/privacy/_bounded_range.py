@@ -117,16 +117,20 @@ class BoundedRangeDP(Guarantee):
         then = rest if self.then is None else compose([self.then, rest])
         return replace(self, then=then, caveats=caveats)
 
+    def _plain(self, unit: str = "record") -> "BoundedRangeDP":
+        then = None if self.then is None else self.then._plain(unit)
+        return replace(self, mechanism="", source="", unit=unit, caveats=(), then=then)
+
     def _pure_epsilon(self) -> Fraction | None:
         rest = Fraction(0) if self.then is None else self.then._pure_epsilon()
         return None if rest is None else _sum(self.epsilons) + rest
 
     def _size(self, delta: float) -> float:
-        return _reach(self.epsilons, None if self.then is None else plain(self.then))
+        return _reach(self.epsilons, None if self.then is None else self.then._plain())
 
     def _profile(self, epsilon: np.ndarray) -> np.ndarray:
         epsilon = np.asarray(epsilon, dtype=float)
-        then = None if self.then is None else plain(self.then)
+        then = None if self.then is None else self.then._plain()
         delta = _sum_bound(self.epsilons, then, epsilon)
         with suppress(NoConversionError):
             delta = np.minimum(delta, self.to_zcdp()._profile(epsilon))
@@ -183,11 +187,6 @@ def _ranges(epsilons: object) -> tuple[float, ...]:
 def _sum(epsilons: tuple[float, ...]) -> Fraction:
     """Sum of the epsilons as they are written."""
     return sum((k * decimal(e) for e, k in Counter(epsilons).items()), Fraction(0))
-
-
-def plain(guarantee: Guarantee) -> Guarantee:
-    """Without the texts, so that equal promises are computed once."""
-    return replace(guarantee, mechanism="", source="", caveats=())
 
 
 def _sum_bound(

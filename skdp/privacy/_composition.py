@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -112,7 +112,7 @@ class ComposedDP(Guarantee):
         """Convert where each part converts."""
         if self.adjacency == "replace-one":
             return self
-        parts = _counter((g.to_replace_one(), k) for g, k in self.parts)
+        parts = _counter((g.to_replace_one()._plain(self.unit), k) for g, k in self.parts)
         return compose(parts).with_caveats(*self.caveats)
 
     def _claim(self) -> str:
@@ -127,7 +127,7 @@ def loss_delta(total: Guarantee, epsilon: float, *, beside: float = 0.0) -> floa
     With ``beside`` it is that of a further pure release.
     """
     total = _unwrapped(total)
-    parts = total.parts if isinstance(total, ComposedDP) else ((_bare(total), 1),)
+    parts = total.parts if isinstance(total, ComposedDP) else ((total._plain(), 1),)
     law = _loss_law(parts)
     if law is None:
         return math.inf
@@ -144,7 +144,7 @@ def loss_epsilon(total: Guarantee, delta: float) -> float:
     Of a single release it may be less than the release says: what it says need not be convex.
     """
     total = _unwrapped(total)
-    parts = total.parts if isinstance(total, ComposedDP) else ((_bare(total), 1),)
+    parts = total.parts if isinstance(total, ComposedDP) else ((total._plain(), 1),)
     error = _transform_error(parts)
     law = _loss_law(parts) if delta > 2 * error else None
     return math.inf if law is None else float(law.epsilon_at(delta - error))
@@ -254,7 +254,7 @@ def _merged(guarantees: Counter[Guarantee]) -> Parts:
         elif isinstance(guarantee, ZCDP):
             rhos.append(count * guarantee.rho)
         else:
-            counts[_bare(guarantee)] += count
+            counts[guarantee._plain()] += count
 
     for guarantee, count in guarantees.items():
         add(guarantee, count)
@@ -266,11 +266,6 @@ def _merged(guarantees: Counter[Guarantee]) -> Parts:
     if sum(rhos) > 0.0:
         parts.append((ZCDP(math.fsum(rhos) * (1 + 1e-15), adjacency=adjacency), 1))
     return tuple(sorted(parts, key=repr))
-
-
-def _bare(guarantee: Guarantee) -> Guarantee:
-    """Without the texts, so that equal promises are counted together."""
-    return replace(guarantee, mechanism="", source="", unit="record", caveats=())
 
 
 @lru_cache(maxsize=1024)

@@ -1,12 +1,14 @@
 """Privacy guarantees as immutable values, and what turns into what."""
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
 
 from skdp._validation import non_negative, probability, store
+from skdp.exceptions import NoConversionError
 from skdp.privacy._base import Guarantee, decimal, union
 from skdp.privacy._calibration import gaussian_delta, gaussian_epsilon, gaussian_mu
 
@@ -82,6 +84,10 @@ class ApproxDP(Guarantee):
         found = super().epsilon_at(delta)
         return min(found, self.epsilon) if delta > self.delta else found
 
+    def _plain(self, unit: str = "record") -> "ApproxDP":
+        refined = None if self.refined is None else self.refined._plain(unit)
+        return replace(self, mechanism="", source="", unit=unit, caveats=(), refined=refined)
+
     def _pure_epsilon(self) -> Fraction | None:
         return decimal(self.epsilon) if self.delta == 0.0 else None
 
@@ -109,8 +115,9 @@ class ApproxDP(Guarantee):
         if self.adjacency == "replace-one":
             return self
         refined = None
-        if isinstance(self.refined, GaussianDP | ZCDP):
-            refined = self.refined.to_replace_one()
+        if self.refined is not None:
+            with suppress(NoConversionError):
+                refined = self.refined.to_replace_one()
         if self.delta > 0.0 and self.delta * (1 + math.exp(min(self.epsilon, 700.0))) >= 1.0:
             # The point says nothing then. What stands behind it may.
             return super().to_replace_one() if refined is None else refined

@@ -2,6 +2,7 @@
 
 from skdp.releases._categories import CategoryRelease
 from skdp.releases._counted import CountedRelease
+from skdp.releases._counted_classes import CountedClasses
 from skdp.releases._descent import NoisyDescent
 from skdp.releases._descent_rules import DescentPlan, plan_descent
 from skdp.releases._exact_queries import ExactQueries
@@ -28,6 +29,7 @@ from skdp.releases._gradient_messages import (
 from skdp.releases._linear_rules import (
     AUTOMATIC_CONSTANT,
     TYPICAL_ROWS,
+    largest_score,
     linear_signal,
     objective_penalty,
     objective_slope_cap,
@@ -82,6 +84,7 @@ __all__ = [
     "CategoryRelease",
     "CentredObjective",
     "CentredOutput",
+    "CountedClasses",
     "CountedRelease",
     "DescentPlan",
     "EpsilonSuggestion",
@@ -130,6 +133,7 @@ __all__ = [
     "k_norm_scale",
     "laplace_leakage",
     "laplace_scale",
+    "largest_score",
     "linear_signal",
     "local_law",
     "nats_of",

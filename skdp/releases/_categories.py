@@ -22,6 +22,7 @@ __all__ = ["CategoryRelease"]
 # logarithm of its inverse, by a few percent from a half to a tenth; the noise, and that of all
 # that is composed with it under one delta, grows by as much from a tenth to a half.
 _THRESHOLD_SHARE = 0.1
+_LEAST = 1e-290  # far above where floats lose digits
 _STEP = 2.0**-7  # about one percent of a record, as of any other lattice
 
 
@@ -166,6 +167,11 @@ class CategoryRelease:
 def _split(target: ApproxDP) -> tuple[GaussianDP, float]:
     """Noise on counts, and the probability that pays for names of one record."""
     escape = _THRESHOLD_SHARE * target.delta
+    if not escape > _LEAST:
+        raise ValueError(
+            f"delta must be larger than {_LEAST / _THRESHOLD_SHARE:g} to learn categories; "
+            f"got {shown(target.delta)}."
+        )
     mu = gaussian_mu(epsilon=target.epsilon, delta=(target.delta - escape) * (1.0 - 1e-12))
     return GaussianDP(mu, adjacency=target.adjacency, unit=target.unit), escape
 

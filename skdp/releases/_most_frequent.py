@@ -10,11 +10,13 @@ from typing import Self
 import numpy as np
 
 from skdp._random import NoiseSource
-from skdp._validation import counts
+from skdp._validation import counts, plain_arguments
 from skdp.mechanisms import select
 from skdp.privacy import ApproxDP, BoundedRangeDP, bounded_range_epsilon, n_records_changed
 
 __all__ = ["MostFrequentRelease"]
+
+_LEAST_EPSILON = 1e-9  # of a selection
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class MostFrequentRelease:
     guarantee: BoundedRangeDP
 
     @classmethod
+    @plain_arguments
     def plan(cls, target: ApproxDP, *, n_categories: Sequence[int]) -> Self:
         """Release that meets ``target``, from public numbers.
 
@@ -65,6 +68,10 @@ class MostFrequentRelease:
         sizes = tuple(int(size) for size in counts(n_categories=n_categories, least=1))
         n_selections = sum(size > 1 for size in sizes)
         epsilon = bounded_range_epsilon(target, max(n_selections, 1))
+        if epsilon < _LEAST_EPSILON:
+            raise ValueError(
+                f"epsilon must be larger for {n_selections} columns; got {target.epsilon:g}."
+            )
         guarantee = BoundedRangeDP(
             (epsilon,) * n_selections,
             adjacency=target.adjacency,

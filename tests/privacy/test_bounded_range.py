@@ -246,6 +246,17 @@ def test_failures_beside_selections_add_exactly():
     assert alone.epsilon_at(1e-5) < total.epsilon_at(1e-5) < alone.epsilon_at(1e-5) + 0.3
 
 
+def test_units_of_parts_do_not_get_in_the_way():
+    own = {"unit": "user", "adjacency": "add-remove"}
+    then = compose([ApproxDP(0.1, 1e-6, **own), GaussianDP(0.2, **own)])
+    for after in (then, then.to_approx_dp(1e-5)):
+        total = compose([BoundedRangeDP((0.1,), after, **own), GaussianDP(0.1, **own)])
+        assert 0 < total.epsilon_at(1e-5) < total.to_replace_one().epsilon_at(1e-5)
+        assert (total.unit, total.to_replace_one().unit) == ("user", "user")
+    point = BoundedRangeDP((0.1,), GaussianDP(0.2, **own), **own).to_approx_dp(1e-5)
+    assert point.to_replace_one().refined.epsilons == (0.2,)
+
+
 def test_order_is_told_and_following_ones_append():
     one = BoundedRangeDP((0.1, 0.2))
     assert one.followed_by(BoundedRangeDP((0.3,))).epsilons == (0.1, 0.2, 0.3)
