@@ -234,7 +234,9 @@ def test_the_least_epsilon_is_close_to_what_the_rule_needs():
 
 
 @ADJACENCIES
-@pytest.mark.parametrize("name", ["gradient", "objective", "query", "pure query", "few queries"])
+@pytest.mark.parametrize(
+    "name", ["sufficient_statistics", "objective", "query", "pure query", "few queries"]
+)
 def test_what_is_planned_without_rows_is_what_a_fit_is_charged(name, adjacency):
     X, y = rows(400)
     model = ridge(20.0, adjacency=adjacency, **MODELS[name])
@@ -245,3 +247,14 @@ def test_what_is_planned_without_rows_is_what_a_fit_is_charged(name, adjacency):
     here, there = planned.refined.then, charged.refined.then
     assert (here.epsilon, here.delta) == (there.epsilon, there.delta)
     assert type(here.refined) is type(there.refined)
+
+
+def test_bounds_of_amounts_stop_at_zero():
+    rng = np.random.default_rng(1)
+    bounds = TargetBounds.plan(ApproxDP(0.2, 1e-5), n_samples=20_000, search_range=(-1e6, 1e6))
+    amounts = rng.exponential(size=20_000)
+    for sign, y in ((1, amounts), (-1, -amounts)):
+        low, high = sorted(sign * b for b in bounds(y, noise_source(np.random.default_rng(2))))
+        assert low == 0.0 and high > 2.0
+    low, high = bounds(amounts - 1.0, noise_source(np.random.default_rng(2)))
+    assert low < -1.0
