@@ -380,10 +380,11 @@ def checked_ranges(search_range: Any, n_columns: int) -> tuple[tuple[float, floa
             f"got {shown(search_range)}."
         )
     for low, high in pairs.tolist():
-        if not -_LARGEST <= low < high <= _LARGEST:
+        farthest = max(-low, high)
+        if not (low < high and 1.0 / _LARGEST <= farthest <= _LARGEST):
             raise ValueError(
-                "search_range must be (low, high) with low < high, both finite and at most 1e300 "
-                f"in absolute value; got {shown((low, high))}."
+                "search_range must be (low, high) with low < high, both finite, and the larger "
+                f"from 1e-300 to 1e300 in absolute value; got {shown((low, high))}."
             )
     return tuple((low + 0.0, high + 0.0) for low, high in pairs.tolist())
 
