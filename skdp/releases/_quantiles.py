@@ -33,7 +33,7 @@ _LEAST, _WIDEST = 0.01, 0.25
 # The scale of the search range at which cells begin to widen: a column may be so much smaller.
 _FINEST = 2.0**-40
 # The cell of 0 counts as so large a part of all others.
-_ZERO_SHARE = 16
+_ZERO_SHARE = 64
 _NORMAL = NormalDist()
 
 
