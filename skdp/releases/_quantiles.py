@@ -24,7 +24,7 @@ _PARTS = 2**20
 _MOST_ROWS = 2**31
 _LARGEST = 1e300  # of a search range, whose length is a float
 # "auto": so rarely does a selection leave the values of a column altogether.
-_MISSED = 2e-3
+_MISSED = 1e-3
 # Bounded range of the noisy count of rows, where it is released, in that of a selection: a sixth
 # of the count is noise where the budget is just enough, and little where it is ample.
 _COUNT_SHARE = 0.125
