@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         local,
         losses,
         mechanisms,
+        pipeline,
         preprocessing,
         privacy,
         releases,
@@ -29,41 +30,61 @@ if TYPE_CHECKING:
         theory,
         topology,
     )
+    from skdp._config import config_context, get_config, set_config
     from skdp._show_versions import show_versions
     from skdp.distributed import DistributedDPClassifier
     from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
     from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
-    from skdp.preprocessing import BoundedScaler, RowNormClipper
+    from skdp.pipeline import DPPipeline
+    from skdp.preprocessing import (
+        BoundedScaler,
+        BoundedSplineTransformer,
+        DPOneHotEncoder,
+        DPQuantileScaler,
+        DPSimpleImputer,
+        RandomFourierTransformer,
+        RowNormClipper,
+    )
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
     "BoundedScaler",
+    "BoundedSplineTransformer",
     "DPKernelRidge",
     "DPLinearSVC",
     "DPLogisticRegression",
+    "DPOneHotEncoder",
     "DPOnlineKernelRegressor",
+    "DPPipeline",
+    "DPQuantileScaler",
+    "DPSimpleImputer",
     "DistributedDPClassifier",
     "MIPrivateSGDRegressor",
+    "RandomFourierTransformer",
     "ReleasedKernelRegressor",
     "RowNormClipper",
     "__version__",
     "audit",
+    "config_context",
     "datasets",
     "distributed",
     "engines",
     "estimators",
     "exceptions",
     "features",
+    "get_config",
     "inspection",
     "kernel",
     "linear_model",
     "local",
     "losses",
     "mechanisms",
+    "pipeline",
     "preprocessing",
     "privacy",
     "releases",
+    "set_config",
     "show_versions",
     "solvers",
     "theory",
@@ -73,14 +94,23 @@ __all__ = [
 # What is a name here, too, and the module that it comes from.
 _HOMES = {
     "BoundedScaler": "preprocessing",
+    "BoundedSplineTransformer": "preprocessing",
     "DPKernelRidge": "kernel",
     "DPLinearSVC": "linear_model",
     "DPLogisticRegression": "linear_model",
+    "DPOneHotEncoder": "preprocessing",
     "DPOnlineKernelRegressor": "kernel",
+    "DPPipeline": "pipeline",
+    "DPQuantileScaler": "preprocessing",
+    "DPSimpleImputer": "preprocessing",
     "DistributedDPClassifier": "distributed",
     "MIPrivateSGDRegressor": "linear_model",
+    "RandomFourierTransformer": "preprocessing",
     "ReleasedKernelRegressor": "kernel",
     "RowNormClipper": "preprocessing",
+    "config_context": "_config",
+    "get_config": "_config",
+    "set_config": "_config",
     "show_versions": "_show_versions",
 }
 

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._inputs import checked_array, checked_rows
 from skdp._validation import boolean, one_of, shown
 
-__all__ = ["BoundedScaler"]
+__all__ = ["BoundedScaler", "by_name", "column_limits"]
 
 
 class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -164,44 +164,8 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _limits(self):
         """Lower and upper limit of each column, read from the parameter alone."""
-        bounds, names = self.bounds, getattr(self, "feature_names_in_", None)
-        if isinstance(bounds, Mapping):
-            if names is None:
-                raise ValueError(
-                    "bounds must be a pair or a sequence of pairs where the columns have no "
-                    "names; got a dict: pass a frame whose column names are strings, or pairs."
-                )
-            absent = [name for name in names if name not in bounds]
-            unknown = [name for name in bounds if name not in set(names)]
-            if absent or unknown:
-                raise ValueError(
-                    "bounds must name every column of X and no other; "
-                    f"got no bounds for {absent} and bounds for unknown columns {unknown}."
-                )
-            bounds = [bounds[name] for name in names]
-        try:
-            pairs = np.asarray(bounds, dtype=np.float64)
-        except (TypeError, ValueError):
-            pairs = np.empty(0)
-        if pairs.shape == (2,):
-            pairs = np.tile(pairs, (self.n_features_in_, 1))
-        if pairs.shape != (self.n_features_in_, 2):
-            raise ValueError(
-                f"bounds must be a pair (low, high) or one pair for each of the "
-                f"{self.n_features_in_} columns; got {shown(self.bounds)}."
-            )
-        low, high = pairs.T
-        with np.errstate(over="ignore", invalid="ignore"):
-            usable = np.isfinite(low) & np.isfinite(high) & np.isfinite(high - low)
-            usable &= _center_and_half(low, high)[1] > 0.0
-        if not usable.all():
-            worst = int(np.argmin(usable))
-            name = repr(names[worst]) if names is not None else worst
-            raise ValueError(
-                "bounds must be finite with low < high; "
-                f"got ({low[worst]:g}, {high[worst]:g}) for column {name}."
-            )
-        return low, high
+        names = getattr(self, "feature_names_in_", None)
+        return column_limits(self.bounds, self.n_features_in_, names)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -212,3 +176,69 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 def _center_and_half(low, high):
     return low / 2 + high / 2, high / 2 - low / 2
+
+
+def column_limits(bounds, n_columns, names=None):
+    """Lower and upper limit of each column, of public bounds in any of their forms.
+
+    Parameters
+    ----------
+    bounds : pair, sequence of pairs, or dict
+        As for `BoundedScaler`.
+
+    n_columns : int
+
+    names : sequence of str, default=None
+        Names of the columns, if they have any.
+
+    Returns
+    -------
+    low, high : ndarray of shape (n_columns,)
+    """
+    given = bounds
+    if isinstance(bounds, Mapping):
+        bounds = by_name(names, bounds=bounds)
+    try:
+        pairs = np.asarray(bounds, dtype=np.float64)
+    except (OverflowError, TypeError, ValueError):
+        pairs = np.empty(0)
+    if pairs.shape == (2,):
+        pairs = np.tile(pairs, (n_columns, 1))
+    if pairs.shape != (n_columns, 2):
+        raise ValueError(
+            f"bounds must be a pair (low, high) or one pair for each of the "
+            f"{n_columns} columns; got {shown(given)}."
+        )
+    low, high = pairs.T
+    with np.errstate(over="ignore", invalid="ignore"):
+        usable = np.isfinite(low) & np.isfinite(high) & np.isfinite(high - low)
+        usable &= _center_and_half(low, high)[1] > 0.0
+    if not usable.all():
+        worst = int(np.argmin(usable))
+        name = repr(names[worst]) if names is not None else worst
+        raise ValueError(
+            "bounds must be finite with low < high; "
+            f"got ({low[worst]:g}, {high[worst]:g}) for column {name}."
+        )
+    return low, high
+
+
+def by_name(names, **given):
+    """What a dict has for each column, in the order of the columns."""
+    ((parameter, values),) = given.items()
+    if names is None:
+        raise ValueError(
+            f"{parameter} must be a pair or a sequence of pairs where the columns have no "
+            "names; got a dict: pass a frame whose column names are strings, or pairs."
+            if parameter == "bounds"
+            else f"{parameter} must not be a dict where the columns have no names: pass a frame "
+            "whose column names are strings, or a list with one entry a column."
+        )
+    absent = [name for name in names if name not in values]
+    unknown = [name for name in values if name not in set(names)]
+    if absent or unknown:
+        raise ValueError(
+            f"{parameter} must name every column of X and no other; "
+            f"got no {parameter} for {absent} and {parameter} for unknown columns {unknown}."
+        )
+    return [values[name] for name in names]

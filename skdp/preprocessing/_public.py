@@ -8,11 +8,12 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder
 
-from skdp._validation import finite, positive, shown
+from skdp._validation import finite, int_or_auto, positive, shown
 from skdp.preprocessing._bounded_scaler import BoundedScaler
 from skdp.preprocessing._row_norm_clipper import RowNormClipper
+from skdp.preprocessing._splines import BoundedSplineTransformer
 
-__all__ = ["make_public_preprocessor"]
+__all__ = ["make_public_preprocessor", "row_steps"]
 
 
 def make_public_preprocessor(
@@ -25,12 +26,13 @@ def make_public_preprocessor(
     constant: float = 0.0,
     norm: float | str | None = "scale",
     sparse: bool = False,
+    n_splines: int | str | None = None,
 ) -> Pipeline:
     """Make a pipeline from a frame to rows of bounded norm that never looks at statistics.
 
-    Numeric columns are mapped from their public bounds to [-1, 1] and clipped; categorical
-    columns become one indicator for each public category; then each row is scaled to norm 1.
-    Columns that are not named are dropped.
+    Numeric columns are mapped from their public bounds to [-1, 1] and clipped, or replaced by
+    splines between them; categorical columns become one indicator for each public category; then
+    each row is scaled to norm 1. Columns that are not named are dropped.
 
     Privacy: the number and the meaning of the output columns follow from the arguments, and each
     row is transformed on its own. A category that is not in its list becomes a block of zeros,
@@ -49,11 +51,12 @@ def make_public_preprocessor(
         Columns of zeros and ones, which are kept as they are (clipped to [-1, 1]).
 
     log : iterable of str, default=()
-        Columns of ``bounds`` to scale as ``log(1 + x - low)``.
+        Columns of ``bounds`` to scale as ``log(1 + x - low)``; splines have even knots there.
 
     missing : {"error", "center"}, default="error"
         What to do with NaN in a numeric column: refuse it, or map it to 0, the middle of
-        [-1, 1]. In a categorical column NaN is a category like any other.
+        [-1, 1]. Where the column has splines, a missing value has zeros in all of them either way.
+        In a categorical column NaN is a category like any other.
 
     constant : float, default=0.0
         Value of a column that is added before the rows are scaled, and whose coefficient is an
@@ -65,6 +68,11 @@ def make_public_preprocessor(
 
     sparse : bool, default=False
         Whether the output is a CSR matrix, for categories by the thousand.
+
+    n_splines : int, "auto" or None, default=None
+        Number of hats that replace each column of ``bounds``, with which a linear model is
+        additive and bends: see `BoundedSplineTransformer`. "auto" is 8 where the number of rows
+        and the budget are not known. None keeps each column one.
 
     Returns
     -------
@@ -96,9 +104,10 @@ def make_public_preprocessor(
         handle_unknown="ignore",
         sparse_output=sparse,
     )
+    plain, logged = _numeric(linear, curved, n_splines, missing, sparse)
     parts = [
-        ("linear", BoundedScaler(linear, missing=missing), list(linear)),
-        ("log", BoundedScaler(curved, log=True, missing=missing), list(curved)),
+        ("linear", plain, list(linear)),
+        ("log", logged, list(curved)),
         # Bounds of -1 and 1 make the scaler the identity.
         ("indicators", BoundedScaler((-1.0, 1.0), missing=missing), indicators),
         ("categories", encoder, list(categories)),
@@ -113,17 +122,32 @@ def make_public_preprocessor(
         sparse_threshold=1.0 if sparse else 0.0,
         verbose_feature_names_out=False,
     )
-    steps = [("columns", columns)]
-    if norm == "scale":
-        steps.append(("rows", Normalizer()))
-    elif norm is not None:
-        if isinstance(norm, str):
+    return Pipeline([("columns", columns), *row_steps(norm)])
+
+
+def row_steps(norm):
+    """Steps that bound the norm of rows, of which there may be none."""
+    if norm is None:
+        return []
+    if isinstance(norm, str):
+        if norm != "scale":
             raise ValueError(
                 f"norm must be 'scale', a positive number or None; got {shown(norm)}."
             )
-        positive(norm=norm)
-        steps.append(("rows", RowNormClipper(norm)))
-    return Pipeline(steps)
+        return [("rows", Normalizer())]
+    positive(norm=norm)
+    return [("rows", RowNormClipper(norm))]
+
+
+def _numeric(linear, curved, n_splines, missing, sparse):
+    """Transformers of numeric columns, as they are and in their logarithm."""
+    if n_splines is None:
+        plain = BoundedScaler(linear, missing=missing)
+        return plain, BoundedScaler(curved, log=True, missing=missing)
+    int_or_auto(n_splines=n_splines)
+    common = {"n_splines": n_splines, "sparse_output": sparse}
+    plain = BoundedSplineTransformer(linear, **common)
+    return plain, BoundedSplineTransformer(curved, knots="log", **common)
 
 
 class _Constant(TransformerMixin, BaseEstimator):

@@ -22,6 +22,7 @@ from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
 from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer
 from skdp.mechanisms import clip_rows, gaussian_mechanism, k_norm_mechanism, laplace_mechanism
+from skdp.preprocessing import DPOneHotEncoder
 from skdp.privacy import ApproxDP, BudgetLedger
 
 DELTA = dict(delta=1e-4)
@@ -49,6 +50,11 @@ def sparse_rows(X, y):
 def three_classes(X, y):
     """The same rows with three labels."""
     return X, np.digitize(X[:, 0], [-0.2, 0.2])
+
+
+def four_classes(X, y):
+    """The same rows with four labels."""
+    return X, np.digitize(X[:, 0], [-0.3, 0.0, 0.3])
 
 
 def rows_between_powers_of_two(X, y):
@@ -100,6 +106,7 @@ VECTOR = dict(feedback="bandit", perturbation="vector")
 
 OUT, DESCENT, MOMENTS = "releases._output", "releases._descent", "releases._moments"
 RULES, WHITE = "releases._descent_rules", "solvers.whitening"
+CLASSES = "releases._counted_classes"
 ROWS, BASE, LEARNED = "solvers.rows", "linear_model._base", "        self.coef_, self.intercept_ ="
 CLIPPED = "rows = clip_rows(block.astype(np.float64, copy=False), x_norm)"
 CHECKED = "            X, y = checked_data(self, X, y)\n"
@@ -164,7 +171,7 @@ def linear():
     )
     yield Mutant(
         "objective: the count without noise",
-        logistic(**REMOVE),
+        svc(**REMOVE),
         (
             (
                 "releases._counted",
@@ -176,7 +183,7 @@ def linear():
     )
     yield Mutant(
         "objective: noise of the count for 200 times its epsilon",
-        logistic(**REMOVE),
+        svc(**REMOVE),
         (
             (
                 "releases._counted",
@@ -187,7 +194,7 @@ def linear():
     )
     yield Mutant(
         "objective: the count is not charged",
-        logistic(**REMOVE),
+        svc(**REMOVE),
         (
             (
                 "releases._counted",
@@ -207,9 +214,80 @@ def linear():
             ),
         ),
     )
+    for adjacency in ({}, REMOVE):
+        under = "add-remove" if adjacency else "replace-one"
+        yield Mutant(
+            f"objective: classes are counted without noise, {under}",
+            logistic(**adjacency),
+            (
+                (
+                    CLASSES,
+                    "law=law, sensitivity=sensitivity",
+                    "law=law, sensitivity=1e-9 * sensitivity",
+                ),
+            ),
+        )
+        yield Mutant(
+            f"objective: the counts of classes are not charged, {under}",
+            logistic(**adjacency),
+            (
+                (
+                    CLASSES,
+                    "rest = replace(target, epsilon=target.epsilon - counting.epsilon)",
+                    "rest = target",
+                ),
+            ),
+        )
+    yield Mutant(
+        "objective: a replaced record is in one of three counts",
+        logistic(),
+        (
+            (
+                CLASSES,
+                "1.0 if len(asked) == 1 else self.guarantee.n_records_changed",
+                "1.0",
+            ),
+        ),
+        three_classes,
+    )
+    yield Mutant(
+        "objective: the check of several classes is not charged",
+        logistic(epsilon=60.0),
+        ((CLASSES, "rest = replace(rest, epsilon=rest.epsilon - checking.epsilon)", "pass"),),
+        three_classes,
+    )
+    yield Mutant(
+        "objective: a record moves the rows that a model gets right by less than 1",
+        logistic(epsilon=60.0),
+        (
+            (
+                CLASSES,
+                "sensitivity=self.guarantee.n_records_changed",
+                "sensitivity=0.1 * self.guarantee.n_records_changed",
+            ),
+        ),
+        three_classes,
+    )
+    yield Mutant(
+        "objective: a model is kept for the true number of rows that it gets right",
+        logistic(epsilon=60.0),
+        (
+            (
+                CLASSES,
+                "kept_of_gain(float(gain[0])",
+                "kept_of_gain(float(hits_gained(data, weights, centre)[0])",
+            ),
+        ),
+        three_classes,
+    )
+    yield Mutant(
+        "objective: log-odds of the true counts",
+        logistic(epsilon=8.0),
+        ((CLASSES, "else released) / n_samples", "else asked) / n_samples"),),
+    )
     yield Mutant(
         "objective: rules see a private number of rows",
-        logistic(**REMOVE),
+        svc(**REMOVE),
         ((BASE, 'if self.adjacency == "replace-one" else None', ""),),
         three_classes,
     )
@@ -420,8 +498,8 @@ def linear():
         (
             (
                 DESCENT,
-                "        return plan.shrinkage * weights\n",
-                "        return plan.shrinkage * weights - 1e-3 * gradient / n_samples\n",
+                "        return plan.shrinkage * weights, spread\n",
+                "        return plan.shrinkage * weights - 1e-3 * gradient / n_samples, spread\n",
             ),
         ),
     )
@@ -1505,8 +1583,9 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "release = ridge_plan(self, *X.shape)",
-                "self.alpha = float(len(X))\n            release = ridge_plan(self, *X.shape)",
+                "released_bounds, release = ridge_plan(self, *X.shape)",
+                "self.alpha = float(len(X))\n"
+                "            released_bounds, release = ridge_plan(self, *X.shape)",
             ),
         ),
     )
@@ -2288,6 +2367,12 @@ def whitened_networks():
         ),
     )
     yield Mutant(
+        "whitened network: a replaced record is in one of four counts",
+        whitened(),
+        ((WHITENED, "law, sensitivity = separate, float(changed)", "law = separate"),),
+        four_classes,
+    )
+    yield Mutant(
         "whitened network: half the change of the rows that a model gets right",
         whitened(epsilon=300.0),
         (
@@ -2800,7 +2885,7 @@ def objectives():
     )
     yield Mutant(
         "objective: penalty from the data",
-        pure,
+        logistic(C=0.1),
         (
             (
                 BASE,
@@ -2932,7 +3017,69 @@ def functions():
         yield Mutant(f"function: {name}", function, (), lambda X, y: (X, None))
 
 
-GROUPS = (linear, kernel_ridge, streams, users, devices, networks, noise, objectives, functions)
+# Categories
+
+
+def encoder(**options):
+    return DPOneHotEncoder(**{**dict(epsilon=20.0, delta=1e-3), **options})
+
+
+def letters(X, y):
+    """The same rows as categories: few in one column, and one that is alone."""
+    coarse = np.array(list("abc"), dtype=object)[np.digitize(X[:, :2], [-0.2, 0.2])]
+    coarse[0, 0] = "rare"
+    return coarse, None
+
+
+def categories():
+    names, held = "releases._categories", "mechanisms._frequent"
+    shell = "preprocessing._one_hot_encoder"
+    for name, *slips in [
+        (
+            "the threshold is for a count of 0",
+            (names, "1.0 + _STEP / 2.0 + far", "_STEP / 2.0 + far"),
+            (held, "(threshold - 1.0 - lattice", "(threshold - lattice"),
+        ),
+        (
+            "names of one record are not charged",
+            (
+                names,
+                "ApproxDP(0.0, escape, adjacency",
+                "ApproxDP(0.0, 0.0, adjacency",
+            ),
+        ),
+        (
+            "noise for one count of a column",
+            (names, "Lattice(_STEP, math.sqrt(target.n_records_changed))", "Lattice(_STEP, 1.0)"),
+        ),
+        (
+            "noise for one column",
+            (names, ".repeated(n_columns)", ""),
+        ),
+        (
+            "the first category is there in any case",
+            (shell, "in_public_order(frequent)", "in_public_order({*frequent, columns[j][0]})"),
+        ),
+        (
+            "order of appearance",
+            (shell, "in_public_order(frequent)", "list(frequent)"),
+        ),
+    ]:
+        yield Mutant(f"categories: {name}", encoder(), tuple(slips), letters)
+
+
+GROUPS = (
+    linear,
+    kernel_ridge,
+    streams,
+    users,
+    devices,
+    networks,
+    noise,
+    objectives,
+    functions,
+    categories,
+)
 MUTANTS = [mutant for group in GROUPS for mutant in group()]
 
 

@@ -64,6 +64,28 @@ def test_the_rows_at_fit_do_not_matter():
         assert_array_equal(make().fit(frame).transform(one), expected[[i]])
 
 
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_numeric_columns_have_splines(is_sparse):
+    prepare = make(norm=None, sparse=is_sparse, n_splines=3)
+    out = prepare.fit_transform(pd.DataFrame(PEOPLE))
+    assert sparse.issparse(out) == is_sparse
+    hats = [[0.4, 0.6, 0, 1, 0, 0], [0, 0.5, 0.5, 0, 0, 1], [0, 0, 1, 0, 1, 0]]
+    expected = np.hstack([hats, np.array(ROWS)[:, 2:]])
+    assert_allclose(out.toarray() if is_sparse else out, expected, atol=1e-15)
+    names = [f"{name}_sp_{i}" for name in ("age", "gain") for i in range(3)]
+    assert_array_equal(prepare.get_feature_names_out(), names + NAMES[2:])
+    scaled = make(sparse=is_sparse, n_splines="auto").fit_transform(pd.DataFrame(PEOPLE))
+    assert scaled.shape == (3, 2 * 8 + 7)
+    squares = scaled.multiply(scaled) if is_sparse else scaled**2
+    assert_allclose(squares.sum(axis=1), 1.0)
+
+
+def test_splines_of_a_missing_number_are_zeros():
+    frame = pd.DataFrame({"age": [np.nan, 100.0], "city": ["Ulm", "Ulm"]})
+    prepare = make_public_preprocessor({"age": (0, 100)}, {"city": ["Ulm"]}, n_splines=2)
+    assert_allclose(prepare.fit_transform(frame), [[0, 0, 1], [0, 0.5**0.5, 0.5**0.5]])
+
+
 def test_frames_come_out_when_asked_for():
     out = make().set_output(transform="pandas").fit_transform(pd.DataFrame(PEOPLE))
     assert list(out.columns) == NAMES
@@ -120,6 +142,7 @@ def test_lists_that_make_no_sense_are_refused(arguments, message):
         ({"indicators": "a"}, "indicators must be a list of column names; got 'a'"),
         ({"indicators": ["a"]}, r"name a column once; got \['a'\] twice"),
         ({"norm": "clip"}, "norm must be 'scale', a positive number or None; got 'clip'"),
+        ({"n_splines": 0}, "n_splines must be 'auto' or a positive int; got 0"),
         ({"norm": -1.0}, "norm must be a positive, finite number; got -1.0"),
     ],
 )

@@ -27,6 +27,7 @@ from skdp.mechanisms import (
     laplace_mechanism,
     release,
 )
+from skdp.preprocessing import DPOneHotEncoder
 from skdp.privacy import ApproxDP, GaussianDP
 
 ADJACENCIES = ("replace-one", "add-remove")
@@ -252,6 +253,15 @@ def stated_linear():
                 yield Case(
                     "worst pair " + named(kind, **chosen), program, data, neighbours, **less
                 )
+    # Automatic penalties are around the log-odds of the classes, whose rows are counted. Of three
+    # classes the model is checked, and gets the record right or wrong.
+    for adjacency, n_classes in (("replace-one", 2), ("add-remove", 2), ("add-remove", 3)):
+        data, neighbours = pulled(adjacency)
+        options = dict(adjacency=adjacency, slope_cap=0.05)
+        name = "counted classes " + named(DPLogisticRegression, n_classes=n_classes, **options)
+        program = DPLogisticRegression(classes=range(n_classes), **options)
+        less = dict(least=0.0, total=0.95, reason=MASKED)
+        yield Case(name, program, data, neighbours, **less)
     # The heaviest class attains what is declared for all, a light one its part of it.
     for mechanism in ("output", "objective", "gradient"):
         for chosen in each(mechanism=mechanism):
@@ -832,6 +842,29 @@ def mechanisms():
             )
 
 
+def categories():
+    """A record with frequent categories in all columns, and one with categories of its own."""
+    X = np.array([["a", 1], ["b", 2]] * (N_ROWS // 2), dtype=object)
+    X[0] = "rare", None
+    for adjacency in ADJACENCIES:
+        options = dict(epsilon=3.0, delta=1e-3, adjacency=adjacency)
+        if adjacency == "replace-one":
+            neighbours = changed_columns(X, 1, ("a", 1)), changed_columns(X, 0, ("a", 1))
+        else:
+            neighbours = tuple((np.delete(X, place, axis=0), None) for place in (1, 0))
+        name = "frequent and alone " + named(DPOneHotEncoder, **options)
+        yield Case(name, DPOneHotEncoder(**options), (X, None), neighbours, least=0.999)
+        yield Case(
+            named(DPOneHotEncoder, **options), DPOneHotEncoder(**options), (X, None), (), 48
+        )
+
+
+def changed_columns(X, place, row):
+    X = X.copy()
+    X[place] = row
+    return X, None
+
+
 def sums(mechanism, guarantee):
     def program(X, random_state=None):
         return mechanism(clip_rows(X, 1.0).sum(axis=0), guarantee, random_state)
@@ -852,6 +885,7 @@ GROUPS = {
     "own gradients": own_gradients,
     "networks": networks,
     "mechanisms": mechanisms,
+    "categories": categories,
 }
 
 

@@ -1,0 +1,229 @@
+"""Random Fourier features: a linear model on them is one of a kernel."""
+
+import math
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._inputs import checked_rows
+from skdp._random import check_random_state, seed_sequence
+from skdp._validation import boolean, is_auto, number_or_auto, one_of, positive_int, shown
+from skdp.estimators import LinkedDocumentation
+from skdp.features import KERNELS, FourierFeatures, automatic_gamma, check_kernel, fourier_features
+
+__all__ = ["RandomFourierTransformer"]
+
+_SHIFT_INVARIANT = tuple(kernel for kernel in KERNELS if kernel != "linear")
+_MOST_COMPONENTS = 2**20
+# Streams of noise spawn from the first keys of a seed: with another the same number, given as
+# the seed of a model, too, has frequencies that have nothing to do with its noise.
+_STREAM = 0xF0F0
+
+
+class RandomFourierTransformer(LinkedDocumentation, TransformerMixin, BaseEstimator):
+    """Replace each row by cosines and sines of random frequencies, of norm 1 together.
+
+    Inner products of two such rows are close to a kernel of the rows they come from, so that a
+    linear model on them is one of the kernel: a private linear classifier becomes a private
+    kernel classifier.
+
+    Privacy: each row is transformed on its own, by frequencies that were drawn without a look at
+    the data, and that are public. The features of a row do not depend on the rows beside it to the
+    last bit. So the transformer costs no budget, neighbouring data sets stay neighbours, and every
+    row has norm 1, wherever it came from.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "laplacian", "matern"}, default="rbf"
+        See `~skdp.features.kernel_matrix`.
+
+    gamma : float or "auto", default="auto"
+        Width of the kernel, from 1e-30 to 1e30. "auto" is
+        `~skdp.features.automatic_gamma`: rows are taken to lie in [-1, 1]^d, as those of
+        `BoundedScaler` do, and rows of a sparse matrix to have norm 1.
+
+    nu : {0.5, 1.5, 2.5}, default=1.5
+        Smoothness of the Matérn kernel.
+
+    n_components : int, default=512
+        Length of a row of features, in pairs of a cosine and a sine: an odd number is rounded up.
+        More come closer to the kernel. Noisy descents see the second moments of rows, and do
+        better for it, of up to 999.
+
+    orthogonal : bool, default=True
+        Draw directions in orthogonal groups, which comes closer to the kernel.
+
+    random_state : None, int, RandomState or Generator, default=None
+        Seed of the frequencies, which are public: any will do, and it says nothing about noise.
+        None draws new ones in each `fit`. A model with the same number as its ``random_state``
+        has noise from another stream, but then its noise is known.
+
+    Attributes
+    ----------
+    frequencies_ : ndarray of shape (n_frequencies, `n_features_in_`)
+        Public.
+
+    gamma_ : float
+        Width of the kernel. Public.
+
+    x_norm_ : float
+        Bound on the Euclidean norm of every row that comes out: 1 up to rounding. Public.
+
+    x_l1_norm_ : float
+        The same for the sum of absolute values: the square root of their number, rounded up.
+        Public.
+
+    n_features_in_ : int
+        Number of columns. Public.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, when all are strings. Public.
+
+    See Also
+    --------
+    skdp.kernel.DPKernelRidge : Regression on such features, which chooses how many.
+    sklearn.kernel_approximation.RBFSampler : With one cosine a frequency, and no bound on a row.
+
+    References
+    ----------
+    Rahimi and Recht, "Random features for large-scale kernel machines", NIPS 2007, theorem 1
+    and claim 1.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from skdp.linear_model import DPLogisticRegression
+    >>> from skdp.preprocessing import BoundedScaler, RandomFourierTransformer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(
+    ...     BoundedScaler((0, 5000)), RandomFourierTransformer(), DPLogisticRegression()
+    ... )
+    >>> model.fit(X, y)[-1].coef_.shape
+    (1, 512)
+    """
+
+    def __init__(
+        self,
+        kernel="rbf",
+        gamma="auto",
+        *,
+        nu=1.5,
+        n_components=512,
+        orthogonal=True,
+        random_state=None,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.nu = nu
+        self.n_components = n_components
+        self.orthogonal = orthogonal
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Draw the frequencies for as many columns as ``X`` has; its values are not used.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to be transformed later. Whether they are sparse is public.
+
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        RandomFourierTransformer
+            The transformer itself.
+        """
+        self._check_parameters()
+        X = self._validated(X, reset=True)
+        d, gamma = self.n_features_in_, self.gamma
+        if is_auto(gamma):
+            gamma = automatic_gamma(self.kernel, d, sparse_rows=sparse.issparse(X))
+        features = fourier_features(
+            self.kernel,
+            d,
+            n_components=2 * math.ceil(self.n_components / 2),
+            gamma=float(gamma),
+            nu=self.nu,
+            orthogonal=bool(self.orthogonal),
+            random_state=self._frequency_seed(),
+        )
+        self.frequencies_, self.gamma_ = features.frequencies, float(gamma)
+        self.x_norm_ = float(features.row_norm)
+        # No sum of absolute values is above the norm times the root of how many there are.
+        self.x_l1_norm_ = math.sqrt(features.n_components) * self.x_norm_ * (1.0 + 2.0**-50)
+        return self
+
+    def transform(self, X):
+        """Compute the features of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            Of the precision of ``X``, with numbers of single precision.
+        """
+        check_is_fitted(self)
+        X = self._validated(X, reset=False)
+        features = FourierFeatures(self.frequencies_).transform(X)
+        return features.astype(X.dtype, copy=False)
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the features: "cos_0", "cos_1" and so on, and then the sines.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Ignored.
+
+        Returns
+        -------
+        ndarray of str
+        """
+        check_is_fitted(self)
+        n = range(len(self.frequencies_))
+        names = [f"{wave}_{i}" for wave in ("cos", "sin") for i in n]
+        return np.array(names, dtype=object)
+
+    @property
+    def _n_features_out(self):
+        return 2 * len(self.frequencies_)
+
+    def _check_parameters(self):
+        one_of(_SHIFT_INVARIANT, kernel=self.kernel)
+        if is_auto(self.gamma):
+            check_kernel(self.kernel, 1.0, self.nu)
+        else:
+            number_or_auto(gamma=self.gamma)
+            check_kernel(self.kernel, self.gamma, self.nu)
+        positive_int(n_components=self.n_components)
+        if self.n_components > _MOST_COMPONENTS:
+            raise ValueError(
+                f"n_components must be at most {_MOST_COMPONENTS:,}; "
+                f"got {shown(self.n_components)}."
+            )
+        boolean(orthogonal=self.orthogonal)
+        check_random_state(self.random_state)
+
+    def _frequency_seed(self):
+        if self.random_state is None:
+            return None
+        seed = seed_sequence(self.random_state)
+        own = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, _STREAM))
+        return np.random.default_rng(own)
+
+    def _validated(self, X, reset):
+        return checked_rows(self, X, reset=reset, dtype=[np.float64, np.float32])
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
