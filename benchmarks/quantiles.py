@@ -4,8 +4,8 @@
 
 Ten columns, of which bounds are learned for a tenth of the squared mu of the whole budget. A rank
 error is the distance of ``q n`` from the number of values below the cell that is released, over
-``n``. The true width is that between the true quantiles, widened alike; where they are equal, as of
-a column with one value, widths are not compared.
+``n``. The true width is that between the true quantiles, widened alike; where they are equal, as
+of a column with one value, widths are not compared.
 """
 
 import argparse
@@ -52,11 +52,11 @@ def columns(n, seed):
     )
 
 
-def planned(n, epsilon, n_columns=len(NAMES)):
+def planned(n, epsilon):
     """Release of the bounds."""
     mu = math.sqrt(SHARE) * ApproxDP(epsilon, DELTA).gaussian_target().mu
     part = ApproxDP(GaussianDP(mu).epsilon_at(DELTA), DELTA)
-    return QuantileRelease.plan(part, n_columns=n_columns, n_samples_public=n)
+    return QuantileRelease.plan(part, n_columns=len(NAMES), n_samples_public=n)
 
 
 def errors(release, X, seed):

@@ -379,8 +379,10 @@ def _planned_mean(budget, n_public, search_range):
     )
     if budget.delta == 0.0:
         return learned, MeanRelease.plan(rest)
-    low, high = 0.0, mu
-    for _ in range(20):  # what a part of the squared mu leaves, and rounding
+    # Near what the part of the squared mu leaves; the last steps settle it and rounding.
+    left = mu * (1.0 - _SHARE) ** 0.5
+    low, high = 0.9 * left, 1.02 * left
+    for _ in range(8):
         middle = (low + high) / 2
         both = learned.guarantee.followed_by(GaussianDP(middle, adjacency=target.adjacency))
         is_met = both.delta_at(target.epsilon) <= target.delta

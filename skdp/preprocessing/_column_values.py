@@ -21,7 +21,11 @@ _MOST_ROWS = 2**31
 def one_dimensional(column):
     """The column as an array, whatever holds it."""
     with without_values("column"):
-        values = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
+        if isinstance(column, list | tuple):  # of whatever objects
+            values = np.empty(len(column), dtype=object)
+            values[:] = column
+        else:
+            values = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
     if values.ndim != 1 or not len(values):
         raise ValueError(
             "column must have one dimension and a value; got an array of shape "
@@ -41,7 +45,9 @@ def numbers(column):
         if values.dtype.kind == "O":
             values = [np.nan if _is_missing(value) else value for value in values.tolist()]
         with np.errstate(all="ignore"):
-            return np.asarray(values, dtype=np.float64)
+            floats = np.asarray(values, dtype=np.float64)
+        if floats.ndim == 1:
+            return floats
     except Exception:
         pass  # whose message would quote a value
     raise ValueError(
