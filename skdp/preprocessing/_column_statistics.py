@@ -382,11 +382,16 @@ def _planned_mean(budget, n_public, search_range):
     # Near what the part of the squared mu leaves; the last steps settle it and rounding.
     left = mu * (1.0 - _SHARE) ** 0.5
     low, high = 0.9 * left, 1.02 * left
+
+    def is_met(mu):
+        both = learned.guarantee.followed_by(GaussianDP(mu, adjacency=target.adjacency))
+        return both.delta_at(target.epsilon) <= target.delta
+
+    while not is_met(low):
+        low, high = 0.9 * low, low
     for _ in range(8):
         middle = (low + high) / 2
-        both = learned.guarantee.followed_by(GaussianDP(middle, adjacency=target.adjacency))
-        is_met = both.delta_at(target.epsilon) <= target.delta
-        low, high = (middle, high) if is_met else (low, middle)
+        low, high = (middle, high) if is_met(middle) else (low, middle)
     return learned, MeanRelease.plan(GaussianDP(low, adjacency=target.adjacency))
 
 

@@ -402,17 +402,19 @@ def _epsilon(target: ApproxDP, n_selections: int, counts: bool) -> float:
     epsilon = bounded_range_epsilon(target, n_selections)
     if not counts:
         return epsilon
-    # As pure guarantees add up, or else nearly as squares do.
-    extra = _COUNT_SHARE / n_selections
-    if target.delta == 0.0:
-        epsilon /= 1.0 + extra
-    else:
-        epsilon /= math.sqrt(1.0 + extra * _COUNT_SHARE)
-    while True:
-        guarantee = _guarantee(target, epsilon, n_selections, counts)
-        if guarantee.epsilon_at(target.delta) <= target.epsilon:
-            return epsilon
-        epsilon *= 1.0 - 1e-4
+
+    def is_met(epsilon: float) -> bool:
+        behind = _guarantee(target, epsilon, n_selections, counts)
+        return behind.epsilon_at(target.delta) <= target.epsilon
+
+    # As pure guarantees add up, or else between that and as squares do.
+    low, high = epsilon / (1.0 + _COUNT_SHARE / n_selections) * (1.0 - 1e-12), epsilon
+    while not is_met(low):
+        low, high = low * (1.0 - 1e-3), low
+    for _ in range(8 if target.delta else 0):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if is_met(middle) else (low, middle)
+    return low
 
 
 def _guarantee(
