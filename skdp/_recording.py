@@ -115,6 +115,10 @@ class Perturbed:
     tolerance : float
         Bound on the norm of the gradient at which the solver stops.
 
+    pull : ndarray of the shape of ``linear``
+        A further linear term, of public and of released numbers: minus the penalty times the
+        weights around which it is.
+
     where : str
         Module, line and function.
     """
@@ -126,6 +130,7 @@ class Perturbed:
     linear: np.ndarray = field(repr=False)
     step: float
     tolerance: float
+    pull: np.ndarray = field(repr=False)
     where: str
 
 
@@ -258,12 +263,13 @@ def perturbed(
     law: Any,
     step: float,
     tolerance: float,
+    pull: np.ndarray,
 ) -> np.ndarray:
     """Return the linear term to minimise with; the listener, if there is one, hears of it.
 
     Parameters
     ----------
-    linear, loss, data, penalty, law, step, tolerance
+    linear, loss, data, penalty, law, step, tolerance, pull
         See `Perturbed`.
 
     Returns
@@ -273,7 +279,7 @@ def perturbed(
     listener = released_values.get()
     if listener is None:
         return linear
-    record = Perturbed(loss, data, penalty, law, linear, step, tolerance, _caller())
+    record = Perturbed(loss, data, penalty, law, linear, step, tolerance, pull, _caller())
     instead = listener(record)
     return linear if instead is None else instead
 

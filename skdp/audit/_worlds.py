@@ -106,7 +106,8 @@ def _public(r: Any) -> tuple[Any, ...]:
     if isinstance(r, Selected):
         spreads, rates = tuple(r.spreads.tolist()), tuple(r.rates.tolist())
         return r.where, np.shape(r.utilities), spreads, rates, r.epsilon
-    return r.where, np.shape(r.linear), r.law, r.penalty, r.tolerance, r.step
+    numbers = r.law, r.penalty, r.tolerance, r.step, r.pull.tobytes()
+    return r.where, np.shape(r.linear), *numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +222,7 @@ def _control_flow(one: World, other: World, pair: str) -> list[Finding]:
                 return [Finding("control flow", f"another release for {pair}", record.where)]
             names = ["law", "sensitivity", "scale", "step"]
             if isinstance(record, Perturbed):
-                names[1:3] = "penalty", "tolerance"
+                names = ["law", "penalty", "tolerance", "step", "centre of the penalty"]
             elif isinstance(record, Selected):
                 names = ["spread", "rate", "epsilon"]
             differ = [

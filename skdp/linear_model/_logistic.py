@@ -25,9 +25,14 @@ class DPLogisticRegression(BaseDPLinearClassifier):
     C : float or "auto", default="auto"
         Inverse strength of the penalty as in :class:`~sklearn.linear_model.LogisticRegression`
         (sum of losses). "auto" is a rule of public numbers: few rows, many features and a small
-        epsilon have a stronger penalty. Under "add-remove", where the number of rows is private,
-        objective perturbation with ``delta=0`` releases it for 2 % of epsilon, and the rules of
-        the others do not read it. The objective mechanism may use a stronger penalty than asked
+        epsilon have a stronger penalty. With ``delta=0`` and an intercept, objective perturbation
+        first releases the number of rows of each class, for an epsilon of ``20 / n``, or of
+        ``50 / n`` for more classes than two, within 0.1 and 50 % of it. The penalty is then
+        around their log-odds. Under "add-remove", where the number of rows is private, it is
+        taken to be 1000 for that share, which is at least 2 % and 25 in place of 50, and the sum
+        of the counts is what the rules read; without an intercept that sum alone is released.
+        The rules of the other mechanisms
+        do not read it. The objective mechanism may use a stronger penalty than asked
         for, where the budget would not pay for the curvature. The gradient mechanism has no
         penalty with "auto". Times the squared norm of a row, which counts the constant feature, it
         lies between 1e-12 and 1e9, and below 1e8 over the curvature of the loss (1/4; 1/2 for more
@@ -89,6 +94,10 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         Coefficients, for rows no longer than ``x_norm_``: see `decision_function`. Released under
         ``guarantee_``.
 
+    coef_noise_ : CoefficientNoise
+        Standard deviations of the noise in ``coef_``, by what is public or released under
+        ``guarantee_``, and how sure they are.
+
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts. Released under ``guarantee_``.
 
@@ -145,6 +154,8 @@ class DPLogisticRegression(BaseDPLinearClassifier):
     >>> print(model.fit(X, y)[-1].guarantee_.epsilon)
     1.0
     """
+
+    _has_odds = True
 
     def __init__(
         self,

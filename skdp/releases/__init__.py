@@ -1,7 +1,9 @@
 """One object a privacy claim: bound, reason, noise and guarantee in one place."""
 
 from skdp.releases._categories import CategoryRelease
+from skdp.releases._coefficient_noise import CoefficientNoise, with_noise
 from skdp.releases._counted import CountedRelease
+from skdp.releases._counted_classes import CountedClasses
 from skdp.releases._descent import NoisyDescent
 from skdp.releases._descent_rules import DescentPlan, plan_descent
 from skdp.releases._exact_queries import ExactQueries
@@ -28,6 +30,7 @@ from skdp.releases._gradient_messages import (
 from skdp.releases._linear_rules import (
     AUTOMATIC_CONSTANT,
     TYPICAL_ROWS,
+    largest_score,
     linear_signal,
     objective_penalty,
     objective_slope_cap,
@@ -82,6 +85,8 @@ __all__ = [
     "CategoryRelease",
     "CentredObjective",
     "CentredOutput",
+    "CoefficientNoise",
+    "CountedClasses",
     "CountedRelease",
     "DescentPlan",
     "EpsilonSuggestion",
@@ -130,6 +135,7 @@ __all__ = [
     "k_norm_scale",
     "laplace_leakage",
     "laplace_scale",
+    "largest_score",
     "linear_signal",
     "local_law",
     "nats_of",
@@ -154,4 +160,5 @@ __all__ = [
     "unit_guarantee",
     "vector_leakage",
     "vector_sigma",
+    "with_noise",
 ]

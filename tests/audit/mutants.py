@@ -52,6 +52,11 @@ def three_classes(X, y):
     return X, np.digitize(X[:, 0], [-0.2, 0.2])
 
 
+def four_classes(X, y):
+    """The same rows with four labels."""
+    return X, np.digitize(X[:, 0], [-0.3, 0.0, 0.3])
+
+
 def rows_between_powers_of_two(X, y):
     """46 rows of three labels: with one less they are nearer to 32 than to 64 (in logarithms)."""
     return three_classes(np.vstack([X, 0.5 * X[:6]]), y)
@@ -101,6 +106,7 @@ VECTOR = dict(feedback="bandit", perturbation="vector")
 
 OUT, DESCENT, MOMENTS = "releases._output", "releases._descent", "releases._moments"
 RULES, WHITE = "releases._descent_rules", "solvers.whitening"
+CLASSES = "releases._counted_classes"
 ROWS, BASE, LEARNED = "solvers.rows", "linear_model._base", "        self.coef_, self.intercept_ ="
 CLIPPED = "rows = clip_rows(block.astype(np.float64, copy=False), x_norm)"
 CHECKED = "            X, y = checked_data(self, X, y)\n"
@@ -165,7 +171,7 @@ def linear():
     )
     yield Mutant(
         "objective: the count without noise",
-        logistic(**REMOVE),
+        svc(**REMOVE),
         (
             (
                 "releases._counted",
@@ -177,7 +183,7 @@ def linear():
     )
     yield Mutant(
         "objective: noise of the count for 200 times its epsilon",
-        logistic(**REMOVE),
+        svc(**REMOVE),
         (
             (
                 "releases._counted",
@@ -188,7 +194,7 @@ def linear():
     )
     yield Mutant(
         "objective: the count is not charged",
-        logistic(**REMOVE),
+        svc(**REMOVE),
         (
             (
                 "releases._counted",
@@ -208,9 +214,80 @@ def linear():
             ),
         ),
     )
+    for adjacency in ({}, REMOVE):
+        under = "add-remove" if adjacency else "replace-one"
+        yield Mutant(
+            f"objective: classes are counted without noise, {under}",
+            logistic(**adjacency),
+            (
+                (
+                    CLASSES,
+                    "law=law, sensitivity=sensitivity",
+                    "law=law, sensitivity=1e-9 * sensitivity",
+                ),
+            ),
+        )
+        yield Mutant(
+            f"objective: the counts of classes are not charged, {under}",
+            logistic(**adjacency),
+            (
+                (
+                    CLASSES,
+                    "rest = replace(target, epsilon=target.epsilon - counting.epsilon)",
+                    "rest = target",
+                ),
+            ),
+        )
+    yield Mutant(
+        "objective: a replaced record is in one of three counts",
+        logistic(),
+        (
+            (
+                CLASSES,
+                "1.0 if len(asked) == 1 else self.guarantee.n_records_changed",
+                "1.0",
+            ),
+        ),
+        three_classes,
+    )
+    yield Mutant(
+        "objective: the check of several classes is not charged",
+        logistic(epsilon=60.0),
+        ((CLASSES, "rest = replace(rest, epsilon=rest.epsilon - checking.epsilon)", "pass"),),
+        three_classes,
+    )
+    yield Mutant(
+        "objective: a record moves the rows that a model gets right by less than 1",
+        logistic(epsilon=60.0),
+        (
+            (
+                CLASSES,
+                "sensitivity=self.guarantee.n_records_changed",
+                "sensitivity=0.1 * self.guarantee.n_records_changed",
+            ),
+        ),
+        three_classes,
+    )
+    yield Mutant(
+        "objective: a model is kept for the true number of rows that it gets right",
+        logistic(epsilon=60.0),
+        (
+            (
+                CLASSES,
+                "kept_of_gain(float(gain[0])",
+                "kept_of_gain(float(hits_gained(data, weights, centre)[0])",
+            ),
+        ),
+        three_classes,
+    )
+    yield Mutant(
+        "objective: log-odds of the true counts",
+        logistic(epsilon=8.0),
+        ((CLASSES, "else released) / n_samples", "else asked) / n_samples"),),
+    )
     yield Mutant(
         "objective: rules see a private number of rows",
-        logistic(**REMOVE),
+        svc(**REMOVE),
         ((BASE, 'if self.adjacency == "replace-one" else None', ""),),
         three_classes,
     )
@@ -421,8 +498,8 @@ def linear():
         (
             (
                 DESCENT,
-                "        return plan.shrinkage * weights\n",
-                "        return plan.shrinkage * weights - 1e-3 * gradient / n_samples\n",
+                "        return plan.shrinkage * weights, spread\n",
+                "        return plan.shrinkage * weights - 1e-3 * gradient / n_samples, spread\n",
             ),
         ),
     )
@@ -2290,6 +2367,12 @@ def whitened_networks():
         ),
     )
     yield Mutant(
+        "whitened network: a replaced record is in one of four counts",
+        whitened(),
+        ((WHITENED, "law, sensitivity = separate, float(changed)", "law = separate"),),
+        four_classes,
+    )
+    yield Mutant(
         "whitened network: half the change of the rows that a model gets right",
         whitened(epsilon=300.0),
         (
@@ -2802,7 +2885,7 @@ def objectives():
     )
     yield Mutant(
         "objective: penalty from the data",
-        pure,
+        logistic(C=0.1),
         (
             (
                 BASE,

@@ -253,6 +253,15 @@ def stated_linear():
                 yield Case(
                     "worst pair " + named(kind, **chosen), program, data, neighbours, **less
                 )
+    # Automatic penalties are around the log-odds of the classes, whose rows are counted. Of three
+    # classes the model is checked, and gets the record right or wrong.
+    for adjacency, n_classes in (("replace-one", 2), ("add-remove", 2), ("add-remove", 3)):
+        data, neighbours = pulled(adjacency)
+        options = dict(adjacency=adjacency, slope_cap=0.05)
+        name = "counted classes " + named(DPLogisticRegression, n_classes=n_classes, **options)
+        program = DPLogisticRegression(classes=range(n_classes), **options)
+        less = dict(least=0.0, total=0.95, reason=MASKED)
+        yield Case(name, program, data, neighbours, **less)
     # The heaviest class attains what is declared for all, a light one its part of it.
     for mechanism in ("output", "objective", "gradient"):
         for chosen in each(mechanism=mechanism):
