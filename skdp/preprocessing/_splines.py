@@ -304,7 +304,9 @@ class _Column:
         if self.logged is None:
             return self.knots.copy()
         low, high = self.logged
-        return np.clip(low + np.expm1(self.knots), low, high)
+        places = np.clip(low + np.expm1(self.knots), low, high)
+        places[[0, -1]] = low, high
+        return places
 
     def weights(self, x):
         """Where splines are not zero, and what they are: as `spline_weights`."""
