@@ -3,6 +3,7 @@
 import math
 import warnings
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from scipy import sparse
@@ -11,7 +12,6 @@ from sklearn.preprocessing import Normalizer
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._validation import non_negative, positive_int, shown
-from skdp.preprocessing import BoundedScaler, RowNormClipper
 
 __all__ = ["AdditiveEffect", "AdditiveEffectsDisplay"]
 
@@ -310,7 +310,7 @@ def _parts(steps):
     """Transformers of columns, which are the first step or within it."""
     first = steps[0]
     for step in steps[1:-1]:
-        if not isinstance(step, Normalizer | RowNormClipper):
+        if _longest_row(step) is None:
             raise ValueError(
                 "estimator must have nothing but a Normalizer or a RowNormClipper between columns "
                 f"and model; got {shown(step)}."
@@ -328,6 +328,14 @@ def _parts(steps):
     return parts
 
 
+def _longest_row(step):
+    """Norm that a step scales or clips rows to, or None if it does neither."""
+    norm = getattr(step, "norm", None)
+    if isinstance(step, Normalizer):
+        return 1.0 if norm == "l2" else None
+    return float(norm) if isinstance(norm, Real) else None
+
+
 def _names(transformer):
     return getattr(transformer, "feature_names_in_", _numbered(transformer.n_features_in_))
 
@@ -342,8 +350,6 @@ def _ranges(transformer, n_columns):
     if knots is not None:
         return [np.asarray(own, dtype=np.float64) for own in knots]
     bounds = getattr(transformer, "bounds_", None)
-    if bounds is None and isinstance(transformer, BoundedScaler):
-        bounds = np.transpose(transformer._limits())
     if bounds is None or np.shape(bounds) != (n_columns, 2):
         return None
     return list(np.asarray(bounds, dtype=np.float64))
@@ -354,7 +360,7 @@ def _row_factor(steps, parts, model):
     norm = math.sqrt(sum(part.mean_square() for part in parts))
     length = norm
     for step in steps[1:-1]:
-        length = 1.0 if isinstance(step, Normalizer) else min(length, float(step.norm))
+        length = 1.0 if isinstance(step, Normalizer) else min(length, _longest_row(step))
     return min(length, float(getattr(model, "x_norm_", math.inf))) / norm
 
 

@@ -122,17 +122,19 @@ def make_public_preprocessor(
         sparse_threshold=1.0 if sparse else 0.0,
         verbose_feature_names_out=False,
     )
-    steps = [("columns", columns)]
+    if norm is None:
+        return Pipeline([("columns", columns)])
+    return Pipeline([("columns", columns), ("rows", _of_norm(norm))])
+
+
+def _of_norm(norm):
+    """Transformer of whole rows."""
     if norm == "scale":
-        steps.append(("rows", Normalizer()))
-    elif norm is not None:
-        if isinstance(norm, str):
-            raise ValueError(
-                f"norm must be 'scale', a positive number or None; got {shown(norm)}."
-            )
-        positive(norm=norm)
-        steps.append(("rows", RowNormClipper(norm)))
-    return Pipeline(steps)
+        return Normalizer()
+    if isinstance(norm, str):
+        raise ValueError(f"norm must be 'scale', a positive number or None; got {shown(norm)}.")
+    positive(norm=norm)
+    return RowNormClipper(norm)
 
 
 def _numeric(linear, curved, n_splines, missing, sparse):
