@@ -216,6 +216,10 @@ class AdditiveEffectsDisplay:
             else:
                 bands.append(ax.errorbar(places, curve, half, fmt="none", ecolor=color))
         ax.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
+        if numeric and places[0] >= 0.0 and np.diff(places).max() > 10.0 * (places[1] - places[0]):
+            # Knots in the logarithm; the first of them is where the scale begins to be one.
+            least = float(places[np.searchsorted(places - places[0], 1.0)] - places[0])
+            ax.set_xscale("symlog", linthresh=least)
         if not numeric:
             ax.set_xticks(places, [str(value) for value in effect.values], rotation=90)
         ax.set(xlabel=effect.column)
