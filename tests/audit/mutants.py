@@ -1592,11 +1592,13 @@ def kernel_ridge():
         "ridge: bounds are not charged",
         own,
         ((KRR, "guarantee = released_bounds.guarantee(guarantee)", "pass"),),
+        one_row_alone,
     )
     yield Mutant(
         "ridge: the fit has the whole budget, too",
         own,
         ((RIDGE_PLAN, "return bounds, bounds.before(planned)", "return bounds, planned(target)"),),
+        one_row_alone,
     )
     yield Mutant(
         "ridge: bounds of the rows",
@@ -1608,6 +1610,7 @@ def kernel_ridge():
                 "bounds = (float(min(y)), float(max(y)) + 1e-9)",
             ),
         ),
+        one_row_alone,
     )
     yield Mutant(
         "ridge: epsilon by the rows",
