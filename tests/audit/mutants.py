@@ -62,6 +62,13 @@ def rows_between_powers_of_two(X, y):
     return three_classes(np.vstack([X, 0.5 * X[:6]]), y)
 
 
+def one_row_alone(X, y):
+    """400 rows of zeros, and one of which no other tells anything."""
+    rows = np.zeros((400, 1))
+    rows[0] = 1.0
+    return rows, np.append(1e9, np.linspace(-1.0, 1.0, 399))
+
+
 # Estimators
 
 
@@ -988,7 +995,8 @@ FROWS, KRR, EXACT = "solvers.feature_rows", "kernel._kernel_ridge", "releases._e
 RIDGE_PLAN = "kernel._ridge_plan"
 ANSWERS, PROBLEM = "releases._queries", "releases._ridge_problem"
 CAPPED = "self.targets = np.clip(targets, -1.0, 1.0)  # what sensitivities rest on"
-TARGETS = "            X, targets = self._validated(X, y)\n"
+VALIDATED = "            X, y = checked_data(self, X, y, numeric=True)\n"
+TARGETS = "            targets = bounds.scaled(y)\n"
 SCALED = "scaled = (np.clip(y, self.low, self.high) - self.middle) / self.half\n        return np.clip(scaled, -1.0, 1.0)"
 
 
@@ -1520,8 +1528,8 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "bounds = TargetRange.of(self.y_bounds)",
-                "bounds = TargetRange.of((float(min(y)), float(max(y)) + 1e-9))",
+                "y_bounds_=(bounds.low, bounds.high)",
+                "y_bounds_=(float(min(y)), float(max(y)) + 1e-9)",
             ),
         ),
     )
@@ -1547,8 +1555,9 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "            charge(self, release.guarantee)\n",
-                "            from dataclasses import replace\n            release = replace(release, penalty=20.0 * (1 + float(targets.mean() > 0)))\n            charge(self, release.guarantee)\n",
+                TARGETS,
+                TARGETS
+                + "            from dataclasses import replace\n            release = replace(release, penalty=20.0 * (1 + float(targets.mean() > 0)))\n",
             ),
         ),
     )
@@ -1558,9 +1567,9 @@ def kernel_ridge():
         (
             (
                 KRR,
-                TARGETS,
+                VALIDATED,
                 "            import numpy as np\n            y = np.asarray(y, dtype=float)\n            X, y = np.asarray(X)[~np.isnan(y)], y[~np.isnan(y)]\n"
-                + TARGETS
+                + VALIDATED
                 + "            self.n_rows_ = len(y)\n",
             ),
         ),
@@ -1571,11 +1580,37 @@ def kernel_ridge():
         (
             (
                 KRR,
-                TARGETS,
+                VALIDATED,
                 "            import numpy as np\n            y = np.asarray(y, dtype=float)\n            y = np.where(np.isnan(y), np.nanmean(y), y)\n"
-                + TARGETS,
+                + VALIDATED,
             ),
         ),
+    )
+    options = dict(kernel="linear", release="query", n_queries=1, alpha=20.0)
+    own = ridge(epsilon=8.0, y_bounds="auto", **options)
+    yield Mutant(
+        "ridge: bounds are not charged",
+        own,
+        ((KRR, "guarantee = released_bounds.guarantee(guarantee)", "pass"),),
+        one_row_alone,
+    )
+    yield Mutant(
+        "ridge: the fit has the whole budget, too",
+        own,
+        ((RIDGE_PLAN, "return bounds, bounds.before(planned)", "return bounds, planned(target)"),),
+        one_row_alone,
+    )
+    yield Mutant(
+        "ridge: bounds of the rows",
+        own,
+        (
+            (
+                KRR,
+                "bounds = released_bounds(y, noise_source(bounds_state))",
+                "bounds = (float(min(y)), float(max(y)) + 1e-9)",
+            ),
+        ),
+        one_row_alone,
     )
     yield Mutant(
         "ridge: epsilon by the rows",

@@ -365,6 +365,26 @@ def ridge():
             total=0.95,
             reason="" if remove else "one target is not the worst for its mean and its residual",
         )
+    # With bounds of its own: a target from one end to the other moves both quantiles as far as it
+    # can, and is at the ends of whatever bounds are released.
+    for chosen in each(y_bounds="auto", epsilon=8.0, kernel="linear"):
+        X, y = np.full((400, 2), 1e6), np.linspace(-1.0, 1.0, 400)
+        options, asked = dict(mechanism="gradient"), {}
+        if chosen["delta"] == 0.0:  # one row that no other tells anything of
+            X[1:], options = 0.0, dict(release="query", n_queries=1, alpha=20.0)
+            asked = dict(queries=X[:1])
+        y[0] = 1e9
+        remove = chosen["adjacency"] == "add-remove"
+        other = lessened((X, y), 0) if remove else changed((X, y), 0, X[0], -1e9)
+        yield Case(
+            "worst pair " + named(DPKernelRidge, **chosen, **options),
+            DPKernelRidge(**chosen, **options),
+            (X, y),
+            (other,),
+            options=tuple(asked.items()),
+            least=0.0 if chosen["delta"] else 0.95,
+            reason=PREDICTED if chosen["delta"] else "",
+        )
     # The tight pair of squared loss: many short rows make room for a record that turns (3.2).
     n, penalty = 200_000, 20.0
     for delta in DELTAS:
