@@ -32,6 +32,8 @@ _LEAST_EPSILON = 1e-9
 _LEAST, _WIDEST = 0.01, 0.25
 # The scale of the search range at which cells begin to widen: a column may be so much smaller.
 _FINEST = 2.0**-40
+# The cell of 0 counts as so large a part of all others.
+_ZERO_SHARE = 16
 _NORMAL = NormalDist()
 
 
@@ -190,14 +192,39 @@ class QuantileRelease:
         -------
         ndarray of shape (n_columns, 2)
         """
+        return self.bounds_and_spikes(columns, noise)[0]
+
+    def bounds_and_spikes(
+        self, columns: np.ndarray, noise: NoiseSource
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Release `bounds`, and where 0 is one of them, as follows from the same cells.
+
+        Parameters
+        ----------
+        columns, noise
+            See `__call__`.
+
+        Returns
+        -------
+        bounds : ndarray of shape (n_columns, 2)
+
+        spikes : ndarray of bool, shape (n_columns, 2)
+            Whether 0 lies in the lowest cell, and in the highest. Values are 0 there and hardly
+            any are beyond, so that the bound is not moved outwards.
+        """
         asked = self._asked(columns, noise)
         cells = self._cells(columns, asked, noise)
-        low, high = cells[:, :, 0].min(axis=1), cells[:, :, 1].max(axis=1)
+        spikes = (cells[:, :, 0] <= 0.0) & (cells[:, :, 1] > 0.0)
+        places = np.arange(len(cells))
+        lowest, highest = cells[:, :, 0].argmin(axis=1), cells[:, :, 1].argmax(axis=1)
+        low, high = cells[places, lowest, 0], cells[places, highest, 1]
+        spikes = np.column_stack([spikes[places, lowest], spikes[places, highest]])
         if self.probabilities is None:
-            margin = (high - low) * widening(asked[0])
+            margin = np.where(spikes, 0.0, (high - low)[:, np.newaxis] * widening(asked[0]))
             ends = np.array([[edges[0], edges[-1]] for edges in self.edges])
-            low, high = np.maximum(low - margin, ends[:, 0]), np.minimum(high + margin, ends[:, 1])
-        return np.column_stack([low, high])
+            low = np.maximum(low - margin[:, 0], ends[:, 0])
+            high = np.minimum(high + margin[:, 1], ends[:, 1])
+        return np.column_stack([low, high]), spikes
 
     def _asked(self, columns: np.ndarray, noise: NoiseSource) -> tuple[float, ...]:
         """Probabilities to ask for, in the grid of `_PARTS`."""
@@ -227,12 +254,14 @@ class QuantileRelease:
             below = counts_below(columns[:, j], edges)
             utilities = -_PARTS * below[:-1] + parts[:, None] * below[-1]  # q n - c_i
             misses = np.maximum(-utilities, utilities - _PARTS * np.diff(below))
+            candidates = with_zero_again(edges)
             chosen = select(
-                -np.maximum(misses, 0),
+                -np.maximum(misses, 0)[:, candidates],
                 epsilon=self.epsilon,
                 spread=spreads,
                 random_state=noise,
             )
+            chosen = candidates[chosen]
             released[j] = np.column_stack([edges[chosen], edges[chosen + 1]])
         return released
 
@@ -256,6 +285,20 @@ def counts_below(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
     below[0], below[-1] = 0, len(present)
     below[1:-1] = np.searchsorted(present, edges[1:-1], side="left")
     return below
+
+
+def with_zero_again(edges: np.ndarray) -> np.ndarray:
+    """Places of the cells to select from, that of 0 many times.
+
+    A column of which many values are 0, and none below, has them all in one cell, against the
+    thousands of empty ones below. So that cell counts as many; data do not decide how many.
+    """
+    n_cells = len(edges) - 1
+    cells = np.arange(n_cells)
+    if not edges[0] <= 0.0 < edges[-1]:
+        return cells
+    zero = np.searchsorted(edges, 0.0, side="right") - 1
+    return np.append(cells, np.full(n_cells // _ZERO_SHARE, zero))
 
 
 def widening(q: float) -> float:
