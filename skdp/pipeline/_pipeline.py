@@ -294,7 +294,7 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
 
 def _check_lengths(X, y):
     """Before anything is charged; how many there are is said by neither."""
-    if hasattr(y, "__len__") and len(y) != count_of_rows(X):
+    if hasattr(y, "__len__") and count_of_rows(X) not in (None, count_of_rows(y)):
         raise ValueError("X and y must have as many rows.")
 
 
