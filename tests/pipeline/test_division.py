@@ -42,7 +42,7 @@ class Stub(StatedGuarantee, TransformerMixin, BaseEstimator):
 
     def _planned_guarantee(self, n_features):
         target = ApproxDP(self.epsilon, self.delta, adjacency=self.adjacency)
-        if self.kind == "point" or self.delta == 0.0 and self.kind == "gaussian":
+        if self.kind == "point" or (self.delta == 0.0 and self.kind == "gaussian"):
             return target
         if self.kind == "gaussian":
             return target.gaussian_target()

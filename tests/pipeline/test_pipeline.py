@@ -144,7 +144,7 @@ def test_a_budget_that_is_too_small_for_its_rows_is_refused_before_the_charge():
     book = BudgetLedger(epsilon=5.0, delta=DELTA)
     steps = [("bounds", DPQuantileScaler()), ("model", DPLogisticRegression())]
     pipeline = DPPipeline(steps, 0.1, DELTA, ledger=book)
-    with pytest.raises(ValueError, match="epsilon must be at least .* n_samples=400") as error:
+    with pytest.raises(ValueError, match=r"epsilon must be at least .* n_samples=400") as error:
         pipeline.fit(X[["age", "pay"]], y)
     assert not book.history()
     least = float(str(error.value).split("at least ")[1].split()[0])
@@ -393,7 +393,7 @@ def test_a_stream_goes_on_with_frozen_steps():
 def test_a_stream_refuses_to_learn_a_step_anew():
     X, _ = people()
     pipeline = stream(DPQuantileScaler())
-    with pytest.raises(ValueError, match="Step 'prepare' learns.*FrozenEstimator"):
+    with pytest.raises(ValueError, match=r"Step 'prepare' learns.*FrozenEstimator"):
         pipeline.partial_fit(X[["age"]], X["age"])
     with pytest.raises(ValueError, match="Step 'prepare', a StandardScaler"):
         stream(StandardScaler()).partial_fit(X[["age"]], X["age"])

@@ -203,7 +203,7 @@ def test_a_subclass_is_another_type():
 
 
 def test_a_model_that_learns_without_a_guarantee_is_refused():
-    with pytest.raises(ValueError, match="LogisticRegression.*Use DPLogisticRegression"):
+    with pytest.raises(ValueError, match=r"LogisticRegression.*Use DPLogisticRegression"):
         DPPipeline([("model", LogisticRegression())]).fit(rows(), np.arange(30) % 2)
 
 
