@@ -17,7 +17,7 @@ from skdp.mechanisms import NoiseLaw, select
 from skdp.mechanisms import release as release_value
 from skdp.privacy import ApproxDP, BoundedRangeDP, bounded_range_epsilon
 
-__all__ = ["QuantileRelease", "cell_edges", "checked_ranges"]
+__all__ = ["QuantileRelease", "cell_edges", "checked_ranges", "least_epsilon"]
 
 # Probabilities are whole numbers of such parts, so that utilities are whole numbers, too.
 _PARTS = 2**20
@@ -176,7 +176,9 @@ class QuantileRelease:
         """
         return self._cells(columns, self._asked(columns, noise), noise)
 
-    def bounds(self, columns: np.ndarray, noise: NoiseSource) -> np.ndarray:
+    def bounds(
+        self, columns: np.ndarray, noise: NoiseSource, *, keep_sign: bool = False
+    ) -> np.ndarray:
         """Release bounds of each column: `__call__`, and what follows from it.
 
         From the lower edge of the lowest cell to the upper edge of the highest. With "auto" they
@@ -188,21 +190,24 @@ class QuantileRelease:
         columns, noise
             See `__call__`.
 
+        keep_sign : bool, default=False
+            Widen to 0 at most where cells are on one side of it.
+
         Returns
         -------
         ndarray of shape (n_columns, 2)
         """
-        return self.bounds_and_spikes(columns, noise)[0]
+        return self.bounds_and_spikes(columns, noise, keep_sign=keep_sign)[0]
 
     def bounds_and_spikes(
-        self, columns: np.ndarray, noise: NoiseSource
+        self, columns: np.ndarray, noise: NoiseSource, *, keep_sign: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
         """Release `bounds`, and where 0 is one of them, as follows from the same cells.
 
         Parameters
         ----------
-        columns, noise
-            See `__call__`.
+        columns, noise, keep_sign
+            See `bounds`.
 
         Returns
         -------
@@ -222,6 +227,9 @@ class QuantileRelease:
         if self.probabilities is None:
             margin = np.where(spikes, 0.0, (high - low)[:, np.newaxis] * widening(asked[0]))
             ends = np.array([[edges[0], edges[-1]] for edges in self.edges])
+            if keep_sign:
+                ends[low >= 0.0, 0] = np.maximum(ends[low >= 0.0, 0], 0.0)
+                ends[high <= 0.0, 1] = np.minimum(ends[high <= 0.0, 1], 0.0)
             low = np.maximum(low - margin[:, 0], ends[:, 0])
             high = np.minimum(high + margin[:, 1], ends[:, 1])
         return np.column_stack([low, high]), spikes
@@ -402,17 +410,19 @@ def _epsilon(target: ApproxDP, n_selections: int, counts: bool) -> float:
     epsilon = bounded_range_epsilon(target, n_selections)
     if not counts:
         return epsilon
-    # As pure guarantees add up, or else nearly as squares do.
-    extra = _COUNT_SHARE / n_selections
-    if target.delta == 0.0:
-        epsilon /= 1.0 + extra
-    else:
-        epsilon /= math.sqrt(1.0 + extra * _COUNT_SHARE)
-    while True:
-        guarantee = _guarantee(target, epsilon, n_selections, counts)
-        if guarantee.epsilon_at(target.delta) <= target.epsilon:
-            return epsilon
-        epsilon *= 1.0 - 1e-4
+
+    def is_met(epsilon: float) -> bool:
+        behind = _guarantee(target, epsilon, n_selections, counts)
+        return behind.epsilon_at(target.delta) <= target.epsilon
+
+    # As pure guarantees add up, or else between that and as squares do.
+    low, high = epsilon / (1.0 + _COUNT_SHARE / n_selections) * (1.0 - 1e-12), epsilon
+    while not is_met(low):
+        low, high = low * (1.0 - 1e-3), low
+    for _ in range(8 if target.delta else 0):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if is_met(middle) else (low, middle)
+    return low
 
 
 def _guarantee(
@@ -444,17 +454,60 @@ def _check_possible(target: ApproxDP, epsilon: float) -> None:
         )
 
 
+def least_epsilon(
+    n_samples: int,
+    *,
+    n_columns: int,
+    delta: float = 0.0,
+    adjacency: str = "replace-one",
+    n_cells: int = 2**14,
+) -> float:
+    """Least epsilon with which bounds of columns are released by ``quantiles="auto"``.
+
+    Parameters
+    ----------
+    n_samples : int
+        Public number of rows.
+
+    n_columns : int
+
+    delta : float, default=0.0
+
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+
+    n_cells : int, default=2**14
+
+    Returns
+    -------
+    float
+        A little above.
+    """
+    target = ApproxDP(1.0, delta, adjacency=adjacency)
+    range_ = _least_range(n_samples, n_cells)
+    return _guarantee(target, range_, 2 * n_columns).epsilon_at(delta) * (1.0 + 1e-9)
+
+
+def _least_range(n_samples: int, n_cells: int) -> float:
+    return _rows_over(n_cells) / (_WIDEST * max(n_samples, 1))
+
+
 def _check_enough(
     target: ApproxDP, epsilon: float, n_samples: int, n_selections: int, n_cells: int
 ) -> None:
     """Refuse a budget for which the widest of the "auto" quantiles are not wide enough."""
-    needed = _rows_over(n_cells) / (_WIDEST * max(n_samples, 1))
-    if epsilon >= needed:
+    if epsilon >= _least_range(n_samples, n_cells):
         return
-    least = _guarantee(target, needed, n_selections).epsilon_at(target.delta)
-    shown_least = math.ceil(least * 1e4) / 1e4
+    n_columns = n_selections // 2
+    least = least_epsilon(
+        n_samples,
+        n_columns=n_columns,
+        delta=target.delta,
+        adjacency=target.adjacency,
+        n_cells=n_cells,
+    )
     raise ValueError(
-        f"epsilon must be at least {shown_least:.5g} for the bounds of {n_selections // 2} "
-        f"columns from {n_samples} rows, at delta={target.delta:g}; got {target.epsilon:.6g}. "
-        "Give bounds that are known without the data, or fewer columns or more rows."
+        f"epsilon must be at least {math.ceil(least * 1e4) / 1e4:.5g} for the bounds of "
+        f"{n_columns} columns from {n_samples} rows, at delta={target.delta:g}; got "
+        f"{target.epsilon:.6g}. Give bounds that are known without the data, or fewer columns or "
+        "more rows."
     )

@@ -132,7 +132,7 @@ def test_a_step_that_spends_more_than_was_planned_is_noticed():
             self.guarantee_ = ApproxDP(100.0)
             return self
 
-    X, y = people()
+    X, _ = people()
     pipeline = DPPipeline([("greedy", Greedy(quantiles=(0.1, 0.9)))], 20.0, DELTA)
     with pytest.raises(RuntimeError, match="Step 'greedy' spent more than was planned"):
         pipeline.fit(X[["age"]])
