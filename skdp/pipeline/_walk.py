@@ -104,8 +104,8 @@ class Walk:
             return node, Schema()
         if getattr(step, "_divides_budget", False):
             raise ValueError(
-                f"Step {path!r} is a {kind.__name__}, with a budget of its own: put its steps into "
-                "this one, or fit it before and give FrozenEstimator(...)."
+                f"Step {path!r} is a {kind.__name__}, with a budget of its own: put its steps "
+                "into this one, or fit it before and give FrozenEstimator(...)."
             )
         if is_private(step) or (path == self.stream and isinstance(step, StatedGuarantee)):
             return Leaf(path, step, schema.n_columns), _schema_after(step, schema)
