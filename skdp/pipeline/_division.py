@@ -10,7 +10,7 @@ from skdp._validation import between, is_auto, shown
 from skdp.pipeline._order import composed, leaves_of
 from skdp.privacy import ApproxDP, Guarantee, compose, gaussian_epsilon
 
-__all__ = ["Division", "divide", "point_of_share", "with_frozen"]
+__all__ = ["Division", "divide", "with_frozen"]
 
 # What steps that prepare may have together, if shares are automatic and models learn as well.
 _MOST = 0.5
@@ -143,14 +143,6 @@ def _planned(leaf, point):
             f"delta must be positive for step {leaf.path!r}, which has no pure guarantee; got 0."
         )
     return guarantee
-
-
-def point_of_share(target, share):
-    """Point that a step is given for its share of a budget."""
-    if target.delta == 0.0:
-        return replace(target, epsilon=share * target.epsilon)
-    mu = math.sqrt(share) * target.gaussian_target().mu
-    return replace(target, epsilon=gaussian_epsilon(mu=mu, delta=target.delta))
 
 
 def _pure(scale, share, leaf, target):

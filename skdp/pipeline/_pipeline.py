@@ -1,7 +1,5 @@
 """One budget for all steps of a pipeline."""
 
-from collections.abc import Iterable
-
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
@@ -154,6 +152,8 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
     [('bounds', 0.1), ('model', 0.9)]
     """
 
+    _divides_budget = True
+
     def __init__(
         self,
         steps,
@@ -288,13 +288,13 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
     def _check_parameters(self):
         check_budget(self)
         check_steps(self.steps, self._get_param_names())
-        if isinstance(self.public, str) or not isinstance(self.public, Iterable):
+        if not isinstance(self.public, list | tuple | set | frozenset):
             raise ValueError(f"public must be a tuple of steps; got {shown(self.public)}.")
 
 
 def _check_lengths(X, y):
     """Before anything is charged; how many there are is said by neither."""
-    if hasattr(y, "__len__") and len(y) != count_of_rows(X):
+    if hasattr(y, "__len__") and count_of_rows(X) not in (None, count_of_rows(y)):
         raise ValueError("X and y must have as many rows.")
 
 

@@ -147,8 +147,10 @@ class _Walked:
 
     @classmethod
     def of(cls, model, schema, *, budgets=True):
+        """Walk over clones of the steps; those of a stream may have budgets of their own kind."""
         steps = [(name, clone(step, safe=False)) for name, step in model.steps]
-        walk = Walk(model.public, frozen_guarantee, change=True)
+        last = None if budgets else steps[-1][0]
+        walk = Walk(model.public, frozen_guarantee, change=True, stream=last)
         node, _ = walk.steps(steps, schema)
         walk.finish()
         learn = [leaf for leaf in leaves_of(node) if leaf.guarantee is None]
@@ -167,9 +169,11 @@ def target_of(model):
 
 
 def count_of_rows(X):
-    """Number of rows."""
+    """Number of rows; None of what does not say it."""
     shape = getattr(X, "shape", None)
-    return len(X) if shape is None else int(shape[0])
+    if shape is None:
+        return len(X) if hasattr(X, "__len__") else None
+    return int(shape[0]) if len(shape) else None
 
 
 def find(steps, path):

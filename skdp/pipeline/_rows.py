@@ -1,12 +1,11 @@
 """What follows from a public number of rows, before any of them is read."""
 
 import math
-from dataclasses import replace
+import re
 
 from skdp._validation import is_auto
-from skdp.pipeline._division import point_of_share
 from skdp.preprocessing import automatic_n_splines
-from skdp.privacy import ApproxDP
+from skdp.privacy import gaussian_epsilon, gaussian_mu
 
 __all__ = ["check_rows", "choose_splines"]
 
@@ -47,7 +46,7 @@ def check_rows(learn, division, n_samples, target):
     """Refuse a budget that is too small for its steps, and say which is not.
 
     Steps that can tell have a method ``_check_rows(n_features, n_samples)``, which raises a
-    ValueError.
+    ValueError that says what epsilon of theirs is the least.
     """
     for leaf in learn:
         check = getattr(leaf.estimator, "_check_rows", None)
@@ -56,28 +55,22 @@ def check_rows(learn, division, n_samples, target):
         try:
             check(leaf.n_features, n_samples)
         except ValueError as error:
-            least = _least_budget(leaf, check, division.shares[leaf.path], n_samples, target)
-            raise ValueError(
-                f"epsilon must be at least {least:.3g} with {n_samples} rows for the part of it "
-                f"that step {leaf.path!r} has; got {target.epsilon!r}. {error}"
-            ) from None
+            told = str(error)
+        else:
+            continue
+        least = _least_budget(told, division.shares[leaf.path], target)
+        raise ValueError(
+            f"epsilon must be at least {least:.4g} with n_samples={n_samples} for step "
+            f"{leaf.path!r} to have enough, or its share must be larger; "
+            f"got {target.epsilon!r}. Its part: {told}"
+        )
 
 
-def _least_budget(leaf, check, share, n_samples, target):
-    """Epsilon of the whole from which a step has enough."""
-    own = leaf.estimator.get_params(deep=False)
-    epsilon, found = target.epsilon, math.inf
-    try:
-        for _ in range(200):
-            epsilon *= 1.05
-            point: ApproxDP = point_of_share(replace(target, epsilon=epsilon), share)
-            leaf.estimator.set_params(epsilon=point.epsilon, delta=point.delta)
-            try:
-                check(leaf.n_features, n_samples)
-            except ValueError:
-                continue
-            found = epsilon
-            break
-    finally:
-        leaf.estimator.set_params(epsilon=own["epsilon"], delta=own["delta"])
-    return found
+def _least_budget(told, share, target):
+    """Epsilon of the whole with which a step has the epsilon that it asks for."""
+    found = re.search(r"at least ([0-9.e+-]*[0-9])", told)
+    least = float(found[1]) if found else math.inf
+    if target.delta == 0.0 or math.isinf(least):
+        return 1.001 * least / share
+    mu = gaussian_mu(epsilon=least, delta=target.delta) / math.sqrt(share)
+    return 1.001 * gaussian_epsilon(mu=mu, delta=target.delta)

@@ -39,6 +39,10 @@ class Schema:
         if shape is None:
             return cls._of_list(X)
         n_columns = int(shape[1]) if len(shape) == 2 else None
+        if n_columns == 0:
+            raise ValueError(
+                f"X has 0 feature(s) (shape={shape}) while a minimum of 1 is required."
+            )
         names = getattr(X, "columns", None)
         if names is None or n_columns is None:
             dtype = getattr(X, "dtype", None)

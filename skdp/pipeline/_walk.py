@@ -52,6 +52,9 @@ class Walk:
         Whether the steps are clones, in which what would read the rows is replaced: selected
         columns by their names, and a threshold of density.
 
+    stream : str, default=None
+        Path of a step that may have a guarantee of whatever kind.
+
     Attributes
     ----------
     caveats : list of str
@@ -60,8 +63,9 @@ class Walk:
         Public bases of ours, whose number of splines may be automatic.
     """
 
-    def __init__(self, public, frozen, *, change=False):
-        self.public, self.frozen, self.change = set(public), frozen, change
+    def __init__(self, public, frozen, *, change=False, stream=None):
+        self.public, self.frozen = set(public), frozen
+        self.change, self.stream = change, stream
         self.caveats, self.basis = [], []
         self._met = set()
 
@@ -98,7 +102,12 @@ class Walk:
             guarantee = self.frozen(step.estimator, path)
             node = None if guarantee is None else Leaf(path, step, guarantee=guarantee)
             return node, Schema()
-        if is_private(step):
+        if getattr(step, "_divides_budget", False):
+            raise ValueError(
+                f"Step {path!r} is a {kind.__name__}, with a budget of its own: put its steps "
+                "into this one, or fit it before and give FrozenEstimator(...)."
+            )
+        if is_private(step) or (path == self.stream and isinstance(step, StatedGuarantee)):
             return Leaf(path, step, schema.n_columns), _schema_after(step, schema)
         self._check_stateless(step, path)
         if isinstance(step, BoundedSplineTransformer):
