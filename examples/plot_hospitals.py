@@ -25,10 +25,13 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
+import skdp
 from skdp.datasets import fetch_diabetes130
 from skdp.distributed import DistributedDPClassifier
 from skdp.linear_model import DPLogisticRegression
 from skdp.preprocessing import make_public_preprocessor
+
+skdp.set_config(known_seeds=True)  # for the figure: whoever knows a seed knows the noise
 
 N_SITES = 4
 COLUMNS = ["number_inpatient", "number_emergency", "number_outpatient", "number_diagnoses"]

@@ -21,7 +21,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
+import skdp
 from skdp.linear_model import MIPrivateSGDRegressor
+
+skdp.set_config(known_seeds=True)  # for the figure: whoever knows a seed knows the noise
 
 
 def simulated_flights(n_flights=327_000, seed=0):

@@ -23,12 +23,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
+import skdp
 from skdp.datasets import fetch_bike_sharing
 from skdp.features import fourier_features
 from skdp.kernel import DPOnlineKernelRegressor
 from skdp.preprocessing import make_public_preprocessor
 from skdp.releases import automatic_t0, stream_sensitivities
 from skdp.solvers.online import Recursion, run_features
+
+skdp.set_config(known_seeds=True)  # for the figure: whoever knows a seed knows the noise
 
 
 def simulated_demand(seed=0):

@@ -16,8 +16,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.kernel_ridge import KernelRidge
 
+import skdp
 from skdp.kernel import DPKernelRidge
 from skdp.releases import ridge_sensitivity
+
+skdp.set_config(known_seeds=True)  # for the figure: whoever knows a seed knows the noise
 
 rng = np.random.default_rng(0)
 n_samples, epsilon, delta, gamma, alpha = 700, 1.0, 1e-6, 20.0, 2.0

@@ -22,6 +22,7 @@ __all__ = [
     "checked_data",
     "checked_rows",
     "encode_labels",
+    "is_missing",
     "real_targets",
     "without_values",
 ]
@@ -245,11 +246,11 @@ def _check_present(y):
         if y.dtype.kind not in "OmM":
             return
         y = y.ravel()
-    if any(_is_missing(label) for label in y):
+    if any(is_missing(label) for label in y):
         raise ValueError("y must not lack a label; Input y contains NaN or None.")
 
 
-def _is_missing(label):
+def is_missing(label):
     """Whether a label is None or, like every kind of not-a-number, not equal to itself."""
     try:
         return label is None or bool(label != label)

@@ -3,12 +3,23 @@
 import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Perturbed", "Released", "is_recorded", "perturbed", "recorded", "released_values"]
+__all__ = [
+    "Kept",
+    "Perturbed",
+    "Released",
+    "Selected",
+    "is_recorded",
+    "kept",
+    "perturbed",
+    "recorded",
+    "released_values",
+    "selected",
+]
 
 # Where noise is added on behalf of others.
 _HOUSEKEEPING = ("skdp._recording", "skdp._grid", "skdp.mechanisms.", "skdp._validation")
@@ -54,6 +65,29 @@ class Released:
 
 
 @dataclass(frozen=True, eq=False)
+class Kept(Released):
+    """Noisy counts of which only those names are released that reach a threshold.
+
+    Counts of other data are of other names: they are compared over the names of both.
+
+    Parameters
+    ----------
+    names : tuple
+        Whose counts ``asked`` and ``released`` are, noisy ones in the latter. Private.
+
+    threshold : float
+        Multiple of ``step``.
+    """
+
+    names: tuple[Any, ...] = field(repr=False)
+    threshold: float
+
+    def above(self, noisy: np.ndarray) -> tuple[Any, ...]:
+        """Names whose noisy counts reach the threshold."""
+        return tuple(self.names[i] for i in np.flatnonzero(noisy >= self.threshold))
+
+
+@dataclass(frozen=True, eq=False)
 class Perturbed:
     """One random linear term of an objective, for who records releases, and all that it meets.
 
@@ -81,6 +115,10 @@ class Perturbed:
     tolerance : float
         Bound on the norm of the gradient at which the solver stops.
 
+    pull : ndarray of the shape of ``linear``
+        A further linear term, of public and of released numbers: minus the penalty times the
+        weights around which it is.
+
     where : str
         Module, line and function.
     """
@@ -92,6 +130,40 @@ class Perturbed:
     linear: np.ndarray = field(repr=False)
     step: float
     tolerance: float
+    pull: np.ndarray = field(repr=False)
+    where: str
+
+
+@dataclass(frozen=True, eq=False)
+class Selected:
+    """Selections by exponential mechanisms, for who records releases.
+
+    Parameters
+    ----------
+    utilities : ndarray of shape (n_selections, n_candidates), whole numbers
+        The log-weights are these times ``rates``. Private.
+
+    spreads : ndarray of shape (n_selections,), whole numbers
+        Declared bounds on the range of the change of the utilities between neighbours: the
+        largest change of a candidate less the least one.
+
+    rates : ndarray of shape (n_selections,)
+
+    epsilon : float
+        Declared bound on the range of the change of the log-weights.
+
+    chosen : ndarray of shape (n_selections,)
+        Places of the candidates that are released.
+
+    where : str
+        Module, line and function.
+    """
+
+    utilities: np.ndarray = field(repr=False)
+    spreads: np.ndarray
+    rates: np.ndarray
+    epsilon: float
+    chosen: np.ndarray = field(repr=False)
     where: str
 
 
@@ -142,6 +214,46 @@ def recorded(
     return released if instead is None else instead
 
 
+def kept(
+    names: tuple[Any, ...],
+    asked: np.ndarray,
+    noisy: np.ndarray,
+    *,
+    sensitivity: float,
+    law: Any,
+    scale: float,
+    step: float,
+    threshold: float,
+) -> tuple[Any, ...]:
+    """Return the names that go on as released, in their order; the listener hears of the counts.
+
+    Parameters
+    ----------
+    names, asked, threshold
+        See `Kept`.
+
+    noisy : ndarray
+        Counts with noise, which are not released.
+
+    sensitivity, law, scale, step
+        As for `recorded`.
+
+    Returns
+    -------
+    tuple
+    """
+    record = Kept(asked, sensitivity, law, scale, step, noisy, "", names, threshold)
+    listener = released_values.get()
+    instead = None
+    if listener is not None:
+        instead = listener(replace(record, where=_caller()))
+    if instead is None:
+        return record.above(noisy)
+    # Names that another run released and that are none here stand last.
+    here = dict.fromkeys(name for name in names if name in set(instead))
+    return tuple(here | dict.fromkeys(instead))
+
+
 def perturbed(
     linear: np.ndarray,
     *,
@@ -151,12 +263,13 @@ def perturbed(
     law: Any,
     step: float,
     tolerance: float,
+    pull: np.ndarray,
 ) -> np.ndarray:
     """Return the linear term to minimise with; the listener, if there is one, hears of it.
 
     Parameters
     ----------
-    linear, loss, data, penalty, law, step, tolerance
+    linear, loss, data, penalty, law, step, tolerance, pull
         See `Perturbed`.
 
     Returns
@@ -166,9 +279,36 @@ def perturbed(
     listener = released_values.get()
     if listener is None:
         return linear
-    record = Perturbed(loss, data, penalty, law, linear, step, tolerance, _caller())
+    record = Perturbed(loss, data, penalty, law, linear, step, tolerance, pull, _caller())
     instead = listener(record)
     return linear if instead is None else instead
+
+
+def selected(
+    utilities: np.ndarray,
+    chosen: np.ndarray,
+    *,
+    spreads: np.ndarray,
+    rates: np.ndarray,
+    epsilon: float,
+) -> np.ndarray:
+    """Return the places that go on as released; the listener, if there is one, hears of them.
+
+    Parameters
+    ----------
+    utilities, chosen, spreads, rates, epsilon
+        See `Selected`.
+
+    Returns
+    -------
+    ndarray of shape (n_selections,)
+    """
+    listener = released_values.get()
+    if listener is None:
+        return chosen
+    record = Selected(utilities, spreads, rates, epsilon, chosen, _caller())
+    instead = listener(record)
+    return chosen if instead is None else instead
 
 
 def _caller() -> str:

@@ -218,6 +218,11 @@ def one_of(options: Iterable[str], **named: Any) -> None:
 
 def check_y_bounds(y_bounds: Any) -> None:
     """Check the bounds of a target: two finite numbers, low first."""
+    if is_auto(y_bounds):
+        raise ValueError(
+            "y_bounds must be (low, high), public: targets of streams, and on users' devices, are "
+            "clipped as they come, before their quantiles could be released; got 'auto'."
+        )
     try:
         low, high = y_bounds
     except (TypeError, ValueError):

@@ -1,13 +1,16 @@
 """Settings and fixtures of every test.
 
-Two environment variables are read when their libraries are first imported, so they are set here,
-before anything else is.
+Three environment variables are read when their libraries are first imported, so they are set
+here, before anything else is. Processes that tests start inherit them.
 """
 
 import os
 
 # Without it scikit-learn skips its array API checks.
 os.environ["SCIPY_ARRAY_API"] = "1"
+# Fits of tests are reproducible and meant to be. Whoever tests the warning fits within
+# config_context(known_seeds=False).
+os.environ["SKDP_KNOWN_SEEDS"] = "1"
 # The worker processes of pytest-xdist share the cores; threads on top of them only get in the way.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

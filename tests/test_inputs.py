@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import is_classifier, is_regressor
-from support.configurations import CONFIGURATIONS, model, problem
+from support.configurations import CONFIGURATIONS, model, outcome, problem
 
 from skdp.local import GradientPrivatizer
 from skdp.preprocessing import (
@@ -18,7 +18,8 @@ from skdp.preprocessing import (
 )
 from skdp.privacy import BudgetLedger
 
-EVERY = pytest.mark.parametrize("name", CONFIGURATIONS)
+MODELS = [name for name, kind in CONFIGURATIONS.items() if hasattr(kind, "predict")]
+EVERY = pytest.mark.parametrize("name", MODELS)
 REGRESSORS = pytest.mark.parametrize(
     "name", [name for name, kind in CONFIGURATIONS.items() if is_regressor(kind)]
 )
@@ -238,11 +239,22 @@ def hostile_inputs(X, y):
         yield f"target with a {kind.__name__}", X, with_one(y, Hostile(kind))
 
 
+def is_malformed(name, kind):
+    """Whether a kind of input is none for a configuration: what learns categories takes words."""
+    if "OneHot" in name and (
+        "among the rows" in kind or kind in ("frame with a word", "list of lists")
+    ):
+        return False
+    return name in MODELS or "target" not in kind
+
+
 INPUTS = [kind for kind, _, _ in hostile_inputs(np.zeros((5, 3)), np.arange(5.0) % 2)]
 
 
-@pytest.mark.parametrize("kind", INPUTS)
-@EVERY
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [(n, k) for n in CONFIGURATIONS for k in INPUTS if is_malformed(n, k)],
+)
 def test_messages_about_the_data_show_none_of_it(name, kind):
     X, y = problem(name)
     rows, targets = next((r, t) for k, r, t in hostile_inputs(X, y) if k == kind)
@@ -262,13 +274,13 @@ def test_messages_about_the_data_show_none_of_it(name, kind):
     assert is_untouched(estimator)
 
 
-@pytest.mark.parametrize("rows", ["SECRET", 7777.125, [7777.125], [["SECRET", 1.0, 2.0]]], ids=str)
-@EVERY
+@pytest.mark.parametrize("rows", ["SECRET", 7777.125, [7777.125], [["SECRET", 1.0]]], ids=str)
+@pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_messages_about_rows_to_predict_show_none_of_them(name, rows):
     X, y = problem(name)
     estimator = model(name).fit(X, y)
     with pytest.raises((TypeError, ValueError)) as error:
-        estimator.predict(rows)
+        outcome(estimator, rows)
     assert error.value.__context__ is None
     assert "SECRET" not in str(error.value) and "7777" not in str(error.value)
 

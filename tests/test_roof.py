@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_info
 import skdp
 
 ROOT = Path(__file__).parents[1]
+SETTINGS = ("config_context", "get_config", "set_config")
 PUBLIC = [module.name for module in pkgutil.iter_modules(skdp.__path__) if module.name[0] != "_"]
 
 
@@ -51,6 +52,7 @@ def test_every_estimator_is_a_name_of_skdp_and_nothing_else_is():
     assert set(skdp.__all__) == {
         *(name for _, name in found),
         *PUBLIC,
+        *SETTINGS,
         "show_versions",
         "__version__",
     }
@@ -61,6 +63,7 @@ def test_every_estimator_is_a_name_of_skdp_and_nothing_else_is():
 def test_type_checkers_see_the_names_that_there_are():
     expected = {name: f"skdp.{package}" for package, name in public_estimators()}
     expected |= dict.fromkeys(PUBLIC, "skdp")
+    expected |= dict.fromkeys(SETTINGS, "skdp._config")
     expected["show_versions"] = "skdp._show_versions"
     assert imported_for_type_checkers() == expected
 

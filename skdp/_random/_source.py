@@ -79,6 +79,19 @@ class NoiseSource:
         """Draw ``rint(scale * Y)`` with ``Y`` of density ``exp(-|y|) / 2``; as for `normal`."""
         return self._independent(size, scale, _minus_laplace, laplace_magnitude)
 
+    def uniforms(self, n: int) -> list[Uniform]:
+        """Draw ``n`` uniform numbers in (0, 1), of which 63 binary digits are known at first.
+
+        Parameters
+        ----------
+        n : int
+
+        Returns
+        -------
+        list of Uniform
+        """
+        return [self._uniform(word >> 1) for word in self._words(n).tolist()]
+
     def vectors(self, kind: str, n: int, size: int, scale: float) -> np.ndarray:
         """Draw ``n`` vectors of a law by its name: "laplace", "k_norm" or "gaussian".
 

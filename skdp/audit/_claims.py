@@ -13,6 +13,7 @@ from skdp.audit._runs import Run
 from skdp.audit._worlds import Distances
 from skdp.privacy import (
     ApproxDP,
+    BoundedRangeDP,
     GaussianDP,
     Guarantee,
     MutualInformationPrivacy,
@@ -48,14 +49,41 @@ class Claim:
         pure, mu = _lost(distances)
         if not math.isfinite(pure + mu):
             return math.inf
+        if distances.ranges.any():
+            share = self._share_with_selections(pure, mu, distances.ranges)
+            return max(share, self._of_names(distances.escape, mu))
         share = self.share_of(pure, mu)
         if share > 1.0 and not self._counts_sums(pure) and not self._is_exceeded(distances):
             share = 1.0
+        share = max(share, self._of_names(distances.escape, mu))
         if isinstance(self.guarantee, MutualInformationPrivacy) and len(distances.losses):
             place = int(np.argmax(distances.losses))
             share = max(
                 share, self._told(distances.releases[place], float(distances.losses[place]))
             )
+        return share
+
+    def _share_with_selections(self, pure: float, mu: float, ranges: np.ndarray) -> float:
+        """The same where there are selections: ranges of changes of log-weights."""
+        if mu == 0.0 and 0.0 < self.guarantee.epsilon_at(0.0) < math.inf:
+            return (pure + float(ranges.sum())) / self.guarantee.epsilon_at(0.0)
+        # Rounded down a little: few values, of which each is composed once.
+        rounded = np.floor(np.sort(ranges[ranges > 0.0]) * 1e6 * (1.0 + 1e-12)) / 1e6
+        return _selections_share(self, tuple(rounded.tolist()), pure, mu)
+
+    def _of_names(self, escape: float, mu: float) -> float:
+        """The same for names that one world alone releases, beside Gaussian losses."""
+        if escape == 0.0:
+            return 0.0
+        claim, point = self.guarantee, self._point
+        if not math.isfinite(point):
+            return math.inf
+        # Far beyond the claimed epsilon only what one world alone can tell is left.
+        share = escape / max(claim.delta_at(10.0 * point + 10.0), 1e-300)
+        for part in _EPSILONS if mu else ():
+            lost = escape + (1.0 - escape) * GaussianDP(mu).delta_at(part * point)
+            if lost > claim.delta_at(part * point) * (1 + TOLERANCE) + 1e-12:
+                share = max(share, 1.0 + 2 * TOLERANCE)
         return share
 
     def _counts_sums(self, pure: float) -> bool:
@@ -115,7 +143,10 @@ class Claim:
         """Largest ratio of the epsilons at which profiles of loss and claim have one delta."""
         parts: list[Guarantee] = [GaussianDP(mu)] if mu else []
         parts += [ApproxDP(pure)] if pure else []
-        lost = parts[0] if len(parts) == 1 else compose(Counter(parts))
+        return self.share_of_profile(parts[0] if len(parts) == 1 else compose(Counter(parts)))
+
+    def share_of_profile(self, lost: Guarantee) -> float:
+        """The same of what is lost, as a guarantee for replacing one record."""
         claim, largest = self.guarantee, 0.0
         delta, point = self._delta, self._point
         if not math.isfinite(point):
@@ -124,6 +155,14 @@ class Claim:
             if lost.delta_at(epsilon) > claim.delta_at(epsilon) * (1 + TOLERANCE) + 1e-12:
                 largest = max(largest, 1.0 + 2 * TOLERANCE)
         return max(largest, lost.epsilon_at(delta) / max(point, 1e-300))
+
+
+@lru_cache(maxsize=512)
+def _selections_share(claim: Claim, ranges: tuple[float, ...], pure: float, mu: float) -> float:
+    rest: list[Guarantee] = [GaussianDP(mu)] if mu else []
+    rest += [ApproxDP(pure)] if pure else []
+    then = compose(Counter(rest)) if len(rest) > 1 else next(iter(rest), None)
+    return claim.share_of_profile(BoundedRangeDP(ranges, then=then))
 
 
 @lru_cache(maxsize=4096)

@@ -1,7 +1,8 @@
 """Density of what objective perturbation releases, written anew from the rows.
 
-The minimiser ``W`` of ``sum_i loss(W x_i, y_i) + penalty/2 ||W||^2 + <B, W>`` maps back to the
-linear term ``B = -(gradient of the losses + penalty W)``. So its density is that of the noise at
+The minimiser ``W`` of ``sum_i loss(W x_i, y_i) + penalty/2 ||W||^2 + <B + P, W>``, with a pull P
+that all worlds share, maps back to the linear term
+``B = -(gradient of the losses + penalty W + P)``. So its density is that of the noise at
 ``B`` times the determinant of the Hessian, and the privacy loss at an output is the difference of
 the logarithms of two such densities. Nothing here calls the solver: gradients come from residuals,
 and curvatures from differences of residuals.
@@ -68,6 +69,9 @@ class Worlds:
 
     outputs : ndarray of shape (n_outputs, n_scores)
         And of the scores.
+
+    pull : ndarray of shape (n_scores, rank)
+        Linear term of public and of released numbers.
     """
 
     loss: Any
@@ -78,10 +82,11 @@ class Worlds:
     counts: np.ndarray
     inputs: np.ndarray
     outputs: np.ndarray
+    pull: np.ndarray
 
     @classmethod
     def of(cls, *records: Perturbed) -> Self:
-        """Worlds of records that have loss, penalty and law in common."""
+        """Worlds of records that have loss, penalty, law and pull in common."""
         first = records[0]
         parts = [_labelled_rows(record.data) for record in records]
         different, places = np.unique(np.concatenate(parts), axis=0, return_inverse=True)
@@ -99,7 +104,8 @@ class Worlds:
             # Residuals of several scores add up to zero.
             outputs = np.linalg.svd(outputs - 1.0 / len(outputs))[0][:, :-1]
         common = (first.loss, first.penalty, first.law)
-        return cls(*common, rows @ inputs, codes, counts.astype(float), inputs, outputs)
+        pull = outputs.T @ first.pull @ inputs
+        return cls(*common, rows @ inputs, codes, counts.astype(float), inputs, outputs, pull)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -136,7 +142,7 @@ class Worlds:
         """
         residuals = self._residuals(self._scores(points)) @ self.outputs
         sums = np.einsum("ki,mis,ir->kmsr", self.counts, residuals, self.rows, optimize=True)
-        return -sums - self.penalty * points
+        return -sums - self.penalty * points - self.pull
 
     def hessians(self, points: np.ndarray) -> np.ndarray:
         """Second derivatives, of shape (n_worlds, n_points, size, size)."""
@@ -194,6 +200,7 @@ class Worlds:
             counts[:, kept],
             self.inputs,
             self.outputs,
+            self.pull,
         )
 
     def _minimisers(self, linear: np.ndarray, start: np.ndarray) -> np.ndarray:
@@ -243,9 +250,10 @@ def _labelled_rows(data: Any) -> np.ndarray:
 
 
 def _gradient(perturbed: Perturbed, weights: np.ndarray) -> tuple[np.ndarray, float]:
-    """Gradient of the losses and the penalty, and a bound on its rounding error."""
+    """Gradient of all but the linear term, and a bound on its rounding error."""
     data, total = perturbed.data, np.zeros(weights.shape)
     size = perturbed.penalty * float(np.linalg.norm(weights))
+    size += float(np.linalg.norm(perturbed.pull))
     for rows, codes in data.blocks:
         residuals = perturbed.loss.residuals(rows @ weights.T, codes)
         total += (rows.T @ residuals).T
@@ -254,7 +262,7 @@ def _gradient(perturbed: Perturbed, weights: np.ndarray) -> tuple[np.ndarray, fl
         # Scores are rounded before residuals are taken of them.
         size += len(codes) * largest**2 * perturbed.loss.curvature * np.linalg.norm(weights)
     longest = data.n_samples + data.n_features + 16
-    return total + perturbed.penalty * weights, 2.0**-52 * longest * size
+    return total + perturbed.penalty * weights + perturbed.pull, 2.0**-52 * longest * size
 
 
 def linear_of(perturbed: Perturbed, weights: np.ndarray) -> np.ndarray:

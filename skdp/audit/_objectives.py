@@ -3,16 +3,17 @@
 import math
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from skdp._recording import Perturbed, Released
+from skdp._recording import Perturbed, Released, Selected
 from skdp.audit._claims import TOLERANCE
 from skdp.audit._density import linear_of, log_determinant, log_law, minimiser_findings
 from skdp.audit._density_profile import DensityAudit, density_audit
 from skdp.audit._findings import Finding
 from skdp.audit._worlds import World
-from skdp.privacy import compose
+from skdp.privacy import BoundedRangeDP, Guarantee, compose
 
 __all__ = ["ObjectivePairs", "split_findings"]
 
@@ -95,7 +96,7 @@ def split_findings(world: World) -> list[Finding]:
     if claim is None or len(pairs) != 1:
         return []
     ((record, _),) = pairs
-    together = compose([one.law.guarantee for one in world.run.transcript])
+    together = compose([_promised(one, claim) for one in world.run.transcript])
     epsilon = claim.epsilon_at(getattr(claim, "delta", 0.0))
     delta = claim.delta_at(epsilon)
     if together.delta_at(epsilon * (1 + TOLERANCE)) <= delta * (1 + TOLERANCE) + 1e-15:
@@ -104,6 +105,14 @@ def split_findings(world: World) -> list[Finding]:
     if len(world.run.transcript) > 2:
         what = f"with all other releases, {what}"
     return [Finding("total", what, record.where)]
+
+
+def _promised(record: Any, claim: Guarantee) -> Guarantee:
+    """What one record says that it satisfies, for the neighbours of the claim."""
+    if isinstance(record, Selected):
+        return BoundedRangeDP((record.epsilon,) * len(record.chosen), adjacency=claim.adjacency)
+    guarantee: Guarantee = record.law.guarantee
+    return guarantee
 
 
 def _minimised(world: World) -> list[tuple[Perturbed, Released]]:

@@ -194,11 +194,12 @@ class Ranks:
         public = None
         if one not in self._releases:
             public = [_without_values(release) for release in one.releases]
-        told = self.everyone((here.shares, here.losses, public))
+        told = self.everyone((here.shares, here.losses, public, here.ranges))
         if public is not None:
             self._releases[one] = [release for part in told for release in part[2]]
-        shares, losses, _ = zip(*told, strict=True)
-        return Distances(self._releases[one], np.concatenate(shares), np.concatenate(losses))
+        shares, losses, _, ranges = zip(*told, strict=True)
+        joined = [np.concatenate(parts) for parts in (shares, losses, ranges)]
+        return Distances(self._releases[one], joined[0], joined[1], joined[2])
 
     def merged(self, found: dict[Any, Any]) -> dict[Any, Any]:
         """Entries of all processes, each key once; the first of them has the say."""

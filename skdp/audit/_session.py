@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import is_regressor
 from sklearn.utils.multiclass import type_of_target
 
-from skdp._recording import Perturbed, Released
+from skdp._recording import Perturbed, Released, Selected
 from skdp._validation import shown
 from skdp.audit._claims import TOLERANCE, Claim, charge_findings
 from skdp.audit._data import DataSet, Record
@@ -19,6 +19,7 @@ from skdp.audit._objectives import ObjectivePairs, split_findings
 from skdp.audit._ranks import Ranks
 from skdp.audit._report import ReleaseTally
 from skdp.audit._runs import ANSWERS, N_BETWEEN, Program, Run
+from skdp.audit._selections import selection_findings
 from skdp.audit._steering import Honest, Player
 from skdp.audit._transcript import Transcript
 from skdp.audit._worlds import World, differences
@@ -149,6 +150,7 @@ class Session:
         for n_calls in (1, N_CALLS) if streams else (1,):
             transcripts = self.transcripts(needed, n_calls)
             found += noise_findings(transcripts, alarm=_ALARM)
+            found += selection_findings(transcripts, alarm=_ALARM)
             perturbed = [r for t in transcripts for r in t if isinstance(r, Perturbed)]
             found += linear_findings(perturbed)
         for finding in found:
@@ -224,10 +226,11 @@ class Session:
             drawn = distances.losses * declared / self.changes
         for i in _largest(releases, np.maximum(shares, drawn)):
             self.tally(releases, i, float(shares[i]), float(drawn[i]), pair)
+        moved = self.tally_selections(one.selected, distances.ranges, pair)
         dense = self.objectives.score(one, other, pair) / self.changes
         claim = one.run.claim
         if claim is None:
-            return max(dense, float(shares.max(initial=0.0)))
+            return max(dense, moved, float(shares.max(initial=0.0)))
         guarantee = claim.to_replace_one() if self.changes > 1 else claim
         share = Claim(guarantee).share(distances)
         if share > self.share:
@@ -235,7 +238,7 @@ class Session:
         if share > 1.0 + TOLERANCE:
             what = f"{share:.4g} times what guarantee_ says is lost together, for {pair}"
             self.found(Finding("total", what))
-        return dense + share + 0.01 * float(shares.max(initial=0.0))
+        return dense + share + 0.01 * max(moved, float(shares.max(initial=0.0)))
 
     def tally(
         self, releases: list[Released], i: int, share: float, drawn: float, pair: str
@@ -252,6 +255,23 @@ class Session:
         elif drawn > 1.0 + 1e-9:
             what = f"on its lattice it moves {drawn:.6g} times as far as the noise allows, {pair}"
             self.found(Finding("sensitivity", what, release.where))
+
+    def tally_selections(self, records: list[Selected], ranges: np.ndarray, pair: str) -> float:
+        """Compare ranges of changes of log-weights with what was declared."""
+        most, start = 0.0, 0
+        for record in records:
+            size = len(record.chosen)
+            moved = float(ranges[start : start + size].max()) / self.changes
+            start, share = start + size, moved / record.epsilon
+            key = record.where, "exponential", size
+            n = sum(r.where == record.where for r in records)
+            if key not in self.tallies or share > self.tallies[key].share:
+                self.tallies[key] = ReleaseTally(*key, n, share, pair)
+            if share > 1.0 + 1e-9:
+                what = f"log-weights range {share:.6g} times as far as declared, for {pair}"
+                self.found(Finding("sensitivity", what, record.where))
+            most = max(most, share)
+        return most
 
     def found(self, finding: Finding) -> None:
         """Keep the first finding of a kind and a place."""

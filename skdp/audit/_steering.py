@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._recording import Perturbed, Released
+from skdp._recording import Kept, Perturbed, Released, Selected
 from skdp.audit._density import forced_linear
 from skdp.audit._worlds import on_lattice
 
@@ -22,15 +22,23 @@ class Honest:
         if isinstance(record, Perturbed):
             self.values.append(None)
             return None
+        if isinstance(record, Selected):
+            self.values.append(np.array(self.choice(record)))
+            return self.values[-1].copy()
         if self.values and self.values[-1] is None:
             # What another world's linear term must lead to: the minimiser of this one.
             self.values[-1] = np.array(record.asked)
-        self.values.append(np.array(self.value(record)))
+        value = np.array(self.value(record))
+        self.values.append(record.above(value) if isinstance(record, Kept) else value)
         return _copied(self.values[-1])
 
     def value(self, record: Released) -> np.ndarray:
         """What goes on."""
         return record.released
+
+    def choice(self, record: Selected) -> np.ndarray:
+        """What goes on of selections."""
+        return record.chosen
 
 
 class Steered(Honest):
@@ -63,6 +71,10 @@ class Steered(Honest):
         push = (length * self._directions[n]).reshape(record.released.shape)
         return record.released + on_lattice(push, record.step)
 
+    def choice(self, record: Selected) -> np.ndarray:
+        """Any candidate: each has a chance."""
+        return self.rng.integers(record.utilities.shape[1], size=len(record.chosen))
+
 
 class Player:
     """Plays the values of another run.
@@ -79,12 +91,19 @@ class Player:
     def __call__(self, record: Any) -> Any:
         place, self._place = self._place, self._place + 1
         value = self.values[place] if place < len(self.values) else None
-        like = record.released if isinstance(record, Released) else record.linear
+        if isinstance(record, Kept) or isinstance(value, tuple):
+            return value if isinstance(record, Kept) and isinstance(value, tuple) else None
+        if isinstance(record, Perturbed):
+            like = record.linear
+        else:
+            like = record.chosen if isinstance(record, Selected) else record.released
         if value is None or np.shape(value) != np.shape(like):
             return None
-        return _copied(value) if isinstance(record, Released) else forced_linear(record, value)
+        if isinstance(record, Perturbed):
+            return forced_linear(record, value)
+        return value.copy() if isinstance(record, Selected) else _copied(value)
 
 
-def _copied(value: np.ndarray) -> Any:
-    """A copy; of a single number a scalar, as mechanisms return it."""
-    return value.copy()[()]
+def _copied(value: Any) -> Any:
+    """A copy; of a single number a scalar, as mechanisms return it; names are what they are."""
+    return value if isinstance(value, tuple) else value.copy()[()]

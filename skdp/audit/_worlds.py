@@ -1,15 +1,17 @@
 """Runs on neighbours with the same released values: how far apart is what they ask for?"""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from skdp._recording import Perturbed, Released
+from skdp._recording import Kept, Perturbed, Released, Selected
 from skdp.audit._data import Record
 from skdp.audit._findings import Finding
+from skdp.audit._names import over_names_of_both, public_size
 from skdp.audit._runs import Run, same
+from skdp.audit._selections import moved_ranges
 
 __all__ = ["Distances", "World", "differences", "on_lattice"]
 
@@ -50,14 +52,13 @@ class World:
         return [r for r in self.run.transcript if isinstance(r, Perturbed)]
 
     @cached_property
+    def selected(self) -> list[Selected]:
+        return [r for r in self.run.transcript if isinstance(r, Selected)]
+
+    @cached_property
     def shape(self) -> list[Any]:
         """What must not depend on the data: everything about releases but their values."""
-        return [
-            (r.where, np.shape(r.asked), r.law, r.sensitivity, r.scale, r.step)
-            if isinstance(r, Released)
-            else (r.where, np.shape(r.linear), r.law, r.penalty, r.tolerance, r.step)
-            for r in self.run.transcript
-        ]
+        return [_public(r) for r in self.run.transcript]
 
     @cached_property
     def starts(self) -> np.ndarray:
@@ -77,13 +78,18 @@ class World:
 
     @cached_property
     def noise(self) -> np.ndarray:
-        """Noise that was drawn, in steps, in one vector; NaN beyond what floats tell apart."""
-        steps = np.repeat(
-            [r.step for r in self.releases], [np.size(r.asked) for r in self.releases]
-        )
-        released = np.concatenate([np.ravel(r.released) for r in self.releases])
+        """Noise that was drawn, in steps, in one vector; NaN beyond what floats tell apart.
+
+        That of counts is left out: how many there are depends on the data.
+        """
+        releases = [r for r in self.releases if not isinstance(r, Kept)]
+        if not releases:
+            return np.zeros(0)
+        steps = np.repeat([r.step for r in releases], [np.size(r.asked) for r in releases])
+        released = np.concatenate([np.ravel(r.released) for r in releases])
+        rounded = np.concatenate([np.ravel(on_lattice(r.asked, r.step)) for r in releases])
         with np.errstate(all="ignore"):
-            noise = np.rint((released - self.rounded) / steps)
+            noise = np.rint((released - rounded) / steps)
             return np.where(np.abs(released) < 2.0**52 * steps, noise, np.nan)
 
     def noise_equals(self, other: "World") -> bool:
@@ -92,6 +98,16 @@ class World:
             return True  # that is found elsewhere
         change = np.abs(self.noise - other.noise)
         return not np.any(change > 1.0)
+
+
+def _public(r: Any) -> tuple[Any, ...]:
+    if isinstance(r, Released):
+        return r.where, public_size(r), r.law, r.sensitivity, r.scale, r.step
+    if isinstance(r, Selected):
+        spreads, rates = tuple(r.spreads.tolist()), tuple(r.rates.tolist())
+        return r.where, np.shape(r.utilities), spreads, rates, r.epsilon
+    numbers = r.law, r.penalty, r.tolerance, r.step, r.pull.tobytes()
+    return r.where, np.shape(r.linear), *numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,18 +124,34 @@ class Distances:
     losses : ndarray of shape (n_releases,)
         Distance on the lattice over the scale that is drawn: epsilon of Laplace and K-norm
         noise, mu of Gaussian noise.
+
+    ranges : ndarray of shape (n_selections,)
+        Of the changes of log-weights.
+    escape : float, default=0.0
+        Probability of names that one world alone can release.
     """
 
     releases: list[Released]
     shares: np.ndarray
     losses: np.ndarray
+    ranges: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    escape: float = 0.0
 
     @classmethod
     def of(cls, one: World, other: World) -> "Distances":
         """Compare two worlds with the same releases."""
+        moved = moved_ranges(one.selected, other.selected)
+        ranges = np.concatenate([np.zeros(0), *moved])
+        if not one.releases:
+            return cls([], np.zeros(0), np.zeros(0), ranges=ranges)
+        told = one.run.transcript, other.run.transcript
+        *counted, escape = over_names_of_both(*told)
+        if counted[0] is not told[0]:
+            one, other = (
+                World(world.record, replace(world.run, transcript=transcript))
+                for world, transcript in zip((one, other), counted, strict=True)
+            )
         releases = one.releases
-        if not releases:
-            return cls([], np.zeros(0), np.zeros(0))
         l1 = np.array([r.law.order == 1 for r in releases])
         sensitivities = np.array([r.sensitivity for r in releases])
         scales = np.array([r.scale for r in releases])
@@ -129,7 +161,7 @@ class Distances:
             # Who declares a sensitivity of 0 promises that nothing changes.
             shares = np.where(exact == 0.0, 0.0, exact / sensitivities)
             losses = np.where(rounded == 0.0, 0.0, rounded / scales)
-        return cls(releases, _not_nan(shares), _not_nan(losses))
+        return cls(releases, _not_nan(shares), _not_nan(losses), ranges, escape)
 
 
 def _norms(change: np.ndarray, starts: np.ndarray, l1: np.ndarray) -> np.ndarray:
@@ -190,7 +222,9 @@ def _control_flow(one: World, other: World, pair: str) -> list[Finding]:
                 return [Finding("control flow", f"another release for {pair}", record.where)]
             names = ["law", "sensitivity", "scale", "step"]
             if isinstance(record, Perturbed):
-                names[1:3] = "penalty", "tolerance"
+                names = ["law", "penalty", "tolerance", "step", "centre of the penalty"]
+            elif isinstance(record, Selected):
+                names = ["spread", "rate", "epsilon"]
             differ = [
                 name for name, a, b in zip(names, here[2:], there[2:], strict=True) if a != b
             ]

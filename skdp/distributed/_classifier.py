@@ -1,9 +1,12 @@
 """Private classification by nodes that exchange parameters with their neighbours."""
 
+from dataclasses import replace
+
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skdp.distributed._network import NetworkLearner
 from skdp.distributed._progress import with_callbacks
+from skdp.distributed._whitened import chosen_form
 from skdp.estimators import LinkedDocumentation, NoisyPredictions, has_begun
 
 __all__ = ["DistributedDPClassifier"]
@@ -294,6 +297,12 @@ default="ring"
         self.keep_iterates = keep_iterates
         self.random_state = random_state
         self.ledger = ledger
+
+    def _planned_guarantee(self, n_features):
+        target = super()._planned_guarantee(n_features)
+        if target.delta == 0.0 or chosen_form(self) != "whitened":
+            return target
+        return replace(target, refined=target.gaussian_target())
 
     @with_callbacks
     def fit(self, X, y, node=None):

@@ -17,7 +17,7 @@ from skdp.distributed._whitened import WhitenedForm, chosen_form
 from skdp.estimators import (
     LinearPredictions,
     StatedGuarantee,
-    charge,
+    charge_quietly,
     ledger_of,
     unchanged_on_error,
 )
@@ -153,7 +153,7 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
                     pays = is_first_with(ledger, engine)
                     with Together(engine):
                         if pays:
-                            charge(self, guarantee)
+                            charge_quietly(self, guarantee)
                 go_on = stream.after if form is None else partial(stream.after_whitened, form)
                 stream = go_on(engine, X, codes, here, counts, Progress(self, context))
                 fitted = stream.fitted(engine)

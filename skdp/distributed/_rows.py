@@ -1,13 +1,11 @@
 """Rows of this process: checked, with the codes of their classes and the nodes that own them."""
 
-import warnings
-
 import numpy as np
 from scipy import sparse
 
 from skdp._inputs import checked_data, encode_labels
 from skdp._validation import shown
-from skdp.exceptions import PrivacyWarning
+from skdp.estimators import warn_of_seed
 from skdp.mechanisms import clip_rows
 from skdp.topology._names import node_numbers
 
@@ -18,16 +16,9 @@ def validated(estimator, X, y, classes, engine, fresh):
     """Check the rows of this process; returns them, the codes of their classes, and classes."""
     least = 0 if engine.is_distributed else 1
     X, y = checked_data(estimator, X, y, reset=fresh, ensure_min_samples=least)
-    if engine.is_distributed:
-        if classes is None:
-            raise ValueError("classes must be given over MPI: labels stay here; got None.")
-        if estimator.random_state is not None:
-            warnings.warn(
-                "random_state is set, so that every process can recompute the noise of all. "
-                "Leave random_state=None on real data.",
-                PrivacyWarning,
-                stacklevel=4,
-            )
+    if engine.is_distributed and classes is None:
+        raise ValueError("classes must be given over MPI: labels stay here; got None.")
+    warn_of_seed(estimator.random_state is not None, estimator.ledger)
     classes, codes = encode_labels(y, classes)
     return X, codes, classes
 

@@ -2,10 +2,12 @@
 
 from skdp.estimators._budget import (
     charge,
+    charge_quietly,
     charge_stream,
     check_budget,
     ledger_of,
     unchanged_on_error,
+    warn_of_seed,
 )
 from skdp.estimators._mixins import (
     LinearPredictions,
@@ -33,6 +35,7 @@ __all__ = [
     "Stream",
     "StreamLine",
     "charge",
+    "charge_quietly",
     "charge_release",
     "charge_stream",
     "check_budget",
@@ -44,4 +47,5 @@ __all__ = [
     "new_version",
     "unchanged_on_error",
     "version_text",
+    "warn_of_seed",
 ]

@@ -1,11 +1,14 @@
 """What a fit owes its budget: the checks, the charge, failures that change nothing."""
 
+import inspect
 import os
 import warnings
 from contextlib import contextmanager, suppress
+from typing import Any
 
 import numpy as np
 
+from skdp._config import get_config
 from skdp._random import check_random_state
 from skdp._validation import one_of, plain, positive, probability, shown
 from skdp.exceptions import PrivacyWarning
@@ -13,11 +16,13 @@ from skdp.privacy import ADJACENCIES, BudgetLedger
 
 __all__ = [
     "charge",
+    "charge_quietly",
     "charge_stream",
     "check_budget",
     "ledger_of",
     "parameter_names",
     "unchanged_on_error",
+    "warn_of_seed",
 ]
 
 
@@ -79,12 +84,16 @@ def unchanged_on_error(estimator):
 
 
 def charge(estimator, guarantee):
-    """Charge the ledger, if there is one, before the data are used."""
+    """Charge the ledger, if there is one, before the data are used; a known seed warns."""
+    warn_of_seed(estimator.random_state is not None, estimator.ledger)
+    charge_quietly(estimator, guarantee)
+
+
+def charge_quietly(estimator, guarantee):
+    """Charge the ledger, if there is one, where a seed has been warned of."""
     ledger = ledger_of(estimator)
-    if ledger is None:
-        return
-    _warn_of_seed(estimator)
-    ledger.charge(guarantee, label=type(estimator).__name__)
+    if ledger is not None:
+        ledger.charge(guarantee, label=type(estimator).__name__)
 
 
 def charge_stream(estimator, guarantee, *, stream, version, continues):
@@ -92,18 +101,42 @@ def charge_stream(estimator, guarantee, *, stream, version, continues):
     ledger = ledger_of(estimator)
     if ledger is None:
         return
-    _warn_of_seed(estimator)
     label = type(estimator).__name__
     ledger.charge_stream(
         guarantee, stream=stream, version=version, continues=continues, label=label
     )
 
 
-def _warn_of_seed(estimator):
-    if estimator.random_state is not None:
-        warnings.warn(
-            "random_state is set, so that the noise of this fit can be recomputed; the charge "
-            "to the ledger then buys no privacy. Leave random_state=None on real data.",
-            PrivacyWarning,
-            stacklevel=4,
+def warn_of_seed(is_seeded, ledger=None):
+    """Warn whoever fits with noise that can be recomputed, once a call and before it is charged.
+
+    ``config_context(known_seeds=True)`` says that this is meant, unless a ledger pays for it.
+    """
+    if not is_seeded or (ledger is None and get_config()["known_seeds"]):
+        return
+    if ledger is None:
+        means = (
+            "and its guarantee protects nobody. Leave random_state=None on real data; figures and "
+            "tests are fitted within skdp.config_context(known_seeds=True)"
         )
+    else:
+        means = (
+            "and the charge to the ledger buys no privacy. Leave random_state=None on real data"
+        )
+    warnings.warn(
+        f"random_state is set, so that the noise of this fit can be recomputed, {means}.",
+        PrivacyWarning,
+        stacklevel=_level_of_the_user(),
+    )
+
+
+def _level_of_the_user():
+    """Level, for the one who asks, of the first call from outside of the libraries."""
+    frame: Any = inspect.currentframe()
+    level, frame = 1, frame.f_back
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_LIBRARIES):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+_LIBRARIES = ("skdp.", "sklearn.", "joblib.", "contextlib")

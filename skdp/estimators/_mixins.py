@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._inputs import checked_rows
 from skdp._recording import is_recorded
 from skdp.mechanisms import clip_rows
-from skdp.privacy import Guarantee
+from skdp.privacy import ApproxDP, Guarantee
 
 __all__ = ["LinearPredictions", "LinkedDocumentation", "NoisyPredictions", "StatedGuarantee"]
 
@@ -54,6 +54,9 @@ class StatedGuarantee:
 
     guarantee_: Guarantee
     random_state: Any
+    epsilon: Any
+    delta: Any
+    adjacency: str
 
     def _stated(self, guarantee, *, fresh=True):
         """Return what a ledger was charged as the model states it, with its caveats.
@@ -64,6 +67,29 @@ class StatedGuarantee:
         seeded = () if self.random_state is None else (SEEDED,)
         recorded = (VOID,) if is_recorded() else ()
         return guarantee.with_caveats(*before, *seeded, *recorded)
+
+    def _is_seeded(self):
+        """Whether the noise of the fit, or of any call of its stream, can be recomputed."""
+        return SEEDED in self.guarantee_.caveats
+
+    # Part of a budget that a step takes in a pipeline, where models share what is left; None is a
+    # model. Of mu^2 if delta is positive, of epsilon otherwise; a pair has one for each.
+    _budget_share: float | tuple[float, float] | None = None
+
+    def _planned_guarantee(self, n_features):
+        """What a fit with these parameters is charged, at most: from public numbers alone.
+
+        Parameters
+        ----------
+        n_features : int or None
+            Columns of the rows; None where they are not known, which what is returned holds for.
+
+        Returns
+        -------
+        Guarantee
+            Which does not depend on the number of rows.
+        """
+        return ApproxDP(float(self.epsilon), float(self.delta), adjacency=self.adjacency)
 
     def __reduce_ex__(self, protocol):
         stated = getattr(self, "guarantee_", None)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdp._validation import plain, shown
-from skdp.estimators._budget import charge_stream, parameter_names
+from skdp.estimators._budget import charge_stream, parameter_names, warn_of_seed
 from skdp.exceptions import StaleStreamError
 from skdp.releases import StreamRelease
 
@@ -157,6 +157,7 @@ def charge_release(estimator, stream, line, version, cost, account=None):
 
     account : object
     """
+    warn_of_seed(estimator.random_state is not None, estimator.ledger)
     if estimator.ledger is None:
         return cost(account)
     # What was charged for a release that failed stays charged: later ones go on from there.

@@ -18,7 +18,12 @@ from skdp._validation import (
     positive,
     shown,
 )
-from skdp.estimators import LinkedDocumentation, NoisyPredictions, StatedGuarantee
+from skdp.estimators import (
+    LinkedDocumentation,
+    NoisyPredictions,
+    StatedGuarantee,
+    warn_of_seed,
+)
 from skdp.features import automatic_gamma, check_kernel, fourier_features
 from skdp.releases import QueryAnswers
 from skdp.solvers.feature_rows import NormalisedRows
@@ -50,8 +55,10 @@ class BaseKernelRegressor(
         """
         check_is_fitted(self)
         X = checked_rows(self, X)
-        if isinstance(self._predictor, QueryAnswers) and is_recorded():
-            self.guarantee_ = self._stated(self.guarantee_, fresh=False)
+        if isinstance(self._predictor, QueryAnswers):
+            warn_of_seed(self._is_seeded(), self.ledger)
+            if is_recorded():
+                self.guarantee_ = self._stated(self.guarantee_, fresh=False)
         with np.errstate(all="ignore"):  # a warning would tell huge rows from others
             values = self._predictor.answer(X)
         return TargetRange.of(self.y_bounds_).original(values)
@@ -66,6 +73,9 @@ class BaseKernelRegressor(
         boolean(orthogonal=self.orthogonal)
         positive(x_norm=self.x_norm)
         between(1e-50, 1e50, x_norm=self.x_norm)
+        self._check_y_bounds()
+
+    def _check_y_bounds(self):
         TargetRange.of(self.y_bounds)
 
     def _validated(self, X, y, *, reset=True):
@@ -99,11 +109,11 @@ class BaseKernelRegressor(
             return automatic_gamma(self.kernel, X.shape[1], sparse_rows=issparse(X))
         return float(self.gamma)
 
-    def _random_streams(self):
+    def _random_streams(self, n_streams=2):
         """Frequencies are public: their seed is never that of the noise."""
         if self.random_state is None:
-            return None, None
-        return map(np.random.default_rng, seed_sequence(self.random_state).spawn(2))
+            return (None,) * n_streams
+        return map(np.random.default_rng, seed_sequence(self.random_state).spawn(n_streams))
 
     def _draw_features(self, n_features, n_components, gamma, feature_state):
         if self.kernel == "linear":

@@ -17,7 +17,8 @@ from skdp.estimators import (
 )
 from skdp.features import FeatureFunction
 from skdp.kernel._base import BaseKernelRegressor
-from skdp.kernel._online_plan import check_stream_parameters, stream_plan
+from skdp.kernel._online_plan import check_stream_parameters, kind_of_release, stream_plan
+from skdp.kernel._planned import planned_of_stream
 from skdp.kernel._released import ReleasedKernelRegressor
 
 __all__ = ["DPOnlineKernelRegressor"]
@@ -352,6 +353,11 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             # From here on no other copy may go on, whether this one lives or not.
             StreamLine.of(stream.token, version)
         return self
+
+    def _planned_guarantee(self, n_features):
+        target = super()._planned_guarantee(n_features)
+        release = kind_of_release(self)
+        return planned_of_stream(target, release=release, n_queries=self.n_queries)
 
     def _plan(self, n_features, gamma):
         """Release from the first row on."""

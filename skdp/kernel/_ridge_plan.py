@@ -27,6 +27,7 @@ from skdp.releases import (
     FeatureDescent,
     FeatureOutput,
     FeatureStatistics,
+    TargetBounds,
     automatic_components,
     expected_error,
     pure_components,
@@ -98,14 +99,29 @@ def _scaled(model, alpha):
 
 
 def ridge_plan(model, n_samples, n_features):
-    """Turn public numbers into a release."""
+    """Turn public numbers into releases: of the bounds of the target, or None, and then the fit.
+
+    Returns
+    -------
+    TargetBounds or None
+
+    Release
+    """
     epsilon = model.epsilon
     if is_auto(epsilon):
         epsilon = epsilon_rule(n_samples, float(model.source_smoothness))
     target = ApproxDP(float(epsilon), float(model.delta), adjacency=model.adjacency)
     plan = _plan_queries if model.release == "query" else _plan_features
     penalty = None if is_auto(model.alpha) else _scaled(model, model.alpha)
-    return plan(model, target, n_samples, n_features, penalty)
+
+    def planned(budget):
+        return plan(model, budget, n_samples, n_features, penalty)
+
+    if not is_auto(model.y_bounds):
+        return None, planned(target)
+    public = n_samples if model.adjacency == "replace-one" else None
+    bounds = TargetBounds.plan(target, n_samples=public, search_range=model.y_search_range)
+    return bounds, bounds.before(planned)
 
 
 def _plan_features(model, target, n_samples, n_features, penalty):

@@ -2,6 +2,8 @@
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -24,10 +26,12 @@ from skdp.releases import (
     AUTOMATIC_CONSTANT,
     CALIBRATIONS,
     TYPICAL_ROWS,
+    CountedClasses,
     CountedRelease,
     NoisyDescent,
     ObjectivePerturbation,
     OutputPerturbation,
+    largest_score,
     objective_penalty,
     objective_slope_cap,
     output_penalty,
@@ -41,6 +45,9 @@ MECHANISMS = ("auto", "objective", "output", "gradient")
 # Newton steps across kinks that are sharper need not end.
 _SHARPEST = 1e8
 
+# Constant feature over the norm of a row from which on it can carry the log-odds of the classes.
+_LEAST_CONSTANT = 1e-3
+
 
 class BaseDPLinearClassifier(
     StatedGuarantee,
@@ -52,6 +59,9 @@ class BaseDPLinearClassifier(
     ABC,
 ):
     """Private linear classifier; a subclass chooses the loss."""
+
+    # Whether scores are log-odds of the classes.
+    _has_odds = False
 
     @abstractmethod
     def _loss(self, n_classes, mechanism, slope_cap):
@@ -106,6 +116,12 @@ class BaseDPLinearClassifier(
         self.coef_noise_ = spread.of_features(self.n_features_in_, self._unit())
         return self
 
+    def _planned_guarantee(self, n_features):
+        target = super()._planned_guarantee(n_features)
+        if target.delta == 0.0 or self._resolved_mechanism() != "gradient":
+            return target
+        return replace(target, refined=target.gaussian_target())
+
     def _plan(self, classes, n_features, n_samples):
         """Release for the parameters, from public numbers. Norms are in units of `_unit`.
 
@@ -120,9 +136,17 @@ class BaseDPLinearClassifier(
             # Calibrations of papers keep their budget whole, and so does a penalty that is given.
             counted = target.delta == 0.0 and self.calibration == "tight" and is_auto(self.C)
 
-            def planned(budget, n_samples):
-                return self._objective(classes, budget, n_samples, **public)
+            def planned(budget, n_samples, **centred):
+                return self._objective(classes, budget, n_samples, **public, **centred)
 
+            if counted and self._starts_at_odds():
+                return CountedClasses.plan(
+                    target,
+                    n_outputs=1 if len(classes) == 2 else len(classes),
+                    n_samples=n_samples,
+                    release=partial(planned, is_centred=True),
+                    is_weighted=self.class_weight is not None,
+                )
             if n_samples is None and counted:
                 return CountedRelease.plan(target, release=planned)
             return planned(target, TYPICAL_ROWS if n_samples is None else n_samples)
@@ -139,12 +163,20 @@ class BaseDPLinearClassifier(
         self._check_sharpness(release, heaviest)
         return release
 
-    def _objective(self, classes, target, n_samples, *, n_features, row_norm):
+    def _starts_at_odds(self):
+        """Whether penalties are around the log-odds of the classes, which the constant scores."""
+        least = _LEAST_CONSTANT * float(self.x_norm)
+        return self._has_odds and bool(self.fit_intercept) and self._constant() >= least
+
+    def _objective(self, classes, target, n_samples, *, n_features, row_norm, is_centred=False):
         """Objective perturbation, by the rules for a number of rows."""
         sizes = dict(n_features=n_features, n_samples=n_samples)
         cap = objective_slope_cap(target, **sizes)
         loss, heaviest = self._weighted_loss(classes, "objective", cap)
-        rule = objective_penalty(target, loss=loss, **sizes)
+        rule = objective_penalty(target, loss=loss, is_centred=is_centred, **sizes)
+        longest = 0.0
+        if is_centred:
+            longest = largest_score(loss.n_outputs, loss.weights) * self._unit() / self._constant()
         release = ObjectivePerturbation.plan(
             target,
             loss=loss,
@@ -152,6 +184,7 @@ class BaseDPLinearClassifier(
             row_norm=row_norm,
             penalty=self._penalty(loss, heaviest, row_norm, rule),
             calibration=self.calibration,
+            centre_norm=longest,
         )
         self._check_sharpness(release, heaviest)
         return release

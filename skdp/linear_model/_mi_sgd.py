@@ -13,6 +13,7 @@ from skdp.estimators import (
     check_unchanged,
     has_begun,
     unchanged_on_error,
+    warn_of_seed,
 )
 from skdp.linear_model._mi_learner import Learner, MessageStream
 from skdp.linear_model._mi_parameters import check_parameters, is_custom
@@ -348,7 +349,9 @@ class MIPrivateSGDRegressor(
             stream = MessageStream.begin(self, X.shape[1]) if fresh else self._stream
             if X.shape[1] != stream.n_features:
                 raise ValueError(f"X must have {stream.n_features} features; got {X.shape[1]}.")
-            if not stream.charged:
+            if stream.charged:
+                warn_of_seed(self.random_state is not None, self.ledger)
+            else:
                 charge(self, stream.channel.guarantee)
             self._store(stream.advance(X, targets), fresh=fresh)
         return self

@@ -13,7 +13,7 @@ from skdp.preprocessing._bounded_scaler import BoundedScaler
 from skdp.preprocessing._row_norm_clipper import RowNormClipper
 from skdp.preprocessing._splines import BoundedSplineTransformer
 
-__all__ = ["make_public_preprocessor"]
+__all__ = ["make_public_preprocessor", "row_steps"]
 
 
 def make_public_preprocessor(
@@ -122,19 +122,21 @@ def make_public_preprocessor(
         sparse_threshold=1.0 if sparse else 0.0,
         verbose_feature_names_out=False,
     )
+    return Pipeline([("columns", columns), *row_steps(norm)])
+
+
+def row_steps(norm):
+    """Steps that bound the norm of rows, of which there may be none."""
     if norm is None:
-        return Pipeline([("columns", columns)])
-    return Pipeline([("columns", columns), ("rows", _of_norm(norm))])
-
-
-def _of_norm(norm):
-    """Transformer of whole rows."""
-    if norm == "scale":
-        return Normalizer()
+        return []
     if isinstance(norm, str):
-        raise ValueError(f"norm must be 'scale', a positive number or None; got {shown(norm)}.")
+        if norm != "scale":
+            raise ValueError(
+                f"norm must be 'scale', a positive number or None; got {shown(norm)}."
+            )
+        return [("rows", Normalizer())]
     positive(norm=norm)
-    return RowNormClipper(norm)
+    return [("rows", RowNormClipper(norm))]
 
 
 def _numeric(linear, curved, n_splines, missing, sparse):

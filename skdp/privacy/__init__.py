@@ -1,6 +1,7 @@
 """Privacy guarantees as values, their calibration, composition and a durable ledger."""
 
 from skdp.privacy._base import ADJACENCIES, Guarantee, n_records_changed
+from skdp.privacy._bounded_range import BoundedRangeDP, bounded_range_epsilon
 from skdp.privacy._calibration import (
     gaussian_delta,
     gaussian_epsilon,
@@ -19,6 +20,7 @@ __all__ = [
     "ADJACENCIES",
     "ZCDP",
     "ApproxDP",
+    "BoundedRangeDP",
     "BudgetLedger",
     "ComposedDP",
     "GaussianDP",
@@ -27,6 +29,7 @@ __all__ = [
     "LedgerRecord",
     "MutualInformationPrivacy",
     "ShiftedGaussianDP",
+    "bounded_range_epsilon",
     "compose",
     "gaussian_delta",
     "gaussian_epsilon",

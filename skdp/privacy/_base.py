@@ -4,6 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -15,7 +16,7 @@ from skdp.exceptions import NoConversionError
 if TYPE_CHECKING:
     from skdp.privacy._guarantees import ZCDP, ApproxDP, GaussianDP
 
-__all__ = ["ADJACENCIES", "Guarantee", "n_records_changed", "smallest_epsilon", "union"]
+__all__ = ["ADJACENCIES", "Guarantee", "decimal", "n_records_changed", "smallest_epsilon", "union"]
 
 ADJACENCIES = ("replace-one", "add-remove")
 _CHANGE = {"replace-one": "replacing one {}", "add-remove": "adding or removing one {}"}
@@ -223,6 +224,18 @@ class Guarantee(ABC):
             raise ValueError(f"kind must be one of {sorted(kinds)}; got {kind!r}.")
         return kinds[kind](**{name: _restored(value) for name, value in values.items()})
 
+    def _pure_epsilon(self) -> Fraction | None:
+        """Epsilon of a pure guarantee as it is written, and None of others."""
+        return None
+
+    def _size(self, delta: float) -> float:
+        """Loss that next to all finite ones stay below: roughly epsilon at ``delta``."""
+        return self.epsilon_at(delta)
+
+    def _plain(self, unit: str = "record") -> Self:
+        """Without the texts, so that equal promises are known as such."""
+        return replace(self, mechanism="", source="", unit=unit, caveats=())
+
     def _context(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in Guarantee.__dataclass_fields__}
 
@@ -233,6 +246,11 @@ class Guarantee(ABC):
         change = _CHANGE[self.adjacency].format(self.unit)
         caveats = f" Caveat: {'; '.join(self.caveats)}." if self.caveats else ""
         return f"{self._claim()} when {change}{how}{source}.{caveats}"
+
+
+def decimal(value: float) -> Fraction:
+    """The number as it is written: 0.1 is one tenth, so that ten of them make one."""
+    return Fraction(repr(float(value)))
 
 
 def union(*caveats: Iterable[str]) -> tuple[str, ...]:

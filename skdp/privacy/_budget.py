@@ -2,13 +2,12 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from skdp.exceptions import NoConversionError
 from skdp.privacy import _ledger_file as file
-from skdp.privacy._base import Guarantee
+from skdp.privacy._base import Guarantee, decimal
 from skdp.privacy._composition import ComposedDP, compose, loss_delta, loss_epsilon, sum_bound
 from skdp.privacy._guarantees import ApproxDP
 
@@ -37,11 +36,11 @@ class Budget:
         """Whether releases under all guarantees together stay within the budget."""
         # Points add up, exactly and as they are written: 3 times 1e-5 is 3e-5. Pure budgets need
         # no more; else the profiles give a smaller total.
-        points = [(g, n) for g, n in parts if isinstance(g, ApproxDP)]
+        points = [(point, n) for point, n in ((_point(g), n) for g, n in parts) if point]
         if len(points) == len(parts):
-            epsilon = _sum((guarantee.epsilon, n) for guarantee, n in points)
-            delta = _sum((guarantee.delta, n) for guarantee, n in points)
-            fits = epsilon <= _exact(self.epsilon) and delta <= _exact(self.delta)
+            epsilon = sum((n * point[0] for point, n in points), Fraction(0))
+            delta = sum((n * point[1] for point, n in points), Fraction(0))
+            fits = epsilon <= decimal(self.epsilon) and delta <= decimal(self.delta)
             if fits or self.delta == 0.0:
                 return fits
         total = self._total(parts)
@@ -75,7 +74,7 @@ class Budget:
 
     def remaining(self, parts: Parts, spent: ApproxDP) -> ApproxDP:
         """Largest pure guarantee that it would bear beside them."""
-        left = max(0.0, float(_exact(self.epsilon) - _exact(spent.epsilon)))
+        left = max(0.0, float(decimal(self.epsilon) - decimal(spent.epsilon)))
         # Composition rounds up and discretises, so the difference is tried, and lowered until
         # the ledger would take it.
         guarantees = [
@@ -123,13 +122,12 @@ class Budget:
         return total
 
 
-def _exact(value: float) -> Fraction:
-    """The number as it is written: 0.1 is one tenth."""
-    return Fraction(repr(float(value)))
-
-
-def _sum(counted: Iterable[tuple[float, int]]) -> Fraction:
-    return sum((n * _exact(value) for value, n in counted), Fraction(0))
+def _point(guarantee: Guarantee) -> tuple[Fraction, Fraction] | None:
+    """Epsilon and delta as they are written; None of a guarantee that is no point."""
+    if isinstance(guarantee, ApproxDP):
+        return decimal(guarantee.epsilon), decimal(guarantee.delta)
+    epsilon = guarantee._pure_epsilon()
+    return None if epsilon is None else (epsilon, Fraction(0))
 
 
 def parts_of(book: file.Book, delta: float, without: str | None = None) -> Parts:
@@ -148,9 +146,9 @@ def _plain_sum(increments: tuple[tuple[str, int], ...]) -> Guarantee:
     """One pure guarantee of all: of increases only the sum bounds what one record lost."""
     parsed = [(file.parse(body), n) for body, n in increments]
     points = [(point, n) for point, n in parsed if isinstance(point, ApproxDP)]
-    total = _sum((point.epsilon, n) for point, n in points)
+    total = sum((n * decimal(point.epsilon) for point, n in points), Fraction(0))
     epsilon = float(total)
-    epsilon = epsilon if _exact(epsilon) >= total else math.nextafter(epsilon, math.inf)
+    epsilon = epsilon if decimal(epsilon) >= total else math.nextafter(epsilon, math.inf)
     return replace(points[0][0], epsilon=epsilon)
 
 

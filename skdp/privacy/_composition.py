@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -12,12 +12,12 @@ import numpy as np
 
 from skdp._validation import probability, store
 from skdp.exceptions import NoConversionError
-from skdp.privacy._base import Guarantee, smallest_epsilon, union
+from skdp.privacy._base import Guarantee, decimal, smallest_epsilon, union
 from skdp.privacy._guarantees import ZCDP, ApproxDP, GaussianDP
 from skdp.privacy._losses import LossLaw, loss_law
 from skdp.privacy._mutual_information import MutualInformationPrivacy
 
-__all__ = ["ComposedDP", "compose"]
+__all__ = ["ComposedDP", "compose", "part_size"]
 
 Parts = tuple[tuple[Guarantee, int], ...]
 
@@ -55,6 +55,10 @@ class ComposedDP(Guarantee):
         store(self, caveats=union(self.caveats, *(g.caveats for g, _ in self.parts)))
 
     def _profile(self, epsilon: np.ndarray) -> np.ndarray:
+        lost, rest = _lost_and_rest(self.parts)
+        if lost > 0.0:
+            kept = 0.0 if rest is None else (1 - lost) * rest._profile(epsilon)
+            return np.minimum((lost + kept) * (1 + 4e-16), np.ones_like(epsilon))
         delta = self._simple_profile(epsilon)
         error = _transform_error(self.parts)
         if np.max(delta, initial=0.0) > error:
@@ -65,8 +69,8 @@ class ComposedDP(Guarantee):
 
     def _simple_profile(self, epsilon: np.ndarray) -> np.ndarray:
         """Profile without loss distributions: the pure parts add, zCDP adds."""
-        pure = float(sum(k * _decimal(g.epsilon_at(0.0)) for g, k in self.parts if _is_pure(g)))
-        others = [(g, k) for g, k in self.parts if not _is_pure(g)]
+        others = [(g, k) for g, k in self.parts if g._pure_epsilon() is None]
+        pure = _pure_sum(part for part in self.parts if part not in others) or 0.0
         if others:
             delta = np.where(epsilon >= pure, _basic(others, epsilon - pure), 1.0)
         else:
@@ -83,7 +87,13 @@ class ComposedDP(Guarantee):
             pure = [(g.epsilon_at(0.0), k) for g, k in self.parts]
             if any(math.isinf(epsilon) for epsilon, _ in pure):
                 return math.inf
-            return float(sum(k * _decimal(epsilon) for epsilon, k in pure))
+            return float(sum(k * decimal(epsilon) for epsilon, k in pure))
+        lost, rest = _lost_and_rest(self.parts)
+        if lost > 0.0:
+            left = (delta - lost) / (1 - lost) - 1e-15 * delta
+            if rest is None or left < 0.0:
+                return 0.0 if lost <= delta else math.inf
+            return rest.epsilon_at(left)
         exact = loss_epsilon(self, delta)
         if math.isfinite(exact) and self._simple_profile(np.array(exact)) > delta:
             return exact
@@ -102,7 +112,7 @@ class ComposedDP(Guarantee):
         """Convert where each part converts."""
         if self.adjacency == "replace-one":
             return self
-        parts = _counter((g.to_replace_one(), k) for g, k in self.parts)
+        parts = _counter((g.to_replace_one()._plain(self.unit), k) for g, k in self.parts)
         return compose(parts).with_caveats(*self.caveats)
 
     def _claim(self) -> str:
@@ -117,7 +127,7 @@ def loss_delta(total: Guarantee, epsilon: float, *, beside: float = 0.0) -> floa
     With ``beside`` it is that of a further pure release.
     """
     total = _unwrapped(total)
-    parts = total.parts if isinstance(total, ComposedDP) else ((_bare(total), 1),)
+    parts = total.parts if isinstance(total, ComposedDP) else ((total._plain(), 1),)
     law = _loss_law(parts)
     if law is None:
         return math.inf
@@ -134,7 +144,7 @@ def loss_epsilon(total: Guarantee, delta: float) -> float:
     Of a single release it may be less than the release says: what it says need not be convex.
     """
     total = _unwrapped(total)
-    parts = total.parts if isinstance(total, ComposedDP) else ((_bare(total), 1),)
+    parts = total.parts if isinstance(total, ComposedDP) else ((total._plain(), 1),)
     error = _transform_error(parts)
     law = _loss_law(parts) if delta > 2 * error else None
     return math.inf if law is None else float(law.epsilon_at(delta - error))
@@ -214,10 +224,8 @@ def compose(guarantees: Iterable[Guarantee] | Mapping[Guarantee, int]) -> Guaran
     if not parts:
         return ApproxDP(0.0, **context)
     composed = ComposedDP(parts, **context)
-    if all(_is_pure(part) for part, _ in parts):
-        total = sum(k * _decimal(part.epsilon_at(0.0)) for part, k in parts)
-        return ApproxDP(float(total), refined=composed, **context)
-    return composed
+    pure = _pure_sum(parts)
+    return composed if pure is None else ApproxDP(pure, refined=composed, **context)
 
 
 def _counter(pairs: Iterable[tuple[Guarantee, int]]) -> Counter[Guarantee]:
@@ -246,7 +254,7 @@ def _merged(guarantees: Counter[Guarantee]) -> Parts:
         elif isinstance(guarantee, ZCDP):
             rhos.append(count * guarantee.rho)
         else:
-            counts[_bare(guarantee)] += count
+            counts[guarantee._plain()] += count
 
     for guarantee, count in guarantees.items():
         add(guarantee, count)
@@ -260,33 +268,45 @@ def _merged(guarantees: Counter[Guarantee]) -> Parts:
     return tuple(sorted(parts, key=repr))
 
 
-def _bare(guarantee: Guarantee) -> Guarantee:
-    """Without the texts, so that equal promises are counted together."""
-    return replace(guarantee, mechanism="", source="", unit="record", caveats=())
+@lru_cache(maxsize=1024)
+def _lost_and_rest(parts: Parts) -> tuple[float, Guarantee | None]:
+    """Probability that one of the parts of epsilon 0 fails, rounded up, and the other parts.
+
+    With that probability all is told, and else such parts tell nothing: this is their worst.
+    """
+    points = [(g, k) for g, k in parts if isinstance(g, ApproxDP) and g.refined is None]
+    fail = [(g, k) for g, k in points if g.epsilon == 0.0]
+    others = tuple(part for part in parts if part not in fail)
+    if not fail:
+        return 0.0, None
+    lost = -math.expm1(math.fsum(k * math.log1p(-g.delta) for g, k in fail)) * (1 + 1e-15)
+    if not others:
+        return lost, None
+    if len(others) == 1 and others[0][1] == 1:
+        return lost, others[0][0]
+    return lost, ComposedDP(others, adjacency=others[0][0].adjacency)
 
 
-def _is_pure(guarantee: Guarantee) -> bool:
-    return isinstance(guarantee, ApproxDP) and guarantee.delta == 0.0
-
-
-def _decimal(value: float) -> Fraction:
-    """The number as it is written: 0.1 is one tenth, so that ten of them make one."""
-    return Fraction(repr(float(value)))
+def _pure_sum(parts: Iterable[tuple[Guarantee, int]]) -> float | None:
+    """Sum of the epsilons as they are written if all are pure, and None else."""
+    total = Fraction(0)
+    for guarantee, count in parts:
+        epsilon = guarantee._pure_epsilon()
+        if epsilon is None:
+            return None
+        total += count * epsilon
+    return float(total)
 
 
 @lru_cache(maxsize=16384)
-def _size(guarantee: Guarantee, delta: float = 1e-9) -> float:
+def part_size(guarantee: Guarantee, delta: float = 1e-9) -> float:
     """Epsilon at ``delta``, roughly; of a bare point the one that it claims."""
-    if isinstance(guarantee, ApproxDP):
-        return guarantee.epsilon
-    if isinstance(guarantee, ZCDP):
-        return guarantee.rho + 2.0 * math.sqrt(guarantee.rho * math.log(1.0 / delta))
-    return guarantee.epsilon_at(delta)
+    return guarantee._size(delta)
 
 
 def _basic(parts: Sequence[tuple[Guarantee, int]], epsilon: np.ndarray) -> np.ndarray:
     """Add up the deltas of parts that share epsilon in proportion to their own."""
-    weights = [max(_size(g), 1e-12) for g, _ in parts]
+    weights = [max(part_size(g), 1e-12) for g, _ in parts]
     total = math.fsum(w * k for w, (_, k) in zip(weights, parts, strict=True))
     if math.isinf(total):
         return np.ones_like(epsilon)
@@ -298,9 +318,9 @@ def _basic(parts: Sequence[tuple[Guarantee, int]], epsilon: np.ndarray) -> np.nd
 @lru_cache(maxsize=16)
 def _loss_law(parts: Parts) -> LossLaw | None:
     """Law of the privacy loss of the composition, rounded up; None if it is out of reach."""
-    total = math.fsum(_size(g) * math.sqrt(k) for g, k in parts)
-    if not (total > 1e-9 and max(_size(g) for g, _ in parts) < _LARGEST):
+    total = math.fsum(part_size(g) * math.sqrt(k) for g, k in parts)
+    if not (total > 1e-9 and max(part_size(g) for g, _ in parts) < _LARGEST):
         return None
     # Powers of two: the laws of the parts serve for many compositions.
     interval = 2.0 ** math.floor(math.log2(max(min(1e-3, total / 1e4), total / 1e5, 1e-9)))
-    return loss_law(tuple((g, k, _size(g, 1e-15)) for g, k in parts), interval)
+    return loss_law(tuple((g, k, part_size(g, 1e-15)) for g, k in parts), interval)

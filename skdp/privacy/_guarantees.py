@@ -1,12 +1,15 @@
 """Privacy guarantees as immutable values, and what turns into what."""
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 import numpy as np
 
 from skdp._validation import non_negative, probability, store
-from skdp.privacy._base import Guarantee, union
+from skdp.exceptions import NoConversionError
+from skdp.privacy._base import Guarantee, decimal, union
 from skdp.privacy._calibration import gaussian_delta, gaussian_epsilon, gaussian_mu
 
 __all__ = ["ZCDP", "ApproxDP", "GaussianDP"]
@@ -81,6 +84,16 @@ class ApproxDP(Guarantee):
         found = super().epsilon_at(delta)
         return min(found, self.epsilon) if delta > self.delta else found
 
+    def _plain(self, unit: str = "record") -> "ApproxDP":
+        refined = None if self.refined is None else self.refined._plain(unit)
+        return replace(self, mechanism="", source="", unit=unit, caveats=(), refined=refined)
+
+    def _pure_epsilon(self) -> Fraction | None:
+        return decimal(self.epsilon) if self.delta == 0.0 else None
+
+    def _size(self, delta: float) -> float:
+        return self.epsilon  # that it claims, whatever delta
+
     def to_zcdp(self) -> "ZCDP":
         """Convert: through ``refined``, or epsilon^2/2 for pure DP (Bun and Steinke 2016)."""
         if self.refined is not None:
@@ -102,8 +115,9 @@ class ApproxDP(Guarantee):
         if self.adjacency == "replace-one":
             return self
         refined = None
-        if isinstance(self.refined, GaussianDP | ZCDP):
-            refined = self.refined.to_replace_one()
+        if self.refined is not None:
+            with suppress(NoConversionError):
+                refined = self.refined.to_replace_one()
         if self.delta > 0.0 and self.delta * (1 + math.exp(min(self.epsilon, 700.0))) >= 1.0:
             # The point says nothing then. What stands behind it may.
             return super().to_replace_one() if refined is None else refined
@@ -247,6 +261,9 @@ class ZCDP(Guarantee):
         exponent = excess * (order * self.rho - epsilon) - np.log(excess)
         exponent = np.minimum(exponent + order * np.log1p(-1 / order), 0.0)
         return np.exp(exponent) * (1 + 1e-12) + 5e-324
+
+    def _size(self, delta: float) -> float:
+        return self.rho + 2.0 * math.sqrt(self.rho * math.log(1.0 / delta))
 
     def to_zcdp(self) -> "ZCDP":
         """Return itself."""

@@ -1,7 +1,10 @@
 """One object a privacy claim: bound, reason, noise and guarantee in one place."""
 
+from skdp.releases._categories import CategoryRelease
 from skdp.releases._coefficient_noise import CoefficientNoise, with_noise
+from skdp.releases._column_sums import CountsRelease, MeanRelease
 from skdp.releases._counted import CountedRelease
+from skdp.releases._counted_classes import CountedClasses
 from skdp.releases._descent import NoisyDescent
 from skdp.releases._descent_rules import DescentPlan, plan_descent
 from skdp.releases._exact_queries import ExactQueries
@@ -28,11 +31,13 @@ from skdp.releases._gradient_messages import (
 from skdp.releases._linear_rules import (
     AUTOMATIC_CONSTANT,
     TYPICAL_ROWS,
+    largest_score,
     linear_signal,
     objective_penalty,
     objective_slope_cap,
     output_penalty,
 )
+from skdp.releases._most_frequent import MostFrequentRelease
 from skdp.releases._objective import ObjectivePerturbation
 from skdp.releases._objective_noise import (
     CALIBRATIONS,
@@ -42,6 +47,7 @@ from skdp.releases._objective_noise import (
 )
 from skdp.releases._output import OutputPerturbation
 from skdp.releases._protocol import Release, StreamRelease
+from skdp.releases._quantiles import QuantileRelease, checked_ranges, least_epsilon
 from skdp.releases._queries import QueryAnswers, QueryPlan
 from skdp.releases._ridge_problem import RidgeProblem, ridge_norm_bound, ridge_sensitivity
 from skdp.releases._ridge_risk import EpsilonSuggestion, query_variance, suggest_epsilon
@@ -59,6 +65,7 @@ from skdp.releases._stream_sensitivity import (
     stream_sensitivity,
 )
 from skdp.releases._stream_tree import TreeRelease
+from skdp.releases._target_bounds import TargetBounds, check_search_range
 from skdp.releases._units import unit_guarantee
 from skdp.releases._value_messages import (
     OnePointMessages,
@@ -76,10 +83,13 @@ __all__ = [
     "AUTOMATIC_CONSTANT",
     "CALIBRATIONS",
     "TYPICAL_ROWS",
+    "CategoryRelease",
     "CentredObjective",
     "CentredOutput",
     "CoefficientNoise",
+    "CountedClasses",
     "CountedRelease",
+    "CountsRelease",
     "DescentPlan",
     "EpsilonSuggestion",
     "ExactQueries",
@@ -92,12 +102,15 @@ __all__ = [
     "GossipRelease",
     "GradientMessages",
     "MatrixRelease",
+    "MeanRelease",
+    "MostFrequentRelease",
     "NoisyDescent",
     "ObjectiveNoise",
     "ObjectivePerturbation",
     "OnePointMessages",
     "OutputPerturbation",
     "PurePlan",
+    "QuantileRelease",
     "QueryAnswers",
     "QueryPlan",
     "QueryRelease",
@@ -105,6 +118,7 @@ __all__ = [
     "ReleaseAccount",
     "RidgeProblem",
     "StreamRelease",
+    "TargetBounds",
     "TreeRelease",
     "ValueMessages",
     "WhitenedGossip",
@@ -112,6 +126,8 @@ __all__ = [
     "automatic_t0",
     "bandit_noise",
     "calibrate",
+    "check_search_range",
+    "checked_ranges",
     "created_distances",
     "expected_error",
     "gaussian_leakage",
@@ -123,6 +139,8 @@ __all__ = [
     "k_norm_scale",
     "laplace_leakage",
     "laplace_scale",
+    "largest_score",
+    "least_epsilon",
     "linear_signal",
     "local_law",
     "nats_of",

@@ -20,9 +20,9 @@ from skdp.releases._gossip_whitened_rules import (
     WhitenedPlan,
     l1_spread,
     plan_whitened,
-    starting_scores,
 )
 from skdp.releases._limits import check_span
+from skdp.releases._linear_rules import starting_scores
 from skdp.releases._moments import eigenvectors, release_half, symmetric
 from skdp.releases._protocol import LinearLoss
 from skdp.releases._units import unit_guarantee
@@ -32,10 +32,10 @@ from skdp.solvers.gossip_whitened import (
     Network,
     NodeSums,
     NodeWeights,
-    hits_gained,
     largest_norm,
     run_whitened,
 )
+from skdp.solvers.hits import hits_gained
 from skdp.solvers.rows import RowBlocks
 from skdp.solvers.whitening import CAP_SHARE, PlainRows, WhitenedRows
 
@@ -305,13 +305,16 @@ class WhitenedGossip:
         # Of two classes the second is counted. A record is in one count; when it is replaced, two
         # of several counts change by 1.
         changed = 1 if n_outputs == 1 else counting.n_records_changed
-        noisy = partial(
-            self._released, law=law, sensitivity=math.sqrt(changed), error=0.0, noise=noise
-        )
+        sensitivity = math.sqrt(changed)
+        if isinstance(counting, ApproxDP):
+            separate = NoiseLaw.of("laplace", counting)  # of four counts and more it is quieter
+            if separate.level(n_outputs) * changed < law.level(n_outputs) * sensitivity:
+                law, sensitivity = separate, float(changed)
+        noisy = partial(self._released, law=law, sensitivity=sensitivity, error=0.0, noise=noise)
         totals = noisy(
             [(partial(_class_counts, rows, n_outputs), rows.n_samples) for rows in data]
         )
-        deviation = law.level(n_outputs) * math.sqrt(changed) / self.weights.n_samples
+        deviation = law.level(n_outputs) * sensitivity / self.weights.n_samples
         return starting_scores(network.mean(totals), deviation)
 
     def _coordinates(

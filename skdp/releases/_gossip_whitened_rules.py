@@ -16,7 +16,7 @@ from skdp.privacy import ApproxDP, GaussianDP
 from skdp.releases._descent_rules import plan_descent
 from skdp.releases._protocol import LinearLoss
 
-__all__ = ["WhitenedPlan", "l1_spread", "plan_whitened", "starting_scores"]
+__all__ = ["WhitenedPlan", "l1_spread", "plan_whitened"]
 
 # The nodes' own standard deviation of the log-odds they start from is about 4 over this.
 _COUNT_SIGNAL = {"pure": 20.0, "gaussian": 60.0}
@@ -236,29 +236,6 @@ def l1_spread(loss: LinearLoss) -> float:
     Of a softmax the entry of the label is as large as all others together.
     """
     return 1.0 if loss.n_outputs == 1 else 2.0
-
-
-def starting_scores(shares: np.ndarray, deviation: float) -> np.ndarray:
-    """Scores of a typical row to start from: log-odds of the classes, as far as they are known.
-
-    Parameters
-    ----------
-    shares : ndarray of shape (n_outputs,)
-        Released share of the second of two classes, or of each of several.
-
-    deviation : float
-        Public standard deviation of the noise of each.
-
-    Returns
-    -------
-    ndarray of shape (n_outputs,)
-    """
-    if len(shares) == 1:
-        least = min(0.02 + deviation, 0.5)
-        share = np.clip(shares, least, 1.0 - least)
-        return np.log(share / (1.0 - share))
-    logs = np.log(np.maximum(shares, max(0.2 / len(shares), 2.0 * deviation)))
-    return logs - logs.mean()
 
 
 def _check(guarantee: ApproxDP, n_samples: float) -> tuple[ApproxDP | None, ApproxDP]:

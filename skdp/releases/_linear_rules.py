@@ -9,6 +9,9 @@ accuracy, area under the curve and minus a tenth of the log-loss.
 """
 
 import math
+from collections.abc import Sequence
+
+import numpy as np
 
 from skdp._validation import plain_arguments
 from skdp.losses import HuberHingeLoss
@@ -20,16 +23,38 @@ from skdp.releases._protocol import LinearLoss
 __all__ = [
     "AUTOMATIC_CONSTANT",
     "TYPICAL_ROWS",
+    "check_share",
+    "class_count_share",
+    "drawn_together",
+    "kept_of_gain",
+    "largest_score",
     "linear_signal",
     "objective_penalty",
     "objective_slope_cap",
     "output_penalty",
+    "starting_scores",
 ]
 
 # Constant feature over the norm of a row. It is part of the norm bound and so of the noise: 0.3
 # costs 4 % of the noise, 1 costs 41 %. A smaller one is penalised more: on skewed labels (11 and
 # 24 % positive) 0.1 is as good or worse, and 0.2 to 0.3 are best over thirteen sets.
 AUTOMATIC_CONSTANT = 0.3
+
+# For the number of rows of each class, times 1 / (epsilon n): noise moves the share of one of two
+# classes by a standard deviation of 0.07, and those of more classes by 0.06.
+_COUNT_SIGNAL = {"binary": 20.0, "multiclass": 50.0}
+_MOST_FOR_COUNTS = 0.5  # of epsilon
+_LEAST_SHARE = 0.2  # of many classes that log-odds tell apart, over their number
+# Where the counts also tell how many rows there are, rules read that to a power of two.
+_LEAST_FOR_COUNTS = {"replace-one": 1e-3, "add-remove": 0.02}
+
+# For the number of rows that a model of several classes gets right beyond those of its start,
+# times 1 / (epsilon n): the noise is a fiftieth of the rows. Where it would take a larger share
+# than the most, which is where n epsilon is below 500, there is no check.
+_CHECK_SIGNAL = 100.0
+_LEAST_FOR_CHECK = 0.01
+_MOST_FOR_CHECK = 0.2
+_KEPT = 0.1  # of what was learned, if it is no gain; most of the order of scores stays
 
 # Rows that are supposed where their number is private and not released. Over 1,000 to 20,000 rows
 # that is as good as the number; at 60,000 to 100,000 it loses up to 0.017 of accuracy and 0.04 of
@@ -66,7 +91,12 @@ def linear_signal(target: ApproxDP, *, size: int, n_samples: float) -> float:
 
 @plain_arguments
 def objective_penalty(
-    target: ApproxDP, *, loss: LinearLoss, n_features: int, n_samples: float
+    target: ApproxDP,
+    *,
+    loss: LinearLoss,
+    n_features: int,
+    n_samples: float,
+    is_centred: bool = False,
 ) -> float:
     """Penalty of objective perturbation for rows of norm 1.
 
@@ -75,7 +105,9 @@ def objective_penalty(
     With Gaussian noise that is all: a rule in the number of rows gains 0.002. K-norm noise grows
     with the number of coefficients, and needs more. With r the `linear_signal`, ``0.06 d / r^0.2``
     times as much for two classes: powers of r from 0.2 to 0.4, and of d from 0.75, are alike, and
-    without d it loses 0.015. For more classes, ``36 / sqrt(r)`` times.
+    without d it loses 0.015. For more classes, ``36 / sqrt(r)`` times. Around the log-odds of the
+    classes a penalty does less harm where noise hides the rest: it is ``0.108 d / r^0.3`` and
+    ``54 / sqrt(r)`` there.
 
     Parameters
     ----------
@@ -89,6 +121,9 @@ def objective_penalty(
     n_samples : float
         Number of rows, public, released or supposed.
 
+    is_centred : bool, default=False
+        Whether the penalty is around the log-odds of the classes.
+
     Returns
     -------
     float
@@ -100,8 +135,10 @@ def objective_penalty(
     if target.delta > 0.0:
         return least * (noise if n_outputs == 1 else 1.0) / target.epsilon
     signal = linear_signal(target, size=n_outputs * n_features, n_samples=n_samples)
-    factor = 36.0 * signal**-0.5
-    if n_outputs == 1:
+    factor = (54.0 if is_centred else 36.0) * signal**-0.5
+    if n_outputs == 1 and is_centred:
+        factor = 0.108 * n_features * signal**-0.3
+    elif n_outputs == 1:
         # A hinge is steeper, for which there is more noise, than a logistic loss with its cap.
         steepness = 2.0 if isinstance(loss, HuberHingeLoss) else 1.0
         factor = steepness * 0.06 * n_features * signal**-0.2
@@ -161,3 +198,152 @@ def output_penalty(
     size = n_outputs * n_features
     level = max(NoiseLaw.meeting(target, size=size).level(size), least_level(size))
     return 3.0 * n_records_changed(target.adjacency) * lipschitz * level
+
+
+@plain_arguments
+def class_count_share(target: ApproxDP, *, n_outputs: int, n_samples: float) -> float:
+    """Share of a pure epsilon for the number of rows of each class.
+
+    Parameters
+    ----------
+    target : ApproxDP
+
+    n_outputs : int
+
+    n_samples : float
+        Number of rows, public or supposed.
+
+    Returns
+    -------
+    float
+    """
+    signal = _COUNT_SIGNAL["binary" if n_outputs == 1 else "multiclass"]
+    if n_outputs > 1:  # of two classes one count changes by 1, whichever the neighbours
+        signal *= n_records_changed(target.adjacency) / 2.0
+    share = signal / max(target.epsilon * n_samples, 1e-300)
+    return min(max(share, _LEAST_FOR_COUNTS[target.adjacency]), _MOST_FOR_COUNTS)
+
+
+@plain_arguments
+def check_share(target: ApproxDP, *, n_outputs: int, n_samples: float) -> float:
+    """Share of a pure epsilon for whether a model gets more rows right than the largest class.
+
+    Of several classes the largest is often ahead by little, and noise in the scores of all puts
+    others in its place. Of two classes what the check finds is less than what it costs.
+
+    Parameters
+    ----------
+    target : ApproxDP
+
+    n_outputs : int
+
+    n_samples : float
+        Number of rows, public or supposed.
+
+    Returns
+    -------
+    float
+        0 for no check.
+    """
+    if n_outputs == 1:
+        return 0.0
+    signal = _CHECK_SIGNAL * n_records_changed(target.adjacency) / 2.0
+    share = max(signal / max(target.epsilon * n_samples, 1e-300), _LEAST_FOR_CHECK)
+    return share if share <= _MOST_FOR_CHECK * (1 + 1e-9) else 0.0
+
+
+@plain_arguments
+def kept_of_gain(gain: float, *, n_samples: float) -> float:
+    """How much of what was learned is kept.
+
+    A model gets more of the rows right that it was learned from than of others: by about the root
+    of their number where it learned nothing.
+
+    Parameters
+    ----------
+    gain : float
+        Released number of rows that it gets right, less that of its start.
+
+    n_samples : float
+        Number of rows, public or released.
+
+    Returns
+    -------
+    float
+    """
+    return 1.0 if gain > math.sqrt(n_samples) else _KEPT
+
+
+def drawn_together(shares: np.ndarray, deviation: float) -> np.ndarray:
+    """Shares of three classes or more, as far apart as noise does not explain.
+
+    They are drawn towards equal ones by the positive part of the estimator of James and Stein.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (n_classes,)
+        Released.
+
+    deviation : float
+        Public standard deviation of the noise of each.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+    """
+    equal = 1.0 / len(shares)
+    spread = math.hypot(*(shares - equal)) / math.sqrt(len(shares))
+    if deviation >= spread:
+        return np.full(len(shares), equal)
+    return equal + (1.0 - (deviation / spread) ** 2) * (shares - equal)
+
+
+def starting_scores(
+    shares: np.ndarray, deviation: float, weights: Sequence[float] = ()
+) -> np.ndarray:
+    """Scores of a typical row to start from: log-odds of the classes, as far as they are known.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (n_outputs,)
+        Released share of the second of two classes, or of each of several.
+
+    deviation : float
+        Public standard deviation of the noise of each.
+
+    weights : sequence of float, default=()
+        Public weights of all classes, with which losses are minimised.
+
+    Returns
+    -------
+    ndarray of shape (n_outputs,)
+    """
+    if len(shares) == 1:
+        least = min(0.02 + deviation, 0.5)
+        share = np.clip(shares, least, 1.0 - least)
+        odds = np.log(share / (1.0 - share))
+        return odds + math.log(weights[1] / weights[0]) if weights else odds
+    logs = np.log(np.clip(shares, min(max(_LEAST_SHARE / len(shares), 2.0 * deviation), 1.0), 1.0))
+    if weights:
+        logs += np.log(weights)
+    return logs - logs.mean()
+
+
+@plain_arguments
+def largest_score(n_outputs: int, weights: Sequence[float] = ()) -> float:
+    """Norm that `starting_scores` stay within.
+
+    Parameters
+    ----------
+    n_outputs : int
+
+    weights : sequence of float, default=()
+
+    Returns
+    -------
+    float
+    """
+    spread = math.log(max(weights) / min(weights)) if weights else 0.0
+    if n_outputs == 1:
+        return 4.0 + spread
+    return math.sqrt(n_outputs) * (math.log(n_outputs / _LEAST_SHARE) + spread)

@@ -34,8 +34,10 @@ _SOLVER_SHARE = 0.002
 class ObjectivePerturbation:
     """Minimise the penalised losses with a random linear term, and mask the solver's error.
 
-    Privacy: the exact minimiser of ``sum_i loss(W x_i, y_i) + penalty/2 ||W||^2 + <B, W>``
-    satisfies ``law.guarantee``. What the solver returns differs from it by at most its certified
+    Privacy: the exact minimiser of ``sum_i loss(W x_i, y_i) + penalty/2 ||W - C||^2 + <B, W>``
+    satisfies ``law.guarantee`` for any centre C of public and of released numbers: it adds
+    ``-penalty C``, which is the same whatever the rows, to the linear term that a minimiser maps
+    back to. What the solver returns differs from it by at most its certified
     error, a further query of that sensitivity, released under ``masking``. The two compose.
 
     The noise of the linear term is not added to a value that could be asked for. Who records
@@ -63,6 +65,9 @@ class ObjectivePerturbation:
     guarantee : ApproxDP
         Of both.
 
+    centre_norm : float, default=0.0
+        Norm that the centre is within.
+
     References
     ----------
     Chaudhuri, Monteleoni and Sarwate, JMLR 2011, algorithm 2; Iyengar, Near, Song, Thakkar,
@@ -77,6 +82,7 @@ class ObjectivePerturbation:
     law: ObjectiveNoise
     masking: NoiseLaw
     guarantee: ApproxDP
+    centre_norm: float = 0.0
 
     @property
     def penalty(self) -> float:
@@ -93,8 +99,13 @@ class ObjectivePerturbation:
             row_norm=self.row_norm,
             tolerance=solver_tolerance(self.loss, self.row_norm),
             penalty=self.penalty,
-            noise_norm=self.law.norm_bound(self.loss.n_outputs * self.n_features),
+            noise_norm=self._linear_norm(),
         )
+
+    def _linear_norm(self) -> float:
+        """Norm that the linear term exceeds with a chance below 1e-20, with that of the centre."""
+        size = self.loss.n_outputs * self.n_features
+        return self.law.norm_bound(size) + self.penalty * self.centre_norm
 
     @classmethod
     @plain_arguments
@@ -107,6 +118,7 @@ class ObjectivePerturbation:
         row_norm: float,
         penalty: float,
         calibration: str = "tight",
+        centre_norm: float = 0.0,
     ) -> Self:
         """Release that meets ``target``, from public numbers; arguments as for `calibrate`."""
         size = loss.n_outputs * n_features
@@ -125,13 +137,16 @@ class ObjectivePerturbation:
             calibration=calibration,
         )
         # Beyond, adding the linear term rounds a gradient by too much to certify any solution.
-        n_steps = law.norm_bound(size) / solver_tolerance(loss, row_norm) * 2.0**4
+        longest = law.norm_bound(size) + law.penalty * centre_norm
+        n_steps = longest / solver_tolerance(loss, row_norm) * 2.0**4
         refuse_span(n_steps, size, target.epsilon)
         refined = None if target.delta == 0.0 else compose([law.guarantee, solver])
         guarantee = replace(law.guarantee, epsilon=target.epsilon, refined=refined)
-        return cls(loss, n_features, row_norm, law, masking, guarantee)
+        return cls(loss, n_features, row_norm, law, masking, guarantee, centre_norm)
 
-    def __call__(self, data: RowBlocks, noise: NoiseSource) -> np.ndarray:
+    def __call__(
+        self, data: RowBlocks, noise: NoiseSource, centre: np.ndarray | None = None
+    ) -> np.ndarray:
         """Release the minimiser of the noisy objective.
 
         Parameters
@@ -141,18 +156,30 @@ class ObjectivePerturbation:
 
         noise : NoiseSource
 
+        centre : ndarray of shape (n_outputs, n_features), default=None
+            Weights around which the penalty is, from public and from released numbers: within
+            ``centre_norm``. None is zero.
+
         Returns
         -------
         ndarray of shape (n_outputs, n_features)
         """
         data.check_norm(self.row_norm)
         law, shape = self.law, (self.loss.n_outputs, self.n_features)
+        centre = np.zeros(shape) if centre is None else centre
+        if not np.linalg.norm(centre) <= self.centre_norm * (1 + 1e-9):
+            raise ValueError(
+                f"centre must be within centre_norm={self.centre_norm:g}; "
+                f"got a norm of {np.linalg.norm(centre):g}."
+            )
         size = shape[0] * shape[1]
         tolerance = solver_tolerance(self.loss, self.row_norm)
         # The linear term is rounded to a lattice. The exact one is within `rounding`, which the
         # optimality condition cannot tell from an error of the solver.
-        step = linear_step(self.loss, self.row_norm, size, law.norm_bound(size))
+        step = linear_step(self.loss, self.row_norm, size, self._linear_norm())
         rounding = step / 2 * math.sqrt(size)
+        # On the same lattice, so that their sum is exact.
+        pull = -step * np.rint(law.penalty * centre / step)
         draw = noise.normal if law.gaussian else noise.k_norm
         linear = perturbed(
             step * draw(size, law.scale / step).reshape(shape),
@@ -162,7 +189,9 @@ class ObjectivePerturbation:
             law=law,
             step=step,
             tolerance=tolerance,
+            pull=pull,
         )
+        linear = linear + pull
         weights = minimise(
             self.loss, data, penalty=law.penalty, tolerance=tolerance, linear=linear
         )

@@ -22,6 +22,7 @@ from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
 from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer
 from skdp.mechanisms import clip_rows, gaussian_mechanism, k_norm_mechanism, laplace_mechanism
+from skdp.preprocessing import DPOneHotEncoder, DPQuantileScaler, DPSimpleImputer
 from skdp.privacy import ApproxDP, BudgetLedger
 
 DELTA = dict(delta=1e-4)
@@ -51,9 +52,21 @@ def three_classes(X, y):
     return X, np.digitize(X[:, 0], [-0.2, 0.2])
 
 
+def four_classes(X, y):
+    """The same rows with four labels."""
+    return X, np.digitize(X[:, 0], [-0.3, 0.0, 0.3])
+
+
 def rows_between_powers_of_two(X, y):
     """46 rows of three labels: with one less they are nearer to 32 than to 64 (in logarithms)."""
     return three_classes(np.vstack([X, 0.5 * X[:6]]), y)
+
+
+def one_row_alone(X, y):
+    """400 rows of zeros, and one of which no other tells anything."""
+    rows = np.zeros((400, 1))
+    rows[0] = 1.0
+    return rows, np.append(1e9, np.linspace(-1.0, 1.0, 399))
 
 
 # Estimators
@@ -100,6 +113,7 @@ VECTOR = dict(feedback="bandit", perturbation="vector")
 
 OUT, DESCENT, MOMENTS = "releases._output", "releases._descent", "releases._moments"
 RULES, WHITE = "releases._descent_rules", "solvers.whitening"
+CLASSES = "releases._counted_classes"
 ROWS, BASE, LEARNED = "solvers.rows", "linear_model._base", "        self.coef_, self.intercept_ ="
 CLIPPED = "rows = clip_rows(block.astype(np.float64, copy=False), x_norm)"
 CHECKED = "            X, y = checked_data(self, X, y)\n"
@@ -164,7 +178,7 @@ def linear():
     )
     yield Mutant(
         "objective: the count without noise",
-        logistic(**REMOVE),
+        svc(**REMOVE),
         (
             (
                 "releases._counted",
@@ -176,7 +190,7 @@ def linear():
     )
     yield Mutant(
         "objective: noise of the count for 200 times its epsilon",
-        logistic(**REMOVE),
+        svc(**REMOVE),
         (
             (
                 "releases._counted",
@@ -187,7 +201,7 @@ def linear():
     )
     yield Mutant(
         "objective: the count is not charged",
-        logistic(**REMOVE),
+        svc(**REMOVE),
         (
             (
                 "releases._counted",
@@ -207,9 +221,80 @@ def linear():
             ),
         ),
     )
+    for adjacency in ({}, REMOVE):
+        under = "add-remove" if adjacency else "replace-one"
+        yield Mutant(
+            f"objective: classes are counted without noise, {under}",
+            logistic(**adjacency),
+            (
+                (
+                    CLASSES,
+                    "law=law, sensitivity=sensitivity",
+                    "law=law, sensitivity=1e-9 * sensitivity",
+                ),
+            ),
+        )
+        yield Mutant(
+            f"objective: the counts of classes are not charged, {under}",
+            logistic(**adjacency),
+            (
+                (
+                    CLASSES,
+                    "rest = replace(target, epsilon=target.epsilon - counting.epsilon)",
+                    "rest = target",
+                ),
+            ),
+        )
+    yield Mutant(
+        "objective: a replaced record is in one of three counts",
+        logistic(),
+        (
+            (
+                CLASSES,
+                "1.0 if len(asked) == 1 else self.guarantee.n_records_changed",
+                "1.0",
+            ),
+        ),
+        three_classes,
+    )
+    yield Mutant(
+        "objective: the check of several classes is not charged",
+        logistic(epsilon=60.0),
+        ((CLASSES, "rest = replace(rest, epsilon=rest.epsilon - checking.epsilon)", "pass"),),
+        three_classes,
+    )
+    yield Mutant(
+        "objective: a record moves the rows that a model gets right by less than 1",
+        logistic(epsilon=60.0),
+        (
+            (
+                CLASSES,
+                "sensitivity=self.guarantee.n_records_changed",
+                "sensitivity=0.1 * self.guarantee.n_records_changed",
+            ),
+        ),
+        three_classes,
+    )
+    yield Mutant(
+        "objective: a model is kept for the true number of rows that it gets right",
+        logistic(epsilon=60.0),
+        (
+            (
+                CLASSES,
+                "kept_of_gain(float(gain[0])",
+                "kept_of_gain(float(hits_gained(data, weights, centre)[0])",
+            ),
+        ),
+        three_classes,
+    )
+    yield Mutant(
+        "objective: log-odds of the true counts",
+        logistic(epsilon=8.0),
+        ((CLASSES, "else released) / n_samples", "else asked) / n_samples"),),
+    )
     yield Mutant(
         "objective: rules see a private number of rows",
-        logistic(**REMOVE),
+        svc(**REMOVE),
         ((BASE, 'if self.adjacency == "replace-one" else None', ""),),
         three_classes,
     )
@@ -910,7 +995,8 @@ FROWS, KRR, EXACT = "solvers.feature_rows", "kernel._kernel_ridge", "releases._e
 RIDGE_PLAN = "kernel._ridge_plan"
 ANSWERS, PROBLEM = "releases._queries", "releases._ridge_problem"
 CAPPED = "self.targets = np.clip(targets, -1.0, 1.0)  # what sensitivities rest on"
-TARGETS = "            X, targets = self._validated(X, y)\n"
+VALIDATED = "            X, y = checked_data(self, X, y, numeric=True)\n"
+TARGETS = "            targets = bounds.scaled(y)\n"
 SCALED = "scaled = (np.clip(y, self.low, self.high) - self.middle) / self.half\n        return np.clip(scaled, -1.0, 1.0)"
 
 
@@ -1442,8 +1528,8 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "bounds = TargetRange.of(self.y_bounds)",
-                "bounds = TargetRange.of((float(min(y)), float(max(y)) + 1e-9))",
+                "y_bounds_=(bounds.low, bounds.high)",
+                "y_bounds_=(float(min(y)), float(max(y)) + 1e-9)",
             ),
         ),
     )
@@ -1469,8 +1555,9 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "            charge(self, release.guarantee)\n",
-                "            from dataclasses import replace\n            release = replace(release, penalty=20.0 * (1 + float(targets.mean() > 0)))\n            charge(self, release.guarantee)\n",
+                TARGETS,
+                TARGETS
+                + "            from dataclasses import replace\n            release = replace(release, penalty=20.0 * (1 + float(targets.mean() > 0)))\n",
             ),
         ),
     )
@@ -1480,9 +1567,9 @@ def kernel_ridge():
         (
             (
                 KRR,
-                TARGETS,
+                VALIDATED,
                 "            import numpy as np\n            y = np.asarray(y, dtype=float)\n            X, y = np.asarray(X)[~np.isnan(y)], y[~np.isnan(y)]\n"
-                + TARGETS
+                + VALIDATED
                 + "            self.n_rows_ = len(y)\n",
             ),
         ),
@@ -1493,11 +1580,37 @@ def kernel_ridge():
         (
             (
                 KRR,
-                TARGETS,
+                VALIDATED,
                 "            import numpy as np\n            y = np.asarray(y, dtype=float)\n            y = np.where(np.isnan(y), np.nanmean(y), y)\n"
-                + TARGETS,
+                + VALIDATED,
             ),
         ),
+    )
+    options = dict(kernel="linear", release="query", n_queries=1, alpha=20.0)
+    own = ridge(epsilon=8.0, y_bounds="auto", **options)
+    yield Mutant(
+        "ridge: bounds are not charged",
+        own,
+        ((KRR, "guarantee = released_bounds.guarantee(guarantee)", "pass"),),
+        one_row_alone,
+    )
+    yield Mutant(
+        "ridge: the fit has the whole budget, too",
+        own,
+        ((RIDGE_PLAN, "return bounds, bounds.before(planned)", "return bounds, planned(target)"),),
+        one_row_alone,
+    )
+    yield Mutant(
+        "ridge: bounds of the rows",
+        own,
+        (
+            (
+                KRR,
+                "bounds = released_bounds(y, noise_source(bounds_state))",
+                "bounds = (float(min(y)), float(max(y)) + 1e-9)",
+            ),
+        ),
+        one_row_alone,
     )
     yield Mutant(
         "ridge: epsilon by the rows",
@@ -1505,8 +1618,9 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "release = ridge_plan(self, *X.shape)",
-                "self.alpha = float(len(X))\n            release = ridge_plan(self, *X.shape)",
+                "released_bounds, release = ridge_plan(self, *X.shape)",
+                "self.alpha = float(len(X))\n"
+                "            released_bounds, release = ridge_plan(self, *X.shape)",
             ),
         ),
     )
@@ -2288,6 +2402,12 @@ def whitened_networks():
         ),
     )
     yield Mutant(
+        "whitened network: a replaced record is in one of four counts",
+        whitened(),
+        ((WHITENED, "law, sensitivity = separate, float(changed)", "law = separate"),),
+        four_classes,
+    )
+    yield Mutant(
         "whitened network: half the change of the rows that a model gets right",
         whitened(epsilon=300.0),
         (
@@ -2800,7 +2920,7 @@ def objectives():
     )
     yield Mutant(
         "objective: penalty from the data",
-        pure,
+        logistic(C=0.1),
         (
             (
                 BASE,
@@ -2932,7 +3052,132 @@ def functions():
         yield Mutant(f"function: {name}", function, (), lambda X, y: (X, None))
 
 
-GROUPS = (linear, kernel_ridge, streams, users, devices, networks, noise, objectives, functions)
+# Categories
+
+
+def encoder(**options):
+    return DPOneHotEncoder(**{**dict(epsilon=20.0, delta=1e-3), **options})
+
+
+def letters(X, y):
+    """The same rows as categories: few in one column, and one that is alone."""
+    coarse = np.array(list("abc"), dtype=object)[np.digitize(X[:, :2], [-0.2, 0.2])]
+    coarse[0, 0] = "rare"
+    return coarse, None
+
+
+def categories():
+    names, held = "releases._categories", "mechanisms._frequent"
+    shell = "preprocessing._one_hot_encoder"
+    for name, *slips in [
+        (
+            "the threshold is for a count of 0",
+            (names, "1.0 + _STEP / 2.0 + far", "_STEP / 2.0 + far"),
+            (held, "(threshold - 1.0 - lattice", "(threshold - lattice"),
+        ),
+        (
+            "names of one record are not charged",
+            (
+                names,
+                "ApproxDP(0.0, escape, adjacency",
+                "ApproxDP(0.0, 0.0, adjacency",
+            ),
+        ),
+        (
+            "noise for one count of a column",
+            (names, "Lattice(_STEP, math.sqrt(target.n_records_changed))", "Lattice(_STEP, 1.0)"),
+        ),
+        (
+            "noise for one column",
+            (names, ".repeated(n_columns)", ""),
+        ),
+        (
+            "the first category is there in any case",
+            (shell, "in_public_order(frequent)", "in_public_order({*frequent, columns[j][0]})"),
+        ),
+        (
+            "order of appearance",
+            (shell, "in_public_order(frequent)", "list(frequent)"),
+        ),
+    ]:
+        yield Mutant(f"categories: {name}", encoder(), tuple(slips), letters)
+
+
+# Bounds and replacements
+
+
+def tenths(X, y):
+    """The same rows with one decimal: few values, some of them missing."""
+    X = np.round(X, 1)
+    X[::9, 1] = np.nan
+    return X, None
+
+
+def learned_columns():
+    scaler, imputer = "preprocessing._quantile_scaler", "preprocessing._simple_imputer"
+    frequent = "releases._most_frequent"
+    outer = DPQuantileScaler(quantiles=(0.1, 0.9))
+    listed = DPSimpleImputer(strategy="most_frequent", categories=[-0.3, -0.1, 0.1, 0.2])
+    for name, target, *slips in [
+        (
+            "bounds: no wider than the rows",
+            outer,
+            (
+                scaler,
+                "charge(self, release.guarantee)",
+                "charge(self, release.guarantee)\n            self.search_range = (np.nanmin(X), np.nanmax(X))\n            release = self._plan(X.shape[1], len(X))",
+            ),
+        ),
+        (
+            "bounds: missing values are told by a column of zeros",
+            outer,
+            (
+                scaler,
+                "self._store(release.guarantee, bounds, spikes)",
+                "self._store(release.guarantee, bounds, spikes & ~np.isnan(X).any())",
+            ),
+        ),
+        (
+            "frequent: one record, one count",
+            listed,
+            (frequent, "spread = n_records_changed(self.guarantee.adjacency)", "spread = 1"),
+        ),
+        (
+            "frequent: one column is paid for",
+            listed,
+            (frequent, "(epsilon,) * n_selections", "(epsilon,)"),
+        ),
+        (
+            "frequent: a category without rows is passed over",
+            listed,
+            (frequent, "if size > 1:", "if size > 1 and (codes[:, j] == 0).any():"),
+        ),
+        (
+            "median: the rows' own where the cell has it",
+            DPSimpleImputer(),
+            (
+                imputer,
+                "return np.array([_roundest(low, high) for ((low, high),) in release(X, noise)])",
+                "cells = release(X, noise)[:, 0].T; return np.clip(np.nanmedian(X, axis=0), *cells)",
+            ),
+        ),
+    ]:
+        yield Mutant(name, target, tuple(slips), tenths)
+
+
+GROUPS = (
+    linear,
+    kernel_ridge,
+    streams,
+    users,
+    devices,
+    networks,
+    noise,
+    objectives,
+    functions,
+    categories,
+    learned_columns,
+)
 MUTANTS = [mutant for group in GROUPS for mutant in group()]
 
 

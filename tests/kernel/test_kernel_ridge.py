@@ -740,7 +740,7 @@ def test_the_sensitivity_of_the_paper_has_its_noise_and_the_squared_loss():
 def test_an_automatic_penalty_stays_within_the_condition_of_the_paper(epsilon):
     X, y = problem(60)
     options = dict(release="query", n_queries=2, sensitivity="paper", y_bounds=(-1.0, 1.0))
-    release = ridge_plan(DPKernelRidge(epsilon, **options), 60, 2)
+    _, release = ridge_plan(DPKernelRidge(epsilon, **options), 60, 2)
     assert release.problem.penalty <= 60.0 and math.isinf(release.problem.cap)
     DPKernelRidge(epsilon, **options).fit(X, y).predict(X[:2])
 

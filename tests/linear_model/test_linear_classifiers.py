@@ -147,6 +147,7 @@ def test_rules_have_no_units(kind):
                 for unit in (1.0, 1024.0, 1.75)
             ]
             assert plans[0] == plans[1]
+            plans = [getattr(plan, "plans", (plan,))[0] for plan in plans]
             # Norms are in units of a power of two: these are the same penalties.
             strengths = [plan.penalty / plan.row_norm**2 for plan in plans]
             assert_allclose(strengths, strengths[0], rtol=1e-12)
@@ -461,15 +462,15 @@ def test_the_two_stages_of_objective_perturbation_share_the_budget(
 ):
     seen = []
 
-    def record(release, rows, noise):
+    def record(release, rows, noise, centre=None):
         seen.append((release.law.guarantee, release.masking.guarantee))
         return np.zeros((1, rows.n_features))
 
     monkeypatch.setattr(ObjectivePerturbation, "__call__", record)
     if calibration == "published":
         calibration = "redberg2023" if delta else "jmlr2011"
-    model = DPLogisticRegression(0.7, delta, mechanism="objective", calibration=calibration)
-    model.fit(*binary)
+    options = dict(mechanism="objective", calibration=calibration, C=1.0)
+    DPLogisticRegression(0.7, delta, **options).fit(*binary)
     ((law, solver),) = seen
     assert solver.delta == 0.0
     assert law.delta == delta
@@ -629,7 +630,8 @@ def test_a_linear_term_beside_which_no_gradient_counts_is_refused_by_epsilon(adj
             assert "epsilon must be larger for 4 coefficients" in str(error)
             assert not ledger.history()
             refused.append(epsilon)
-    assert 1e-8 < max(refused) < 1e-6
+    # The penalty pulls towards its centre with a term of its own.
+    assert 1e-8 < max(refused) < 1e-5
 
 
 @pytest.mark.parametrize(

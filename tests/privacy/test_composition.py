@@ -319,7 +319,7 @@ def test_one_more_of_many_parts_is_what_composing_all_anew_says():
         by_and_by.append(part)
         claimed = compose([*by_and_by, GaussianDP(0.1)]).delta_at(0.7)
     losses._kept._arrays.clear()
-    for cache in (losses.part_law, losses._moments, composition._loss_law, composition._size):
+    for cache in (losses.part_law, losses._moments, composition._loss_law, composition.part_size):
         cache.cache_clear()
     assert_allclose(compose([*by_and_by, GaussianDP(0.1)]).delta_at(0.7), claimed, rtol=1e-12)
 

@@ -215,6 +215,7 @@ def test_an_objective_with_a_linear_term_loses_no_more_than_is_left_of_epsilon(
             np.zeros((1, size)),
             1e-9,
             1e-9,
+            np.zeros((1, size)),
             "",
         )
         for world in worlds

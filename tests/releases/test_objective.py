@@ -21,12 +21,12 @@ from skdp.solvers.newton import minimise
 from skdp.solvers.rows import RowBlocks
 
 
-def objective_perturbation(loss, data, *, law, solver_guarantee, noise):
+def objective_perturbation(loss, data, *, law, solver_guarantee, noise, centre=0.0):
     masking = NoiseLaw.meeting(solver_guarantee, size=loss.n_outputs * data.n_features)
     release = ObjectivePerturbation(
-        loss, data.n_features, data.row_norm, law, masking, law.guarantee
+        loss, data.n_features, data.row_norm, law, masking, law.guarantee, abs(centre)
     )
-    return release(data, noise)
+    return release(data, noise, np.full((1, 1), centre) if centre else None)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
@@ -68,12 +68,12 @@ def test_the_lattice_of_the_linear_term_is_masked_as_well(monkeypatch):
     assert 1.0 <= declared * law.penalty / (2.0 * (tolerance + rounding)) < 1.2
 
 
-def one_dimension(loss, records, penalty, law, w):
+def one_dimension(loss, records, penalty, law, w, centre=0.0):
     """Exact distribution function of the output of objective perturbation in one dimension.
 
     The minimiser is below w where the linear term is above -J'(w).
     """
-    derivative = penalty * w
+    derivative = penalty * (w - centre)
     for z in records:
         margin = z * w
         if isinstance(loss, LogisticLoss):
@@ -85,16 +85,12 @@ def one_dimension(loss, records, penalty, law, w):
     return noise.cdf(derivative / law.scale)
 
 
-def draws_in_one_dimension(loss, records, law, size, seed):
+def draws_in_one_dimension(loss, records, law, size, seed, centre=0.0):
     x = np.array(records, dtype=float).reshape(-1, 1)
     data = RowBlocks(np.abs(x), (x[:, 0] > 0).astype(int), x_norm=1.0)
-    noise, solver = noise_source(seed), ApproxDP(0.01)
-    return np.array(
-        [
-            objective_perturbation(loss, data, law=law, solver_guarantee=solver, noise=noise)[0, 0]
-            for _ in range(size)
-        ]
-    )
+    options = dict(law=law, solver_guarantee=ApproxDP(0.01), noise=noise_source(seed))
+    options["centre"] = centre
+    return np.array([objective_perturbation(loss, data, **options)[0, 0] for _ in range(size)])
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-2])
@@ -103,15 +99,16 @@ def test_objective_perturbation_has_its_exact_distribution(loss, delta, repetiti
     records = (1.0, 0.7, -0.4)
     law = calibrate(loss, x_norm=1.0, penalty=0.8, guarantee=ApproxDP(1.5, delta))
     size = repetitions(20_000, 2000)
-    draws = draws_in_one_dimension(loss, records, law, size, seed=1)
+    centre = 0.9 if delta == 0.0 else 0.0  # of the penalty
+    draws = draws_in_one_dimension(loss, records, law, size, seed=1, centre=centre)
 
     def distribution(w):
-        return one_dimension(loss, records, law.penalty, law, w)
+        return one_dimension(loss, records, law.penalty, law, w, centre)
 
     assert stats.kstest(draws, distribution).pvalue > 1e-7
     # Half the noise would have been noticed.
     halved = replace(law, scale=law.scale / 2)
-    draws = draws_in_one_dimension(loss, records, halved, size, seed=2)
+    draws = draws_in_one_dimension(loss, records, halved, size, seed=2, centre=centre)
     assert stats.kstest(draws, distribution).pvalue < 1e-7
 
 

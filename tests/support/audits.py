@@ -27,6 +27,7 @@ from skdp.mechanisms import (
     laplace_mechanism,
     release,
 )
+from skdp.preprocessing import DPOneHotEncoder, DPQuantileScaler, DPSimpleImputer
 from skdp.privacy import ApproxDP, GaussianDP
 
 ADJACENCIES = ("replace-one", "add-remove")
@@ -45,6 +46,7 @@ NULLS = "two records are two null records apart, and cannot both be the farthest
 POINTS = "a slope, or a loss, is full where points are far out, which not all are"
 PREDICTED = "predictions with weights that are mostly noise are shorter than what they are cut to"
 HITS = "the model is seldom right on one row where the start is not, and the reverse on the other"
+ENDS = "a record at one end moves the quantile near the other end less"
 MOMENTS = "second moments move most between orthogonal rows, and gradients between opposite ones"
 
 
@@ -252,6 +254,15 @@ def stated_linear():
                 yield Case(
                     "worst pair " + named(kind, **chosen), program, data, neighbours, **less
                 )
+    # Automatic penalties are around the log-odds of the classes, whose rows are counted. Of three
+    # classes the model is checked, and gets the record right or wrong.
+    for adjacency, n_classes in (("replace-one", 2), ("add-remove", 2), ("add-remove", 3)):
+        data, neighbours = pulled(adjacency)
+        options = dict(adjacency=adjacency, slope_cap=0.05)
+        name = "counted classes " + named(DPLogisticRegression, n_classes=n_classes, **options)
+        program = DPLogisticRegression(classes=range(n_classes), **options)
+        less = dict(least=0.0, total=0.95, reason=MASKED)
+        yield Case(name, program, data, neighbours, **less)
     # The heaviest class attains what is declared for all, a light one its part of it.
     for mechanism in ("output", "objective", "gradient"):
         for chosen in each(mechanism=mechanism):
@@ -353,6 +364,26 @@ def ridge():
             least=0.9 if remove else 0.7,
             total=0.95,
             reason="" if remove else "one target is not the worst for its mean and its residual",
+        )
+    # With bounds of its own: a target from one end to the other moves both quantiles as far as it
+    # can, and is at the ends of whatever bounds are released.
+    for chosen in each(y_bounds="auto", epsilon=8.0, kernel="linear"):
+        X, y = np.full((400, 2), 1e6), np.linspace(-1.0, 1.0, 400)
+        options, asked = dict(mechanism="gradient"), {}
+        if chosen["delta"] == 0.0:  # one row that no other tells anything of
+            X[1:], options = 0.0, dict(release="query", n_queries=1, alpha=20.0)
+            asked = dict(queries=X[:1])
+        y[0] = 1e9
+        remove = chosen["adjacency"] == "add-remove"
+        other = lessened((X, y), 0) if remove else changed((X, y), 0, X[0], -1e9)
+        yield Case(
+            "worst pair " + named(DPKernelRidge, **chosen, **options),
+            DPKernelRidge(**chosen, **options),
+            (X, y),
+            (other,),
+            options=tuple(asked.items()),
+            least=0.0 if chosen["delta"] else 0.95,
+            reason=PREDICTED if chosen["delta"] else "",
         )
     # The tight pair of squared loss: many short rows make room for a record that turns (3.2).
     n, penalty = 200_000, 20.0
@@ -832,6 +863,53 @@ def mechanisms():
             )
 
 
+def categories():
+    """A record with frequent categories in all columns, and one with categories of its own."""
+    X = np.array([["a", 1], ["b", 2]] * (N_ROWS // 2), dtype=object)
+    X[0] = "rare", None
+    for adjacency in ADJACENCIES:
+        options = dict(epsilon=3.0, delta=1e-3, adjacency=adjacency)
+        if adjacency == "replace-one":
+            neighbours = changed_columns(X, 1, ("a", 1)), changed_columns(X, 0, ("a", 1))
+        else:
+            neighbours = tuple((np.delete(X, place, axis=0), None) for place in (1, 0))
+        name = "frequent and alone " + named(DPOneHotEncoder, **options)
+        yield Case(name, DPOneHotEncoder(**options), (X, None), neighbours, least=0.999)
+        yield Case(
+            named(DPOneHotEncoder, **options), DPOneHotEncoder(**options), (X, None), (), 48
+        )
+
+
+def learned_columns():
+    """A record beyond all others in every column, or of one category and then of another."""
+    numbers = np.linspace(-3.0, 3.0, N_ROWS)[:, np.newaxis] * [1.0, 50.0]
+    numbers[0], numbers[-1] = -1e3, 1e3
+    texts = np.array([["a", 1], ["b", 2]] * (N_ROWS // 2), dtype=object)
+    outer = dict(quantiles=(0.1, 0.9))
+    frequent = dict(strategy="most_frequent", categories=[["a", "b"], [1, 2, 3]])
+    for kind, own, data, other in (
+        (DPQuantileScaler, outer, numbers, 1e3),
+        (DPQuantileScaler, outer | {"delta": 1e-4}, numbers, 1e3),
+        (DPSimpleImputer, dict(search_range=(-500.0, 500.0)), numbers, 1e3),
+        (DPSimpleImputer, frequent, texts, ("b", 2)),
+    ):
+        for adjacency in ADJACENCIES:
+            options = dict(own, adjacency=adjacency)
+            pairs = (changed_columns(data, 0, other),)
+            if adjacency == "add-remove":
+                pairs = tuple((np.delete(data, place, axis=0), None) for place in (0, -1))
+            ends = kind is DPQuantileScaler and adjacency == "add-remove"
+            total, reason = (0.75, ENDS) if ends else (0.999, "")
+            program, name = kind(**options), named(kind, **options)
+            yield Case(name, program, (data, None), pairs, 0, (), 0.999, total, reason)
+
+
+def changed_columns(X, place, row):
+    X = X.copy()
+    X[place] = row
+    return X, None
+
+
 def sums(mechanism, guarantee):
     def program(X, random_state=None):
         return mechanism(clip_rows(X, 1.0).sum(axis=0), guarantee, random_state)
@@ -852,6 +930,8 @@ GROUPS = {
     "own gradients": own_gradients,
     "networks": networks,
     "mechanisms": mechanisms,
+    "categories": categories,
+    "learned columns": learned_columns,
 }
 
 

@@ -29,7 +29,7 @@ def blocks(X, codes, *, x_norm=1.0, constant=0.0, n_features=2):
 def world(loss, data, noise):
     """What is heard of an objective with this noise, but for the linear term."""
     linear = np.zeros((loss.n_outputs, data.n_features))
-    return Perturbed(loss, data, noise.penalty, noise, linear, 2.0**-30, 1e-6, "")
+    return Perturbed(loss, data, noise.penalty, noise, linear, 2.0**-30, 1e-6, 0.0 * linear, "")
 
 
 def heard(plan, data, noise=0):

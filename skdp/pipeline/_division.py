@@ -1,0 +1,264 @@
+"""How one budget is divided among the steps, from public numbers only."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from scipy.optimize import brentq
+
+from skdp._validation import between, is_auto, shown
+from skdp.pipeline._order import composed, leaves_of
+from skdp.privacy import ApproxDP, Guarantee, compose, gaussian_epsilon
+
+__all__ = ["Division", "divide", "point_of_share", "with_frozen"]
+
+# What steps that prepare may have together, if shares are automatic and models learn as well.
+_MOST = 0.5
+# Of delta, what steps that need some of it as a point have together.
+_POINTS = 0.5
+_PRECISION = 1e-7  # of the scale; the total is within 1e-6 of the budget
+
+
+@dataclass
+class Division:
+    """Budget of each step.
+
+    Parameters
+    ----------
+    points : dict of str to ApproxDP
+        What each step is given.
+
+    shares : dict of str to float
+        Of the whole, as they were planned.
+
+    planned : dict of str to Guarantee
+        What a step that is given its point will be charged.
+
+    total : Guarantee or None
+        Of all of them; None if no step learns.
+    """
+
+    points: dict[str, ApproxDP]
+    shares: dict[str, float]
+    planned: dict[str, Guarantee]
+    total: Guarantee | None
+
+    @classmethod
+    def none(cls):
+        """Division among no steps."""
+        return cls({}, {}, {}, None)
+
+    def table(self):
+        """Rows (step, share, guarantee in words) of public texts."""
+        return [(path, self.shares[path], str(g)) for path, g in self.planned.items()]
+
+
+def divide(node, target, shares):
+    """Divide a budget among the leaves of ``node``, and give each its part by ``set_params``.
+
+    With a positive delta shares are of mu^2, otherwise of epsilon. The scale of all of them is
+    raised until the composition is the budget.
+
+    Parameters
+    ----------
+    node : Node
+
+    target : ApproxDP
+        The budget.
+
+    shares : "auto" or dict of str to float
+
+    Returns
+    -------
+    Division
+    """
+    leaves = [leaf for leaf in leaves_of(node) if leaf.guarantee is None]
+    for leaf in leaves:
+        _give(leaf, target)
+    leaves = [leaf for leaf in leaves if not _is_free(leaf)]
+    wanted = _shares(leaves, shares, target)
+    if not leaves:
+        return Division.none()
+    if len(leaves) == 1:
+        (leaf,) = leaves
+        planned = _planned(leaf, target)
+        total = planned if isinstance(planned, ApproxDP) else _point(planned, target)
+        return Division({leaf.path: target}, wanted, {leaf.path: planned}, total)
+    at = _pure if target.delta == 0.0 else _gaussian(leaves, target)
+    scaled = _scaled(leaves, target)
+    base = target.epsilon if target.delta == 0.0 else target.gaussian_target().mu
+    known = {}
+
+    def try_scale(scale):
+        points, planned = {}, {}
+        for leaf in leaves:
+            own = scale if leaf.path in scaled else base
+            points[leaf.path] = point = at(own, wanted[leaf.path], leaf, target)
+            if (leaf.path, point) not in known:
+                known[leaf.path, point] = _planned(leaf, point)
+            planned[leaf.path] = known[leaf.path, point]
+        return points, planned, composed(node, lambda leaf: planned.get(leaf.path))
+
+    scale = _largest_scale(lambda scale: _excess(try_scale(scale)[2], target), target, base)
+    points, planned, total = try_scale(scale)
+    for leaf in leaves:
+        _give(leaf, points[leaf.path])
+    return Division(points, wanted, planned, _point(total, target, len(leaves)))
+
+
+def _scaled(leaves, target):
+    """Steps that take what the others leave.
+
+    What an exponential mechanism is given takes a while to work out, and is near its share
+    anyway; models take exactly what is left.
+    """
+    if target.delta > 0.0:
+        models = {leaf.path for leaf in leaves if _rule(leaf, target) is None}
+        if models:
+            return models
+    return {leaf.path for leaf in leaves}
+
+
+def _give(leaf, point):
+    leaf.estimator.set_params(epsilon=point.epsilon, delta=point.delta)
+
+
+def _is_free(leaf):
+    """Whether a step learns nothing with its parameters, such as an imputer of a constant."""
+    return leaf.estimator._planned_guarantee(leaf.n_features).delta_at(0.0) == 0.0
+
+
+def _point(total, target, n_steps=1):
+    """The budget as a guarantee, behind which stands the composition."""
+    told = total.mechanism if n_steps == 1 else f"a pipeline of {n_steps} private steps"
+    refined = replace(total, mechanism="", source="") if target.delta else None
+    return replace(target, refined=refined, mechanism=told, caveats=total.caveats)
+
+
+def _planned(leaf, point):
+    _give(leaf, point)
+    guarantee = leaf.estimator._planned_guarantee(leaf.n_features)
+    if point.delta == 0.0 and math.isinf(guarantee.epsilon_at(0.0)):
+        raise ValueError(
+            f"delta must be positive for step {leaf.path!r}, which has no pure guarantee; got 0."
+        )
+    return guarantee
+
+
+def point_of_share(target, share):
+    """Point that a step is given for its share of a budget."""
+    if target.delta == 0.0:
+        return replace(target, epsilon=share * target.epsilon)
+    mu = math.sqrt(share) * target.gaussian_target().mu
+    return replace(target, epsilon=gaussian_epsilon(mu=mu, delta=target.delta))
+
+
+def _pure(scale, share, leaf, target):
+    return replace(target, epsilon=scale * share)
+
+
+def _gaussian(leaves, target):
+    """Rule for the point of a step; those that need their delta as a point share a part of it."""
+    probe = replace(target)
+    points = [leaf.path for leaf in leaves if _is_bare(_planned(leaf, probe))]
+
+    def at(scale, share, leaf, target):
+        delta = target.delta
+        if leaf.path in points:
+            delta *= _POINTS / len(points)
+        return replace(
+            target, epsilon=gaussian_epsilon(mu=scale * math.sqrt(share), delta=delta), delta=delta
+        )
+
+    return at
+
+
+def _is_bare(guarantee):
+    return isinstance(guarantee, ApproxDP) and guarantee.delta > 0.0 and guarantee.refined is None
+
+
+def _excess(total, target):
+    """How far a composition is above the budget: a number that grows with the scale."""
+    if target.delta == 0.0:
+        return math.log(total.epsilon_at(0.0) / target.epsilon)
+    delta = float(total.delta_at(target.epsilon))
+    return math.log(max(delta, 1e-300) / target.delta)
+
+
+def _largest_scale(excess, target, guess):
+    """Largest scale, to a millionth, at which the composition is within the budget."""
+    if target.delta == 0.0:
+        scale, step = guess / math.exp(excess(guess)), 1e-15
+    else:
+        low, high = guess, guess
+        while excess(low) > 0.0:
+            high, low = low, 0.9 * low
+            if low < 1e-3 * guess:
+                raise ValueError(
+                    "shares must leave something for the models; those of the other steps take "
+                    f"all of epsilon={target.epsilon!r} at delta={target.delta!r}."
+                )
+        while excess(high) <= 0.0:
+            low, high = high, 1.05 * high
+        scale = brentq(excess, low, high, xtol=_PRECISION * low / 4, rtol=1e-12)
+        step = _PRECISION / 4
+    while excess(scale) > 0.0:
+        scale *= 1.0 - step
+        step *= 2.0
+    return scale
+
+
+def _shares(leaves, shares, target):
+    paths = [leaf.path for leaf in leaves]
+    given = {} if is_auto(shares) else _given(shares, paths)
+    automatic = {leaf.path: _rule(leaf, target) for leaf in leaves if leaf.path not in given}
+    left = 1.0 - math.fsum(given.values())
+    if not automatic:
+        total = math.fsum(given.values())
+        return {path: share / total for path, share in given.items()}
+    fixed = math.fsum(share for share in automatic.values() if share is not None)
+    n_open = sum(share is None for share in automatic.values())
+    if left <= 0.0:
+        raise ValueError(
+            "shares must leave something for steps that they do not name; got a sum of 1 or more, "
+            f"without {shown(sorted(automatic))}."
+        )
+    factor = left / fixed if n_open == 0 else left * min(1.0, _MOST / fixed if fixed else 1.0)
+    rest = left - (factor * fixed)
+    parts = {
+        path: rest / n_open if share is None else factor * share
+        for path, share in automatic.items()
+    }
+    return {path: given.get(path, parts.get(path)) for path in paths}
+
+
+def _rule(leaf, target):
+    """Share of a step, by its class: a number, a pair (with a positive delta, pure), or None."""
+    share = getattr(leaf.estimator, "_budget_share", None)
+    if isinstance(share, tuple):
+        share = share[target.delta == 0.0]
+    return share
+
+
+def _given(shares, paths):
+    if not isinstance(shares, Mapping):
+        raise ValueError(
+            f"shares must be 'auto' or a dict from steps to numbers; got {shown(shares)}."
+        )
+    for path, share in shares.items():
+        if path not in paths:
+            raise ValueError(
+                f"shares must name steps that learn under a guarantee, of {shown(paths)}; "
+                f"got {shown(path)}."
+            )
+        between(1e-9, 1.0, **{f"shares[{path!r}]": share})
+    if math.fsum(shares.values()) > 1.0 + 1e-12:
+        raise ValueError(f"shares must sum to at most 1; got {shown(dict(shares))}.")
+    return {path: float(share) for path, share in shares.items()}
+
+
+def with_frozen(node, guarantee):
+    """Compose the guarantee of what is fitted with those of steps that were fitted before."""
+    before = [leaf.guarantee for leaf in leaves_of(node) if leaf.guarantee is not None]
+    parts = [*before, *([] if guarantee is None else [guarantee])]
+    return compose(parts) if parts else None

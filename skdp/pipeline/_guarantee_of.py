@@ -1,0 +1,203 @@
+"""Guarantees of pipelines and searches of scikit-learn's own."""
+
+from collections import Counter
+
+from sklearn.base import clone, is_classifier
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    LeaveOneOut,
+    LeavePOut,
+    PredefinedSplit,
+    RandomizedSearchCV,
+    RepeatedKFold,
+    ShuffleSplit,
+    TimeSeriesSplit,
+)
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._validation import shown
+from skdp.estimators import StatedGuarantee
+from skdp.pipeline._order import composed
+from skdp.pipeline._plan import Plan, frozen_guarantee
+from skdp.pipeline._refusals import instead_of
+from skdp.pipeline._schema import Schema
+from skdp.pipeline._stateless import is_stateless
+from skdp.pipeline._walk import Walk, declared, is_private
+from skdp.privacy import ApproxDP, compose
+
+__all__ = ["guarantee_of", "guarantee_or_none"]
+
+CONTAINERS = (Pipeline, ColumnTransformer, FeatureUnion)
+# Halving searches are compared by name: to import them is an experiment that must be enabled.
+_HALVING = ("HalvingGridSearchCV", "HalvingRandomSearchCV")
+# Which rows go where does not depend on labels.
+_SPLITS = (
+    *(KFold, RepeatedKFold, ShuffleSplit, TimeSeriesSplit, LeaveOneOut, LeavePOut),
+    *(PredefinedSplit, GroupKFold),
+)
+
+
+def guarantee_of(fitted, public=()):
+    """Guarantee of all that a fitted estimator learned from its rows.
+
+    Parameters
+    ----------
+    fitted : estimator
+        An estimator of this package, or a `~sklearn.pipeline.Pipeline`,
+        `~sklearn.compose.ColumnTransformer`, `~sklearn.pipeline.FeatureUnion`,
+        `~sklearn.frozen.FrozenEstimator` or search of scikit-learn around such.
+
+    public : tuple of str, default=()
+        Steps, named as in ``set_params``, that the caller takes responsibility for. Of a search
+        "scores" stands for its exact scores and the choice that was made by them, and "splits"
+        for folds that depend on labels. Each is a caveat of the guarantee.
+
+    Returns
+    -------
+    Guarantee
+        Of all that was learned, composed in the order of the steps. Of a search it is of all its
+        fits: each candidate on each split, as planned from its parameters, and the last one on
+        all rows.
+
+    Raises
+    ------
+    ValueError
+        That names what is not covered by a guarantee.
+
+    Notes
+    -----
+    **Privacy.** What is returned holds for the fitted attributes, if all steps read the same rows
+    once. It knows nothing of what was done outside: of earlier fits, of scores that were looked
+    at, or of other estimators. A ledger does.
+
+    See Also
+    --------
+    DPPipeline : Divides one budget among its steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import Normalizer
+    >>> from skdp.linear_model import DPLogisticRegression
+    >>> from skdp.pipeline import guarantee_of
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(1000, 3))
+    >>> model = make_pipeline(Normalizer(), DPLogisticRegression(epsilon=0.5))
+    >>> print(guarantee_of(model.fit(X, X[:, 0] > 0)))
+    0.5-differential privacy (pure) when replacing one record, by ...
+    """
+    if isinstance(public, str):
+        raise ValueError(f"public must be a tuple of steps; got {shown(public)}.")
+    check_is_fitted(fitted)
+    found = guarantee_or_none(fitted, public=tuple(public))
+    return ApproxDP(0.0, mechanism="nothing was learned") if found is None else found
+
+
+def guarantee_or_none(fitted, *, public=(), path=""):
+    """Guarantee of a fitted estimator, None if it learned nothing from the rows."""
+    if type(fitted) is FrozenEstimator:
+        return guarantee_or_none(fitted.estimator, public=public, path=path)
+    if isinstance(fitted, GridSearchCV | RandomizedSearchCV) or type(fitted).__name__ in _HALVING:
+        return _of_search(fitted, public)
+    if isinstance(fitted, StatedGuarantee):
+        return fitted.guarantee_
+    if type(fitted) in CONTAINERS:
+        return _of_steps(fitted, public, lambda leaf: leaf.estimator.guarantee_)
+    if is_stateless(fitted):
+        return None
+    what = f"Step {path!r}, a" if path else "A"
+    raise ValueError(
+        f"{what} {type(fitted).__name__}, is not known to have a guarantee, nor to learn nothing "
+        f"from the rows.{instead_of(fitted)}"
+    )
+
+
+def _of_steps(container, public, guarantee_of_leaf):
+    walk = Walk(public, frozen_guarantee)
+    columns = Schema(getattr(container, "n_features_in_", None), _names(container))
+    if type(container) is Pipeline:
+        node, _ = walk.pipeline(container, columns, "")
+    else:
+        # As the steps of a pipeline, so that parts are named as they are.
+        node = walk.unnamed(container, columns)
+    walk.finish()
+
+    def of(leaf):
+        return leaf.guarantee if leaf.guarantee is not None else guarantee_of_leaf(leaf)
+
+    total = None if node is None else composed(node, of)
+    return total if total is None else total.with_caveats(*walk.caveats)
+
+
+def _names(fitted):
+    names = getattr(fitted, "feature_names_in_", None)
+    return None if names is None else tuple(names)
+
+
+def _of_search(search, public):
+    """All fits of a search: of every candidate on every split, and the last."""
+    public, own = tuple(p for p in public if p not in ("scores", "splits")), set(public)
+    if "scores" not in own:
+        raise ValueError(
+            "The scores of the search (cv_results_, best_score_) and the choice by them "
+            "(best_params_, best_estimator_) are exact functions of private rows, which nothing "
+            "covers. public=('scores',) takes responsibility for them."
+        )
+    caveats = [declared("scores")]
+    if not _splits_are_public(search):
+        if "splits" not in own:
+            raise ValueError(
+                "The splits of the search depend on labels, so that one record can move others "
+                "from fold to fold. Pass cv=KFold(...) to the search, or public=('splits',) to "
+                "take responsibility."
+            )
+        caveats.append(declared("splits"))
+    fits = [(params, search.n_splits_) for params in search.cv_results_["params"]]
+    if search.refit:
+        fits.append((search.best_params_, 1))
+    schema = _schema_of(search)
+    counts: Counter = Counter()
+    for params, count in fits:
+        candidate = clone(search.estimator).set_params(**clone(params, safe=False))
+        planned = _planned(candidate, schema, public)
+        if planned is not None:
+            counts[planned] += count
+    return compose(counts).with_caveats(*caveats) if counts else None
+
+
+def _planned(estimator, schema, public):
+    """Guarantee that a fit with the parameters of an estimator is charged."""
+    from skdp.pipeline._pipeline import DPPipeline  # which uses this for its frozen steps
+
+    if isinstance(estimator, DPPipeline):
+        estimator._check_parameters()
+        return Plan.from_schema(estimator, schema).division.total
+    if is_private(estimator):
+        return estimator._planned_guarantee(schema.n_columns)
+    if type(estimator) in CONTAINERS:
+
+        def of(leaf):
+            return leaf.estimator._planned_guarantee(leaf.n_features)
+
+        return _of_steps(estimator, public, of)
+    return guarantee_or_none(estimator, public=public)
+
+
+def _schema_of(search):
+    best = getattr(search, "best_estimator_", None)
+    schema = getattr(best, "_schema", None)
+    return schema if schema is not None else Schema(getattr(search, "n_features_in_", None))
+
+
+def _splits_are_public(search):
+    if type(search.cv) in _SPLITS:
+        return True
+    return (search.cv is None or isinstance(search.cv, int)) and not is_classifier(
+        search.estimator
+    )

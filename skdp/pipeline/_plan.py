@@ -1,0 +1,205 @@
+"""What a fit of a pipeline will do and cost, from parameters and columns alone."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._random import seed_sequence
+from skdp._validation import shown
+from skdp.pipeline._checks import OWN, check_own_budget
+from skdp.pipeline._division import Division, divide, with_frozen
+from skdp.pipeline._order import Leaf, Node, composed, leaves_of
+from skdp.pipeline._rows import check_rows, choose_splines
+from skdp.pipeline._schema import Schema
+from skdp.pipeline._walk import Walk
+from skdp.privacy import ApproxDP, Guarantee
+from skdp.privacy._budget import covers
+
+__all__ = ["FITTED", "Plan", "count_of_rows"]
+
+# What a fit stores; a new one replaces all of it.
+FITTED = (
+    "steps_",
+    "guarantee_",
+    "division_",
+    "_before",
+    "_began",
+    "n_features_in_",
+    "feature_names_in_",
+    "_schema",
+)
+
+
+@dataclass
+class Plan:
+    """Steps, ready to be fitted, and what that costs.
+
+    Parameters
+    ----------
+    steps : list of (str, estimator)
+        Clones, each with its part of the budget.
+
+    schema : Schema
+
+    division : Division
+        Of what is fitted; its ``total`` is what a ledger is charged.
+
+    guarantee : Guarantee
+        Of steps that were fitted before as well.
+
+    before : Guarantee or None
+        Of all steps but the last.
+    """
+
+    steps: list[tuple[str, Any]]
+    schema: Schema
+    division: Division
+    guarantee: Guarantee
+    before: Guarantee | None
+
+    @classmethod
+    def of(cls, model, X):
+        """Plan the fit of a pipeline to rows of which only the columns are looked at."""
+        walked = _Walked.of(model, Schema.of(X))
+        public = count_of_rows(X) if model.adjacency == "replace-one" else None
+        walked.seed(model.random_state)
+        choose_splines(walked.learn, walked.basis, target_of(model), public)
+        plan = cls.from_walk(model, walked)
+        if public is not None:
+            check_rows(walked.learn, plan.division, public, target_of(model))
+        return plan
+
+    @classmethod
+    def from_schema(cls, model, schema):
+        """Plan the fit of a pipeline to rows with columns that are known."""
+        return cls.from_walk(model, _Walked.of(model, schema))
+
+    @classmethod
+    def from_walk(cls, model, walked):
+        """Divide the budget among the steps that learn."""
+        for leaf in walked.learn:
+            leaf.estimator.set_params(adjacency=model.adjacency)
+        division = divide(walked.node, target_of(model), model.shares)
+        if division.total is not None:
+            division.total = division.total.with_caveats(*walked.caveats)
+        guarantee = with_frozen(walked.node, division.total)
+        if guarantee is None:
+            guarantee = ApproxDP(0.0, adjacency=model.adjacency, mechanism="nothing was learned")
+        last = walked.steps[-1][0]
+        before = composed(
+            walked.node,
+            lambda leaf: (
+                None if leaf.path == last else division.planned.get(leaf.path, leaf.guarantee)
+            ),
+        )
+        guarantee = guarantee.with_caveats(*walked.caveats)
+        return cls(walked.steps, walked.schema, division, guarantee, before)
+
+    @classmethod
+    def of_stream(cls, model, X):
+        """Plan the first rows of a stream, for which nothing but the last step may learn."""
+        walked = _Walked.of(model, Schema.of(X), budgets=False)
+        name, last = walked.steps[-1]
+        for leaf in walked.learn:
+            if leaf.path != name:
+                raise ValueError(
+                    f"Step {leaf.path!r} learns from the rows, and in a stream would learn from "
+                    "each part anew. Fit it before, and freeze it: "
+                    f"FrozenEstimator(DPPipeline([...]).fit(X, y)); got {shown(leaf.estimator)}."
+                )
+        own = {name: getattr(model, name) for name in OWN if name in last.get_params(deep=False)}
+        check_own_budget(Leaf(name, last), model, names=own)
+        own["random_state"] = seeds(model.random_state, 1)[0]
+        last.set_params(**own)
+        before = with_frozen(walked.node, None)
+        if before is None and walked.caveats:
+            before = ApproxDP(0.0, adjacency=model.adjacency)
+        if before is not None:
+            before = before.with_caveats(*walked.caveats)
+        return cls(walked.steps, walked.schema, Division.none(), before, before)
+
+    def check_fitted(self, steps):
+        """Check that no step spent more than was planned for it."""
+        for path, planned in self.division.planned.items():
+            spent = find(steps, path).guarantee_
+            if not covers(planned, spent):
+                raise RuntimeError(
+                    f"Step {path!r} spent more than was planned for it, and nothing of this fit "
+                    f"is kept. Planned: {planned} Spent: {spent}"
+                )
+
+
+@dataclass
+class _Walked:
+    """Clones of steps, and those among them that learn."""
+
+    steps: list[tuple[str, Any]]
+    schema: Schema
+    node: Node
+    learn: list[Leaf]
+    basis: list[Leaf]
+    caveats: list[str]
+
+    @classmethod
+    def of(cls, model, schema, *, budgets=True):
+        steps = [(name, clone(step, safe=False)) for name, step in model.steps]
+        walk = Walk(model.public, frozen_guarantee, change=True)
+        node, _ = walk.steps(steps, schema)
+        walk.finish()
+        learn = [leaf for leaf in leaves_of(node) if leaf.guarantee is None]
+        for leaf in learn if budgets else ():
+            check_own_budget(leaf, model)
+        return cls(steps, schema, node, learn, walk.basis, walk.caveats)
+
+    def seed(self, random_state):
+        for leaf, seed in zip(self.learn, seeds(random_state, len(self.learn)), strict=True):
+            leaf.estimator.set_params(random_state=seed)
+
+
+def target_of(model):
+    """Budget of a pipeline."""
+    return ApproxDP(float(model.epsilon), float(model.delta), adjacency=model.adjacency)
+
+
+def count_of_rows(X):
+    """Number of rows."""
+    shape = getattr(X, "shape", None)
+    return len(X) if shape is None else int(shape[0])
+
+
+def find(steps, path):
+    """Fitted step of a path."""
+    first, *names = path.split("__")
+    step = dict(steps)[first]
+    for name in names:
+        if isinstance(step, Pipeline):
+            step = step.named_steps[name]
+        elif isinstance(step, FeatureUnion):
+            step = dict(step.transformer_list)[name]
+        else:
+            step = step.named_transformers_[name]
+    return step
+
+
+def frozen_guarantee(estimator, path):
+    """Guarantee of an estimator that was fitted before; None if it learned nothing."""
+    from skdp.pipeline._guarantee_of import guarantee_or_none  # which plans searches by this
+
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        raise ValueError(f"Step {path!r} is frozen, and must be fitted before.") from None
+    return guarantee_or_none(estimator, path=path)
+
+
+def seeds(random_state, count):
+    """Seeds of the steps, each another one; None stays None."""
+    if random_state is None:
+        return [None] * count
+    sequence = seed_sequence(random_state)
+    return [int(part.generate_state(2, np.uint64)[0] >> 1) for part in sequence.spawn(count)]

@@ -1,0 +1,193 @@
+"""A release with a penalty around the log-odds of the classes, whose rows were counted before.
+
+To check it: this file, for the counts, ``releases/_objective.py``, for the release that is planned
+after them, and ``solvers/hits.py`` for the rows that a model gets right.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from skdp._random import NoiseSource
+from skdp._validation import plain_arguments, shown
+from skdp.mechanisms import NoiseLaw, release
+from skdp.privacy import ApproxDP
+from skdp.releases._limits import check_span
+from skdp.releases._linear_rules import (
+    TYPICAL_ROWS,
+    check_share,
+    class_count_share,
+    drawn_together,
+    kept_of_gain,
+    starting_scores,
+)
+from skdp.releases._objective import ObjectivePerturbation
+from skdp.solvers.certificates import MOST_ROWS
+from skdp.solvers.hits import hits_gained
+from skdp.solvers.rows import RowBlocks
+
+__all__ = ["CountedClasses"]
+
+
+@dataclass(frozen=True)
+class CountedClasses:
+    """Count the rows of each class, minimise a noisy objective around their log-odds, and check.
+
+    Where noise hides what the features tell, a penalty around zero leaves a model that takes
+    all classes to be as likely. Around the log-odds it leaves one that knows which are. Of several
+    classes the model is then held against the log-odds alone: where it does not get more rows
+    right, by a noisy count, most of what it adds to them is taken back.
+
+    Privacy: the counts satisfy ``counting``, and whatever comes out, the release that follows
+    satisfies its part of the budget: it is planned from released counts and public numbers, of
+    which its centre is a function. The number of rows that what was released gets right satisfies
+    ``checking``. Pure guarantees of releases that are chosen one after the other add up to
+    ``guarantee``, and what is made of them is for free.
+
+    Parameters
+    ----------
+    counting : ApproxDP
+        Of the number of rows of each class.
+
+    plans : tuple of ObjectivePerturbation
+        Under "replace-one" the one for the public number of rows. Under "add-remove" what follows
+        counts that add up to about 1, 2, 4, 8 and so on: so few that all are made, and what they
+        cannot do is refused, before a ledger is charged.
+
+    checking : ApproxDP or None
+        Of the number of rows that the model gets right, less that of the log-odds; None for no
+        check.
+
+    guarantee : ApproxDP
+        Of all.
+
+    References
+    ----------
+    Dwork and Roth, "The algorithmic foundations of differential privacy", 2014, theorem 3.16.
+    """
+
+    counting: ApproxDP
+    plans: tuple[ObjectivePerturbation, ...]
+    checking: ApproxDP | None
+    guarantee: ApproxDP
+
+    @classmethod
+    @plain_arguments
+    def plan(
+        cls,
+        target: ApproxDP,
+        *,
+        n_outputs: int,
+        n_samples: float | None,
+        release: Callable[[ApproxDP, float], ObjectivePerturbation],
+        is_weighted: bool = False,
+    ) -> Self:
+        """Release that meets a pure ``target``, from public numbers.
+
+        Parameters
+        ----------
+        target : ApproxDP
+            Pure.
+
+        n_outputs : int
+            1 for two classes.
+
+        n_samples : float or None
+            None where the number of rows is private.
+
+        release : callable
+            ``release(rest, n_samples)`` plans the release for the rest of the budget.
+
+        is_weighted : bool, default=False
+            Whether classes have weights, so that rows do not count alike and are not checked.
+        """
+        if target.delta > 0.0:
+            raise ValueError(f"target must have delta=0; got {shown(target.delta)}.")
+        if (n_samples is None) != (target.adjacency == "add-remove"):
+            raise ValueError(
+                "n_samples must be None where the number of rows is private, under "
+                f"'add-remove', and only there; got {shown(n_samples)}."
+            )
+        supposed = TYPICAL_ROWS if n_samples is None else max(1.0, n_samples)
+        share = class_count_share(target, n_outputs=n_outputs, n_samples=supposed)
+        counting = replace(target, epsilon=share * target.epsilon)
+        check_span(NoiseLaw.of("laplace", counting), n_outputs + 1, target.epsilon)
+        rest = replace(target, epsilon=target.epsilon - counting.epsilon)
+        checking = None
+        share = check_share(target, n_outputs=n_outputs, n_samples=supposed)
+        if share > 0.0 and not is_weighted:
+            checking = replace(target, epsilon=share * target.epsilon)
+            rest = replace(rest, epsilon=rest.epsilon - checking.epsilon)
+        sizes = [supposed]
+        if n_samples is None:
+            sizes = [2.0**power for power in range(math.ceil(math.log2(MOST_ROWS)) + 1)]
+        plans = tuple(release(rest, size) for size in sizes)
+        guarantee = replace(
+            plans[0].guarantee,
+            epsilon=target.epsilon,
+            mechanism=f"{plans[0].guarantee.mechanism}, planned after noisy counts of classes",
+        )
+        return cls(counting, plans, checking, guarantee)
+
+    def check_n_rows(self, n_samples: int) -> None:
+        """Refuse more rows than each plan certifies, before a ledger is charged."""
+        for plan in self.plans:
+            plan.check_n_rows(n_samples)
+
+    def __call__(self, data: RowBlocks, noise: NoiseSource) -> np.ndarray:
+        """Release the minimiser of a noisy objective.
+
+        Parameters
+        ----------
+        data : RowBlocks
+            Clipped to the ``row_norm`` of the plans, with a constant feature.
+
+        noise : NoiseSource
+
+        Returns
+        -------
+        ndarray of shape (n_outputs, n_features)
+        """
+        loss = self.plans[0].loss
+        counts = _class_counts(data, max(2, loss.n_outputs))
+        # Under replace-one the number of rows is public, and one of two counts tells the other.
+        is_public = self.guarantee.adjacency == "replace-one"
+        asked = counts[1:] if is_public and loss.n_outputs == 1 else counts
+        # A record is in one count. When it is replaced, two of several counts change by 1.
+        sensitivity = 1.0 if len(asked) == 1 else self.guarantee.n_records_changed
+        law = NoiseLaw.of("laplace", self.counting)
+        released = release(asked, law=law, sensitivity=sensitivity, error=0.0, random_state=noise)
+        n_samples = max(1.0, float(data.n_samples if is_public else released.sum()))
+        shares = (released[1:] if loss.n_outputs == 1 and not is_public else released) / n_samples
+        deviation = law.level(1) * sensitivity / n_samples
+        if loss.n_outputs > 1:
+            shares = drawn_together(shares, deviation)
+        scores = starting_scores(shares, deviation, getattr(loss, "weights", ()))
+        plan = self.plans[0]
+        if not is_public:
+            plan = self.plans[min(round(math.log2(n_samples)), len(self.plans) - 1)]
+        centre = np.zeros((loss.n_outputs, data.n_features))
+        centre[:, -1] = scores / data.constant
+        weights = plan(data, noise, centre)
+        if self.checking is None:
+            return weights
+        gain = release(
+            hits_gained(data, weights, centre),
+            law=NoiseLaw.of("laplace", self.checking),
+            # A record adds 1, 0 or -1.
+            sensitivity=self.guarantee.n_records_changed,
+            error=0.0,
+            random_state=noise,
+        )
+        return centre + kept_of_gain(float(gain[0]), n_samples=n_samples) * (weights - centre)
+
+
+def _class_counts(data: RowBlocks, n_classes: int) -> np.ndarray:
+    """Number of rows of each class."""
+    counts = np.zeros(n_classes)
+    for _, codes in data.blocks:
+        counts += np.bincount(codes, minlength=n_classes)
+    return counts
