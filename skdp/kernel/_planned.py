@@ -1,13 +1,15 @@
 """What a fit will be charged, before there are rows."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 from skdp._validation import is_auto
 from skdp.mechanisms import NoiseLaw
-from skdp.releases import QueryPlan
+from skdp.releases import QueryPlan, TargetBounds
 
 __all__ = ["planned_guarantee", "planned_of_stream"]
 
+_MANY = 2**30  # rows, on which the cost of bounds does not depend
 _FEWEST = 100  # random features that a rule takes, whatever the number of rows is
 
 
@@ -27,8 +29,23 @@ def planned_guarantee(model, target, n_features):
     ApproxDP
         With what stands behind it, where that is the same for any number of rows.
     """
-    if is_auto(model.y_bounds):
+    if not is_auto(model.y_bounds):
+        return _of_the_fit(model, target, n_features)
+    public = _MANY if target.adjacency == "replace-one" else None
+    try:
+        bounds = TargetBounds.plan(target, n_samples=public, search_range=model.y_search_range)
+    except ValueError:  # the fit will say so
         return target
+
+    def planned(rest):
+        return SimpleNamespace(guarantee=_of_the_fit(model, rest, n_features))
+
+    then = bounds.before(planned).guarantee
+    is_known = target.delta == 0.0 or then.refined is not None
+    return bounds.guarantee(then) if is_known else target
+
+
+def _of_the_fit(model, target, n_features):
     if model.release == "query" and model.n_queries is not None:
         return QueryPlan.plan(target, n_queries=int(model.n_queries)).guarantee
     if target.delta == 0.0 or not _is_gaussian(model, target, n_features):

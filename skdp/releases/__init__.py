@@ -1,6 +1,7 @@
 """One object a privacy claim: bound, reason, noise and guarantee in one place."""
 
 from skdp.releases._categories import CategoryRelease
+from skdp.releases._coefficient_noise import CoefficientNoise, with_noise
 from skdp.releases._column_sums import CountsRelease, MeanRelease
 from skdp.releases._counted import CountedRelease
 from skdp.releases._counted_classes import CountedClasses
@@ -85,6 +86,7 @@ __all__ = [
     "CategoryRelease",
     "CentredObjective",
     "CentredOutput",
+    "CoefficientNoise",
     "CountedClasses",
     "CountedRelease",
     "CountsRelease",
@@ -163,4 +165,5 @@ __all__ = [
     "unit_guarantee",
     "vector_leakage",
     "vector_sigma",
+    "with_noise",
 ]

@@ -176,7 +176,9 @@ class QuantileRelease:
         """
         return self._cells(columns, self._asked(columns, noise), noise)
 
-    def bounds(self, columns: np.ndarray, noise: NoiseSource) -> np.ndarray:
+    def bounds(
+        self, columns: np.ndarray, noise: NoiseSource, *, keep_sign: bool = False
+    ) -> np.ndarray:
         """Release bounds of each column: `__call__`, and what follows from it.
 
         From the lower edge of the lowest cell to the upper edge of the highest. With "auto" they
@@ -188,21 +190,24 @@ class QuantileRelease:
         columns, noise
             See `__call__`.
 
+        keep_sign : bool, default=False
+            Widen to 0 at most where cells are on one side of it.
+
         Returns
         -------
         ndarray of shape (n_columns, 2)
         """
-        return self.bounds_and_spikes(columns, noise)[0]
+        return self.bounds_and_spikes(columns, noise, keep_sign=keep_sign)[0]
 
     def bounds_and_spikes(
-        self, columns: np.ndarray, noise: NoiseSource
+        self, columns: np.ndarray, noise: NoiseSource, *, keep_sign: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
         """Release `bounds`, and where 0 is one of them, as follows from the same cells.
 
         Parameters
         ----------
-        columns, noise
-            See `__call__`.
+        columns, noise, keep_sign
+            See `bounds`.
 
         Returns
         -------
@@ -222,6 +227,9 @@ class QuantileRelease:
         if self.probabilities is None:
             margin = np.where(spikes, 0.0, (high - low)[:, np.newaxis] * widening(asked[0]))
             ends = np.array([[edges[0], edges[-1]] for edges in self.edges])
+            if keep_sign:
+                ends[low >= 0.0, 0] = np.maximum(ends[low >= 0.0, 0], 0.0)
+                ends[high <= 0.0, 1] = np.minimum(ends[high <= 0.0, 1], 0.0)
             low = np.maximum(low - margin[:, 0], ends[:, 0])
             high = np.minimum(high + margin[:, 1], ends[:, 1])
         return np.column_stack([low, high]), spikes

@@ -31,6 +31,8 @@ _NARROWEST = 1e-6  # search range beside its largest value: cells are far from t
 class TargetBounds:
     """Two quantiles of a target, far out as the number of rows allows, and widened.
 
+    Not across 0: amounts are not negative, and predictions of them better stop there.
+
     Privacy: the quantiles satisfy ``quantiles.guarantee``; what is released afterwards, in
     units of the bounds, satisfies a guarantee of its own whatever they are. `before` plans it
     such that both together satisfy ``target``, by the composition of selections with what
@@ -147,7 +149,9 @@ class TargetBounds:
         -------
         (float, float)
         """
-        ((low, high),) = self.quantiles.bounds(np.reshape(y, (-1, 1)), noise).tolist()
+        ((low, high),) = self.quantiles.bounds(
+            np.reshape(y, (-1, 1)), noise, keep_sign=True
+        ).tolist()
         return low, high
 
 

@@ -231,3 +231,30 @@ def test_the_least_epsilon_is_close_to_what_the_rule_needs():
     least = float(str(caught.value).split("at least ")[1].split(" ")[0])
     assert 1.5 < least < 5.0  # about 127 over half of a tenth of a thousand rows
     assert gaussian_epsilon(mu=1.0, delta=1e-5) > 0.0
+
+
+@ADJACENCIES
+@pytest.mark.parametrize(
+    "name", ["sufficient_statistics", "objective", "query", "pure query", "few queries"]
+)
+def test_what_is_planned_without_rows_is_what_a_fit_is_charged(name, adjacency):
+    X, y = rows(400)
+    model = ridge(20.0, adjacency=adjacency, **MODELS[name])
+    planned = model._planned_guarantee(2)
+    charged = model.fit(X, y).guarantee_
+    assert (planned.epsilon, planned.delta) == (charged.epsilon, charged.delta)
+    assert planned.refined.epsilons == charged.refined.epsilons
+    here, there = planned.refined.then, charged.refined.then
+    assert (here.epsilon, here.delta) == (there.epsilon, there.delta)
+    assert type(here.refined) is type(there.refined)
+
+
+def test_bounds_of_amounts_stop_at_zero():
+    rng = np.random.default_rng(1)
+    bounds = TargetBounds.plan(ApproxDP(0.2, 1e-5), n_samples=20_000, search_range=(-1e6, 1e6))
+    amounts = rng.exponential(size=20_000)
+    for sign, y in ((1, amounts), (-1, -amounts)):
+        low, high = sorted(sign * b for b in bounds(y, noise_source(np.random.default_rng(2))))
+        assert low == 0.0 and high > 2.0
+    low, high = bounds(amounts - 1.0, noise_source(np.random.default_rng(2)))
+    assert low < -1.0

@@ -6,6 +6,7 @@ from sklearn.base import clone, is_classifier
 from skdp.distributed import DistributedDPClassifier
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
+from skdp.pipeline import DPPipeline
 from skdp.preprocessing import (
     BoundedScaler,
     BoundedSplineTransformer,
@@ -83,6 +84,17 @@ def _all():
     yield _named(DPQuantileScaler, delta=1e-4, quantiles=(0.1, 0.9), **splines)
     yield _named(DPSimpleImputer, add_indicator=True)
     yield _named(DPSimpleImputer, strategy="most_frequent", categories=[-0.1, 0.1])
+    for delta in (0.0, 1e-4):
+        yield f"DPPipeline-{delta=}", _pipeline(delta)
+
+
+def _pipeline(delta):
+    steps = [
+        ("bounds", DPQuantileScaler(quantiles=(0.2, 0.8))),
+        ("clip", RowNormClipper()),
+        ("model", DPLogisticRegression()),
+    ]
+    return DPPipeline(steps, epsilon=8.0, delta=delta)
 
 
 CONFIGURATIONS = dict(_all())
