@@ -883,6 +883,8 @@ def selections():
                 ((0.5,), {}),
                 ("auto", {} if adjacency == "replace-one" else dict(total=0.7, reason=OTHER_END)),
             ]:
+                if delta and quantiles != "auto":
+                    continue
                 target = ApproxDP(30.0, delta, adjacency=adjacency)
                 release = QuantileRelease.plan(
                     target, n_columns=3, n_samples_public=60, quantiles=quantiles, n_cells=2**8
