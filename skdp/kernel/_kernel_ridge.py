@@ -286,7 +286,8 @@ class DPKernelRidge(BaseKernelRegressor):
             if released_bounds is not None:
                 bounds = released_bounds(y, noise_source(bounds_state))
             bounds = TargetRange.of(bounds)
-            predictor = self._released(release, X, bounds.scaled(y), gamma, *streams)
+            targets = bounds.scaled(y)
+            predictor = self._released(release, X, targets, gamma, *streams)
             self._store(
                 predictor,
                 guarantee_=guarantee,

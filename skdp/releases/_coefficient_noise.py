@@ -129,8 +129,8 @@ def descent_noise(
 
     Measured, over refits with fresh noise: twice the deviation holds 95 to 97 % of the
     coefficients around their means for 1,800 and 5,000 rows at epsilons from 0.5 to 8, and for
-    32,561 rows 96, 93 and 88 % at epsilons of 0.1, 1 and 3, where a deviation is 1.0, 0.9 and 0.8
-    times the true one, in the median.
+    32,561 rows 96, 93 and 88 % at epsilons of 0.1, 1 and 3. In the median a deviation is 0.8 times
+    the true one there, and up to 1.5 times where few rows leave most directions below the floor.
     """
     if coordinates.vectors is None:
         curvatures = np.full(weights.shape[1], coordinates.curvature)

@@ -20,6 +20,7 @@ from skdp.releases._linear_rules import (
     TYPICAL_ROWS,
     check_share,
     class_count_share,
+    drawn_together,
     kept_of_gain,
     starting_scores,
 )
@@ -162,6 +163,8 @@ class CountedClasses:
         n_samples = max(1.0, float(data.n_samples if is_public else released.sum()))
         shares = (released[1:] if loss.n_outputs == 1 and not is_public else released) / n_samples
         deviation = law.level(1) * sensitivity / n_samples
+        if loss.n_outputs > 1:
+            shares = drawn_together(shares, deviation)
         scores = starting_scores(shares, deviation, getattr(loss, "weights", ()))
         plan = self.plans[0]
         if not is_public:

@@ -25,6 +25,7 @@ __all__ = [
     "TYPICAL_ROWS",
     "check_share",
     "class_count_share",
+    "drawn_together",
     "kept_of_gain",
     "largest_score",
     "linear_signal",
@@ -271,6 +272,30 @@ def kept_of_gain(gain: float, *, n_samples: float) -> float:
     float
     """
     return 1.0 if gain > math.sqrt(n_samples) else _KEPT
+
+
+def drawn_together(shares: np.ndarray, deviation: float) -> np.ndarray:
+    """Shares of three classes or more, as far apart as noise does not explain.
+
+    They are drawn towards equal ones by the positive part of the estimator of James and Stein.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (n_classes,)
+        Released.
+
+    deviation : float
+        Public standard deviation of the noise of each.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+    """
+    equal = 1.0 / len(shares)
+    spread = math.hypot(*(shares - equal)) / math.sqrt(len(shares))
+    if deviation >= spread:
+        return np.full(len(shares), equal)
+    return equal + (1.0 - (deviation / spread) ** 2) * (shares - equal)
 
 
 def starting_scores(

@@ -23,7 +23,7 @@ from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
 from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer
 from skdp.mechanisms import clip_rows, gaussian_mechanism, k_norm_mechanism, laplace_mechanism
-from skdp.preprocessing import DPOneHotEncoder
+from skdp.preprocessing import DPOneHotEncoder, DPQuantileScaler, DPSimpleImputer
 from skdp.privacy import ApproxDP, BudgetLedger
 from skdp.releases import QuantileRelease
 
@@ -62,6 +62,13 @@ def four_classes(X, y):
 def rows_between_powers_of_two(X, y):
     """46 rows of three labels: with one less they are nearer to 32 than to 64 (in logarithms)."""
     return three_classes(np.vstack([X, 0.5 * X[:6]]), y)
+
+
+def one_row_alone(X, y):
+    """400 rows of zeros, and one of which no other tells anything."""
+    rows = np.zeros((400, 1))
+    rows[0] = 1.0
+    return rows, np.append(1e9, np.linspace(-1.0, 1.0, 399))
 
 
 # Estimators
@@ -990,7 +997,8 @@ FROWS, KRR, EXACT = "solvers.feature_rows", "kernel._kernel_ridge", "releases._e
 RIDGE_PLAN = "kernel._ridge_plan"
 ANSWERS, PROBLEM = "releases._queries", "releases._ridge_problem"
 CAPPED = "self.targets = np.clip(targets, -1.0, 1.0)  # what sensitivities rest on"
-TARGETS = "            X, targets = self._validated(X, y)\n"
+VALIDATED = "            X, y = checked_data(self, X, y, numeric=True)\n"
+TARGETS = "            targets = bounds.scaled(y)\n"
 SCALED = "scaled = (np.clip(y, self.low, self.high) - self.middle) / self.half\n        return np.clip(scaled, -1.0, 1.0)"
 
 
@@ -1522,8 +1530,8 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "bounds = TargetRange.of(self.y_bounds)",
-                "bounds = TargetRange.of((float(min(y)), float(max(y)) + 1e-9))",
+                "y_bounds_=(bounds.low, bounds.high)",
+                "y_bounds_=(float(min(y)), float(max(y)) + 1e-9)",
             ),
         ),
     )
@@ -1549,8 +1557,9 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "            charge(self, release.guarantee)\n",
-                "            from dataclasses import replace\n            release = replace(release, penalty=20.0 * (1 + float(targets.mean() > 0)))\n            charge(self, release.guarantee)\n",
+                TARGETS,
+                TARGETS
+                + "            from dataclasses import replace\n            release = replace(release, penalty=20.0 * (1 + float(targets.mean() > 0)))\n",
             ),
         ),
     )
@@ -1560,9 +1569,9 @@ def kernel_ridge():
         (
             (
                 KRR,
-                TARGETS,
+                VALIDATED,
                 "            import numpy as np\n            y = np.asarray(y, dtype=float)\n            X, y = np.asarray(X)[~np.isnan(y)], y[~np.isnan(y)]\n"
-                + TARGETS
+                + VALIDATED
                 + "            self.n_rows_ = len(y)\n",
             ),
         ),
@@ -1573,11 +1582,37 @@ def kernel_ridge():
         (
             (
                 KRR,
-                TARGETS,
+                VALIDATED,
                 "            import numpy as np\n            y = np.asarray(y, dtype=float)\n            y = np.where(np.isnan(y), np.nanmean(y), y)\n"
-                + TARGETS,
+                + VALIDATED,
             ),
         ),
+    )
+    options = dict(kernel="linear", release="query", n_queries=1, alpha=20.0)
+    own = ridge(epsilon=8.0, y_bounds="auto", **options)
+    yield Mutant(
+        "ridge: bounds are not charged",
+        own,
+        ((KRR, "guarantee = released_bounds.guarantee(guarantee)", "pass"),),
+        one_row_alone,
+    )
+    yield Mutant(
+        "ridge: the fit has the whole budget, too",
+        own,
+        ((RIDGE_PLAN, "return bounds, bounds.before(planned)", "return bounds, planned(target)"),),
+        one_row_alone,
+    )
+    yield Mutant(
+        "ridge: bounds of the rows",
+        own,
+        (
+            (
+                KRR,
+                "bounds = released_bounds(y, noise_source(bounds_state))",
+                "bounds = (float(min(y)), float(max(y)) + 1e-9)",
+            ),
+        ),
+        one_row_alone,
     )
     yield Mutant(
         "ridge: epsilon by the rows",
@@ -3164,6 +3199,68 @@ def selections():
     )
 
 
+# Bounds and replacements
+
+
+def tenths(X, y):
+    """The same rows with one decimal: few values, some of them missing."""
+    X = np.round(X, 1)
+    X[::9, 1] = np.nan
+    return X, None
+
+
+def learned_columns():
+    scaler, imputer = "preprocessing._quantile_scaler", "preprocessing._simple_imputer"
+    frequent = "releases._most_frequent"
+    outer = DPQuantileScaler(quantiles=(0.1, 0.9))
+    listed = DPSimpleImputer(strategy="most_frequent", categories=[-0.3, -0.1, 0.1, 0.2])
+    for name, target, *slips in [
+        (
+            "bounds: no wider than the rows",
+            outer,
+            (
+                scaler,
+                "charge(self, release.guarantee)",
+                "charge(self, release.guarantee)\n            self.search_range = (np.nanmin(X), np.nanmax(X))\n            release = self._plan(X.shape[1], len(X))",
+            ),
+        ),
+        (
+            "bounds: missing values are told by a column of zeros",
+            outer,
+            (
+                scaler,
+                "self._store(release.guarantee, bounds, spikes)",
+                "self._store(release.guarantee, bounds, spikes & ~np.isnan(X).any())",
+            ),
+        ),
+        (
+            "frequent: one record, one count",
+            listed,
+            (frequent, "spread = n_records_changed(self.guarantee.adjacency)", "spread = 1"),
+        ),
+        (
+            "frequent: one column is paid for",
+            listed,
+            (frequent, "(epsilon,) * n_selections", "(epsilon,)"),
+        ),
+        (
+            "frequent: a category without rows is passed over",
+            listed,
+            (frequent, "if size > 1:", "if size > 1 and (codes[:, j] == 0).any():"),
+        ),
+        (
+            "median: the rows' own where the cell has it",
+            DPSimpleImputer(),
+            (
+                imputer,
+                "return np.array([_roundest(low, high) for ((low, high),) in release(X, noise)])",
+                "cells = release(X, noise)[:, 0].T; return np.clip(np.nanmedian(X, axis=0), *cells)",
+            ),
+        ),
+    ]:
+        yield Mutant(name, target, tuple(slips), tenths)
+
+
 GROUPS = (
     linear,
     kernel_ridge,
@@ -3176,6 +3273,7 @@ GROUPS = (
     functions,
     categories,
     selections,
+    learned_columns,
 )
 MUTANTS = [mutant for group in GROUPS for mutant in group()]
 

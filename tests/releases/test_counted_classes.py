@@ -23,7 +23,12 @@ from skdp.releases import (
     _counted_classes,
     largest_score,
 )
-from skdp.releases._linear_rules import check_share, class_count_share, starting_scores
+from skdp.releases._linear_rules import (
+    check_share,
+    class_count_share,
+    drawn_together,
+    starting_scores,
+)
 from skdp.solvers.newton import minimise
 from skdp.solvers.rows import RowBlocks
 
@@ -213,6 +218,18 @@ def test_scores_stay_within_their_bound_whatever_is_released(n_outputs, weighted
         for shares in (0.0, 1.0, -1e300, 1e300, rng.normal(size=n_outputs)):
             scores = starting_scores(np.full(n_outputs, shares), deviation, weights)
             assert np.linalg.norm(scores) <= largest_score(n_outputs, weights)
+
+
+def test_shares_that_noise_explains_are_drawn_together():
+    shares = np.array([0.1, 0.3, 0.6])
+    assert_array_equal(drawn_together(shares, 0.0), shares)
+    assert_allclose(drawn_together(shares, 0.3), 1 / 3)
+    assert_allclose(drawn_together(np.full(3, 1 / 3), 0.0), 1 / 3)
+    # The squares of what is apart add up to 0.38 / 3; the noise explains a part of it.
+    kept = 1.0 - 3 * 0.1**2 / (0.38 / 3)
+    assert_allclose(drawn_together(shares, 0.1), 1 / 3 + kept * (shares - 1 / 3))
+    for huge in (1e300, -1e300):  # whatever is released
+        assert np.isfinite(drawn_together(np.array([huge, 0.5, 0.5]), 1.0)).all()
 
 
 def test_estimators_count_classes_where_scores_are_log_odds():

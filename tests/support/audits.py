@@ -28,7 +28,7 @@ from skdp.mechanisms import (
     laplace_mechanism,
     release,
 )
-from skdp.preprocessing import DPOneHotEncoder
+from skdp.preprocessing import DPOneHotEncoder, DPQuantileScaler, DPSimpleImputer
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.releases import QuantileRelease
 
@@ -49,6 +49,7 @@ POINTS = "a slope, or a loss, is full where points are far out, which not all ar
 PREDICTED = "predictions with weights that are mostly noise are shorter than what they are cut to"
 HITS = "the model is seldom right on one row where the start is not, and the reverse on the other"
 OTHER_END = "a record that moves one quantile's utilities most moves those of the other less"
+ENDS = "a record at one end moves the quantile near the other end less"
 MOMENTS = "second moments move most between orthogonal rows, and gradients between opposite ones"
 
 
@@ -366,6 +367,26 @@ def ridge():
             least=0.9 if remove else 0.7,
             total=0.95,
             reason="" if remove else "one target is not the worst for its mean and its residual",
+        )
+    # With bounds of its own: a target from one end to the other moves both quantiles as far as it
+    # can, and is at the ends of whatever bounds are released.
+    for chosen in each(y_bounds="auto", epsilon=8.0, kernel="linear"):
+        X, y = np.full((400, 2), 1e6), np.linspace(-1.0, 1.0, 400)
+        options, asked = dict(mechanism="gradient"), {}
+        if chosen["delta"] == 0.0:  # one row that no other tells anything of
+            X[1:], options = 0.0, dict(release="query", n_queries=1, alpha=20.0)
+            asked = dict(queries=X[:1])
+        y[0] = 1e9
+        remove = chosen["adjacency"] == "add-remove"
+        other = lessened((X, y), 0) if remove else changed((X, y), 0, X[0], -1e9)
+        yield Case(
+            "worst pair " + named(DPKernelRidge, **chosen, **options),
+            DPKernelRidge(**chosen, **options),
+            (X, y),
+            (other,),
+            options=tuple(asked.items()),
+            least=0.0 if chosen["delta"] else 0.95,
+            reason=PREDICTED if chosen["delta"] else "",
         )
     # The tight pair of squared loss: many short rows make room for a record that turns (3.2).
     n, penalty = 200_000, 20.0
@@ -862,6 +883,30 @@ def categories():
         )
 
 
+def learned_columns():
+    """A record beyond all others in every column, or of one category and then of another."""
+    numbers = np.linspace(-3.0, 3.0, N_ROWS)[:, np.newaxis] * [1.0, 50.0]
+    numbers[0], numbers[-1] = -1e3, 1e3
+    texts = np.array([["a", 1], ["b", 2]] * (N_ROWS // 2), dtype=object)
+    outer = dict(quantiles=(0.1, 0.9))
+    frequent = dict(strategy="most_frequent", categories=[["a", "b"], [1, 2, 3]])
+    for kind, own, data, other in (
+        (DPQuantileScaler, outer, numbers, 1e3),
+        (DPQuantileScaler, outer | {"delta": 1e-4}, numbers, 1e3),
+        (DPSimpleImputer, dict(search_range=(-500.0, 500.0)), numbers, 1e3),
+        (DPSimpleImputer, frequent, texts, ("b", 2)),
+    ):
+        for adjacency in ADJACENCIES:
+            options = dict(own, adjacency=adjacency)
+            pairs = (changed_columns(data, 0, other),)
+            if adjacency == "add-remove":
+                pairs = tuple((np.delete(data, place, axis=0), None) for place in (0, -1))
+            ends = kind is DPQuantileScaler and adjacency == "add-remove"
+            total, reason = (0.75, ENDS) if ends else (0.999, "")
+            program, name = kind(**options), named(kind, **options)
+            yield Case(name, program, (data, None), pairs, 0, (), 0.999, total, reason)
+
+
 def changed_columns(X, place, row):
     X = X.copy()
     X[place] = row
@@ -932,6 +977,7 @@ GROUPS = {
     "mechanisms": mechanisms,
     "selections": selections,
     "categories": categories,
+    "learned columns": learned_columns,
 }
 
 
