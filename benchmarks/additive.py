@@ -32,7 +32,7 @@ from skdp.privacy import ApproxDP
 
 EPSILONS = (0.1, 0.5, 1.0, 3.0)
 DELTA = 1e-5
-LEARNING_RATES = (0.003, 0.01, 0.03, 0.1, 0.3)
+LEARNING_RATES = (0.01, 0.03, 0.1, 0.3, 1.0)
 LOG = ("capital-gain", "capital-loss")
 
 

@@ -21,6 +21,7 @@ FLOORS = [
     {"estimators", "local"},
     {"linear_model", "kernel", "distributed"},
     {"model_selection", "preprocessing", "datasets", "audit", "inspection", "_show_versions"},
+    {"pipeline"},
 ]
 FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 # One public module a paper or a family of algorithms; elsewhere code lives in `_name.py` and the

@@ -239,12 +239,21 @@ def hostile_inputs(X, y):
         yield f"target with a {kind.__name__}", X, with_one(y, Hostile(kind))
 
 
+def is_malformed(name, kind):
+    """Whether a kind of input is none for a configuration: what learns categories takes words."""
+    if "OneHot" in name and (
+        "among the rows" in kind or kind in ("frame with a word", "list of lists")
+    ):
+        return False
+    return name in MODELS or "target" not in kind
+
+
 INPUTS = [kind for kind, _, _ in hostile_inputs(np.zeros((5, 3)), np.arange(5.0) % 2)]
 
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [(n, k) for n in CONFIGURATIONS for k in INPUTS if n in MODELS or "target" not in k],
+    [(n, k) for n in CONFIGURATIONS for k in INPUTS if is_malformed(n, k)],
 )
 def test_messages_about_the_data_show_none_of_it(name, kind):
     X, y = problem(name)
@@ -265,7 +274,7 @@ def test_messages_about_the_data_show_none_of_it(name, kind):
     assert is_untouched(estimator)
 
 
-@pytest.mark.parametrize("rows", ["SECRET", 7777.125, [7777.125], [["SECRET", 1.0, 2.0]]], ids=str)
+@pytest.mark.parametrize("rows", ["SECRET", 7777.125, [7777.125], [["SECRET", 1.0]]], ids=str)
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_messages_about_rows_to_predict_show_none_of_them(name, rows):
     X, y = problem(name)

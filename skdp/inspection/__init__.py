@@ -1,5 +1,6 @@
 """Pictures of what is public or released; matplotlib is imported when one is drawn."""
 
+from skdp.inspection._additive_effects import AdditiveEffect, AdditiveEffectsDisplay
 from skdp.inspection._topology_display import TopologyDisplay
 
-__all__ = ["TopologyDisplay"]
+__all__ = ["AdditiveEffect", "AdditiveEffectsDisplay", "TopologyDisplay"]

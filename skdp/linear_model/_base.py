@@ -35,6 +35,7 @@ from skdp.releases import (
     objective_penalty,
     objective_slope_cap,
     output_penalty,
+    with_noise,
 )
 from skdp.solvers.rows import RowBlocks
 
@@ -107,11 +108,12 @@ class BaseDPLinearClassifier(
             release.check_n_rows(X.shape[0])
             noise = noise_source(self.random_state)
             charge(self, release.guarantee)
-            weights = release(self._rows(X, codes), noise)
+            weights, spread = with_noise(release, self._rows(X, codes), noise)
             coef, intercept = self._in_units(weights)
         self.classes_, self.guarantee_ = classes, self._stated(release.guarantee)
         self.x_norm_ = float(self.x_norm)
         self.coef_, self.intercept_ = coef, intercept
+        self.coef_noise_ = spread.of_features(self.n_features_in_, self._unit())
         return self
 
     def _planned_guarantee(self, n_features):

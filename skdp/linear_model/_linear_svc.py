@@ -84,6 +84,10 @@ class DPLinearSVC(BaseDPLinearClassifier):
         Coefficients, for rows no longer than ``x_norm_``: see `decision_function`. Released under
         ``guarantee_``.
 
+    coef_noise_ : CoefficientNoise
+        Standard deviations of the noise in ``coef_``, by what is public or released under
+        ``guarantee_``, and how sure they are.
+
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts. Released under ``guarantee_``.
 

@@ -29,7 +29,130 @@ BUDGET = ("epsilon", "delta", "adjacency", "public", "ledger")
 
 
 class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
-    """Placeholder."""
+    """Steps that prepare and learn, under one guarantee.
+
+    As `~sklearn.pipeline.Pipeline`, for private rows: state one ``(epsilon, delta)``, and each
+    step that reads the rows gets its part. Their guarantees compose to the budget, which is
+    charged once, before a row is read. A step that learns without a guarantee is refused by name.
+
+    Parameters
+    ----------
+    steps : list of (str, estimator)
+        Names and estimators, the last of them mostly a model. Private steps, also within a
+        `~sklearn.compose.ColumnTransformer`, `~sklearn.pipeline.FeatureUnion` or
+        `~sklearn.pipeline.Pipeline`, keep their defaults of epsilon, delta, adjacency,
+        random_state and ledger. Other steps must learn nothing from the rows, which their type
+        and their parameters show: `~sklearn.preprocessing.Normalizer`,
+        `~sklearn.feature_extraction.text.HashingVectorizer`, an encoder with given categories,
+        splines on given knots, one of numpy's functions of single numbers, and others. A
+        `~sklearn.frozen.FrozenEstimator` stands for a step that was fitted before. Fitted are
+        clones; these stay as they are.
+
+    epsilon : float, default=1.0
+        Budget of one fit, for all steps together.
+
+    delta : float, default=0.0
+        0 is pure differential privacy; a positive number, well below one over the number of
+        rows, composes far better and is needed to learn categories.
+
+    shares : "auto" or dict, default="auto"
+        Part of the budget of each private step, by its name as in ``set_params``: of mu^2, that
+        is of one over the variance of Gaussian noise, with a positive delta, and of epsilon
+        otherwise. "auto" gives steps that prepare a few percent each and the rest to the model.
+        Steps that a dict does not name share what is left by the same rule; where it names all,
+        only their proportions count.
+
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+        Which data sets are neighbours, for all steps. Under "replace-one" the number of rows is
+        public.
+
+    public : tuple of str, default=()
+        Steps, named as in ``set_params``, that you take responsibility for: that they learn
+        nothing, or from public data only. Each is a caveat of ``guarantee_``.
+
+    random_state : None, int, RandomState or Generator, default=None
+        None draws the noise from the operating system. Anything else makes it reproducible and
+        void of privacy, for tests and figures; each step has a seed of its own.
+
+    ledger : BudgetLedger, default=None
+        Budget that each fit is charged to before it reads a row.
+
+    Attributes
+    ----------
+    steps_ : list of (str, estimator)
+        Fitted clones of ``steps``. Released under ``guarantee_``.
+
+    guarantee_ : Guarantee
+        What the fit promises for all steps together, those that were frozen included. Public.
+
+    division_ : list of (str, float, str)
+        Each private step, its planned share, and its guarantee in words. Public.
+
+    classes_ : ndarray
+        Labels of the last step, if it has them. Public.
+
+    n_features_in_ : int
+        Number of columns, where ``X`` has two dimensions. Public.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, when all are strings. Public.
+
+    See Also
+    --------
+    guarantee_of : The guarantee of a pipeline or search of scikit-learn's own.
+    skdp.preprocessing.make_private_preprocessor : Prepares a frame that nobody has described.
+
+    Notes
+    -----
+    **Privacy.** Everything that `fit` stores is public or released by a step under its guarantee,
+    and ``guarantee_`` is their composition in the order of the steps. What a step is charged
+    follows from its parameters and the number of its columns, never from the rows: so the charge
+    is made before they are read, and a fit that fails, or is interrupted, stays charged and leaves
+    the old steps whole. With a positive delta the budget of the model is what others leave, to a
+    millionth: they are given their shares, and the model as much as the composition allows. Steps
+    in parallel are composed with those that select first, which costs the least.
+
+    Parts of a `~sklearn.compose.ColumnTransformer` take columns by name, by position, or by a
+    `~sklearn.compose.make_column_selector`. Types of columns come from dtypes, and one odd entry
+    can change a dtype: that is a caveat. A ``sparse_threshold`` between 0 and 1 would read the
+    density of the rows, and is replaced by 1: sparse wherever one part is.
+
+    A model scales rows back that are longer than its ``x_norm``, 1 by default. Columns in [-1, 1]
+    are as long as the root of their number: put a `~sklearn.preprocessing.Normalizer` before the
+    model, as `~skdp.preprocessing.make_private_preprocessor` does, and all rows have length 1.
+
+    In a `~sklearn.model_selection.GridSearchCV` each fit is charged, and a ledger counts them. Its
+    scores are exact functions of private rows, which nothing covers.
+
+    `score` compares predictions with targets of the caller's. These must be public. What the
+    guarantee does not cover: the time that a fit takes, errors about malformed input, and other
+    uses of the same data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from sklearn.preprocessing import Normalizer
+    >>> from skdp import DPLogisticRegression, DPPipeline, DPQuantileScaler
+    >>> rng = np.random.default_rng(0)
+    >>> people = pd.DataFrame({"age": rng.normal(40, 10, 8000), "pay": rng.lognormal(8, 1, 8000)})
+    >>> owns = people["age"] + 5 * np.log(people["pay"]) > 80
+    >>> pipeline = DPPipeline(
+    ...     [
+    ...         ("bounds", DPQuantileScaler()),
+    ...         ("length", Normalizer()),
+    ...         ("model", DPLogisticRegression()),
+    ...     ],
+    ...     epsilon=1.0,
+    ...     delta=1e-6,
+    ... )
+    >>> bool(pipeline.fit(people[:6000], owns[:6000]).score(people[6000:], owns[6000:]) > 0.8)
+    True
+    >>> print(pipeline.guarantee_)
+    (epsilon=1, delta=1e-06)-differential privacy when replacing one record, by a pipeline of 2 ...
+    >>> [(step, share) for step, share, _ in pipeline.division_]
+    [('bounds', 0.1), ('model', 0.9)]
+    """
 
     def __init__(
         self,

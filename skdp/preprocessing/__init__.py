@@ -1,6 +1,12 @@
 """Transformers that know public bounds only, or learn within a budget."""
 
 from skdp.preprocessing._bounded_scaler import BoundedScaler
+from skdp.preprocessing._column_statistics import (
+    ColumnStatistic,
+    dp_histogram,
+    dp_mean,
+    dp_quantile,
+)
 from skdp.preprocessing._fourier import RandomFourierTransformer
 from skdp.preprocessing._one_hot_encoder import DPOneHotEncoder
 from skdp.preprocessing._private import make_private_preprocessor
@@ -13,12 +19,16 @@ from skdp.preprocessing._splines import BoundedSplineTransformer, automatic_n_sp
 __all__ = [
     "BoundedScaler",
     "BoundedSplineTransformer",
+    "ColumnStatistic",
     "DPOneHotEncoder",
     "DPQuantileScaler",
     "DPSimpleImputer",
     "RandomFourierTransformer",
     "RowNormClipper",
     "automatic_n_splines",
+    "dp_histogram",
+    "dp_mean",
+    "dp_quantile",
     "make_private_preprocessor",
     "make_public_preprocessor",
 ]

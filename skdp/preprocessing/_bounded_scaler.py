@@ -36,6 +36,9 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
+    bounds_ : ndarray of shape (`n_features_in_`, 2)
+        Bounds of each column. Public.
+
     n_features_in_ : int
         Number of columns. Public.
 
@@ -161,6 +164,10 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 "bounds, or replace it by a public constant."
             )
         return X
+
+    @property
+    def bounds_(self):
+        return np.transpose(self._limits())
 
     def _limits(self):
         """Lower and upper limit of each column, read from the parameter alone."""

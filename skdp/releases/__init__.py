@@ -1,6 +1,8 @@
 """One object a privacy claim: bound, reason, noise and guarantee in one place."""
 
 from skdp.releases._categories import CategoryRelease
+from skdp.releases._coefficient_noise import CoefficientNoise, with_noise
+from skdp.releases._column_sums import CountsRelease, MeanRelease
 from skdp.releases._counted import CountedRelease
 from skdp.releases._counted_classes import CountedClasses
 from skdp.releases._descent import NoisyDescent
@@ -45,7 +47,7 @@ from skdp.releases._objective_noise import (
 )
 from skdp.releases._output import OutputPerturbation
 from skdp.releases._protocol import Release, StreamRelease
-from skdp.releases._quantiles import QuantileRelease
+from skdp.releases._quantiles import QuantileRelease, checked_ranges, least_epsilon
 from skdp.releases._queries import QueryAnswers, QueryPlan
 from skdp.releases._ridge_problem import RidgeProblem, ridge_norm_bound, ridge_sensitivity
 from skdp.releases._ridge_risk import EpsilonSuggestion, query_variance, suggest_epsilon
@@ -84,8 +86,10 @@ __all__ = [
     "CategoryRelease",
     "CentredObjective",
     "CentredOutput",
+    "CoefficientNoise",
     "CountedClasses",
     "CountedRelease",
+    "CountsRelease",
     "DescentPlan",
     "EpsilonSuggestion",
     "ExactQueries",
@@ -98,6 +102,7 @@ __all__ = [
     "GossipRelease",
     "GradientMessages",
     "MatrixRelease",
+    "MeanRelease",
     "MostFrequentRelease",
     "NoisyDescent",
     "ObjectiveNoise",
@@ -122,6 +127,7 @@ __all__ = [
     "bandit_noise",
     "calibrate",
     "check_search_range",
+    "checked_ranges",
     "created_distances",
     "expected_error",
     "gaussian_leakage",
@@ -134,6 +140,7 @@ __all__ = [
     "laplace_leakage",
     "laplace_scale",
     "largest_score",
+    "least_epsilon",
     "linear_signal",
     "local_law",
     "nats_of",
@@ -158,4 +165,5 @@ __all__ = [
     "unit_guarantee",
     "vector_leakage",
     "vector_sigma",
+    "with_noise",
 ]

@@ -14,6 +14,7 @@ from skdp._random import NoiseSource
 from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP, GaussianDP
+from skdp.releases._coefficient_noise import CoefficientNoise, descent_noise
 from skdp.releases._descent_rules import DescentPlan, plan_descent
 from skdp.releases._limits import check_span
 from skdp.releases._moments import (
@@ -152,7 +153,13 @@ class NoisyDescent:
         )
 
     def __call__(self, data: RowBlocks, noise: NoiseSource) -> np.ndarray:
-        """Release the last point of the descent.
+        """Release the last point of the descent: the first that `with_noise` returns."""
+        return self.with_noise(data, noise)[0]
+
+    def with_noise(
+        self, data: RowBlocks, noise: NoiseSource
+    ) -> tuple[np.ndarray, CoefficientNoise]:
+        """Release the last point of the descent, with how much of it is noise.
 
         Parameters
         ----------
@@ -163,7 +170,10 @@ class NoisyDescent:
 
         Returns
         -------
-        ndarray of shape (n_outputs, n_features)
+        weights : ndarray of shape (n_outputs, n_features)
+
+        spread : CoefficientNoise
+            A function of what was released.
         """
         data.check_norm(self.row_norm)
         counting, _ = split_budget(self.budget)
@@ -189,7 +199,10 @@ class NoisyDescent:
             step = coordinates.back(released) + coordinates.divide(self.penalty * ahead)
             velocity = plan.momentum * velocity - step / n_samples
             weights = weights + velocity
-        return plan.shrinkage * weights
+        deviation = law.level(weights.size) * sensitivity / n_samples
+        ridge = self.penalty / n_samples
+        spread = descent_noise(plan, self.loss, weights, coordinates, ridge, deviation)
+        return plan.shrinkage * weights, spread
 
     def _coordinates(
         self, data: RowBlocks, plan: DescentPlan, n_samples: float, noise: NoiseSource

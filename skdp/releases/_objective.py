@@ -15,6 +15,7 @@ from skdp._recording import perturbed
 from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP, compose
+from skdp.releases._coefficient_noise import CoefficientNoise, even_noise
 from skdp.releases._limits import check_span, refuse_span
 from skdp.releases._objective_noise import ObjectiveNoise, calibrate
 from skdp.releases._protocol import PerturbedLoss
@@ -202,3 +203,15 @@ class ObjectivePerturbation:
             sensitivity=2 * (tolerance + rounding) / law.penalty,
             random_state=noise,
         )
+
+    def coefficient_noise(self) -> CoefficientNoise:
+        """Bound on the noise in the minimiser, by public numbers.
+
+        A linear term moves the minimiser by the inverse of the Hessian, of which no more is known
+        than that no curvature is below the penalty. The noise over the solver's error is as good
+        as none beside it.
+        """
+        size = self.loss.n_outputs * self.n_features
+        kind = "gaussian" if self.law.gaussian else "k_norm"
+        level = NoiseLaw(kind, self.law.scale, self.masking.guarantee).level(size)
+        return even_noise("bound", level / self.law.penalty, self.n_features)

@@ -13,6 +13,7 @@ from skdp._random import NoiseSource
 from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP
+from skdp.releases._coefficient_noise import CoefficientNoise, even_noise
 from skdp.releases._limits import check_span
 from skdp.releases._protocol import LinearLoss
 from skdp.solvers.certificates import check_n_rows, solver_tolerance
@@ -118,3 +119,10 @@ class OutputPerturbation:
             error=tolerance / self.penalty,
             random_state=noise,
         )
+
+    def coefficient_noise(self) -> CoefficientNoise:
+        """Law of the noise in the minimiser, by public numbers."""
+        level = self.law.level(self.loss.n_outputs * self.n_features)
+        records = self.guarantee.n_records_changed
+        distance = records * self.loss.lipschitz * self.row_norm / self.penalty
+        return even_noise("exact", level * distance, self.n_features)

@@ -17,7 +17,7 @@ from skdp.mechanisms import NoiseLaw, select
 from skdp.mechanisms import release as release_value
 from skdp.privacy import ApproxDP, BoundedRangeDP, bounded_range_epsilon
 
-__all__ = ["QuantileRelease", "cell_edges", "checked_ranges"]
+__all__ = ["QuantileRelease", "cell_edges", "checked_ranges", "least_epsilon"]
 
 # Probabilities are whole numbers of such parts, so that utilities are whole numbers, too.
 _PARTS = 2**20
@@ -410,17 +410,19 @@ def _epsilon(target: ApproxDP, n_selections: int, counts: bool) -> float:
     epsilon = bounded_range_epsilon(target, n_selections)
     if not counts:
         return epsilon
-    # As pure guarantees add up, or else nearly as squares do.
-    extra = _COUNT_SHARE / n_selections
-    if target.delta == 0.0:
-        epsilon /= 1.0 + extra
-    else:
-        epsilon /= math.sqrt(1.0 + extra * _COUNT_SHARE)
-    while True:
-        guarantee = _guarantee(target, epsilon, n_selections, counts)
-        if guarantee.epsilon_at(target.delta) <= target.epsilon:
-            return epsilon
-        epsilon *= 1.0 - 1e-4
+
+    def is_met(epsilon: float) -> bool:
+        behind = _guarantee(target, epsilon, n_selections, counts)
+        return behind.epsilon_at(target.delta) <= target.epsilon
+
+    # As pure guarantees add up, or else between that and as squares do.
+    low, high = epsilon / (1.0 + _COUNT_SHARE / n_selections) * (1.0 - 1e-12), epsilon
+    while not is_met(low):
+        low, high = low * (1.0 - 1e-3), low
+    for _ in range(8 if target.delta else 0):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if is_met(middle) else (low, middle)
+    return low
 
 
 def _guarantee(
@@ -452,17 +454,60 @@ def _check_possible(target: ApproxDP, epsilon: float) -> None:
         )
 
 
+def least_epsilon(
+    n_samples: int,
+    *,
+    n_columns: int,
+    delta: float = 0.0,
+    adjacency: str = "replace-one",
+    n_cells: int = 2**14,
+) -> float:
+    """Least epsilon with which bounds of columns are released by ``quantiles="auto"``.
+
+    Parameters
+    ----------
+    n_samples : int
+        Public number of rows.
+
+    n_columns : int
+
+    delta : float, default=0.0
+
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+
+    n_cells : int, default=2**14
+
+    Returns
+    -------
+    float
+        A little above.
+    """
+    target = ApproxDP(1.0, delta, adjacency=adjacency)
+    range_ = _least_range(n_samples, n_cells)
+    return _guarantee(target, range_, 2 * n_columns).epsilon_at(delta) * (1.0 + 1e-9)
+
+
+def _least_range(n_samples: int, n_cells: int) -> float:
+    return _rows_over(n_cells) / (_WIDEST * max(n_samples, 1))
+
+
 def _check_enough(
     target: ApproxDP, epsilon: float, n_samples: int, n_selections: int, n_cells: int
 ) -> None:
     """Refuse a budget for which the widest of the "auto" quantiles are not wide enough."""
-    needed = _rows_over(n_cells) / (_WIDEST * max(n_samples, 1))
-    if epsilon >= needed:
+    if epsilon >= _least_range(n_samples, n_cells):
         return
-    least = _guarantee(target, needed, n_selections).epsilon_at(target.delta)
-    shown_least = math.ceil(least * 1e4) / 1e4
+    n_columns = n_selections // 2
+    least = least_epsilon(
+        n_samples,
+        n_columns=n_columns,
+        delta=target.delta,
+        adjacency=target.adjacency,
+        n_cells=n_cells,
+    )
     raise ValueError(
-        f"epsilon must be at least {shown_least:.5g} for the bounds of {n_selections // 2} "
-        f"columns from {n_samples} rows, at delta={target.delta:g}; got {target.epsilon:.6g}. "
-        "Give bounds that are known without the data, or fewer columns or more rows."
+        f"epsilon must be at least {math.ceil(least * 1e4) / 1e4:.5g} for the bounds of "
+        f"{n_columns} columns from {n_samples} rows, at delta={target.delta:g}; got "
+        f"{target.epsilon:.6g}. Give bounds that are known without the data, or fewer columns or "
+        "more rows."
     )

@@ -47,6 +47,9 @@ class PlainRows:
     norm_error = 0.0
     map_error = 0.0
 
+    # Eigenvectors of the released second moments, if there are any.
+    vectors = None
+
     def __init__(self, curvature):
         self.curvature = curvature
 
@@ -93,6 +96,7 @@ class WhitenedRows(PlainRows):
 
     def __init__(self, vectors, curvatures):
         self.n_features = len(vectors)
+        self.vectors, self.curvatures = vectors, curvatures
         matrix = vectors / np.sqrt(curvatures)
         # No eigenvalue of a symmetric matrix exceeds its largest absolute row sum.
         stretch = math.sqrt(np.abs(matrix.T @ matrix).sum(axis=1).max())

@@ -22,7 +22,7 @@ from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
 from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer
 from skdp.mechanisms import clip_rows, gaussian_mechanism, k_norm_mechanism, laplace_mechanism
-from skdp.preprocessing import DPOneHotEncoder
+from skdp.preprocessing import DPOneHotEncoder, DPQuantileScaler, DPSimpleImputer
 from skdp.privacy import ApproxDP, BudgetLedger
 
 DELTA = dict(delta=1e-4)
@@ -505,8 +505,8 @@ def linear():
         (
             (
                 DESCENT,
-                "        return plan.shrinkage * weights\n",
-                "        return plan.shrinkage * weights - 1e-3 * gradient / n_samples\n",
+                "        return plan.shrinkage * weights, spread\n",
+                "        return plan.shrinkage * weights - 1e-3 * gradient / n_samples, spread\n",
             ),
         ),
     )
@@ -3103,6 +3103,68 @@ def categories():
         yield Mutant(f"categories: {name}", encoder(), tuple(slips), letters)
 
 
+# Bounds and replacements
+
+
+def tenths(X, y):
+    """The same rows with one decimal: few values, some of them missing."""
+    X = np.round(X, 1)
+    X[::9, 1] = np.nan
+    return X, None
+
+
+def learned_columns():
+    scaler, imputer = "preprocessing._quantile_scaler", "preprocessing._simple_imputer"
+    frequent = "releases._most_frequent"
+    outer = DPQuantileScaler(quantiles=(0.1, 0.9))
+    listed = DPSimpleImputer(strategy="most_frequent", categories=[-0.3, -0.1, 0.1, 0.2])
+    for name, target, *slips in [
+        (
+            "bounds: no wider than the rows",
+            outer,
+            (
+                scaler,
+                "charge(self, release.guarantee)",
+                "charge(self, release.guarantee)\n            self.search_range = (np.nanmin(X), np.nanmax(X))\n            release = self._plan(X.shape[1], len(X))",
+            ),
+        ),
+        (
+            "bounds: missing values are told by a column of zeros",
+            outer,
+            (
+                scaler,
+                "self._store(release.guarantee, bounds, spikes)",
+                "self._store(release.guarantee, bounds, spikes & ~np.isnan(X).any())",
+            ),
+        ),
+        (
+            "frequent: one record, one count",
+            listed,
+            (frequent, "spread = n_records_changed(self.guarantee.adjacency)", "spread = 1"),
+        ),
+        (
+            "frequent: one column is paid for",
+            listed,
+            (frequent, "(epsilon,) * n_selections", "(epsilon,)"),
+        ),
+        (
+            "frequent: a category without rows is passed over",
+            listed,
+            (frequent, "if size > 1:", "if size > 1 and (codes[:, j] == 0).any():"),
+        ),
+        (
+            "median: the rows' own where the cell has it",
+            DPSimpleImputer(),
+            (
+                imputer,
+                "return np.array([_roundest(low, high) for ((low, high),) in release(X, noise)])",
+                "cells = release(X, noise)[:, 0].T; return np.clip(np.nanmedian(X, axis=0), *cells)",
+            ),
+        ),
+    ]:
+        yield Mutant(name, target, tuple(slips), tenths)
+
+
 GROUPS = (
     linear,
     kernel_ridge,
@@ -3114,6 +3176,7 @@ GROUPS = (
     objectives,
     functions,
     categories,
+    learned_columns,
 )
 MUTANTS = [mutant for group in GROUPS for mutant in group()]
 

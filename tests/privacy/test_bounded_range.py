@@ -241,6 +241,7 @@ def test_failures_beside_selections_add_exactly():
         alone.epsilon_at((1e-5 - lost) / (1 - lost)), rel=1e-9
     )
     assert both.epsilon_at(4e-6) == math.inf
+    assert (both.delta_at(np.linspace(0.0, 50.0, 5001)) >= lost * (1 - 1e-12)).all()
     # As one part among others it is still known how large it is.
     total = compose([both, GaussianDP(0.1), ApproxDP(0.05)])
     assert alone.epsilon_at(1e-5) < total.epsilon_at(1e-5) < alone.epsilon_at(1e-5) + 0.3
@@ -294,6 +295,15 @@ def test_pure_ledger_adds_as_written():
     for more in (BoundedRangeDP((1e-12,)), BoundedRangeDP((1e-12,), GaussianDP(1e-12))):
         with pytest.raises(BudgetExceededError):
             ledger.charge(more)
+
+
+def test_points_and_selections_add_as_written_where_that_fits():
+    # In floats 0.7 - 0.6 is less than 0.1.
+    ledger = BudgetLedger(epsilon=0.7, delta=1e-5)
+    ledger.charge(ApproxDP(0.1, 1e-5))
+    ledger.charge(BoundedRangeDP((0.6,)))
+    with pytest.raises(BudgetExceededError):
+        ledger.charge(BoundedRangeDP((1e-3,)))
 
 
 def test_approximate_ledger_keeps_them_whole(tmp_path):

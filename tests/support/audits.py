@@ -27,7 +27,7 @@ from skdp.mechanisms import (
     laplace_mechanism,
     release,
 )
-from skdp.preprocessing import DPOneHotEncoder
+from skdp.preprocessing import DPOneHotEncoder, DPQuantileScaler, DPSimpleImputer
 from skdp.privacy import ApproxDP, GaussianDP
 
 ADJACENCIES = ("replace-one", "add-remove")
@@ -46,6 +46,7 @@ NULLS = "two records are two null records apart, and cannot both be the farthest
 POINTS = "a slope, or a loss, is full where points are far out, which not all are"
 PREDICTED = "predictions with weights that are mostly noise are shorter than what they are cut to"
 HITS = "the model is seldom right on one row where the start is not, and the reverse on the other"
+ENDS = "a record at one end moves the quantile near the other end less"
 MOMENTS = "second moments move most between orthogonal rows, and gradients between opposite ones"
 
 
@@ -879,6 +880,30 @@ def categories():
         )
 
 
+def learned_columns():
+    """A record beyond all others in every column, or of one category and then of another."""
+    numbers = np.linspace(-3.0, 3.0, N_ROWS)[:, np.newaxis] * [1.0, 50.0]
+    numbers[0], numbers[-1] = -1e3, 1e3
+    texts = np.array([["a", 1], ["b", 2]] * (N_ROWS // 2), dtype=object)
+    outer = dict(quantiles=(0.1, 0.9))
+    frequent = dict(strategy="most_frequent", categories=[["a", "b"], [1, 2, 3]])
+    for kind, own, data, other in (
+        (DPQuantileScaler, outer, numbers, 1e3),
+        (DPQuantileScaler, outer | {"delta": 1e-4}, numbers, 1e3),
+        (DPSimpleImputer, dict(search_range=(-500.0, 500.0)), numbers, 1e3),
+        (DPSimpleImputer, frequent, texts, ("b", 2)),
+    ):
+        for adjacency in ADJACENCIES:
+            options = dict(own, adjacency=adjacency)
+            pairs = (changed_columns(data, 0, other),)
+            if adjacency == "add-remove":
+                pairs = tuple((np.delete(data, place, axis=0), None) for place in (0, -1))
+            ends = kind is DPQuantileScaler and adjacency == "add-remove"
+            total, reason = (0.75, ENDS) if ends else (0.999, "")
+            program, name = kind(**options), named(kind, **options)
+            yield Case(name, program, (data, None), pairs, 0, (), 0.999, total, reason)
+
+
 def changed_columns(X, place, row):
     X = X.copy()
     X[place] = row
@@ -906,6 +931,7 @@ GROUPS = {
     "networks": networks,
     "mechanisms": mechanisms,
     "categories": categories,
+    "learned columns": learned_columns,
 }
 
 

@@ -6,6 +6,7 @@ from sklearn.base import clone, is_classifier
 from skdp.distributed import DistributedDPClassifier
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
+from skdp.pipeline import DPPipeline
 from skdp.preprocessing import (
     BoundedScaler,
     BoundedSplineTransformer,
@@ -81,8 +82,20 @@ def _all():
     yield _named(DPQuantileScaler, epsilon=60.0, adjacency="add-remove")
     splines = dict(n_splines=5, sparse_output=False)
     yield _named(DPQuantileScaler, delta=1e-4, quantiles=(0.1, 0.9), **splines)
+    yield _named(DPOneHotEncoder, epsilon=8.0, delta=1e-3, sparse_output=False)
     yield _named(DPSimpleImputer, add_indicator=True)
     yield _named(DPSimpleImputer, strategy="most_frequent", categories=[-0.1, 0.1])
+    for delta in (0.0, 1e-4):
+        yield f"DPPipeline-{delta=}", _pipeline(delta)
+
+
+def _pipeline(delta):
+    steps = [
+        ("bounds", DPQuantileScaler(quantiles=(0.2, 0.8))),
+        ("clip", RowNormClipper()),
+        ("model", DPLogisticRegression()),
+    ]
+    return DPPipeline(steps, epsilon=8.0, delta=delta)
 
 
 CONFIGURATIONS = dict(_all())
@@ -98,7 +111,6 @@ def _others():
     yield _named(BoundedSplineTransformer, bounds=(-0.4, 0.4), n_splines=5, sparse_output=False)
     yield _named(RandomFourierTransformer, kernel="matern", n_components=6)
     yield _named(RowNormClipper, norm=0.5)
-    yield _named(DPOneHotEncoder, epsilon=8.0, delta=1e-3)
     yield _named(DPSimpleImputer, strategy="constant", fill_value=0.0)
     # Not fitted but released, by this stream.
     yield (
@@ -131,7 +143,7 @@ def problem(name, n_samples=60, n_features=3, seed=0):
     """Rows and targets that suit a configuration."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-0.5, 0.5, size=(n_samples, n_features))
-    if "most_frequent" in name:
+    if "most_frequent" in name or "OneHot" in name:
         X = np.round(X, 1)
     score = X[:, 0] - 0.5 * X[:, 1]
     return X, (score > 0.0).astype(int) if is_classifier(EVERYTHING[name]) else score

@@ -1,0 +1,382 @@
+"""The columns of a linear model as curves, with the band of the noise."""
+
+import math
+import warnings
+from dataclasses import dataclass
+from numbers import Real
+
+import numpy as np
+from scipy import sparse
+from sklearn.compose import ColumnTransformer
+from sklearn.preprocessing import Normalizer
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._validation import non_negative, positive_int, shown
+
+__all__ = ["AdditiveEffect", "AdditiveEffectsDisplay"]
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveEffect:
+    """What one column adds to the scores of a model.
+
+    Parameters
+    ----------
+    column : str
+
+    values : ndarray of shape (n_values,)
+        Values of the column: from bound to bound, or its categories.
+
+    curves : ndarray of shape (n_outputs, n_values)
+        What they add to the score, or to that of each class, less the mean over ``values``.
+
+    deviations : ndarray of shape (n_values,) or None
+        Standard deviation of the noise in a curve, the same for each output; None if the model
+        does not say.
+    """
+
+    column: str
+    values: np.ndarray
+    curves: np.ndarray
+    deviations: np.ndarray | None
+
+
+class AdditiveEffectsDisplay:
+    """One curve a column: what its values add to the score of a linear model, and the noise in it.
+
+    Make one with `from_estimator`.
+
+    Privacy: a curve is made of coefficients, of public bounds and of the law of the noise. No row
+    is looked at, so that the picture costs nothing beyond the fit. It cannot show where rows are:
+    how many of them have a value is private.
+
+    Parameters
+    ----------
+    effects : list of AdditiveEffect
+
+    kind : {"exact", "bound", "approximation"} or None
+        What the deviations are: see `~skdp.releases.CoefficientNoise`. None if there are none.
+
+    classes : ndarray, default=None
+        Labels of the curves, where there are several a column.
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+
+    axes_ : ndarray of matplotlib Axes
+        One a column.
+
+    lines_ : list of list of matplotlib Line2D
+        The curves of each column.
+
+    bands_ : list of list of matplotlib PolyCollection
+        The bands of each column; empty if the noise is not known.
+
+    See Also
+    --------
+    skdp.preprocessing.make_public_preprocessor : With ``n_splines`` makes rows for such models.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from skdp.inspection import AdditiveEffectsDisplay
+    >>> from skdp.linear_model import DPLogisticRegression
+    >>> from skdp.preprocessing import BoundedSplineTransformer, RowNormClipper
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 2))
+    >>> y = abs(X[:, 0]) > 0.5
+    >>> model = make_pipeline(
+    ...     BoundedSplineTransformer(), RowNormClipper(), DPLogisticRegression(epsilon=8.0)
+    ... )
+    >>> display = AdditiveEffectsDisplay.from_estimator(model.fit(X, y), columns=["x0"])
+    >>> display.effects[0].curves.shape, display.kind
+    ((1, 106), 'bound')
+    """
+
+    def __init__(self, effects, kind=None, *, classes=None):
+        self.effects = effects
+        self.kind = kind
+        self.classes = classes
+
+    @classmethod
+    def from_estimator(cls, estimator, columns=None, *, n_values=101, ax=None, **kwargs):
+        """Draw the effects of the columns of a fitted pipeline.
+
+        Parameters
+        ----------
+        estimator : Pipeline
+            Fitted: transformers of columns by public or released numbers, such as
+            `~skdp.preprocessing.make_public_preprocessor` has them, if need be a step that scales
+            or clips rows, and a model with ``coef_``.
+
+        columns : list of str, default=None
+            Columns to draw, numeric or of categories. None draws all numeric ones. Where columns
+            have no names they are "x0", "x1" and so on.
+
+        n_values : int, default=101
+            Number of values of a numeric column, at least; knots are among them.
+
+        ax, **kwargs
+            See `plot`.
+
+        Returns
+        -------
+        AdditiveEffectsDisplay
+
+        Notes
+        -----
+        A model of rows that were scaled to one norm is not additive to the letter: what a column
+        adds depends on the norm of the row. Curves are for rows of typical norm, that of columns
+        whose values are spread evenly between their bounds, and the same goes for rows that are
+        clipped.
+
+        The deviations are those of ``coef_noise_``: of what fresh noise would change, not of what
+        other rows would. For output perturbation they are the law of the noise. For objective
+        perturbation, and for descents without released second moments, they are bounds to first
+        order. For other descents they are an approximation: the noise of each step, drawn back by
+        the later ones as far as the released second moments say. Bias, such as that of a penalty,
+        of a descent that ends early or of clipped gradients, is in none of them.
+        """
+        positive_int(n_values=n_values)
+        steps = _steps(estimator)
+        model, parts = steps[-1], _parts(steps)
+        known = {name: part for part in parts for name in part.names}
+        if columns is None:
+            columns = [name for part in parts if part.is_numeric for name in part.names]
+        columns = _checked_columns(columns, known)
+        factor = _row_factor(steps, parts, model)
+        noise = getattr(model, "coef_noise_", None)
+        effects = [
+            known[name].effect(name, int(n_values), factor, model.coef_, noise) for name in columns
+        ]
+        classes = model.classes_ if len(model.coef_) > 1 else None
+        kind = None if noise is None else noise.kind
+        return cls(effects, kind, classes=classes).plot(ax, **kwargs)
+
+    def plot(self, ax=None, *, n_deviations=2.0, **kwargs):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or array of them, default=None
+            One a column. None makes a figure, three columns wide.
+
+        n_deviations : float, default=2.0
+            Half of the width of the bands, in standard deviations of the noise; 0 draws none.
+
+        **kwargs : dict
+            For matplotlib's ``plot``, which draws the curves.
+
+        Returns
+        -------
+        self : AdditiveEffectsDisplay
+        """
+        import matplotlib.pyplot as plt
+        from matplotlib.axes import Axes
+
+        non_negative(n_deviations=n_deviations)
+        n = len(self.effects)
+        if ax is None:
+            width = min(3, n)
+            height = math.ceil(n / width)
+            size = (3.2 * width, 2.4 * height)
+            figure = plt.figure(figsize=size, layout="constrained")
+            ax = [figure.add_subplot(height, width, place + 1) for place in range(n)]
+            for one in ax[1:]:
+                one.sharey(ax[0])
+        axes = np.asarray(ax, dtype=object).ravel()
+        if len(axes) != n or not all(isinstance(one, Axes) for one in axes):
+            raise ValueError(f"ax must hold {n} axes, one a column, or be None; got {shown(ax)}.")
+        self.axes_, self.figure_ = axes, axes[0].figure
+        drawn = [
+            self._draw(one, effect, float(n_deviations), kwargs)
+            for one, effect in zip(axes, self.effects, strict=True)
+        ]
+        self.lines_ = [lines for lines, _ in drawn]
+        self.bands_ = [bands for _, bands in drawn]
+        if self.classes is not None:
+            axes[0].legend(title="class", fontsize="small")
+        return self
+
+    def _draw(self, ax, effect, n_deviations, kwargs):
+        numeric = effect.values.dtype.kind == "f"
+        places = effect.values if numeric else np.arange(len(effect.values))
+        style = {} if numeric else {"marker": "o", "linestyle": "none"}
+        lines, bands = [], []
+        for output, curve in enumerate(effect.curves):
+            label = None if self.classes is None else str(self.classes[output])
+            lines += ax.plot(places, curve, **{"label": label, **style, **kwargs})
+            if effect.deviations is None or not n_deviations:
+                continue
+            half, color = n_deviations * effect.deviations, lines[-1].get_color()
+            if numeric:
+                ends = (curve - half, curve + half)
+                bands.append(ax.fill_between(places, *ends, color=color, alpha=0.2, linewidth=0))
+            else:
+                bands.append(ax.errorbar(places, curve, half, fmt="none", ecolor=color))
+        ax.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
+        if numeric and places[0] >= 0.0 and np.diff(places).max() > 10.0 * (places[1] - places[0]):
+            # Knots in the logarithm; the first of them is where the scale begins to be one.
+            least = float(places[np.searchsorted(places - places[0], 1.0)] - places[0])
+            ax.set_xscale("symlog", linthresh=least)
+        if not numeric:
+            ax.set_xticks(places, [str(value) for value in effect.values], rotation=90)
+        ax.set(xlabel=effect.column)
+        if ax.get_subplotspec() is None or ax.get_subplotspec().is_first_col():
+            ax.set(ylabel="added to the score")
+        return lines, bands
+
+
+class _Part:
+    """A fitted transformer of some columns, and where its output is in the rows."""
+
+    def __init__(self, transformer, names, start):
+        self.transformer, self.names, self.start = transformer, list(names), start
+        self.ranges = _ranges(transformer, len(self.names))
+        self.is_numeric = self.ranges is not None
+        self.categories = getattr(transformer, "categories_", ())
+
+    def values(self, j, n_values):
+        """Values of a column from end to end, its knots among them; or its categories."""
+        if not self.is_numeric:
+            return np.asarray(self.categories[j])
+        knots = (self.ranges or [])[j]
+        between = max(1, math.ceil((n_values - 1) / (len(knots) - 1)))
+        places = np.arange((len(knots) - 1) * between + 1) / between
+        return np.interp(places, np.arange(len(knots)), knots)
+
+    def outputs(self, j, values):
+        """Output where one column has these values, and the others one of theirs."""
+        kind = np.float64 if self.is_numeric else object
+        rows = np.empty((len(values), len(self.names)), dtype=kind)
+        for other in range(len(self.names)):
+            rows[:, other] = self.values(other, 2)[0]
+        rows[:, j] = values
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="X does not have valid feature names")
+            out = self.transformer.transform(rows)
+        if sparse.issparse(out):
+            out = out.toarray()
+        return np.asarray(out, dtype=np.float64)
+
+    def effect(self, name, n_values, factor, coef, noise):
+        """Effect of a column, for rows of one norm."""
+        j = self.names.index(name)
+        values = self.values(j, n_values)
+        out = self.outputs(j, values)
+        centred = factor * (out - out.mean(axis=0))
+        own = np.flatnonzero(np.ptp(out, axis=0) > 0.0)
+        features = self.start + own
+        curves = coef[:, features] @ centred[:, own].T
+        spread = None if noise is None else noise.of(centred[:, own], features)
+        values = values if self.is_numeric else values.astype(object)
+        return AdditiveEffect(name, values, curves, spread)
+
+    def mean_square(self):
+        """Mean squared norm of the output where values are spread evenly."""
+        if not (self.is_numeric or len(self.categories)):
+            return 1.0
+        total = 0.0
+        for j in range(len(self.names)):
+            out = self.outputs(j, self.values(j, 101))
+            own = np.ptp(out, axis=0) > 0.0
+            total += float((out[:, own] ** 2).sum(axis=1).mean())
+        return total
+
+
+def _steps(estimator):
+    """Fitted steps in order, those of pipelines within pipelines among them."""
+    steps = _flat(estimator)
+    if len(steps) < 2:
+        raise ValueError(
+            "estimator must be a pipeline of transformers and a linear model; "
+            f"got {shown(estimator)}."
+        )
+    check_is_fitted(steps[-1])
+    if np.ndim(getattr(steps[-1], "coef_", 0.0)) != 2:
+        raise ValueError(
+            "estimator must end with a model whose coef_ has one row for each output; "
+            f"got {shown(steps[-1])}."
+        )
+    return steps
+
+
+def _flat(estimator):
+    steps = getattr(estimator, "steps_", None) or getattr(estimator, "steps", None)
+    if not isinstance(steps, list):
+        return [estimator]
+    inner = [step for _, step in steps if step is not None and step != "passthrough"]
+    return [step for part in inner for step in _flat(part)]
+
+
+def _parts(steps):
+    """Transformers of columns, which are the first step or within it."""
+    first = steps[0]
+    for step in steps[1:-1]:
+        if _longest_row(step) is None:
+            raise ValueError(
+                "estimator must have nothing but a Normalizer or a RowNormClipper between columns "
+                f"and model; got {shown(step)}."
+            )
+    check_is_fitted(first)
+    if not isinstance(first, ColumnTransformer):
+        return [_Part(first, _names(first), 0)]
+    given = list(getattr(first, "feature_names_in_", _numbered(first.n_features_in_)))
+    parts = []
+    for name, transformer, columns in first.transformers_:
+        if isinstance(transformer, str):  # "drop"
+            continue
+        own = [column if isinstance(column, str) else given[column] for column in columns]
+        parts.append(_Part(transformer, own, first.output_indices_[name].start))
+    return parts
+
+
+def _longest_row(step):
+    """Norm that a step scales or clips rows to, or None if it does neither."""
+    norm = getattr(step, "norm", None)
+    if isinstance(step, Normalizer):
+        return 1.0 if norm == "l2" else None
+    return float(norm) if isinstance(norm, Real) else None
+
+
+def _names(transformer):
+    return getattr(transformer, "feature_names_in_", _numbered(transformer.n_features_in_))
+
+
+def _numbered(n):
+    return [f"x{i}" for i in range(n)]
+
+
+def _ranges(transformer, n_columns):
+    """Values that each numeric column is drawn from and to, with what is between; or None."""
+    knots = getattr(transformer, "knots_", None)
+    if knots is not None:
+        return [np.asarray(own, dtype=np.float64) for own in knots]
+    bounds = getattr(transformer, "bounds_", None)
+    if bounds is None or np.shape(bounds) != (n_columns, 2):
+        return None
+    return list(np.asarray(bounds, dtype=np.float64))
+
+
+def _row_factor(steps, parts, model):
+    """What the output of columns is multiplied by in a row of typical norm."""
+    norm = math.sqrt(sum(part.mean_square() for part in parts))
+    length = norm
+    for step in steps[1:-1]:
+        length = 1.0 if isinstance(step, Normalizer) else min(length, _longest_row(step))
+    return min(length, float(getattr(model, "x_norm_", math.inf))) / norm
+
+
+def _checked_columns(columns, known):
+    if isinstance(columns, str):
+        raise ValueError(f"columns must be a list of names; got {shown(columns)}.")
+    columns = list(columns)
+    drawable = [name for name, part in known.items() if part.is_numeric or len(part.categories)]
+    unknown = [name for name in columns if name not in drawable]
+    if unknown or not columns:
+        raise ValueError(
+            f"columns must name columns with a range or with categories, of {shown(drawable)}; "
+            f"got {shown(unknown or columns)}."
+        )
+    return columns

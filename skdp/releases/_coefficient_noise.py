@@ -1,0 +1,221 @@
+"""How far noise moves the coefficients of a linear model, by public and released numbers."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri, softmax
+
+from skdp._random import NoiseSource
+from skdp.releases._descent_rules import DescentPlan
+from skdp.releases._protocol import LinearLoss
+from skdp.solvers.rows import RowBlocks
+from skdp.solvers.whitening import PlainRows
+
+__all__ = ["CoefficientNoise", "descent_noise", "even_noise", "with_noise"]
+
+# Features up to which covariances are kept, and scores by which slopes are averaged.
+_MOST_KEPT, _N_SCORES = 512, 2048
+
+
+@dataclass(frozen=True, eq=False)
+class CoefficientNoise:
+    """Standard deviation of the noise in the weights of a linear model, the same for each output.
+
+    Privacy: of public and released numbers only. It is what fresh noise would move the weights by
+    on the same rows; what other rows would is not in it.
+
+    Parameters
+    ----------
+    kind : {"exact", "bound", "approximation"}
+        "exact" is the law of the noise. "bound" is at least the standard deviation, to first
+        order, and may be many times as much. "approximation" may err on either side.
+
+    deviations : ndarray of shape (n_features,)
+        Standard deviations.
+
+    covariance : ndarray of shape (n_features, n_features), default=None
+        None says that the noise of features is uncorrelated, or, if they are ``related``, that it
+        may be correlated in any way.
+
+    related : bool, default=False
+        See ``covariance``.
+    """
+
+    kind: str
+    deviations: np.ndarray
+    covariance: np.ndarray | None = None
+    related: bool = False
+
+    def of(self, directions: np.ndarray, features: np.ndarray) -> np.ndarray:
+        """Standard deviations of sums of weights; bounds of them where covariances are not known.
+
+        Parameters
+        ----------
+        directions : ndarray of shape (n_directions, n_chosen)
+            Factors of the weights in each sum.
+
+        features : ndarray of int, shape (n_chosen,)
+            Which weights.
+
+        Returns
+        -------
+        ndarray of shape (n_directions,)
+        """
+        if self.covariance is not None:
+            part = self.covariance[np.ix_(features, features)]
+            squares = np.einsum("ij,jk,ik->i", directions, part, directions)
+            return np.sqrt(np.maximum(squares, 0.0))
+        spread = np.abs(directions) * self.deviations[features]
+        return spread.sum(axis=1) if self.related else np.sqrt((spread**2).sum(axis=1))
+
+    def of_features(self, n_features: int, unit: float) -> "CoefficientNoise":
+        """The same for the first ``n_features``, and for rows that were divided by ``unit``."""
+        covariance = self.covariance
+        if covariance is not None:
+            covariance = covariance[:n_features, :n_features] / unit**2
+        deviations = self.deviations[:n_features] / unit
+        return CoefficientNoise(self.kind, deviations, covariance, self.related)
+
+
+def even_noise(kind: str, deviation: float, n_features: int) -> CoefficientNoise:
+    """Noise that is as large in each weight, and uncorrelated."""
+    return CoefficientNoise(kind, np.full(n_features, deviation))
+
+
+def descent_noise(
+    plan: DescentPlan,
+    loss: LinearLoss,
+    weights: np.ndarray,
+    coordinates: PlainRows,
+    ridge: float,
+    deviation: float,
+) -> CoefficientNoise:
+    """Noise in the last point of a descent, to first order around it.
+
+    Parameters
+    ----------
+    plan : DescentPlan
+
+    loss : LogisticLoss, HuberHingeLoss or SoftmaxLoss
+
+    weights : ndarray of shape (n_outputs, n_features)
+        Last point, before it is shrunk.
+
+    coordinates : PlainRows or WhitenedRows
+        In which gradients were released.
+
+    ridge : float
+        Curvature of a public penalty.
+
+    deviation : float
+        Standard deviation of the noise of a mean gradient in these coordinates.
+
+    Returns
+    -------
+    CoefficientNoise
+        A bound where no second moments are released, and an approximation otherwise.
+
+    Notes
+    -----
+    The noise of a step moves the point in each eigendirection, and later gradients pull it back by
+    the slope of the mean gradient there. That is taken for the released second moment, where it is
+    above the floor, times the mean slope of capped residuals: scores are supposed to be normal
+    with the second moment that follows from weights and released moments, and labels to have the
+    probabilities that scores stand for. Noise of the released moments, which moves the metric, is
+    left out: its part grows with rows and budget. Where no moments are released, no pull but that
+    of the penalty is supposed.
+
+    Measured, over refits with fresh noise: twice the deviation holds 95 to 97 % of the
+    coefficients around their means for 1,800 and 5,000 rows at epsilons from 0.5 to 8, and for
+    32,561 rows 96, 93 and 88 % at epsilons of 0.1, 1 and 3. In the median a deviation is 0.8 times
+    the true one there, and up to 1.5 times where few rows leave most directions below the floor.
+    """
+    if coordinates.vectors is None:
+        curvatures = np.full(weights.shape[1], coordinates.curvature)
+        seen, slope = np.zeros_like(curvatures), 0.0
+    else:
+        curvatures = coordinates.curvatures
+        above = curvatures > (plan.floor + ridge) * (1.0 + 1e-9)
+        seen = np.where(above, (curvatures - ridge) / plan.curvature, 0.0)
+        squares = (weights @ coordinates.vectors) ** 2 @ seen
+        slope = _mean_slope(loss, np.sqrt(squares), plan.clip_norm)
+    pull = (slope * seen + ridge) / curvatures
+    squares = np.zeros_like(pull)
+    moved, velocity = np.ones_like(pull), np.ones_like(pull)
+    for _ in range(plan.n_steps):
+        squares += moved**2
+        velocity = plan.momentum * velocity - pull * (moved + plan.momentum * velocity)
+        moved = moved + velocity
+    squares *= (plan.shrinkage * deviation) ** 2
+    vectors = coordinates.vectors
+    if vectors is None:  # gradients are not released in the metric of the steps
+        return CoefficientNoise("bound", np.sqrt(squares) / curvatures)
+    variances = squares / curvatures
+    if len(variances) <= _MOST_KEPT:
+        covariance = (vectors * variances) @ vectors.T
+        return CoefficientNoise("approximation", np.sqrt(np.diag(covariance)), covariance)
+    return CoefficientNoise("approximation", np.sqrt(vectors**2 @ variances), related=True)
+
+
+def with_noise(
+    release: Any, data: RowBlocks, noise: NoiseSource
+) -> tuple[np.ndarray, CoefficientNoise]:
+    """Release weights, with how much of them is noise.
+
+    Parameters
+    ----------
+    release : NoisyDescent, OutputPerturbation, ObjectivePerturbation or one of several plans
+        Which plan it was may be private in part; the spread is the largest of all.
+
+    data : RowBlocks
+
+    noise : NoiseSource
+
+    Returns
+    -------
+    weights : ndarray of shape (n_outputs, n_features)
+
+    spread : CoefficientNoise
+    """
+    if hasattr(release, "with_noise"):
+        return release.with_noise(data, noise)
+    spreads = [plan.coefficient_noise() for plan in getattr(release, "plans", (release,))]
+    return release(data, noise), max(spreads, key=lambda spread: spread.deviations[0])
+
+
+def _mean_slope(loss: LinearLoss, deviations: np.ndarray, clip_norm: float) -> float:
+    """Mean slope of capped residuals along a change of one score, under a model of the scores."""
+    n_outputs = len(deviations)
+    # A fixed lattice of normal scores: nothing is random here, and nothing of the data.
+    golden = np.modf(np.sqrt(_primes(n_outputs + 1)))[0]
+    uniform = np.modf(np.outer(np.arange(1, _N_SCORES + 1), golden))[0]
+    scores = ndtri(np.clip(uniform[:, :-1], 1e-6, 1 - 1e-6)) * deviations
+    logits = np.hstack([0.0 * scores, scores]) if n_outputs == 1 else scores
+    chances = np.cumsum(softmax(logits, axis=1), axis=1)
+    codes = (uniform[:, -1:] > chances[:, :-1]).sum(axis=1)
+    small = 1e-3
+    caps = clip_norm * loss.shares(codes)
+
+    def capped(scores: np.ndarray) -> np.ndarray:
+        residuals = loss.residuals(scores, codes)
+        norms = np.maximum(np.linalg.norm(residuals, axis=1), 1e-300)
+        return residuals * np.minimum(1.0, caps / norms)[:, np.newaxis]
+
+    slopes = []
+    for output in range(n_outputs):
+        change = small * (np.arange(n_outputs) == output)
+        moved = capped(scores + change) - capped(scores - change)
+        slopes.append(float(moved[:, output].mean()) / (2.0 * small))
+    return max(0.0, float(np.mean(slopes)))
+
+
+def _primes(n: int) -> np.ndarray:
+    found: list[int] = []
+    number = 2
+    while len(found) < n:
+        if all(number % prime for prime in found if prime <= math.isqrt(number)):
+            found.append(number)
+        number += 1
+    return np.array(found, dtype=float)

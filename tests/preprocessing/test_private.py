@@ -1,0 +1,180 @@
+"""A frame that nobody has described: which columns are what, and what the pipeline makes of it."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.preprocessing import Normalizer
+from sklearn.utils.fixes import parse_version
+
+from skdp.linear_model import DPLogisticRegression
+from skdp.pipeline import DPPipeline, guarantee_of
+from skdp.preprocessing import (
+    DPOneHotEncoder,
+    DPQuantileScaler,
+    RowNormClipper,
+    make_private_preprocessor,
+)
+from skdp.preprocessing._private import ColumnsByDtype
+
+N = 3000
+NUMERIC, CATEGORICAL = ["age", "wage", "code"], ["city", "old", "level"]
+
+
+def people(n=N):
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, n),
+            "city": rng.choice(["Bonn", "Ulm"], n),
+            "wage": rng.lognormal(10, 1, n),
+            "old": rng.random(n) < 0.5,
+            "level": pd.Categorical(rng.choice(["low", "high"], n), ["low", "high", "SECRET"]),
+            "code": rng.choice([3, 11], n),
+        }
+    )
+
+
+def ample(prepare):
+    return prepare.set_params(
+        columns__numeric__epsilon=20.0,
+        columns__categorical__epsilon=20.0,
+        columns__numeric__random_state=0,
+        columns__categorical__random_state=1,
+    )
+
+
+def test_steps_and_their_parameters():
+    prepare = make_private_preprocessor(
+        n_splines="auto", search_range=(0, 10), norm=2.0, sparse=True
+    )
+    assert list(prepare.named_steps) == ["columns", "rows"]
+    (_, scaler, numeric), (_, encoder, other) = prepare["columns"].transformers
+    assert isinstance(scaler, DPQuantileScaler) and isinstance(encoder, DPOneHotEncoder)
+    assert (scaler.n_splines, scaler.search_range, scaler.sparse_output) == ("auto", (0, 10), True)
+    assert (numeric.kind, other.kind) == ("numeric", "categorical")
+    assert prepare["columns"].sparse_threshold == 1.0
+    assert isinstance(prepare["rows"], RowNormClipper) and prepare["rows"].norm == 2.0
+    assert isinstance(make_private_preprocessor()["rows"], Normalizer)
+    assert make_private_preprocessor()["columns"].sparse_threshold == 0.0
+    assert list(make_private_preprocessor(norm=None).named_steps) == ["columns"]
+
+
+@pytest.mark.parametrize("columns", [None, {"numeric": NUMERIC, "categorical": CATEGORICAL}])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_rows_that_come_out(columns, sparse):
+    frame = people()
+    prepare = ample(make_private_preprocessor(columns, n_splines=4, sparse=sparse))
+    rows = prepare.fit_transform(frame)
+    names = list(prepare.get_feature_names_out())
+    assert rows.shape == (N, len(names)) == (N, 3 * 4 + 3 * 3)
+    assert names[12:15] == ["city_Bonn", "city_Ulm", "city_infrequent_sklearn"]
+    dense = rows.toarray() if sparse else rows
+    assert np.allclose(np.linalg.norm(dense, axis=1), 1.0)
+    assert not any("SECRET" in name for name in names)
+
+
+def test_columns_that_are_not_stated_are_dropped_and_a_part_without_any_is_not_there():
+    prepare = make_private_preprocessor({"categorical": ["code", "city"]}, norm=None)
+    prepare.set_params(columns__categorical__epsilon=20.0).fit(people())
+    encoder = prepare["columns"].named_transformers_["categorical"]
+    assert [list(listed) for listed in encoder.categories_] == [[3, 11], ["Bonn", "Ulm"]]
+    assert [name for name, _, _ in prepare["columns"].transformers] == ["categorical"]
+
+
+KINDS = [
+    ("int8", "numeric"),
+    ("float32", "numeric"),
+    ("Int64", "numeric"),
+    ("Float64", "numeric"),
+    ("bool", "categorical"),
+    ("boolean", "categorical"),
+    ("object", "categorical"),
+    ("category", "categorical"),
+    (pd.CategoricalDtype([1, 0, 5]), "categorical"),
+    ("string", "categorical"),
+]
+
+
+@pytest.mark.parametrize(("dtype", "kind"), KINDS, ids=lambda part: str(part)[:12])
+def test_what_a_dtype_is_taken_for(dtype, kind):
+    values = pd.Series([1, 0, 1]).astype("int64" if dtype != "string" else str)
+    frame = pd.DataFrame({"a": values.astype(dtype)})
+    assert ColumnsByDtype(kind)(frame) == ["a"]
+    (other,) = {"numeric", "categorical"} - {kind}
+    assert ColumnsByDtype(other)(frame) == []
+
+
+def test_arrays_have_one_dtype():
+    assert ColumnsByDtype("numeric")(np.zeros((2, 3))) == [0, 1, 2]
+    assert ColumnsByDtype("categorical")(np.zeros((2, 3), dtype=object)) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("dtype", ["datetime64[ns]", "datetime64[ns, UTC]", "timedelta64[ns]"])
+def test_dates_are_refused_by_the_name_of_the_column(dtype):
+    frame = people(20).assign(day=pd.Series(range(20)).astype("int64").astype(dtype))
+    with pytest.raises(ValueError, match="dates where dtypes decide, as column 'day' is: make"):
+        make_private_preprocessor().fit(frame)
+
+
+@pytest.mark.skipif(
+    parse_version(sklearn.__version__) < parse_version("1.8"),
+    reason="names of columns of new frames of polars are unknown to it",
+)
+def test_polars():
+    frame = people()
+    columns = {name: frame[name].tolist() for name in frame}
+    table = pl.DataFrame(columns).with_columns(pl.col("level").cast(pl.Categorical))
+    assert ColumnsByDtype("numeric")(table) == ["age", "wage", "code"]
+    assert ColumnsByDtype("categorical")(table) == CATEGORICAL
+    prepare = ample(make_private_preprocessor())
+    expected = clone(prepare).fit_transform(frame)
+    assert np.allclose(prepare.fit_transform(table), expected)
+    with pytest.raises(ValueError, match="as column 'day' is"):
+        ColumnsByDtype("numeric")(table.with_columns(day=pl.date(2020, 1, 1)))
+    with pytest.raises(ValueError, match="one value a row; column 'list' does not"):
+        ColumnsByDtype("numeric")(table.with_columns(list=pl.concat_list("age", "code")))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (dict(columns=["age"]), "columns must be None or a dict"),
+        (dict(columns={"numbers": ["age"]}), "columns must be None or a dict"),
+        (dict(columns={"numeric": "age"}), r"columns\['numeric'\] must be a list of columns"),
+        (dict(columns={"numeric": []}), "at least one column, and each once; got none"),
+        (
+            dict(columns={"numeric": ["age"], "categorical": ["age"]}),
+            r"each once; got \['age'\] twice",
+        ),
+        (dict(norm="max"), "norm must be 'scale', a positive number or None"),
+        (dict(norm=-1.0), "norm must be a positive"),
+        (dict(sparse=None), "sparse must be True or False"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options, words):
+    with pytest.raises(ValueError, match=words):
+        make_private_preprocessor(**options)
+
+
+DTYPES = "column types were taken from dtypes: one odd entry can change a dtype"
+
+
+@pytest.mark.parametrize("columns", [None, {"numeric": NUMERIC, "categorical": CATEGORICAL}])
+def test_within_one_budget(columns):
+    frame = people()
+    y = (frame["age"] > 40).to_numpy()
+    pipe = DPPipeline(
+        [
+            ("prepare", make_private_preprocessor(columns)),
+            ("model", DPLogisticRegression(classes=[False, True])),
+        ],
+        epsilon=8.0,
+        delta=1e-5,
+    ).fit(frame, y)
+    assert pipe.score(frame, y) > 0.7
+    assert pipe.guarantee_.epsilon_at(1e-5) <= 8.0 * (1 + 1e-9)
+    assert (DTYPES in pipe.guarantee_.caveats) == (columns is None)
+    assert (DTYPES in guarantee_of(pipe).caveats) == (columns is None)
