@@ -119,7 +119,7 @@ CLASSES = "releases._counted_classes"
 ROWS, BASE, LEARNED = "solvers.rows", "linear_model._base", "        self.coef_, self.intercept_ ="
 CLIPPED = "rows = clip_rows(block.astype(np.float64, copy=False), x_norm)"
 CHECKED = "            X, y = checked_data(self, X, y)\n"
-RELEASED = "            weights = release(self._rows(X, codes), noise)\n"
+RELEASED = "            weights, spread = with_noise(release, self._rows(X, codes), noise)\n"
 PAID = "            charge(self, release.guarantee)\n"
 PLANNED = "            release = self._plan(classes, X.shape[1], n_public)\n"
 CLAIMED = "self.classes_, self.guarantee_ = classes, self._stated(release.guarantee)"
@@ -303,7 +303,7 @@ def linear():
     yield Mutant(
         "output: halved sensitivity",
         logistic(**OUTPUT),
-        ((OUT, "sensitivity=records *", "sensitivity=0.5 * records *"),),
+        ((OUT, "sensitivity=self._distance(),", "sensitivity=0.5 * self._distance(),"),),
     )
     yield Mutant(
         "output: sensitivity of one record",
@@ -355,8 +355,8 @@ def linear():
         (
             (
                 OUT,
-                "        # The gradient of a record is",
-                "        weights[:, -1] *= 3.0\n        # The gradient of a record is",
+                "        return release(\n            weights,",
+                "        weights[:, -1] *= 3.0\n        return release(\n            weights,",
             ),
         ),
     )
@@ -1497,8 +1497,13 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "            charge(self, release.guarantee)\n            gamma = self._public_gamma(X)\n            predictor = self._released(release, X, targets, gamma)\n",
-                "            gamma = self._public_gamma(X)\n            predictor = self._released(release, X, targets, gamma)\n            charge(self, release.guarantee)\n",
+                "            charge(self, guarantee)\n            gamma",
+                "            gamma",
+            ),
+            (
+                KRR,
+                "            self._store(\n                predictor,",
+                "            charge(self, guarantee)\n            self._store(\n                predictor,",
             ),
         ),
     )
@@ -1632,8 +1637,8 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "bounds = TargetRange.of(self.y_bounds)",
-                "bounds = TargetRange.of(self.y_bounds)\n            self._largest = float(abs(targets).max())",
+                "targets = bounds.scaled(y)",
+                "targets = bounds.scaled(y)\n            self._largest = float(abs(targets).max())",
             ),
             (
                 "kernel._base",
@@ -1648,7 +1653,7 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "            charge(self, release.guarantee)\n            gamma",
+                "            charge(self, guarantee)\n            gamma",
                 "            gamma",
             ),
         ),
