@@ -3230,12 +3230,12 @@ def learned_columns():
             ),
         ),
         (
-            "bounds: missing values are told by a column of zeros",
+            "bounds: farther where a value is missing",
             outer,
             (
                 scaler,
                 "self._store(release.guarantee, bounds, spikes)",
-                "self._store(release.guarantee, bounds, spikes & ~np.isnan(X).any())",
+                "self._store(release.guarantee, bounds + np.isnan(X).any(axis=0)[:, None], spikes)",
             ),
         ),
         (
