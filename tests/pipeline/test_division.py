@@ -250,6 +250,14 @@ def test_parallel_selections_come_first():
     assert not isinstance(after.division.total.refined, BoundedRangeDP)
 
 
+def test_points_that_cost_more_than_their_shares_leave_the_model_something():
+    steps = [(f"p{i}", Stub("point")) for i in range(5)] + [("m", DPLogisticRegression())]
+    pipeline = DPPipeline(steps, 1.0, DELTA)
+    check_total(pipeline)
+    whole = gaussian_mu(epsilon=1.0, delta=DELTA)
+    assert list(parts_of(planned(pipeline)))[-1].mu > 0.1 * whole
+
+
 def test_a_step_that_has_no_pure_guarantee_is_named():
     class Gaussian(Stub):
         def _planned_guarantee(self, n_features):
