@@ -154,8 +154,12 @@ def check_total(pipeline):
         return
     behind = total.refined
     assert behind.epsilon_at(pipeline.delta) == pytest.approx(pipeline.epsilon, rel=1e-6)
-    # A fifth of delta is a few percent of epsilon.
-    assert 0.2 * pipeline.delta < attained_delta(parts, pipeline.epsilon) <= pipeline.delta
+    attained = attained_delta(parts, pipeline.epsilon)
+    assert attained <= pipeline.delta
+    # Of a few selections alone the adversary would have to be found with more care.
+    noisy = [part.mu for part in parts if isinstance(part, GaussianDP)]
+    if max(noisy, default=0.0) > 0.5 * gaussian_mu(epsilon=pipeline.epsilon, delta=DELTA):
+        assert attained > 0.2 * pipeline.delta  # which is a few percent of epsilon
 
 
 @pytest.mark.parametrize("seed", range(40))
