@@ -3,11 +3,11 @@
     python benchmarks/raw_frame.py [--draws 20] [--quick]
 
 Numeric columns are looked for in (-1e6, 1e6), categories are learned, and so is the target of
-regressions, in (-1e7, 1e7). Beside it, for the same model and budget: the quantiles .01 and .99 of
-the private columns as bounds, which nobody accounts for; the public bounds of the data sets, with
-logarithms where their codebooks suggest them; the search range as bounds; and a StandardScaler,
-which leaks. All of these know the categories. Defaults only, delta=1e-5, replace-one. Needs
-SKDP_DATA.
+regressions, in (-1e7, 1e7); then the same with categories that are known. Beside it, for the same
+model and budget: the quantiles .01 and .99 of the private columns as bounds, which nobody accounts
+for; the public bounds of the data sets, with logarithms where their codebooks suggest them; the
+search range as bounds; and a StandardScaler, which leaks. All of these know the categories.
+Defaults only, delta=1e-5, replace-one. Needs SKDP_DATA.
 """
 
 import argparse
@@ -22,7 +22,11 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder
 from skdp.kernel import DPKernelRidge
 from skdp.linear_model import DPLogisticRegression
 from skdp.pipeline import DPPipeline
-from skdp.preprocessing import make_private_preprocessor, make_public_preprocessor
+from skdp.preprocessing import (
+    DPQuantileScaler,
+    make_private_preprocessor,
+    make_public_preprocessor,
+)
 
 DELTA = 1e-5
 SEARCH, TARGET_SEARCH = (-1e6, 1e6), (-1e7, 1e7)
@@ -54,6 +58,25 @@ class Table:
             self.schema, n_splines=n_splines, search_range=SEARCH, norm=self.norm
         )
 
+    def bounds(self, n_splines):
+        """Bounds within the budget, and categories that somebody knows."""
+        scaler = DPQuantileScaler(n_splines=n_splines, search_range=SEARCH, sparse_output=False)
+        rows = [Normalizer()] if self.norm else []
+        return make_pipeline(self.with_categories(scaler), *rows)
+
+    def with_categories(self, numeric):
+        """Known categories beside what becomes of the numeric columns."""
+        known = [list(values) for values in self.table.categories.values()]
+        encoder = OneHotEncoder(
+            categories=[sorted(v) if isinstance(v[0], int) else v for v in known],
+            handle_unknown="ignore",
+        )
+        return make_column_transformer(
+            (numeric, self.schema["numeric"]),
+            (encoder, self.schema["categorical"]),
+            sparse_threshold=0.0,
+        )
+
     def given(self, bounds, n_splines, log=(), indicators=()):
         """Bounds and categories that somebody knows."""
         categories = self.table.categories
@@ -83,19 +106,9 @@ class Table:
         """What scikit-learn's users do first, with rows of bounded norm."""
         if n_splines:
             return None
-        known = [list(values) for values in self.table.categories.values()]
-        encoder = OneHotEncoder(
-            categories=[sorted(v) if isinstance(v[0], int) else v for v in known],
-            handle_unknown="ignore",
-        )
-        columns = make_column_transformer(
-            (StandardScaler(), self.schema["numeric"]),
-            (encoder, self.schema["categorical"]),
-            sparse_threshold=0.0,
-        )
         zeros = FunctionTransformer(np.nan_to_num)
         rows = [Normalizer()] if self.norm else []
-        return make_pipeline(columns, zeros, *rows)
+        return make_pipeline(self.with_categories(StandardScaler()), zeros, *rows)
 
 
 def scores(table, prepare, model, epsilon, draws, leaks):
@@ -115,12 +128,12 @@ def report(name, n_splines, epsilons, draws):
     n_columns = len(table.schema["numeric"])
     what = "splines" if n_splines else "straight lines"
     print(f"{name}, {len(table.split.y)} rows, {n_columns} numeric columns, {what}", flush=True)
-    for way in ("learned", "true", "public", "absurd", "leaky"):
+    for way in ("learned", "bounds", "true", "public", "absurd", "leaky"):
         prepare, cells = getattr(table, way)(n_splines), []
         if prepare is None:
             continue
         if regression:
-            learns = way in ("learned", "absurd")
+            learns = way in ("learned", "bounds", "absurd")
             bounds = {"y_bounds": "auto", "y_search_range": TARGET_SEARCH}
             model = DPKernelRidge(**(bounds if learns else {"y_bounds": table.split.y_bounds}))
         else:

@@ -129,7 +129,7 @@ class DPQuantileScaler(LinkedDocumentation, StatedGuarantee, TransformerMixin, B
     Notes
     -----
     Each quantile gets the same share of the budget, a bounded range of ``e``. Among n rows
-    "auto" takes ``q = 30 / (n e)``, from .01 to .25, and 1 - q: further out a mechanism may well
+    "auto" takes ``q = 32 / (n e)``, from .01 to .25, and 1 - q: further out a mechanism may well
     leave the data, whatever they are. Bounds at q of a normal column are multiplied to bounds at
     .01. A budget with which q would pass .25 is refused; under "add-remove", where that would
     tell the number of rows, q is .25 then.

@@ -16,6 +16,7 @@ from mutation import Mutant
 from scipy import sparse
 from sklearn.base import is_classifier
 
+from skdp._random import noise_source
 from skdp.audit import replay
 from skdp.distributed import DistributedDPClassifier
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
@@ -24,6 +25,7 @@ from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer
 from skdp.mechanisms import clip_rows, gaussian_mechanism, k_norm_mechanism, laplace_mechanism
 from skdp.preprocessing import DPOneHotEncoder, DPQuantileScaler, DPSimpleImputer
 from skdp.privacy import ApproxDP, BudgetLedger
+from skdp.releases import QuantileRelease
 
 DELTA = dict(delta=1e-4)
 REMOVE = dict(adjacency="add-remove")
@@ -3103,6 +3105,100 @@ def categories():
         yield Mutant(f"categories: {name}", encoder(), tuple(slips), letters)
 
 
+QUANTILES, EXPONENTIAL = "releases._quantiles", "mechanisms._exponential"
+BELOW = "            utilities = -_PARTS * below[:-1] + parts[:, None] * below[-1]  # q n - c_i\n"
+SPREADS = "            spreads = np.full(len(parts), 2 * _PARTS)"
+CHOSEN = "    chosen = _selected(rows, rates, noise_source(random_state))\n"
+COUNTING = '            pure = ApproxDP(_COUNT_SHARE * self.epsilon / 2, adjacency="add-remove")'
+
+
+class Quantiles:
+    """Bounds of columns, as a function of the rows, with the guarantee of the release."""
+
+    def __init__(self, adjacency="replace-one", quantiles=(0.5,)):
+        self.release = QuantileRelease.plan(
+            ApproxDP(30.0, adjacency=adjacency),
+            n_columns=3,
+            n_samples_public=40,
+            quantiles=quantiles,
+            n_cells=2**8,
+        )
+
+    def __call__(self, X, random_state=None):
+        return self.release.bounds(np.asarray(X, dtype=float), noise_source(random_state))
+
+
+def selections():
+    def slip(name, target, module, old, new):
+        return Mutant(f"selections: {name}", target, ((module, old, new),), lambda X, y: (X, None))
+
+    one, other, counted = Quantiles(), Quantiles("add-remove"), Quantiles("add-remove", "auto")
+    yield slip("halved spread", one, QUANTILES, SPREADS, SPREADS.replace("2 * _PARTS", "_PARTS"))
+    yield slip(
+        "the factor 2 is forgotten",
+        other,
+        QUANTILES,
+        "            spreads = 2 * np.maximum(parts, _PARTS - parts)",
+        "            spreads = np.maximum(parts, _PARTS - parts)",
+    )
+    yield slip(
+        "q from the data",
+        one,
+        QUANTILES,
+        BELOW,
+        f"            parts = parts // 2 if below[10] > 0 else parts\n{BELOW}",
+    )
+    yield slip(
+        "spread from the data",
+        one,
+        QUANTILES,
+        BELOW,
+        f"            spreads = spreads + below[-2]\n{BELOW}",
+    )
+    yield slip(
+        "the number of values that are there",
+        one,
+        QUANTILES,
+        "        return np.column_stack([low, high])",
+        "        return np.column_stack([low, high, np.sum(~np.isnan(columns), axis=0)])",
+    )
+    yield slip(
+        "q from the number of rows",
+        counted,
+        QUANTILES,
+        "        q = self.tail(count)\n",
+        "        q = self.tail(float(len(columns)))\n",
+    )
+    yield slip(
+        "the count is not charged",
+        counted,
+        QUANTILES,
+        COUNTING,
+        COUNTING.replace("_COUNT_SHARE * self.epsilon / 2", "20.0 * self.epsilon"),
+    )
+    yield slip(
+        "a fixed seed",
+        one,
+        EXPONENTIAL,
+        CHOSEN,
+        CHOSEN.replace("noise_source(random_state)", "noise_source(7)"),
+    )
+    yield slip(
+        "the best is selected",
+        one,
+        EXPONENTIAL,
+        CHOSEN,
+        "    chosen = rows.argmax(axis=1)\n",
+    )
+    yield slip(
+        "the law is too sharp",
+        one,
+        EXPONENTIAL,
+        CHOSEN,
+        CHOSEN.replace("rates,", "2.0 * rates,"),
+    )
+
+
 # Bounds and replacements
 
 
@@ -3176,6 +3272,7 @@ GROUPS = (
     objectives,
     functions,
     categories,
+    selections,
     learned_columns,
 )
 MUTANTS = [mutant for group in GROUPS for mutant in group()]
@@ -3188,7 +3285,8 @@ def found(mutant, seed, *, n=240, **sizes):
         X, y = mutant.data(X, y)
     with mutant.applied() as target, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return replay(target, X, y, n=n, random_state=seed)
+        claim = target.release.guarantee if isinstance(target, Quantiles) else None
+        return replay(target, X, y, n=n, guarantee=claim, random_state=seed)
 
 
 def main():
