@@ -154,8 +154,12 @@ def check_total(pipeline):
         return
     behind = total.refined
     assert behind.epsilon_at(pipeline.delta) == pytest.approx(pipeline.epsilon, rel=1e-6)
-    # A fifth of delta is a few percent of epsilon.
-    assert 0.2 * pipeline.delta < attained_delta(parts, pipeline.epsilon) <= pipeline.delta
+    attained = attained_delta(parts, pipeline.epsilon)
+    assert attained <= pipeline.delta
+    # Of a few selections alone the adversary would have to be found with more care.
+    noisy = [part.mu for part in parts if isinstance(part, GaussianDP)]
+    if max(noisy, default=0.0) > 0.5 * gaussian_mu(epsilon=pipeline.epsilon, delta=DELTA):
+        assert attained > 0.2 * pipeline.delta  # which is a few percent of epsilon
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -248,6 +252,14 @@ def test_parallel_selections_come_first():
     after = planned(DPPipeline([("p", both)], 1.0, DELTA))
     assert isinstance(beside.division.total.refined, BoundedRangeDP)
     assert not isinstance(after.division.total.refined, BoundedRangeDP)
+
+
+def test_points_that_cost_more_than_their_shares_leave_the_model_something():
+    steps = [(f"p{i}", Stub("point")) for i in range(5)] + [("m", DPLogisticRegression())]
+    pipeline = DPPipeline(steps, 1.0, DELTA)
+    check_total(pipeline)
+    whole = gaussian_mu(epsilon=1.0, delta=DELTA)
+    assert list(parts_of(planned(pipeline)))[-1].mu > 0.1 * whole
 
 
 def test_a_step_that_has_no_pure_guarantee_is_named():
