@@ -20,6 +20,7 @@ from skdp._inputs import checked_array
 from skdp._validation import shown
 from skdp.pipeline._walk import passes
 from skdp.preprocessing._column_values import numbers
+from skdp.preprocessing._public import SparseColumns
 
 __all__ = ["check_input"]
 
@@ -66,7 +67,7 @@ def _check(step, X, places, schema, public, path):
     elif kind is FeatureUnion:
         for name, part in step.transformer_list:
             _check(part, X, places, schema, public, inner + name)
-    elif kind is ColumnTransformer:
+    elif kind in (ColumnTransformer, SparseColumns):
         if len(places) < X.shape[1]:
             return  # of a part of the columns: their positions are others
         for name, part, columns in step.transformers:
