@@ -1495,8 +1495,13 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "            charge(self, release.guarantee)\n            gamma = self._public_gamma(X)\n            predictor = self._released(release, X, targets, gamma)\n",
-                "            gamma = self._public_gamma(X)\n            predictor = self._released(release, X, targets, gamma)\n            charge(self, release.guarantee)\n",
+                "            charge(self, guarantee)\n",
+                "",
+            ),
+            (
+                KRR,
+                "            predictor = self._released(release, X, targets, gamma, *streams)\n",
+                "            predictor = self._released(release, X, targets, gamma, *streams)\n            charge(self, guarantee)\n",
             ),
         ),
     )
@@ -1630,8 +1635,8 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "bounds = TargetRange.of(self.y_bounds)",
-                "bounds = TargetRange.of(self.y_bounds)\n            self._largest = float(abs(targets).max())",
+                TARGETS,
+                TARGETS + "            self._largest = float(abs(targets).max())\n",
             ),
             (
                 "kernel._base",
@@ -1646,8 +1651,8 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "            charge(self, release.guarantee)\n            gamma",
-                "            gamma",
+                "            charge(self, guarantee)\n",
+                "",
             ),
         ),
     )
