@@ -1,13 +1,13 @@
 """From the raw frame within one budget: nothing is declared, all is learned.
 
-    python benchmarks/raw_frame.py [--draws 20] [--quick]
+    python benchmarks/raw_frame.py [--draws 20] [--quick] [--sets adult ...] [--ways learned ...]
 
 Numeric columns are looked for in (-1e6, 1e6), categories are learned, and so is the target of
-regressions, in (-1e7, 1e7). Beside it, for the same model and budget: the quantiles .01 and .99 of
-the private columns as bounds, which nobody accounts for; the public bounds of the data sets, with
-logarithms where their codebooks suggest them; the search range as bounds; and a StandardScaler,
-which leaks. All of these know the categories. Defaults only, delta=1e-5, replace-one. Needs
-SKDP_DATA.
+regressions, in (-1e7, 1e7); then the same with categories that are known. Beside it, for the same
+model and budget: the quantiles .01 and .99 of the private columns as bounds, which nobody accounts
+for; the public bounds of the data sets, with logarithms where their codebooks suggest them; the
+search range as bounds; and a StandardScaler, which leaks. All of these know the categories.
+Defaults only, delta=1e-5, replace-one. Needs SKDP_DATA.
 """
 
 import argparse
@@ -22,12 +22,17 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder
 from skdp.kernel import DPKernelRidge
 from skdp.linear_model import DPLogisticRegression
 from skdp.pipeline import DPPipeline
-from skdp.preprocessing import make_private_preprocessor, make_public_preprocessor
+from skdp.preprocessing import (
+    DPQuantileScaler,
+    make_private_preprocessor,
+    make_public_preprocessor,
+)
 
 DELTA = 1e-5
 SEARCH, TARGET_SEARCH = (-1e6, 1e6), (-1e7, 1e7)
 CLASSIFICATION = ("adult", "diabetes130", "kddcup", "covertype2", "late")
 REGRESSION = ("california", "bike")
+WAYS = ("learned", "bounds", "true", "public", "absurd", "leaky")
 
 
 class Table:
@@ -52,6 +57,25 @@ class Table:
         """Bounds and categories within the budget."""
         return make_private_preprocessor(
             self.schema, n_splines=n_splines, search_range=SEARCH, norm=self.norm
+        )
+
+    def bounds(self, n_splines):
+        """Bounds within the budget, and categories that somebody knows."""
+        scaler = DPQuantileScaler(n_splines=n_splines, search_range=SEARCH, sparse_output=False)
+        rows = [Normalizer()] if self.norm else []
+        return make_pipeline(self.with_categories(scaler), *rows)
+
+    def with_categories(self, numeric):
+        """Known categories beside what becomes of the numeric columns."""
+        known = [list(values) for values in self.table.categories.values()]
+        encoder = OneHotEncoder(
+            categories=[sorted(v) if isinstance(v[0], int) else v for v in known],
+            handle_unknown="ignore",
+        )
+        return make_column_transformer(
+            (numeric, self.schema["numeric"]),
+            (encoder, self.schema["categorical"]),
+            sparse_threshold=0.0,
         )
 
     def given(self, bounds, n_splines, log=(), indicators=()):
@@ -83,19 +107,9 @@ class Table:
         """What scikit-learn's users do first, with rows of bounded norm."""
         if n_splines:
             return None
-        known = [list(values) for values in self.table.categories.values()]
-        encoder = OneHotEncoder(
-            categories=[sorted(v) if isinstance(v[0], int) else v for v in known],
-            handle_unknown="ignore",
-        )
-        columns = make_column_transformer(
-            (StandardScaler(), self.schema["numeric"]),
-            (encoder, self.schema["categorical"]),
-            sparse_threshold=0.0,
-        )
         zeros = FunctionTransformer(np.nan_to_num)
         rows = [Normalizer()] if self.norm else []
-        return make_pipeline(columns, zeros, *rows)
+        return make_pipeline(self.with_categories(StandardScaler()), zeros, *rows)
 
 
 def scores(table, prepare, model, epsilon, draws, leaks):
@@ -108,19 +122,19 @@ def scores(table, prepare, model, epsilon, draws, leaks):
     )
 
 
-def report(name, n_splines, epsilons, draws):
+def report(name, n_splines, epsilons, draws, ways=WAYS):
     """Print one line for each preparation."""
     regression = kind_of(name) == "regression"
     table = Table(name, None if regression else "scale")
     n_columns = len(table.schema["numeric"])
     what = "splines" if n_splines else "straight lines"
     print(f"{name}, {len(table.split.y)} rows, {n_columns} numeric columns, {what}", flush=True)
-    for way in ("learned", "true", "public", "absurd", "leaky"):
+    for way in ways:
         prepare, cells = getattr(table, way)(n_splines), []
         if prepare is None:
             continue
         if regression:
-            learns = way in ("learned", "absurd")
+            learns = way in ("learned", "bounds", "absurd")
             bounds = {"y_bounds": "auto", "y_search_range": TARGET_SEARCH}
             model = DPKernelRidge(**(bounds if learns else {"y_bounds": table.split.y_bounds}))
         else:
@@ -137,13 +151,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--quick", action="store_true", help="Adult alone")
+    parser.add_argument("--ways", nargs="*", default=WAYS)
     parser.add_argument("--sets", nargs="*", default=(*CLASSIFICATION, *REGRESSION))
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     print("Accuracy, or R^2, at epsilon 1 and .5: mean (standard error in 1e-4), least")
     for name in ("adult",) if arguments.quick else arguments.sets:
         for n_splines in (None,) if kind_of(name) == "regression" else ("auto", None):
-            report(name, n_splines, (1.0, 0.5), arguments.draws)
+            report(name, n_splines, (1.0, 0.5), arguments.draws, arguments.ways)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ of its noise. No row is looked at for the picture.
 # categories are public. Numbers become hats between their bounds; a column of amounts has its
 # knots in the logarithm.
 
+import warnings
+
 import numpy as np
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
@@ -23,7 +25,9 @@ from skdp.linear_model import DPLogisticRegression
 from skdp.preprocessing import make_public_preprocessor
 
 try:
-    data = fetch_adult("all", timeout=3.0)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "A network error occurred")
+        data = fetch_adult("all", timeout=3.0)
     y = np.asarray(data.target == ">50K")
     log = ["capital-gain", "capital-loss"]
 except OSError:
@@ -45,10 +49,10 @@ for name, n_splines in {"straight lines": None, "splines": 8}.items():
     print(f"{name:15s} accuracy {accuracy:.3f}, AUC {roc_auc_score(y_test, scores):.3f}")
 
 # %%
-# What income goes with: it rises to the middle of life and falls after, which no straight line
-# can say. Bands are two standard deviations of the noise to either side, worked out from the
-# noise of each step and from what the fit released. They do not tell how far other people's rows
-# would have moved the curves.
+# On Adult: high incomes are most likely in the middle of life, which no straight line can say. The
+# weights that the census gave to its records, "fnlwgt", add nothing that is sure. Bands are two
+# standard deviations of the noise to either side, worked out from the noise of each step and from
+# what the fit released. They do not tell how far other people's rows would have moved the curves.
 
 display = AdditiveEffectsDisplay.from_estimator(additive(1.0, 8))
 display.figure_.suptitle("epsilon = 1")

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, clone
 from skdp._validation import shown
 from skdp.audit._data import DataSet
 from skdp.audit._transcript import Transcript, listening
-from skdp.estimators._mixins import SEEDED, VOID
+from skdp.estimators._mixins import SEEDED, VOID, StatedGuarantee
 from skdp.privacy import BudgetLedger, Guarantee
 
 __all__ = ["ANSWERS", "N_BETWEEN", "Program", "Run", "last_part", "same"]
@@ -139,7 +139,7 @@ class Program:
         """Parameters that hold a ledger."""
         if not self.is_estimator:
             return {}
-        params = self.target.get_params(deep=True)
+        params = _settable(self.target)
         return {name: value for name, value in params.items() if last_part(name) == "ledger"}
 
     def run(
@@ -223,7 +223,7 @@ class Program:
     def _model(self, run: Run, seed: int | None) -> Any:
         model = clone(self.target)
         changed: dict[str, Any] = {}
-        for name, value in model.get_params(deep=True).items():
+        for name, value in _settable(model).items():
             last = last_part(name)
             if last == "random_state":  # None draws afresh, whatever it was
                 changed[name] = seed
@@ -247,6 +247,20 @@ class Program:
 def last_part(name: str) -> str:
     """Name of a parameter where it stands, without those of the estimators around it."""
     return name.rpartition("__")[2]
+
+
+def _settable(model: Any) -> dict[str, Any]:
+    """Parameters, but for those that a step of a pipeline with one budget has from it."""
+    params = model.get_params(deep=True)
+
+    def is_given(name: str) -> bool:
+        *path, _ = name.split("__")
+        around = [model, *(params.get("__".join(path[:i])) for i in range(1, len(path) + 1))]
+        owner = around.pop()
+        divided = any(getattr(other, "_divides_budget", False) for other in around)
+        return divided and isinstance(owner, StatedGuarantee)
+
+    return {name: value for name, value in params.items() if not is_given(name)}
 
 
 def _parameters(function: Any) -> Sequence[str]:

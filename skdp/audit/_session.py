@@ -36,6 +36,7 @@ _ALARM = 1e-7  # probability at most that noise as declared is called something 
 # and at most; and how many times those.
 _LEAST_NOISE_RUNS, _AMPLE_NOISE_RUNS, _MOST_NOISE_RUNS = 20, 80, 150
 _NOISE_FACTOR = 4
+_SELECTIONS = 250  # of all fits, after which twice the rate is told from it
 
 
 class Session:
@@ -143,6 +144,9 @@ class Session:
         needed = 2
         for kind, size in _noises(world).items():
             needed = max(needed, noise_runs_needed(kind, size=size, alarm=_ALARM))
+        n_selected = sum(len(record.chosen) for record in world.selected)
+        if n_selected:
+            needed = max(needed, -(-_SELECTIONS // n_selected))
         needed = max(self.ranks.everyone(needed))
         found: list[Finding] = []
         streams = hasattr(self.program.target, "partial_fit")

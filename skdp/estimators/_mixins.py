@@ -75,6 +75,8 @@ class StatedGuarantee:
     # Part of a budget that a step takes in a pipeline, where models share what is left; None is a
     # model. Of mu^2 if delta is positive, of epsilon otherwise; a pair has one for each.
     _budget_share: float | tuple[float, float] | None = None
+    # Whether steps have their budgets, seeds and ledger from it.
+    _divides_budget = False
 
     def _planned_guarantee(self, n_features):
         """What a fit with these parameters is charged, at most: from public numbers alone.

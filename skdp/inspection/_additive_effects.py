@@ -220,6 +220,7 @@ class AdditiveEffectsDisplay:
             # Knots in the logarithm; the first of them is where the scale begins to be one.
             least = float(places[np.searchsorted(places - places[0], 1.0)] - places[0])
             ax.set_xscale("symlog", linthresh=least)
+            ax.set_xlim(places[0], places[-1])
         if not numeric:
             ax.set_xticks(places, [str(value) for value in effect.values], rotation=90)
         ax.set(xlabel=effect.column)

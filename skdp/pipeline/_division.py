@@ -10,12 +10,14 @@ from skdp._validation import between, is_auto, shown
 from skdp.pipeline._order import composed, leaves_of
 from skdp.privacy import ApproxDP, Guarantee, compose, gaussian_epsilon
 
-__all__ = ["Division", "divide", "point_of_share", "with_frozen"]
+__all__ = ["Division", "divide", "with_frozen"]
 
 # What steps that prepare may have together, if shares are automatic and models learn as well.
 _MOST = 0.5
 # Of delta, what steps that need some of it as a point have together.
 _POINTS = 0.5
+# Of a model, the least scale for which others keep their shares.
+_LEAST = 0.1
 _PRECISION = 1e-7  # of the scale; the total is within 1e-6 of the budget
 
 
@@ -85,7 +87,7 @@ def divide(node, target, shares):
         total = planned if isinstance(planned, ApproxDP) else _point(planned, target)
         return Division({leaf.path: target}, wanted, {leaf.path: planned}, total)
     at = _pure if target.delta == 0.0 else _gaussian(leaves, target)
-    scaled = _scaled(leaves, target)
+    scaled = {leaf.path for leaf in _scaled(leaves, target)}
     base = target.epsilon if target.delta == 0.0 else target.gaussian_target().mu
     known = {}
 
@@ -99,7 +101,13 @@ def divide(node, target, shares):
             planned[leaf.path] = known[leaf.path, point]
         return points, planned, composed(node, lambda leaf: planned.get(leaf.path))
 
-    scale = _largest_scale(lambda scale: _excess(try_scale(scale)[2], target), target, base)
+    def excess(scale):
+        return _excess(try_scale(scale)[2], target)
+
+    if target.delta > 0.0 and excess(_LEAST * base) > 0.0:
+        # Points among the others cost more than their shares: all have less.
+        scaled = {leaf.path for leaf in leaves}
+    scale = _largest_scale(excess, target, base)
     points, planned, total = try_scale(scale)
     for leaf in leaves:
         _give(leaf, points[leaf.path])
@@ -113,10 +121,10 @@ def _scaled(leaves, target):
     anyway; models take exactly what is left.
     """
     if target.delta > 0.0:
-        models = {leaf.path for leaf in leaves if _rule(leaf, target) is None}
+        models = [leaf for leaf in leaves if _rule(leaf, target) is None]
         if models:
             return models
-    return {leaf.path for leaf in leaves}
+    return leaves
 
 
 def _give(leaf, point):
@@ -143,14 +151,6 @@ def _planned(leaf, point):
             f"delta must be positive for step {leaf.path!r}, which has no pure guarantee; got 0."
         )
     return guarantee
-
-
-def point_of_share(target, share):
-    """Point that a step is given for its share of a budget."""
-    if target.delta == 0.0:
-        return replace(target, epsilon=share * target.epsilon)
-    mu = math.sqrt(share) * target.gaussian_target().mu
-    return replace(target, epsilon=gaussian_epsilon(mu=mu, delta=target.delta))
 
 
 def _pure(scale, share, leaf, target):
@@ -193,11 +193,6 @@ def _largest_scale(excess, target, guess):
         low, high = guess, guess
         while excess(low) > 0.0:
             high, low = low, 0.9 * low
-            if low < 1e-3 * guess:
-                raise ValueError(
-                    "shares must leave something for the models; those of the other steps take "
-                    f"all of epsilon={target.epsilon!r} at delta={target.delta!r}."
-                )
         while excess(high) <= 0.0:
             low, high = high, 1.05 * high
         scale = brentq(excess, low, high, xtol=_PRECISION * low / 4, rtol=1e-12)

@@ -1,7 +1,5 @@
 """One budget for all steps of a pipeline."""
 
-from collections.abc import Iterable
-
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
@@ -115,7 +113,7 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
     Parts of a `~sklearn.compose.ColumnTransformer` take columns by name, by position, or by a
     `~sklearn.compose.make_column_selector`. Types of columns come from dtypes, and one odd entry
     can change a dtype: that is a caveat. A ``sparse_threshold`` between 0 and 1 would read the
-    density of the rows, and is replaced by 1: sparse wherever one part is.
+    density of the rows; unless it is 0 the output is sparse wherever one part is.
 
     A model scales rows back that are longer than its ``x_norm``, 1 by default. Columns in [-1, 1]
     are as long as the root of their number: put a `~sklearn.preprocessing.Normalizer` before the
@@ -153,6 +151,8 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
     >>> [(step, share) for step, share, _ in pipeline.division_]
     [('bounds', 0.1), ('model', 0.9)]
     """
+
+    _divides_budget = True
 
     def __init__(
         self,
@@ -202,13 +202,14 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
         with unchanged_on_error(self):
             self._check_parameters()
             _check_lengths(X, y)
-            plan = Plan.of(self, X)
+            plan = Plan.of(self, X, y)
             if plan.division.total is not None:
                 charge(self, plan.division.total)
             with config_context(known_seeds=True):  # what there is to warn of has been said
                 X = _prepared(plan.steps[:-1], X, y, fresh=True)
-                with quiet():
-                    _fit(plan.steps[-1][1], X, y)
+                name, last = plan.steps[-1]
+                with quiet(name):
+                    _fit(last, X, y)
             plan.check_fitted(plan.steps)
         self._store(plan)
         return self
@@ -288,13 +289,13 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
     def _check_parameters(self):
         check_budget(self)
         check_steps(self.steps, self._get_param_names())
-        if isinstance(self.public, str) or not isinstance(self.public, Iterable):
+        if not isinstance(self.public, list | tuple | set | frozenset):
             raise ValueError(f"public must be a tuple of steps; got {shown(self.public)}.")
 
 
 def _check_lengths(X, y):
     """Before anything is charged; how many there are is said by neither."""
-    if hasattr(y, "__len__") and len(y) != count_of_rows(X):
+    if hasattr(y, "__len__") and count_of_rows(X) not in (None, count_of_rows(y)):
         raise ValueError("X and y must have as many rows.")
 
 
@@ -305,8 +306,8 @@ def _fit(step, X, y):
 
 def _prepared(steps, X, y, *, fresh):
     """Transform rows by steps one after the other, which are fitted before if they are fresh."""
-    with quiet():
-        for _, step in steps:
+    for name, step in steps:
+        with quiet(name):
             if fresh:
                 _fit(step, X, y)
             if not passes(step):

@@ -284,7 +284,10 @@ class PipelineSurface(BaseEstimator):
             return tags
         for name in ("estimator_type", "target_tags", "classifier_tags", "regressor_tags"):
             setattr(tags, name, getattr(inner, name))
-        tags.input_tags, tags.transformer_tags = inner.input_tags, inner.transformer_tags
+        tags.transformer_tags = inner.transformer_tags
+        first = [step for _, step in self.steps if not passes(step)][:1]
+        tags.input_tags = get_tags(first[0]).input_tags if first else inner.input_tags
+        tags.input_tags.sparse = inner.input_tags.sparse
         return tags
 
     def _repr_html_(self):

@@ -198,7 +198,9 @@ class DPSimpleImputer(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
         X = self._validated(X, reset=False)
         missing = _missing(X)
         X = np.where(missing, self.statistics_, X)
-        return np.hstack([X, missing.astype(X.dtype)]) if self.add_indicator else X
+        if not self.add_indicator:
+            return X
+        return np.hstack([X, missing.astype(np.float64).astype(X.dtype)])
 
     def get_feature_names_out(self, input_features=None):
         """Names of the columns, and ``missingindicator_<column>`` of the indicators.

@@ -1,6 +1,7 @@
 """One object a privacy claim: bound, reason, noise and guarantee in one place."""
 
 from skdp.releases._categories import CategoryRelease
+from skdp.releases._cells import checked_ranges
 from skdp.releases._coefficient_noise import CoefficientNoise, with_noise
 from skdp.releases._column_sums import CountsRelease, MeanRelease
 from skdp.releases._counted import CountedRelease
@@ -47,7 +48,7 @@ from skdp.releases._objective_noise import (
 )
 from skdp.releases._output import OutputPerturbation
 from skdp.releases._protocol import Release, StreamRelease
-from skdp.releases._quantiles import QuantileRelease, checked_ranges, least_epsilon
+from skdp.releases._quantiles import QuantileRelease, least_epsilon
 from skdp.releases._queries import QueryAnswers, QueryPlan
 from skdp.releases._ridge_problem import RidgeProblem, ridge_norm_bound, ridge_sensitivity
 from skdp.releases._ridge_risk import EpsilonSuggestion, query_variance, suggest_epsilon

@@ -108,21 +108,23 @@ class OutputPerturbation:
         data.check_norm(self.row_norm)
         tolerance = solver_tolerance(self.loss, self.row_norm)
         weights = minimise(self.loss, data, penalty=self.penalty, tolerance=tolerance)
-        # The gradient of a record is a residual, no longer than the Lipschitz bound, times a row.
-        # So a change of neighbours moves the sum by at most one or two of their products, which
-        # strong convexity turns into a distance. The solver adds its own error on either side.
-        records = self.guarantee.n_records_changed
         return release(
             weights,
             law=self.law,
-            sensitivity=records * self.loss.lipschitz * self.row_norm / self.penalty,
+            sensitivity=self._distance(),
             error=tolerance / self.penalty,
             random_state=noise,
         )
 
+    def _distance(self) -> float:
+        """Between the minimisers of neighbours; the solver adds its own error on either side."""
+        # The gradient of a record is a residual, no longer than the Lipschitz bound, times a row.
+        # So a change of neighbours moves the sum by at most one or two of their products, which
+        # strong convexity turns into a distance.
+        records = self.guarantee.n_records_changed
+        return records * self.loss.lipschitz * self.row_norm / self.penalty
+
     def coefficient_noise(self) -> CoefficientNoise:
         """Law of the noise in the minimiser, by public numbers."""
         level = self.law.level(self.loss.n_outputs * self.n_features)
-        records = self.guarantee.n_records_changed
-        distance = records * self.loss.lipschitz * self.row_norm / self.penalty
-        return even_noise("exact", level * distance, self.n_features)
+        return even_noise("exact", level * self._distance(), self.n_features)

@@ -1,6 +1,7 @@
 """Quantiles of columns, by exponential mechanisms over public cells.
 
-To check it: this file, and ``mechanisms/_exponential.py`` for the law of a selection.
+To check it: this file, ``releases/_cells.py`` for the counts, and ``mechanisms/_exponential.py``
+for the law of a selection.
 """
 
 import math
@@ -16,24 +17,22 @@ from skdp._validation import fraction, is_auto, plain_arguments, positive_int, s
 from skdp.mechanisms import NoiseLaw, select
 from skdp.mechanisms import release as release_value
 from skdp.privacy import ApproxDP, BoundedRangeDP, bounded_range_epsilon
+from skdp.releases._cells import cell_edges, checked_ranges, counts_below
 
-__all__ = ["QuantileRelease", "cell_edges", "checked_ranges", "least_epsilon"]
+__all__ = ["QuantileRelease", "least_epsilon"]
 
 # Probabilities are whole numbers of such parts, so that utilities are whole numbers, too.
 _PARTS = 2**20
 _MOST_ROWS = 2**31
-_LARGEST = 1e300  # of a search range, whose length is a float
 # "auto": so rarely does a selection leave the values of a column altogether.
-_MISSED = 2e-3
+_MISSED = 1e-3
 # Bounded range of the noisy count of rows, where it is released, in that of a selection: a sixth
 # of the count is noise where the budget is just enough, and little where it is ample.
 _COUNT_SHARE = 0.125
 _LEAST_EPSILON = 1e-9
 _LEAST, _WIDEST = 0.01, 0.25
-# The scale of the search range at which cells begin to widen: a column may be so much smaller.
-_FINEST = 2.0**-40
 # The cell of 0 counts as so large a part of all others.
-_ZERO_SHARE = 16
+_ZERO_SHARE = 64
 _NORMAL = NormalDist()
 
 
@@ -274,27 +273,6 @@ class QuantileRelease:
         return released
 
 
-def counts_below(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Number of values below each edge; what is outside counts as the nearest inside.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        Missing values are NaN, and do not count.
-
-    edges : ndarray of shape (n_cells + 1,)
-
-    Returns
-    -------
-    ndarray of int64, shape (n_cells + 1,)
-    """
-    present = np.sort(values[~np.isnan(values)])
-    below = np.empty(len(edges), dtype=np.int64)
-    below[0], below[-1] = 0, len(present)
-    below[1:-1] = np.searchsorted(present, edges[1:-1], side="left")
-    return below
-
-
 def with_zero_again(edges: np.ndarray) -> np.ndarray:
     """Places of the cells to select from, that of 0 many times.
 
@@ -313,79 +291,6 @@ def widening(q: float) -> float:
     """Share of the width between quantiles ``q`` and ``1 - q`` that bounds get on each side."""
     outer, inner = _NORMAL.inv_cdf(1.0 - _LEAST), _NORMAL.inv_cdf(1.0 - q)
     return max(0.0, (outer / inner - 1.0) / 2.0)
-
-
-def cell_edges(search_range: tuple[float, float], n_cells: int) -> np.ndarray:
-    """Edges of cells that are spread in the inverse hyperbolic sine over a range, one at 0.
-
-    They widen in proportion to the distance from 0, from ``2**-40`` of the largest value on.
-
-    Parameters
-    ----------
-    search_range : pair of float
-
-    n_cells : int
-
-    Returns
-    -------
-    ndarray of shape (n_cells + 1,)
-
-    Raises
-    ------
-    ValueError
-        If floats do not tell so many edges apart.
-    """
-    low, high = search_range
-    scale = _FINEST * max(abs(low), abs(high))
-    first, last = math.asinh(low / scale), math.asinh(high / scale)
-    if low < 0.0 < high and n_cells > 1:
-        n_below = min(max(round(n_cells * -first / (last - first)), 1), n_cells - 1)
-        places = np.linspace(first, 0.0, n_below + 1)
-        places = np.append(places, np.linspace(0.0, last, n_cells - n_below + 1)[1:])
-    else:
-        places = np.linspace(first, last, n_cells + 1)
-    edges = scale * np.sinh(places)
-    edges[0], edges[-1] = low, high
-    if not np.all(np.diff(edges) > 0.0):
-        raise ValueError(
-            f"n_cells must be few enough for floats to tell {shown(search_range)} so finely "
-            f"apart; got {n_cells}."
-        )
-    edges.setflags(write=False)
-    return edges
-
-
-def checked_ranges(search_range: Any, n_columns: int) -> tuple[tuple[float, float], ...]:
-    """One pair a column, in order and finite.
-
-    Parameters
-    ----------
-    search_range : pair of float, or array-like of shape (n_columns, 2)
-
-    n_columns : int
-
-    Returns
-    -------
-    tuple of pairs of float
-    """
-    try:
-        pairs = np.asarray(search_range, dtype=np.float64)
-    except (OverflowError, TypeError, ValueError):
-        pairs = np.zeros(0)
-    if pairs.shape == (2,):
-        pairs = np.broadcast_to(pairs, (n_columns, 2))
-    if pairs.shape != (n_columns, 2):
-        raise ValueError(
-            f"search_range must be (low, high), or one such pair for each of {n_columns} columns; "
-            f"got {shown(search_range)}."
-        )
-    for low, high in pairs.tolist():
-        if not -_LARGEST <= low < high <= _LARGEST:
-            raise ValueError(
-                "search_range must be (low, high) with low < high, both finite and at most 1e300 "
-                f"in absolute value; got {shown((low, high))}."
-            )
-    return tuple((low + 0.0, high + 0.0) for low, high in pairs.tolist())
 
 
 def _checked_probabilities(quantiles: Any) -> tuple[float, ...] | None:
@@ -484,7 +389,7 @@ def least_epsilon(
     """
     target = ApproxDP(1.0, delta, adjacency=adjacency)
     range_ = _least_range(n_samples, n_cells)
-    return _guarantee(target, range_, 2 * n_columns).epsilon_at(delta) * (1.0 + 1e-9)
+    return _guarantee(target, range_, 2 * n_columns).epsilon_at(delta) * (1.0 + 1e-8)
 
 
 def _least_range(n_samples: int, n_cells: int) -> float:
@@ -505,9 +410,10 @@ def _check_enough(
         adjacency=target.adjacency,
         n_cells=n_cells,
     )
+    columns = "1 column" if n_columns == 1 else f"{n_columns} columns"
     raise ValueError(
         f"epsilon must be at least {math.ceil(least * 1e4) / 1e4:.5g} for the bounds of "
-        f"{n_columns} columns from {n_samples} rows, at delta={target.delta:g}; got "
-        f"{target.epsilon:.6g}. Give bounds that are known without the data, or fewer columns or "
-        "more rows."
+        f"{columns} from {n_samples} rows, at delta={target.delta:g}, or columns be fewer, or "
+        "bounds stated that are known without the data; got "
+        f"{target.epsilon:.6g}."
     )

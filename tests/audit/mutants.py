@@ -16,6 +16,7 @@ from mutation import Mutant
 from scipy import sparse
 from sklearn.base import is_classifier
 
+from skdp._random import noise_source
 from skdp.audit import replay
 from skdp.distributed import DistributedDPClassifier
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
@@ -24,6 +25,7 @@ from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer
 from skdp.mechanisms import clip_rows, gaussian_mechanism, k_norm_mechanism, laplace_mechanism
 from skdp.preprocessing import DPOneHotEncoder, DPQuantileScaler, DPSimpleImputer
 from skdp.privacy import ApproxDP, BudgetLedger
+from skdp.releases import QuantileRelease
 
 DELTA = dict(delta=1e-4)
 REMOVE = dict(adjacency="add-remove")
@@ -114,10 +116,11 @@ VECTOR = dict(feedback="bandit", perturbation="vector")
 OUT, DESCENT, MOMENTS = "releases._output", "releases._descent", "releases._moments"
 RULES, WHITE = "releases._descent_rules", "solvers.whitening"
 CLASSES = "releases._counted_classes"
+IN_ONE_COUNT = "two change by 1.\n            sensitivity=self.guarantee.n_records_changed"
 ROWS, BASE, LEARNED = "solvers.rows", "linear_model._base", "        self.coef_, self.intercept_ ="
 CLIPPED = "rows = clip_rows(block.astype(np.float64, copy=False), x_norm)"
 CHECKED = "            X, y = checked_data(self, X, y)\n"
-RELEASED = "            weights = release(self._rows(X, codes), noise)\n"
+RELEASED = "            weights, spread = with_noise(release, self._rows(X, codes), noise)\n"
 PAID = "            charge(self, release.guarantee)\n"
 PLANNED = "            release = self._plan(classes, X.shape[1], n_public)\n"
 CLAIMED = "self.classes_, self.guarantee_ = classes, self._stated(release.guarantee)"
@@ -226,13 +229,8 @@ def linear():
         yield Mutant(
             f"objective: classes are counted without noise, {under}",
             logistic(**adjacency),
-            (
-                (
-                    CLASSES,
-                    "law=law, sensitivity=sensitivity",
-                    "law=law, sensitivity=1e-9 * sensitivity",
-                ),
-            ),
+            ((CLASSES, IN_ONE_COUNT, IN_ONE_COUNT.replace("=", "=1e-9 * ")),),
+            three_classes,
         )
         yield Mutant(
             f"objective: the counts of classes are not charged, {under}",
@@ -244,6 +242,7 @@ def linear():
                     "rest = target",
                 ),
             ),
+            three_classes,
         )
     yield Mutant(
         "objective: a replaced record is in one of three counts",
@@ -251,8 +250,8 @@ def linear():
         (
             (
                 CLASSES,
-                "1.0 if len(asked) == 1 else self.guarantee.n_records_changed",
-                "1.0",
+                IN_ONE_COUNT,
+                IN_ONE_COUNT.replace("self.guarantee.n_records_changed", "1.0"),
             ),
         ),
         three_classes,
@@ -269,8 +268,8 @@ def linear():
         (
             (
                 CLASSES,
-                "sensitivity=self.guarantee.n_records_changed",
-                "sensitivity=0.1 * self.guarantee.n_records_changed",
+                "# A record adds 1, 0 or -1.\n            sensitivity=",
+                "sensitivity=0.1 * ",
             ),
         ),
         three_classes,
@@ -290,7 +289,14 @@ def linear():
     yield Mutant(
         "objective: log-odds of the true counts",
         logistic(epsilon=8.0),
-        ((CLASSES, "else released) / n_samples", "else asked) / n_samples"),),
+        (
+            (
+                CLASSES,
+                "drawn_together(released /",
+                "drawn_together(_class_counts(data, loss.n_outputs) /",
+            ),
+        ),
+        three_classes,
     )
     yield Mutant(
         "objective: rules see a private number of rows",
@@ -301,7 +307,7 @@ def linear():
     yield Mutant(
         "output: halved sensitivity",
         logistic(**OUTPUT),
-        ((OUT, "sensitivity=records *", "sensitivity=0.5 * records *"),),
+        ((OUT, "sensitivity=self._distance(),", "sensitivity=0.5 * self._distance(),"),),
     )
     yield Mutant(
         "output: sensitivity of one record",
@@ -353,8 +359,8 @@ def linear():
         (
             (
                 OUT,
-                "        # The gradient of a record is",
-                "        weights[:, -1] *= 3.0\n        # The gradient of a record is",
+                "        return release(\n            weights,",
+                "        weights[:, -1] *= 3.0\n        return release(\n            weights,",
             ),
         ),
     )
@@ -1495,13 +1501,13 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "            charge(self, guarantee)\n",
-                "",
+                "            charge(self, guarantee)\n            gamma",
+                "            gamma",
             ),
             (
                 KRR,
-                "            predictor = self._released(release, X, targets, gamma, *streams)\n",
-                "            predictor = self._released(release, X, targets, gamma, *streams)\n            charge(self, guarantee)\n",
+                "            self._store(\n                predictor,",
+                "            charge(self, guarantee)\n            self._store(\n                predictor,",
             ),
         ),
     )
@@ -1635,8 +1641,8 @@ def kernel_ridge():
         (
             (
                 KRR,
-                TARGETS,
-                TARGETS + "            self._largest = float(abs(targets).max())\n",
+                "targets = bounds.scaled(y)",
+                "targets = bounds.scaled(y)\n            self._largest = float(abs(targets).max())",
             ),
             (
                 "kernel._base",
@@ -1651,8 +1657,8 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "            charge(self, guarantee)\n",
-                "",
+                "            charge(self, guarantee)\n            gamma",
+                "            gamma",
             ),
         ),
     )
@@ -3108,6 +3114,100 @@ def categories():
         yield Mutant(f"categories: {name}", encoder(), tuple(slips), letters)
 
 
+QUANTILES, EXPONENTIAL = "releases._quantiles", "mechanisms._exponential"
+BELOW = "            utilities = -_PARTS * below[:-1] + parts[:, None] * below[-1]  # q n - c_i\n"
+SPREADS = "            spreads = np.full(len(parts), 2 * _PARTS)"
+CHOSEN = "    chosen = _selected(rows, rates, noise_source(random_state))\n"
+COUNTING = '            pure = ApproxDP(_COUNT_SHARE * self.epsilon / 2, adjacency="add-remove")'
+
+
+class Quantiles:
+    """Bounds of columns, as a function of the rows, with the guarantee of the release."""
+
+    def __init__(self, adjacency="replace-one", quantiles=(0.5,)):
+        self.release = QuantileRelease.plan(
+            ApproxDP(30.0, adjacency=adjacency),
+            n_columns=3,
+            n_samples_public=40,
+            quantiles=quantiles,
+            n_cells=2**8,
+        )
+
+    def __call__(self, X, random_state=None):
+        return self.release.bounds(np.asarray(X, dtype=float), noise_source(random_state))
+
+
+def selections():
+    def slip(name, target, module, old, new):
+        return Mutant(f"selections: {name}", target, ((module, old, new),), lambda X, y: (X, None))
+
+    one, other, counted = Quantiles(), Quantiles("add-remove"), Quantiles("add-remove", "auto")
+    yield slip("halved spread", one, QUANTILES, SPREADS, SPREADS.replace("2 * _PARTS", "_PARTS"))
+    yield slip(
+        "the factor 2 is forgotten",
+        other,
+        QUANTILES,
+        "            spreads = 2 * np.maximum(parts, _PARTS - parts)",
+        "            spreads = np.maximum(parts, _PARTS - parts)",
+    )
+    yield slip(
+        "q from the data",
+        one,
+        QUANTILES,
+        BELOW,
+        f"            parts = parts // 2 if below[10] > 0 else parts\n{BELOW}",
+    )
+    yield slip(
+        "spread from the data",
+        one,
+        QUANTILES,
+        BELOW,
+        f"            spreads = spreads + below[-2]\n{BELOW}",
+    )
+    yield slip(
+        "the number of values that are there",
+        one,
+        QUANTILES,
+        "        return np.column_stack([low, high])",
+        "        return np.column_stack([low, high, np.sum(~np.isnan(columns), axis=0)])",
+    )
+    yield slip(
+        "q from the number of rows",
+        counted,
+        QUANTILES,
+        "        q = self.tail(count)\n",
+        "        q = self.tail(float(len(columns)))\n",
+    )
+    yield slip(
+        "the count is not charged",
+        counted,
+        QUANTILES,
+        COUNTING,
+        COUNTING.replace("_COUNT_SHARE * self.epsilon / 2", "20.0 * self.epsilon"),
+    )
+    yield slip(
+        "a fixed seed",
+        one,
+        EXPONENTIAL,
+        CHOSEN,
+        CHOSEN.replace("noise_source(random_state)", "noise_source(7)"),
+    )
+    yield slip(
+        "the best is selected",
+        one,
+        EXPONENTIAL,
+        CHOSEN,
+        "    chosen = rows.argmax(axis=1)\n",
+    )
+    yield slip(
+        "the law is too sharp",
+        one,
+        EXPONENTIAL,
+        CHOSEN,
+        CHOSEN.replace("rates,", "2.0 * rates,"),
+    )
+
+
 # Bounds and replacements
 
 
@@ -3134,12 +3234,12 @@ def learned_columns():
             ),
         ),
         (
-            "bounds: missing values are told by a column of zeros",
+            "bounds: farther where a value is missing",
             outer,
             (
                 scaler,
                 "self._store(release.guarantee, bounds, spikes)",
-                "self._store(release.guarantee, bounds, spikes & ~np.isnan(X).any())",
+                "self._store(release.guarantee, bounds + np.isnan(X).any(axis=0)[:, None], spikes)",
             ),
         ),
         (
@@ -3181,6 +3281,7 @@ GROUPS = (
     objectives,
     functions,
     categories,
+    selections,
     learned_columns,
 )
 MUTANTS = [mutant for group in GROUPS for mutant in group()]
@@ -3193,7 +3294,8 @@ def found(mutant, seed, *, n=240, **sizes):
         X, y = mutant.data(X, y)
     with mutant.applied() as target, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return replay(target, X, y, n=n, random_state=seed)
+        claim = target.release.guarantee if isinstance(target, Quantiles) else None
+        return replay(target, X, y, n=n, guarantee=claim, random_state=seed)
 
 
 def main():

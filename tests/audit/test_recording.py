@@ -44,6 +44,9 @@ def outcomes(estimator, X):
     told = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
     del told["guarantee_"]
     told.pop("topology_", None)  # of a seed of its own
+    for step, part in told.pop("steps_", ()):
+        seen = {key: value for key, value in vars(part).items() if key.endswith("_")}
+        told |= {(step, key): value for key, value in seen.items() if key != "guarantee_"}
     return told | {"answers": outcome(estimator, X)}
 
 

@@ -57,6 +57,10 @@ def test_curves_are_what_columns_add_to_the_score(frame, is_sparse):
         rows = X.iloc[[0] * len(effect.values)].assign(**{effect.column: effect.values})
         scores = fitted.decision_function(frame(rows.to_dict("list")))
         assert_allclose(effect.curves[0], scores - scores.mean(), atol=1e-12)
+        out = fitted[0].transform(frame(rows.to_dict("list")))
+        out = out.toarray() if is_sparse else out
+        spread = fitted[-1].coef_noise_.of(out - out.mean(axis=0), np.arange(out.shape[1]))
+        assert_allclose(effect.deviations, spread, rtol=1e-9)
     gain, age, city = (effect.values for effect in display.effects)
     assert (gain[0], gain[-1], age[0], age[-1]) == (0.0, 1000.0, 0.0, 100.0)
     assert list(city) == ["Bonn", "Ulm"]

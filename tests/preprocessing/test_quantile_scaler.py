@@ -149,6 +149,8 @@ def test_a_search_range_may_be_given_by_name():
     [
         (dict(search_range=(5.0, -5.0)), "search_range must be"),
         (dict(search_range=(0.0, np.inf)), "search_range must be"),
+        (dict(search_range=(5e-324, 1e-320)), "search_range must be"),
+        (dict(search_range=(-1e308, 1e308)), "search_range must be"),
         (dict(search_range=[(0, 1)] * 3), "search_range must be"),
         (dict(search_range={"a": (0, 1)}), "search_range must"),
         (dict(quantiles=(0.9, 0.1)), "quantiles must be"),

@@ -90,6 +90,9 @@ def test_every_column_has_an_indicator(frame):
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_text_with_missing_values_comes_from_frames(frame):
     data = frame({"home": ["Ulm", None, "Bonn", "Ulm"]})
+    unknown = DPSimpleImputer(strategy="constant", fill_value="?", add_indicator=True)
+    assert unknown.fit_transform(data).tolist()[:2] == [["Ulm", 0.0], ["?", 1.0]]
+    assert type(unknown.transform(data)[1, 1]) is float
     imputer = DPSimpleImputer(AMPLE, strategy="most_frequent", categories=[["Ulm", "Bonn"]])
     assert imputer.fit_transform(data)[:, 0].tolist() == ["Ulm", "Ulm", "Bonn", "Ulm"]
 

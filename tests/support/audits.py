@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
+from skdp._random import noise_source
 from skdp.audit import replay
 from skdp.distributed import DistributedDPClassifier
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
@@ -29,6 +30,7 @@ from skdp.mechanisms import (
 )
 from skdp.preprocessing import DPOneHotEncoder, DPQuantileScaler, DPSimpleImputer
 from skdp.privacy import ApproxDP, GaussianDP
+from skdp.releases import QuantileRelease
 
 ADJACENCIES = ("replace-one", "add-remove")
 DELTAS = (0.0, 1e-4)
@@ -46,6 +48,7 @@ NULLS = "two records are two null records apart, and cannot both be the farthest
 POINTS = "a slope, or a loss, is full where points are far out, which not all are"
 PREDICTED = "predictions with weights that are mostly noise are shorter than what they are cut to"
 HITS = "the model is seldom right on one row where the start is not, and the reverse on the other"
+OTHER_END = "a record that moves one quantile's utilities most moves those of the other less"
 ENDS = "a record at one end moves the quantile near the other end less"
 MOMENTS = "second moments move most between orthogonal rows, and gradients between opposite ones"
 
@@ -254,13 +257,13 @@ def stated_linear():
                 yield Case(
                     "worst pair " + named(kind, **chosen), program, data, neighbours, **less
                 )
-    # Automatic penalties are around the log-odds of the classes, whose rows are counted. Of three
-    # classes the model is checked, and gets the record right or wrong.
-    for adjacency, n_classes in (("replace-one", 2), ("add-remove", 2), ("add-remove", 3)):
+    # Automatic penalties of three classes are around their log-odds, for which rows are counted.
+    # In the end the model is checked, and gets the record right or wrong.
+    for adjacency in ADJACENCIES:
         data, neighbours = pulled(adjacency)
-        options = dict(adjacency=adjacency, slope_cap=0.05)
-        name = "counted classes " + named(DPLogisticRegression, n_classes=n_classes, **options)
-        program = DPLogisticRegression(classes=range(n_classes), **options)
+        options = dict(adjacency=adjacency, classes=range(3))
+        program = DPLogisticRegression(**options)
+        name = "counted classes " + named(DPLogisticRegression, **options)
         less = dict(least=0.0, total=0.95, reason=MASKED)
         yield Case(name, program, data, neighbours, **less)
     # The heaviest class attains what is declared for all, a light one its part of it.
@@ -910,6 +913,48 @@ def changed_columns(X, place, row):
     return X, None
 
 
+def selections():
+    """From the lowest of all columns to the highest, or the lowest away."""
+    X = np.linspace(-1.0, 1.0, 60)[:, np.newaxis] * np.ones(3)
+    X[5], highest = -1e5, X.copy()
+    highest[5] = 1e5
+    missing = X.copy()
+    missing[5] = np.nan
+    fewer = np.delete(X, 5, axis=0)
+    for adjacency in ADJACENCIES:
+        neighbours = (highest, missing) if adjacency == "replace-one" else (fewer,)
+        for delta in DELTAS:
+            for quantiles, options in [
+                ((0.5,), {}),
+                ("auto", {} if adjacency == "replace-one" else dict(total=0.7, reason=OTHER_END)),
+            ]:
+                if delta and quantiles != "auto":
+                    continue
+                target = ApproxDP(30.0, delta, adjacency=adjacency)
+                release = QuantileRelease.plan(
+                    target, n_columns=3, n_samples_public=60, quantiles=quantiles, n_cells=2**8
+                )
+                yield Case(
+                    f"quantiles={quantiles} {adjacency} delta={delta:g}",
+                    Bounds(release),
+                    (X, None),
+                    neighbours,
+                    searched=24,
+                    options=(("guarantee", release.guarantee),),
+                    **options,
+                )
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Bounds of columns, as a function of the rows."""
+
+    release: QuantileRelease
+
+    def __call__(self, X, random_state=None):
+        return self.release.bounds(np.asarray(X, dtype=float), noise_source(random_state))
+
+
 def sums(mechanism, guarantee):
     def program(X, random_state=None):
         return mechanism(clip_rows(X, 1.0).sum(axis=0), guarantee, random_state)
@@ -930,6 +975,7 @@ GROUPS = {
     "own gradients": own_gradients,
     "networks": networks,
     "mechanisms": mechanisms,
+    "selections": selections,
     "categories": categories,
     "learned columns": learned_columns,
 }
