@@ -113,7 +113,7 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
     Parts of a `~sklearn.compose.ColumnTransformer` take columns by name, by position, or by a
     `~sklearn.compose.make_column_selector`. Types of columns come from dtypes, and one odd entry
     can change a dtype: that is a caveat. A ``sparse_threshold`` between 0 and 1 would read the
-    density of the rows, and is replaced by 1: sparse wherever one part is.
+    density of the rows; unless it is 0 the output is sparse wherever one part is.
 
     A model scales rows back that are longer than its ``x_norm``, 1 by default. Columns in [-1, 1]
     are as long as the root of their number: put a `~sklearn.preprocessing.Normalizer` before the

@@ -1,6 +1,6 @@
 """What a fit of a pipeline will do and cost, from parameters and columns alone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from skdp.pipeline._walk import Walk
 from skdp.privacy import ApproxDP, Guarantee
 from skdp.privacy._budget import covers
 
-__all__ = ["FITTED", "Plan", "count_of_rows"]
+__all__ = ["FITTED", "Plan", "Walked", "count_of_rows"]
 
 # What a fit stores; a new one replaces all of it.
 FITTED = (
@@ -56,6 +56,9 @@ class Plan:
 
     before : Guarantee or None
         Of all steps but the last.
+
+    learn : list of Leaf
+        Steps that may learn, also those for which nothing is planned.
     """
 
     steps: list[tuple[str, Any]]
@@ -63,11 +66,12 @@ class Plan:
     division: Division
     guarantee: Guarantee
     before: Guarantee | None
+    learn: list[Leaf] = field(default_factory=list)
 
     @classmethod
-    def of(cls, model, X, y):
+    def of(cls, model, X, y=None):
         """Plan the fit of a pipeline; rows are looked at only for what no step can take."""
-        walked = _Walked.of(model, Schema.of(X))
+        walked = Walked.of(model, Schema.of(X))
         check_input(walked.steps, X, walked.schema, model.public)
         public = count_of_rows(X) if model.adjacency == "replace-one" else None
         walked.seed(model.random_state)
@@ -86,7 +90,7 @@ class Plan:
     @classmethod
     def from_schema(cls, model, schema):
         """Plan the fit of a pipeline to rows with columns that are known."""
-        return cls.from_walk(model, _Walked.of(model, schema))
+        return cls.from_walk(model, Walked.of(model, schema))
 
     @classmethod
     def from_walk(cls, model, walked):
@@ -107,12 +111,16 @@ class Plan:
             ),
         )
         guarantee = guarantee.with_caveats(*walked.caveats)
-        return cls(walked.steps, walked.schema, division, guarantee, before)
+        if before is None and walked.caveats:
+            before = ApproxDP(0.0, adjacency=model.adjacency)
+        if before is not None:
+            before = before.with_caveats(*walked.caveats)
+        return cls(walked.steps, walked.schema, division, guarantee, before, walked.learn)
 
     @classmethod
     def of_stream(cls, model, X):
         """Plan the first rows of a stream, for which nothing but the last step may learn."""
-        walked = _Walked.of(model, Schema.of(X), budgets=False)
+        walked = Walked.of(model, Schema.of(X), budgets=False)
         name, last = walked.steps[-1]
         for leaf in walked.learn:
             if leaf.path != name:
@@ -134,8 +142,11 @@ class Plan:
 
     def check_fitted(self, steps):
         """Check that no step spent more than was planned for it."""
-        for path, planned in self.division.planned.items():
+        for path in (leaf.path for leaf in self.learn):
+            planned = self.division.planned.get(path, ApproxDP(0.0))
             spent = find(steps, path).guarantee_
+            if spent.delta_at(0.0) == 0.0:
+                continue
             if not covers(planned, spent):
                 raise RuntimeError(
                     f"Step {path!r} spent more than was planned for it, and nothing of this fit "
@@ -144,7 +155,7 @@ class Plan:
 
 
 @dataclass
-class _Walked:
+class Walked:
     """Clones of steps, those among them that learn, and those that learn nothing."""
 
     steps: list[tuple[str, Any]]

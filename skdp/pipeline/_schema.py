@@ -182,14 +182,16 @@ class Schema:
 
 
 def _bare_dtypes(X):
-    """Dtypes of a frame: the levels of a categorical column of pandas are values of the data."""
+    """Dtypes of a frame: the levels of a column of categories are values of the data."""
     dtypes = getattr(X, "dtypes", None)
-    if dtypes is None or type(X).__module__.partition(".")[0] != "pandas":
-        return None if dtypes is None else tuple(dtypes)
-    import pandas as pd  # X is a frame of it
+    return None if dtypes is None else tuple(map(_bare, dtypes))
 
-    bare = pd.CategoricalDtype()
-    return tuple(bare if isinstance(d, pd.CategoricalDtype) else d for d in dtypes)
+
+def _bare(dtype):
+    kind = type(dtype)
+    if kind.__name__ == "CategoricalDtype":  # of pandas, whatever its frame is
+        return kind()
+    return kind([]) if kind.__name__ == "Enum" else dtype  # of polars
 
 
 def _of_pandas(dtypes):

@@ -257,13 +257,13 @@ def stated_linear():
                 yield Case(
                     "worst pair " + named(kind, **chosen), program, data, neighbours, **less
                 )
-    # Automatic penalties are around the log-odds of the classes, whose rows are counted. Of three
-    # classes the model is checked, and gets the record right or wrong.
-    for adjacency, n_classes in (("replace-one", 2), ("add-remove", 2), ("add-remove", 3)):
+    # Automatic penalties of three classes are around their log-odds, for which rows are counted.
+    # In the end the model is checked, and gets the record right or wrong.
+    for adjacency in ADJACENCIES:
         data, neighbours = pulled(adjacency)
-        options = dict(adjacency=adjacency, slope_cap=0.05)
-        name = "counted classes " + named(DPLogisticRegression, n_classes=n_classes, **options)
-        program = DPLogisticRegression(classes=range(n_classes), **options)
+        options = dict(adjacency=adjacency, classes=range(3))
+        program = DPLogisticRegression(**options)
+        name = "counted classes " + named(DPLogisticRegression, **options)
         less = dict(least=0.0, total=0.95, reason=MASKED)
         yield Case(name, program, data, neighbours, **less)
     # The heaviest class attains what is declared for all, a light one its part of it.
