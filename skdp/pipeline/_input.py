@@ -20,7 +20,6 @@ from skdp._inputs import checked_array
 from skdp._validation import shown
 from skdp.pipeline._walk import passes
 from skdp.preprocessing._column_values import numbers
-from skdp.preprocessing._public import SparseColumns
 
 __all__ = ["check_input"]
 
@@ -47,8 +46,11 @@ def check_input(steps, X, schema, public):
     public : collection of str
         Steps that the user takes responsibility for.
     """
-    if len(getattr(X, "shape", ())) == 2 and X.shape[0]:
-        _check_first(steps, X, range(X.shape[1]), schema, set(public), "")
+    shape = getattr(X, "shape", ())
+    if len(shape) != 2:
+        _check_first(steps, X, None, schema, set(public), "")
+    elif shape[0]:
+        _check_first(steps, X, range(shape[1]), schema, set(public), "")
 
 
 def _check_first(steps, X, places, schema, public, path):
@@ -67,8 +69,8 @@ def _check(step, X, places, schema, public, path):
     elif kind is FeatureUnion:
         for name, part in step.transformer_list:
             _check(part, X, places, schema, public, inner + name)
-    elif kind in (ColumnTransformer, SparseColumns):
-        if len(places) < X.shape[1]:
+    elif isinstance(step, ColumnTransformer):
+        if places is None or len(places) < X.shape[1]:
             return  # of a part of the columns: their positions are others
         for name, part, columns in step.transformers:
             taken = schema.positions(columns, inner + name)
@@ -87,13 +89,15 @@ def _check_numbers(step, X, places, schema, path):
         return
     if tags.string or tags.categorical or not tags.two_d_array:
         return
-    for place in places:
+    if places is None:  # lists of lists, or no table
+        checked_array(X, ensure_all_finite="allow-nan" if tags.allow_nan else True)
+    for place in places or ():
+        letter = getattr(schema.dtypes[place] if schema.dtypes else None, "kind", "O")
+        if letter in "iub" or (letter == "f" and tags.allow_nan):
+            continue
         column = X.iloc[:, place] if hasattr(X, "iloc") else X[:, place]
-        letter = getattr(column.dtype, "kind", "O")
-        if letter in "iubc" or (letter == "f" and tags.allow_nan):
-            continue  # of complex numbers the step says so itself
         if not schema.names:
-            checked_array(X[:, [place]], dtype=np.float64, ensure_all_finite=False)
+            checked_array(X[:, [place]], ensure_all_finite=False)
         missing = _missing(column)
         if missing is None:
             name = schema.names[place] if schema.names else place

@@ -69,7 +69,7 @@ class Plan:
     learn: list[Leaf] = field(default_factory=list)
 
     @classmethod
-    def of(cls, model, X, y):
+    def of(cls, model, X, y=None):
         """Plan the fit of a pipeline; rows are looked at only for what no step can take."""
         walked = Walked.of(model, Schema.of(X))
         check_input(walked.steps, X, walked.schema, model.public)

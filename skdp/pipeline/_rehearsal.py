@@ -77,6 +77,6 @@ def _zeros(X, shape, names):
     frames = sys.modules.get(type(X).__module__.partition(".")[0])
     if not names or not hasattr(frames, "DataFrame"):
         return zeros
-    if hasattr(X, "iloc"):
+    if frames.__name__ == "pandas":
         return frames.DataFrame(zeros, columns=list(names))
     return frames.DataFrame(dict(zip(names, zeros.T, strict=True)))

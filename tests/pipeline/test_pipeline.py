@@ -235,7 +235,7 @@ def test_errors_of_steps_show_no_value():
     X["age"] = X["age"].astype(object)
     X.loc[7, "age"] = "secret"
     pipeline = DPPipeline([("scale", Normalizer()), ("model", DPLogisticRegression())])
-    with pytest.raises(ValueError, match="real numbers") as error:
+    with pytest.raises(ValueError, match="takes numbers, which column 'age' does not") as error:
         pipeline.fit(X[["age"]], y)
     assert "secret" not in str(error.value) and error.value.__context__ is None
 
@@ -476,3 +476,67 @@ def test_a_raw_frame_of_nobodys_description():
         *("prepare__n__fill", "prepare__n__bounds", "model"),
     ]
     assert pipeline.guarantee_.epsilon_at(0.0) == 8.0
+
+
+# What is wrong is said before the charge
+
+
+@pytest.mark.parametrize(
+    "step, told",
+    [
+        (DPQuantileScaler(search_range=(3, 1)), "search_range must be"),
+        (DPQuantileScaler(search_range={"age": (0, 1)}), "search_range must name every column"),
+        (DPQuantileScaler(n_splines=-1), "n_splines must be"),
+        (DPQuantileScaler(missing="error"), "takes no NaN: put a DPSimpleImputer before"),
+        (DPOneHotEncoder(min_frequency=0), "min_frequency must be"),
+        (DPSimpleImputer(strategy="constant"), "fill_value must be"),
+        (BoundedScaler(bounds=(1, 0)), "bounds must be finite with low < high"),
+        (Normalizer(norm="l7"), "step|norm|X must"),
+        (Normalizer(), "'step', a Normalizer, takes no NaN: put a DPSimpleImputer before it"),
+    ],
+)
+def test_what_is_wrong_with_a_step_costs_nothing(step, told):
+    X, y = people()
+    if "NaN" in told:
+        X.loc[3, "pay"] = np.nan
+    book = BudgetLedger(epsilon=50.0, delta=DELTA)
+    steps = [("step", step), ("model", DPLogisticRegression())]
+    with pytest.raises(ValueError, match=told):
+        DPPipeline(steps, 20.0, DELTA, ledger=book).fit(X[["age", "pay"]], y)
+    assert not book.history()
+
+
+def unlike(kind):
+    X, y = people()
+    if kind == "labels":
+        return X[["age"]], y + 0.5 * X["age"], "label type"
+    if kind == "one label":
+        return X[["age"]], 0 * y, "classes must hold at least 2"
+    if kind == "text":
+        return X, y, "takes numbers, which column 'city' does not hold"
+    if kind == "dates":
+        return X[["age"]].astype("datetime64[s]"), y, "takes numbers, which column 'age'"
+    return (X[["age"]].astype(object).replace(X.loc[0, "age"], "old"), y, "takes numbers, which")
+
+
+@pytest.mark.parametrize("kind", ["labels", "one label", "text", "dates", "one text"])
+def test_what_no_step_can_take_costs_nothing(kind):
+    X, y, told = unlike(kind)
+    book = BudgetLedger(epsilon=50.0, delta=DELTA)
+    with pytest.raises(ValueError, match=told):
+        numeric(ledger=book).fit(X, y)
+    assert not book.history()
+
+
+def test_columns_by_name_need_names():
+    X, y = people()
+    with pytest.raises(ValueError, match="columns of X have no names"):
+        whole().fit(X.to_numpy(dtype=object), y)
+
+
+def test_a_step_in_the_middle_that_meets_a_missing_value_is_named():
+    X, y = people()
+    X.loc[3, "pay"] = np.nan
+    steps = [("log", FunctionTransformer(np.log1p)), ("rows", Normalizer())]
+    with pytest.raises(ValueError, match="^Step 'rows' takes no NaN: put a DPSimpleImputer"):
+        DPPipeline([*steps, ("model", DPLogisticRegression())]).fit(X[["age", "pay"]], y)
