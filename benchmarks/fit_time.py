@@ -7,7 +7,7 @@ Adult (32,561 rows, one-hot) and Covertype (581,012 rows, 54 features, class 2 a
 each row scaled to norm 1. Defaults everywhere, apart from epsilon and delta.
 
 Then pipelines from the raw frame of Adult, beside StandardScaler, OneHotEncoder and
-LogisticRegression in a Pipeline, and the time to plan one, without rows, by its columns: first, and
+LogisticRegression in a Pipeline, and the time to plan one by its number of columns: first, and
 again, as a search does.
 """
 

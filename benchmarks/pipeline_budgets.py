@@ -48,7 +48,7 @@ def drawn(seed):
         strategy = str(rng.choice(["median", "most_frequent"]))
         known = [0, 1, 2] if strategy == "most_frequent" else None
         add("missing", DPSimpleImputer(strategy=strategy, categories=known), 5)
-    if delta and rng.random() < 0.6 or not parts:
+    if (delta and rng.random() < 0.6) or not parts:
         known = "auto" if delta else [[0, 1]]
         add("categories", DPOneHotEncoder(categories=known), 6 if delta else 1)
     if rng.random() < 0.6:
