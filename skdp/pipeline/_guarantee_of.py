@@ -1,13 +1,13 @@
 """Guarantees of pipelines and searches of scikit-learn's own."""
 
 from collections import Counter
+from dataclasses import replace
 
 from sklearn.base import clone, is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import (
     GridSearchCV,
-    GroupKFold,
     KFold,
     LeaveOneOut,
     LeavePOut,
@@ -20,25 +20,27 @@ from sklearn.model_selection import (
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._validation import shown
+from skdp._validation import is_whole, shown
 from skdp.estimators import StatedGuarantee
-from skdp.pipeline._order import composed
-from skdp.pipeline._plan import Plan, frozen_guarantee
+from skdp.pipeline._order import composed, leaves_of
+from skdp.pipeline._plan import Plan, Walked, frozen_guarantee
 from skdp.pipeline._refusals import instead_of
 from skdp.pipeline._schema import Schema
 from skdp.pipeline._stateless import is_stateless
 from skdp.pipeline._walk import Walk, declared, is_private
+from skdp.preprocessing._public import SparseColumns
 from skdp.privacy import ApproxDP, compose
+from skdp.privacy._budget import covers
 
 __all__ = ["guarantee_of", "guarantee_or_none"]
 
-CONTAINERS = (Pipeline, ColumnTransformer, FeatureUnion)
+CONTAINERS = (Pipeline, ColumnTransformer, SparseColumns, FeatureUnion)
 # Halving searches are compared by name: to import them is an experiment that must be enabled.
 _HALVING = ("HalvingGridSearchCV", "HalvingRandomSearchCV")
-# Which rows go where does not depend on labels.
+# Which rows go where depends neither on labels nor on groups, but on how many rows there are.
 _SPLITS = (
     *(KFold, RepeatedKFold, ShuffleSplit, TimeSeriesSplit, LeaveOneOut, LeavePOut),
-    *(PredefinedSplit, GroupKFold),
+    PredefinedSplit,
 )
 
 
@@ -55,7 +57,8 @@ def guarantee_of(fitted, public=()):
     public : tuple of str, default=()
         Steps, named as in ``set_params``, that the caller takes responsibility for. Of a search
         "scores" stands for its exact scores and the choice that was made by them, and "splits"
-        for folds that depend on labels. Each is a caveat of the guarantee.
+        for folds that depend on labels or groups, or on a private number of rows. Each is a caveat
+        of the guarantee.
 
     Returns
     -------
@@ -103,7 +106,7 @@ def guarantee_or_none(fitted, *, public=(), path=""):
     """Guarantee of a fitted estimator, None if it learned nothing from the rows."""
     if type(fitted) is FrozenEstimator:
         return guarantee_or_none(fitted.estimator, public=public, path=path)
-    if isinstance(fitted, GridSearchCV | RandomizedSearchCV) or type(fitted).__name__ in _HALVING:
+    if _is_search(fitted):
         return _of_search(fitted, public)
     if isinstance(fitted, StatedGuarantee):
         return fitted.guarantee_
@@ -119,6 +122,17 @@ def guarantee_or_none(fitted, *, public=(), path=""):
 
 
 def _of_steps(container, public, guarantee_of_leaf):
+    node, caveats = _walked(container, public)
+
+    def of(leaf):
+        return leaf.guarantee if leaf.guarantee is not None else guarantee_of_leaf(leaf)
+
+    total = composed(node, of) if node is not None else None
+    return total if total is None else total.with_caveats(*caveats)
+
+
+def _walked(container, public):
+    """Node of the steps of a container, and caveats."""
     walk = Walk(public, frozen_guarantee)
     columns = Schema(getattr(container, "n_features_in_", None), _names(container))
     if type(container) is Pipeline:
@@ -127,17 +141,19 @@ def _of_steps(container, public, guarantee_of_leaf):
         # As the steps of a pipeline, so that parts are named as they are.
         node = walk.unnamed(container, columns)
     walk.finish()
-
-    def of(leaf):
-        return leaf.guarantee if leaf.guarantee is not None else guarantee_of_leaf(leaf)
-
-    total = None if node is None else composed(node, of)
-    return total if total is None else total.with_caveats(*walk.caveats)
+    return node, walk.caveats
 
 
 def _names(fitted):
     names = getattr(fitted, "feature_names_in_", None)
     return None if names is None else tuple(names)
+
+
+def _is_search(fitted):
+    """Whether this is a search of scikit-learn's own; what a subclass of one does is unknown."""
+    kind = type(fitted)
+    is_halving = kind.__name__ in _HALVING and kind.__module__.startswith("sklearn.")
+    return kind in (GridSearchCV, RandomizedSearchCV) or is_halving
 
 
 def _of_search(search, public):
@@ -149,44 +165,82 @@ def _of_search(search, public):
             "(best_params_, best_estimator_) are exact functions of private rows, which nothing "
             "covers. public=('scores',) takes responsibility for them."
         )
-    caveats = [declared("scores")]
-    if not _splits_are_public(search):
-        if "splits" not in own:
-            raise ValueError(
-                "The splits of the search depend on labels, so that one record can move others "
-                "from fold to fold. Pass cv=KFold(...) to the search, or public=('splits',) to "
-                "take responsibility."
-            )
-        caveats.append(declared("splits"))
     fits = [(params, search.n_splits_) for params in search.cv_results_["params"]]
-    if search.refit:
+    best = getattr(search, "best_estimator_", None)
+    if best is not None:
         fits.append((search.best_params_, 1))
     schema = _schema_of(search)
     counts: Counter = Counter()
+    frozen: dict = {}
+    caveats = [declared("scores")]
     for params, count in fits:
         candidate = clone(search.estimator).set_params(**clone(params, safe=False))
-        planned = _planned(candidate, schema, public)
+        planned, before, told = _planned(candidate, schema, public)
+        caveats += told
+        frozen |= before
         if planned is not None:
             counts[planned] += count
-    return compose(counts).with_caveats(*caveats) if counts else None
+    counts.update(frozen.values())
+    if not counts:
+        return None
+    if best is not None:
+        last = [*([] if planned is None else [planned]), *before.values()]
+        _check_unchanged(compose(last), guarantee_or_none(best, public=public))
+    if not _splits_are_public(search, next(iter(counts)).adjacency):
+        if "splits" not in own:
+            raise ValueError(
+                "The splits of the search depend on labels, on groups or on the number of rows, "
+                "so that one record can move others from fold to fold. Pass cv=KFold(...) to the "
+                "search where records are replaced, cv=PredefinedSplit(...) where they are added "
+                "or removed, and a number for the min_resources of one that halves; or "
+                "public=('splits',) to take responsibility."
+            )
+        caveats.append(declared("splits"))
+    return compose(counts).with_caveats(*caveats)
+
+
+def _check_unchanged(planned, spent):
+    """Compare the last fit of a search with what its parameters say."""
+    if spent is not None and not covers(planned, spent):
+        raise ValueError(
+            "The parameters of the search are not those with which it was fitted: by them its "
+            f"best estimator has less than it has spent. Planned: {planned} Spent: {spent}"
+        )
 
 
 def _planned(estimator, schema, public):
-    """Guarantee that a fit with the parameters of an estimator is charged."""
+    """Guarantee that a fit with the parameters of an estimator is charged.
+
+    Also those of frozen estimators within, which were fitted once, and caveats.
+    """
     from skdp.pipeline._pipeline import DPPipeline  # which uses this for its frozen steps
 
     if isinstance(estimator, DPPipeline):
         estimator._check_parameters()
-        return Plan.from_schema(estimator, schema).division.total
+        walked = Walked.of(estimator, schema)
+        total = Plan.from_walk(estimator, walked).division.total
+        if total is not None and schema.n_columns is None:
+            # How it is divided may depend on the columns, and so does what is behind the point.
+            total = replace(total, refined=None)
+        return total, _frozen(walked.node), walked.caveats
     if is_private(estimator):
-        return estimator._planned_guarantee(schema.n_columns)
+        return estimator._planned_guarantee(schema.n_columns), {}, []
     if type(estimator) in CONTAINERS:
 
         def of(leaf):
+            if leaf.guarantee is not None:
+                return None
             return leaf.estimator._planned_guarantee(leaf.n_features)
 
-        return _of_steps(estimator, public, of)
-    return guarantee_or_none(estimator, public=public)
+        node, caveats = _walked(estimator, public)
+        return (composed(node, of), _frozen(node), caveats) if node else (None, {}, caveats)
+    return guarantee_or_none(estimator, public=public), {}, []
+
+
+def _frozen(node):
+    """Guarantees of estimators that are frozen, each once: clones of a search share them."""
+    leaves = [leaf for leaf in leaves_of(node) if leaf.guarantee is not None]
+    return {id(leaf.estimator): leaf.guarantee for leaf in leaves}
 
 
 def _schema_of(search):
@@ -195,7 +249,12 @@ def _schema_of(search):
     return schema if schema is not None else Schema(getattr(search, "n_features_in_", None))
 
 
-def _splits_are_public(search):
+def _splits_are_public(search, adjacency):
+    """Whether one record moves no others from fold to fold, nor the number of candidates."""
+    if not is_whole(getattr(search, "min_resources", 0)):
+        return False
+    if adjacency == "add-remove":
+        return type(search.cv) is PredefinedSplit
     if type(search.cv) in _SPLITS:
         return True
     return (search.cv is None or isinstance(search.cv, int)) and not is_classifier(

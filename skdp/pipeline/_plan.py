@@ -1,6 +1,6 @@
 """What a fit of a pipeline will do and cost, from parameters and columns alone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,16 @@ from skdp._random import seed_sequence
 from skdp._validation import shown
 from skdp.pipeline._checks import OWN, check_own_budget
 from skdp.pipeline._division import Division, divide, with_frozen
+from skdp.pipeline._input import check_input
 from skdp.pipeline._order import Leaf, Node, composed, leaves_of
+from skdp.pipeline._rehearsal import rehearse
 from skdp.pipeline._rows import check_rows, choose_splines
 from skdp.pipeline._schema import Schema
 from skdp.pipeline._walk import Walk
 from skdp.privacy import ApproxDP, Guarantee
 from skdp.privacy._budget import covers
 
-__all__ = ["FITTED", "Plan", "count_of_rows"]
+__all__ = ["FITTED", "Plan", "Walked", "count_of_rows"]
 
 # What a fit stores; a new one replaces all of it.
 FITTED = (
@@ -54,6 +56,9 @@ class Plan:
 
     before : Guarantee or None
         Of all steps but the last.
+
+    learn : list of Leaf
+        Steps that may learn, also those for which nothing is planned.
     """
 
     steps: list[tuple[str, Any]]
@@ -61,23 +66,31 @@ class Plan:
     division: Division
     guarantee: Guarantee
     before: Guarantee | None
+    learn: list[Leaf] = field(default_factory=list)
 
     @classmethod
-    def of(cls, model, X):
-        """Plan the fit of a pipeline to rows of which only the columns are looked at."""
-        walked = _Walked.of(model, Schema.of(X))
+    def of(cls, model, X, y):
+        """Plan the fit of a pipeline; rows are looked at only for what no step can take."""
+        walked = Walked.of(model, Schema.of(X))
+        check_input(walked.steps, X, walked.schema, model.public)
         public = count_of_rows(X) if model.adjacency == "replace-one" else None
         walked.seed(model.random_state)
-        choose_splines(walked.learn, walked.basis, target_of(model), public)
+        choose_splines(walked.learn, walked.free, target_of(model), public)
         plan = cls.from_walk(model, walked)
         if public is not None:
-            check_rows(walked.learn, plan.division, public, target_of(model))
+
+            def divided(target):
+                return divide(walked.node, target, model.shares)
+
+            check_rows(walked.learn, plan.division, public, target_of(model), divided)
+        if model.ledger is not None:
+            rehearse(walked.learn, walked.free, X, y, count_of_rows(X))
         return plan
 
     @classmethod
     def from_schema(cls, model, schema):
         """Plan the fit of a pipeline to rows with columns that are known."""
-        return cls.from_walk(model, _Walked.of(model, schema))
+        return cls.from_walk(model, Walked.of(model, schema))
 
     @classmethod
     def from_walk(cls, model, walked):
@@ -98,12 +111,16 @@ class Plan:
             ),
         )
         guarantee = guarantee.with_caveats(*walked.caveats)
-        return cls(walked.steps, walked.schema, division, guarantee, before)
+        if before is None and walked.caveats:
+            before = ApproxDP(0.0, adjacency=model.adjacency)
+        if before is not None:
+            before = before.with_caveats(*walked.caveats)
+        return cls(walked.steps, walked.schema, division, guarantee, before, walked.learn)
 
     @classmethod
     def of_stream(cls, model, X):
         """Plan the first rows of a stream, for which nothing but the last step may learn."""
-        walked = _Walked.of(model, Schema.of(X), budgets=False)
+        walked = Walked.of(model, Schema.of(X), budgets=False)
         name, last = walked.steps[-1]
         for leaf in walked.learn:
             if leaf.path != name:
@@ -125,8 +142,11 @@ class Plan:
 
     def check_fitted(self, steps):
         """Check that no step spent more than was planned for it."""
-        for path, planned in self.division.planned.items():
+        for path in (leaf.path for leaf in self.learn):
+            planned = self.division.planned.get(path, ApproxDP(0.0))
             spent = find(steps, path).guarantee_
+            if spent.delta_at(0.0) == 0.0:
+                continue
             if not covers(planned, spent):
                 raise RuntimeError(
                     f"Step {path!r} spent more than was planned for it, and nothing of this fit "
@@ -135,14 +155,14 @@ class Plan:
 
 
 @dataclass
-class _Walked:
-    """Clones of steps, and those among them that learn."""
+class Walked:
+    """Clones of steps, those among them that learn, and those that learn nothing."""
 
     steps: list[tuple[str, Any]]
     schema: Schema
     node: Node
     learn: list[Leaf]
-    basis: list[Leaf]
+    free: list[Leaf]
     caveats: list[str]
 
     @classmethod
@@ -156,7 +176,7 @@ class _Walked:
         learn = [leaf for leaf in leaves_of(node) if leaf.guarantee is None]
         for leaf in learn if budgets else ():
             check_own_budget(leaf, model)
-        return cls(steps, schema, node, learn, walk.basis, walk.caveats)
+        return cls(steps, schema, node, learn, walk.free, walk.caveats)
 
     def seed(self, random_state):
         for leaf, seed in zip(self.learn, seeds(random_state, len(self.learn)), strict=True):

@@ -37,7 +37,7 @@ from skdp.preprocessing import (
 )
 from skdp.preprocessing._public import _Constant
 
-__all__ = ["FUNCTIONS", "fault_of", "is_stateless", "width_of"]
+__all__ = ["FUNCTIONS", "fault_of", "follows_dtypes", "is_stateless", "width_of"]
 
 # Of each number alone, whatever the others are.
 FUNCTIONS = (
@@ -89,6 +89,30 @@ def _width_from_parameters(step, n_columns):
     if type(step) is PolynomialFeatures and is_whole(step.degree) and not step.interaction_only:
         return math.comb(n_columns + int(step.degree), int(step.degree)) - (not step.include_bias)
     return None
+
+
+def follows_dtypes(step, dtypes):
+    """Whether what a stateless step makes of a row depends on the dtypes of the columns.
+
+    scikit-learn casts given categories to the dtype of a column, and numpy's functions compute
+    in it: integers overflow, and are divided as such.
+
+    Parameters
+    ----------
+    step : estimator
+        That `is_stateless`.
+
+    dtypes : tuple of dtype or None
+        Of its columns, where they are those of the rows.
+    """
+    if type(step) is FunctionTransformer:
+        return step.func is not None and any(str(d).lower() != "float64" for d in dtypes or ())
+    if type(step) not in (OneHotEncoder, OrdinalEncoder):
+        return False
+    values = [value for own in step.categories for value in own]
+    if all(isinstance(value, str) for value in values):
+        return any(getattr(dtype, "kind", "O") in "biufc" for dtype in dtypes or ())
+    return not all(is_whole(value) for value in values)
 
 
 def _always(step):
@@ -149,7 +173,7 @@ def _function(step):
 def _hashing_vectorizer(step):
     if step.input != "content":
         return f"input must be 'content'; got {shown(step.input)}"
-    for name in ("analyzer", "preprocessor", "tokenizer"):
+    for name in ("analyzer", "preprocessor", "tokenizer", "strip_accents"):
         if callable(getattr(step, name)):
             return f"{name} must not be a function, which could remember rows"
     return ""

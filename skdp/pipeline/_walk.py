@@ -12,8 +12,8 @@ from skdp.estimators import StatedGuarantee
 from skdp.pipeline._order import Leaf, Parallel, Sequence
 from skdp.pipeline._refusals import instead_of
 from skdp.pipeline._schema import DTYPES, Schema
-from skdp.pipeline._stateless import fault_of, width_of
-from skdp.preprocessing import BoundedSplineTransformer
+from skdp.pipeline._stateless import fault_of, follows_dtypes, width_of
+from skdp.preprocessing._public import SparseColumns
 
 __all__ = ["Walk", "declared", "is_private", "passes"]
 
@@ -59,14 +59,14 @@ class Walk:
     ----------
     caveats : list of str
 
-    basis : list of Leaf
-        Public bases of ours, whose number of splines may be automatic.
+    free : list of Leaf
+        Steps that learn nothing.
     """
 
     def __init__(self, public, frozen, *, change=False, stream=None):
         self.public, self.frozen = set(public), frozen
         self.change, self.stream = change, stream
-        self.caveats, self.basis = [], []
+        self.caveats, self.free = [], []
         self._met = set()
 
     def steps(self, steps, schema, path=""):
@@ -88,13 +88,14 @@ class Walk:
         if passes(step):
             return None, schema
         if path in self.public:
+            _check_public(step, path)
             self._met.add(path)
             self.caveats.append(declared(path))
             return None, Schema()
         kind = type(step)
         if kind is Pipeline:
             return self.pipeline(step, schema, path)
-        if kind is ColumnTransformer:
+        if kind in (ColumnTransformer, SparseColumns):
             return self._columns(step, schema, path)
         if kind is FeatureUnion:
             return self._union(step, schema, path)
@@ -108,10 +109,12 @@ class Walk:
                 "into this one, or fit it before and give FrozenEstimator(...)."
             )
         if is_private(step) or (path == self.stream and isinstance(step, StatedGuarantee)):
-            return Leaf(path, step, schema.n_columns), _schema_after(step, schema)
+            leaf = Leaf(path, step, schema.n_columns, names=schema.names)
+            return leaf, _schema_after(step, schema)
         self._check_stateless(step, path)
-        if isinstance(step, BoundedSplineTransformer):
-            self.basis.append(Leaf(path, step, schema.n_columns))
+        if follows_dtypes(step, schema.dtypes):
+            self.caveats.append(DTYPES)
+        self.free.append(Leaf(path, step, schema.n_columns, names=schema.names))
         return None, schema.of_width(width_of(step, schema.n_columns))
 
     def _check_stateless(self, step, path):
@@ -140,7 +143,7 @@ class Walk:
 
     def unnamed(self, step, schema):
         """Node of the parts of what stands alone, which are named without it."""
-        walk = self._columns if type(step) is ColumnTransformer else self._union
+        walk = self._union if type(step) is FeatureUnion else self._columns
         return walk(step, schema, "")[0]
 
     def _union(self, step, schema, path):
@@ -194,14 +197,26 @@ class Walk:
 
     def _density(self, step, path):
         """Whether the output is sparse must not depend on how many zeros the rows have."""
-        if step.sparse_threshold in (0, 1):
+        if step.sparse_threshold == 0 or type(step) is SparseColumns:
             return
         if self.change:
-            step.sparse_threshold = 1.0
+            step.sparse_threshold, step.__class__ = 1.0, SparseColumns
             return
         raise ValueError(
-            f"sparse_threshold of step {path!r} must be 0 or 1: between them it reads the density "
-            f"of the rows; got {shown(step.sparse_threshold)}."
+            f"sparse_threshold of step {path!r} must be 0: otherwise it reads the density of the "
+            "rows, also if it is 1 and no entry is 0. A DPPipeline keeps parts sparse; "
+            f"got {shown(step.sparse_threshold)}."
+        )
+
+
+def _check_public(step, path):
+    """Refuse to call public what reads the rows under a guarantee, which would go uncounted."""
+    within = [step, *(step.get_params(deep=True).values() if hasattr(step, "get_params") else ())]
+    private = [type(part).__name__ for part in within if isinstance(part, StatedGuarantee)]
+    if private:
+        raise ValueError(
+            f"public must not name step {path!r}: what a {private[0]} learns has a guarantee, "
+            "which counts."
         )
 
 

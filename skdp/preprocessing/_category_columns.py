@@ -17,14 +17,16 @@ from skdp._inputs import without_values
 
 __all__ = ["category_columns", "codes_in", "counts_of", "in_public_order", "plain_category"]
 
-_LARGEST = 2**1024
+# Of these equal values are the same; equal tuples or intervals may have several texts.
+_PLAIN = (str, int, float, bool, type(None))
 
 
 def plain_category(value):
     """Number, text or None that stands for a value.
 
-    Equal numbers are one category whatever their type, truth values are 1 and 0, dates and
-    all else are their texts, and all kinds of missing values are None.
+    Equal numbers are one category whatever their type, and so are whole numbers that floats do
+    not tell apart, truth values are 1 and 0, dates and all else are their texts, times to the
+    microsecond, and all kinds of missing values are None.
 
     Parameters
     ----------
@@ -54,14 +56,21 @@ def _plain(value):
         return str.__str__(value)
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        value = value.astype(f"{value.dtype.kind}8[us]").item()
     if isinstance(value, bool | np.bool_ | Integral):
         whole = int(value)
-        return whole if -_LARGEST < whole < _LARGEST else hex(whole)
+        try:
+            return int(float(whole))  # one missing value makes floats of a column of integers
+        except OverflowError:
+            return hex(whole)
     if isinstance(value, Real | Decimal):
         number = float(value)
         return int(number) if number.is_integer() else number
-    if isinstance(value, np.datetime64):
-        value = value.astype("datetime64[us]").item()
+    if isinstance(value, datetime.timedelta):  # those of pandas have nanoseconds, and other texts
+        return str(datetime.timedelta(value.days, value.seconds, value.microseconds))
+    if getattr(value, "nanosecond", 0):
+        value = value.replace(nanosecond=0)
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
         value = value.astimezone(datetime.UTC)
     return value.isoformat() if isinstance(value, datetime.date) else str(value)
@@ -131,7 +140,7 @@ def _objects(values):
 
 def _distinct(column):
     """Distinct values of a column, and which of them each entry is."""
-    if column.dtype.kind in "biufUSM":
+    if column.dtype.kind in "biufUSmM":
         values, places = np.unique(column, return_inverse=True)
         return values, places.ravel()
     try:
@@ -141,9 +150,9 @@ def _distinct(column):
 
 
 def _distinct_objects(column):
-    # Equal objects of two types may have two texts.
+    # Equal objects, also within others, may have two texts: which comes first must not matter.
     seen: dict = {}
-    values = column.tolist()
+    values = [v if type(v) in _PLAIN else plain_category(v) for v in column.tolist()]
     keys = zip(map(type, values), values, strict=True)
     places = np.fromiter(
         (seen.setdefault(key, len(seen)) for key in keys), dtype=np.intp, count=len(values)

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 
-from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
 from skdp._validation import boolean, one_of, shown
 from skdp.preprocessing._one_hot_encoder import DPOneHotEncoder
-from skdp.preprocessing._public import row_steps
+from skdp.preprocessing._public import SparseColumns, row_steps
 from skdp.preprocessing._quantile_scaler import DPQuantileScaler
 
 __all__ = ["ColumnsByDtype", "make_private_preprocessor"]
@@ -93,7 +92,7 @@ def make_private_preprocessor(
     encoder = DPOneHotEncoder(sparse_output=sparse)
     chosen = _selected(columns)
     parts = [("numeric", scaler, chosen[0]), ("categorical", encoder, chosen[1])]
-    prepare = ColumnTransformer(
+    prepare = SparseColumns(
         # A part that a stated schema leaves without columns would be paid for all the same.
         [part for part in parts if isinstance(part[2], ColumnsByDtype) or part[2]],
         # Dense or sparse is the caller's choice, never a matter of how many zeros there are.

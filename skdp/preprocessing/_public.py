@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
@@ -13,7 +14,19 @@ from skdp.preprocessing._bounded_scaler import BoundedScaler
 from skdp.preprocessing._row_norm_clipper import RowNormClipper
 from skdp.preprocessing._splines import BoundedSplineTransformer
 
-__all__ = ["make_public_preprocessor", "row_steps"]
+__all__ = ["SparseColumns", "make_public_preprocessor", "row_steps"]
+
+
+class SparseColumns(ColumnTransformer):
+    """A ColumnTransformer whose output is sparse wherever one part is, unless its threshold is 0.
+
+    That of scikit-learn reads the density. Even with the largest threshold, 1, it is dense where
+    no entry is 0, which one row may decide.
+    """
+
+    def _hstack(self, Xs, **options):
+        self.sparse_output_ = self.sparse_threshold > 0 and any(map(issparse, Xs))
+        return super()._hstack(Xs, **options)
 
 
 def make_public_preprocessor(
@@ -116,7 +129,7 @@ def make_public_preprocessor(
     if constant:
         some_column = [*bounds, *categories, *indicators][:1]
         parts.append(("constant", _Constant(constant), some_column))
-    columns = ColumnTransformer(
+    columns = SparseColumns(
         [part for part in parts if part[2]],
         # Dense or sparse is the caller's choice, never a matter of how many zeros there are.
         sparse_threshold=1.0 if sparse else 0.0,

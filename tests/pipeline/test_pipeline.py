@@ -140,18 +140,34 @@ def test_a_step_that_spends_more_than_was_planned_is_noticed():
     assert not hasattr(pipeline, "steps_")
 
 
-def test_a_budget_that_is_too_small_for_its_rows_is_refused_before_the_charge():
+def least_of(pipeline, X, y):
+    """The number that a refusal names, which must be one sentence."""
+    with pytest.raises(ValueError, match=r"^epsilon must be at least .* n_samples=\d+") as error:
+        pipeline.fit(X, y)
+    told = str(error.value)
+    assert told.count("at least") == 1 and ". " not in told
+    return float(told.split("at least ")[1].split()[0])
+
+
+@pytest.mark.parametrize(
+    "model, share, delta",
+    [
+        (DPLogisticRegression(), 0.3, 0.0),
+        (DPLogisticRegression(), None, DELTA),
+        (DPKernelRidge(y_bounds="auto"), 0.3, 0.0),
+    ],
+)
+def test_the_least_budget_for_the_rows_is_named_before_the_charge(model, share, delta):
     X, y = people()
     book = BudgetLedger(epsilon=5.0, delta=DELTA)
-    steps = [("bounds", DPQuantileScaler()), ("model", DPLogisticRegression())]
-    pipeline = DPPipeline(steps, 0.1, DELTA, ledger=book)
-    with pytest.raises(ValueError, match=r"epsilon must be at least .* n_samples=400") as error:
-        pipeline.fit(X[["age", "pay"]], y)
+    given = "auto" if share is None else {"bounds": share}
+    steps = [("bounds", DPQuantileScaler()), ("model", model)]
+    pipeline = DPPipeline(steps, 0.1, delta, shares=given, ledger=book)
+    least = least_of(pipeline, X[["age", "pay"]], y)
     assert not book.history()
-    least = float(str(error.value).split("at least ")[1].split()[0])
-    pipeline.set_params(epsilon=1.01 * least, ledger=None).fit(X[["age", "pay"]], y)
-    with pytest.raises(ValueError, match="epsilon must be at least"):
-        pipeline.set_params(epsilon=0.9 * least).fit(X[["age", "pay"]], y)
+    pipeline.set_params(epsilon=least, ledger=None).fit(X[["age", "pay"]], y)
+    below = pipeline.set_params(epsilon=0.999 * least)
+    assert least_of(below, X[["age", "pay"]], y) == least
 
 
 # Parameters
