@@ -26,6 +26,7 @@ from sklearn.preprocessing import (
 )
 
 from skdp import DPLogisticRegression, DPOnlineKernelRegressor, DPPipeline
+from skdp.audit import replay
 from skdp.pipeline import guarantee_of
 from skdp.pipeline._plan import Plan
 from skdp.pipeline._schema import DTYPES, Schema
@@ -270,3 +271,24 @@ def test_what_is_told_of_equal_values_does_not_depend_on_the_first():
     rows[:, 0] = [(1.0,)] + [(1,)] * 59
     encoder = DPOneHotEncoder(epsilon=20.0, delta=1e-5).fit(rows)
     assert list(encoder.categories_[0]) == ["(1,)"]
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_one_row_spends_what_a_whole_pipeline_claims(adjacency):
+    """It moves a median as far as a row can, and has a category that others have, too."""
+    X = np.empty((80, 2), dtype=object)
+    X[:, 0], X[:, 1] = np.linspace(-3.0, 3.0, 80), np.array(["a", "b"] * 40)
+    X[0, 0] = -1e3
+    if adjacency == "replace-one":
+        other = X.copy()
+        other[0] = 1e3, "b"
+    else:
+        other = X[1:]
+    parts = [("median", DPSimpleImputer(), [0]), ("names", DPOneHotEncoder(), [1])]
+    prepare = ColumnTransformer(parts, sparse_threshold=0)
+    steps = [("prepare", prepare), ("length", BoundedScaler((-1, 1)))]
+    pipeline = DPPipeline(steps, 6.0, 1e-3, adjacency=adjacency)
+    report = replay(pipeline, X, neighbours=[(other, None)], n=1, random_state=0)
+    assert report.passed, str(report)
+    assert report.share >= 0.95
+    assert len(report.releases) == 2
