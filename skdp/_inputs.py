@@ -41,6 +41,7 @@ _SAFE = re.compile(
             r"Unknown label type",
             r"y should be a 1d array",
             r"Sparse data was passed",
+            r"The transformer outputs a scipy sparse matrix",
             r"np\.matrix is not supported",
             r"Expected 2D input, got input with shape",
             r"(This )?\w+ (estimator )?requires y to be passed",

@@ -14,7 +14,8 @@ from skdp.kernel._base import BaseKernelRegressor
 from skdp.kernel._planned import planned_guarantee
 from skdp.kernel._ridge_plan import check_ridge_parameters, ridge_plan, ridge_size
 from skdp.mechanisms import clip_rows
-from skdp.releases import check_search_range
+from skdp.privacy import ApproxDP
+from skdp.releases import TargetBounds, check_search_range
 from skdp.solvers.feature_rows import FeatureBlocks, IntegerFeatureBlocks
 from skdp.solvers.kernel_ridge import KernelExpansion
 
@@ -144,7 +145,7 @@ class DPKernelRidge(BaseKernelRegressor):
         Width of the kernel, except for the linear one. Public.
 
     y_bounds_ : tuple of two floats
-        Bounds of the target in the fit. Public, or with ``y_bounds="auto"`` released under
+        Bounds of the target in the fit. Public where they are given; with "auto" Released under
         ``guarantee_``.
 
     guarantee_ : ApproxDP
@@ -295,6 +296,13 @@ class DPKernelRidge(BaseKernelRegressor):
                 gamma_=gamma,
             )
         return self
+
+    def _least_epsilon(self, n_features, n_samples):
+        """Least epsilon with which the target has bounds, of a public number of rows."""
+        if not is_auto(self.y_bounds):
+            return 0.0
+        target = ApproxDP(self.epsilon, self.delta, adjacency=self.adjacency)
+        return TargetBounds.least_epsilon(target, n_samples=n_samples)
 
     def _check_y_bounds(self):
         check_search_range(self.y_search_range)

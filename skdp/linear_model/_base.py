@@ -139,10 +139,10 @@ class BaseDPLinearClassifier(
             def planned(budget, n_samples, **centred):
                 return self._objective(classes, budget, n_samples, **public, **centred)
 
-            if counted and self._starts_at_odds():
+            if counted and self._starts_at_odds(classes):
                 return CountedClasses.plan(
                     target,
-                    n_outputs=1 if len(classes) == 2 else len(classes),
+                    n_classes=len(classes),
                     n_samples=n_samples,
                     release=partial(planned, is_centred=True),
                     is_weighted=self.class_weight is not None,
@@ -163,10 +163,11 @@ class BaseDPLinearClassifier(
         self._check_sharpness(release, heaviest)
         return release
 
-    def _starts_at_odds(self):
+    def _starts_at_odds(self, classes):
         """Whether penalties are around the log-odds of the classes, which the constant scores."""
-        least = _LEAST_CONSTANT * float(self.x_norm)
-        return self._has_odds and bool(self.fit_intercept) and self._constant() >= least
+        if not self._has_odds or len(classes) == 2:
+            return False
+        return self._constant() >= _LEAST_CONSTANT * float(self.x_norm)
 
     def _objective(self, classes, target, n_samples, *, n_features, row_norm, is_centred=False):
         """Objective perturbation, by the rules for a number of rows."""

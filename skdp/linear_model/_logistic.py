@@ -25,21 +25,21 @@ class DPLogisticRegression(BaseDPLinearClassifier):
     C : float or "auto", default="auto"
         Inverse strength of the penalty as in :class:`~sklearn.linear_model.LogisticRegression`
         (sum of losses). "auto" is a rule of public numbers: few rows, many features and a small
-        epsilon have a stronger penalty. With ``delta=0`` and an intercept, objective perturbation
-        first releases the number of rows of each class, for an epsilon of ``20 / n``, or of
-        ``50 / n`` for more classes than two, within 0.1 and 50 % of it, and the penalty is around
-        their log-odds. Of more classes than two, where ``n * epsilon`` is 500 or more and
-        `class_weight` is None, it releases at the end how many more rows the model gets right
-        than the log-odds do, for an epsilon of ``100 / n``, 1 % of it at least, and without a gain
-        beyond the root of n a tenth of what was learned is kept. Under "add-remove" n is private,
-        taken to be 1000 for these shares, of which the first is at least 2 % and, for more classes
-        than two, both are half as large; the sum of the counts is what the other rules read.
-        Without an intercept that sum alone is released. The rules of the other mechanisms do not
-        read it. The objective mechanism may use a stronger penalty than asked
-        for, where the budget would not pay for the curvature. The gradient mechanism has no
-        penalty with "auto". Times the squared norm of a row, which counts the constant feature, it
-        lies between 1e-12 and 1e9, and below 1e8 over the curvature of the loss (1/4; 1/2 for more
-        classes than two) where there is a minimiser.
+        epsilon have a stronger penalty. Under "add-remove", where the number of rows is private,
+        objective perturbation with ``delta=0`` releases it for 2 % of epsilon, and the rules of
+        the others do not read it. Of more classes than two, with ``delta=0`` and an intercept,
+        objective perturbation first releases the number of rows of each class, for an epsilon of
+        ``50 / n``, within 0.1 and 50 % of it, and the penalty is around their log-odds. Where
+        ``n * epsilon`` is 500 or more and `class_weight` is None, it then releases at the end how
+        many more rows the model gets right than the log-odds do, for an epsilon of ``100 / n``,
+        1 % of it at least, and without a gain beyond the root of n a tenth of what was learned is
+        kept. Under "add-remove" both shares are half as large, for n = 1000 whatever it is, the
+        first 2 % at least; the sum of the counts stands for n in the other rules. The objective
+        mechanism may use a stronger penalty than asked for, where the budget would not pay for
+        the curvature. The gradient mechanism has no penalty with "auto". Times the squared norm
+        of a row, which counts the constant feature, it lies between 1e-12 and 1e9, and below 1e8
+        over the curvature of the loss (1/4; 1/2 for more classes than two) where there is a
+        minimiser.
 
     mechanism : {"auto", "objective", "output", "gradient"}, default="auto"
         "objective" adds a random linear term to the objective, "output" adds noise to the
@@ -98,8 +98,8 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         ``guarantee_``.
 
     coef_noise_ : CoefficientNoise
-        Standard deviations of the noise in ``coef_``, by what is public or released under
-        ``guarantee_``, and how sure they are.
+        Standard deviations of the noise in ``coef_``, and how sure they are. Released under
+        ``guarantee_``.
 
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts. Released under ``guarantee_``.

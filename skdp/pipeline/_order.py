@@ -24,12 +24,16 @@ class Leaf:
 
     guarantee : Guarantee, default=None
         Of a step that was fitted before and is frozen.
+
+    names : tuple, default=None
+        Of these columns, where they have any.
     """
 
     path: str
     estimator: Any
     n_features: int | None = None
     guarantee: Guarantee | None = None
+    names: tuple | None = None
 
 
 @dataclass

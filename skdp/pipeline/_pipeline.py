@@ -202,13 +202,14 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
         with unchanged_on_error(self):
             self._check_parameters()
             _check_lengths(X, y)
-            plan = Plan.of(self, X)
+            plan = Plan.of(self, X, y)
             if plan.division.total is not None:
                 charge(self, plan.division.total)
             with config_context(known_seeds=True):  # what there is to warn of has been said
                 X = _prepared(plan.steps[:-1], X, y, fresh=True)
-                with quiet():
-                    _fit(plan.steps[-1][1], X, y)
+                name, last = plan.steps[-1]
+                with quiet(name):
+                    _fit(last, X, y)
             plan.check_fitted(plan.steps)
         self._store(plan)
         return self
@@ -305,8 +306,8 @@ def _fit(step, X, y):
 
 def _prepared(steps, X, y, *, fresh):
     """Transform rows by steps one after the other, which are fitted before if they are fresh."""
-    with quiet():
-        for _, step in steps:
+    for name, step in steps:
+        with quiet(name):
             if fresh:
                 _fit(step, X, y)
             if not passes(step):

@@ -13,7 +13,9 @@ from skdp._random import seed_sequence
 from skdp._validation import shown
 from skdp.pipeline._checks import OWN, check_own_budget
 from skdp.pipeline._division import Division, divide, with_frozen
+from skdp.pipeline._input import check_input
 from skdp.pipeline._order import Leaf, Node, composed, leaves_of
+from skdp.pipeline._rehearsal import rehearse
 from skdp.pipeline._rows import check_rows, choose_splines
 from skdp.pipeline._schema import Schema
 from skdp.pipeline._walk import Walk
@@ -67,15 +69,22 @@ class Plan:
     learn: list[Leaf] = field(default_factory=list)
 
     @classmethod
-    def of(cls, model, X):
-        """Plan the fit of a pipeline to rows of which only the columns are looked at."""
+    def of(cls, model, X, y=None):
+        """Plan the fit of a pipeline; rows are looked at only for what no step can take."""
         walked = Walked.of(model, Schema.of(X))
+        check_input(walked.steps, X, walked.schema, model.public)
         public = count_of_rows(X) if model.adjacency == "replace-one" else None
         walked.seed(model.random_state)
-        choose_splines(walked.learn, walked.basis, target_of(model), public)
+        choose_splines(walked.learn, walked.free, target_of(model), public)
         plan = cls.from_walk(model, walked)
         if public is not None:
-            check_rows(walked.learn, plan.division, public, target_of(model))
+
+            def divided(target):
+                return divide(walked.node, target, model.shares)
+
+            check_rows(walked.learn, plan.division, public, target_of(model), divided)
+        if model.ledger is not None:
+            rehearse(walked.learn, walked.free, X, y, count_of_rows(X))
         return plan
 
     @classmethod
@@ -147,13 +156,13 @@ class Plan:
 
 @dataclass
 class Walked:
-    """Clones of steps, and those among them that learn."""
+    """Clones of steps, those among them that learn, and those that learn nothing."""
 
     steps: list[tuple[str, Any]]
     schema: Schema
     node: Node
     learn: list[Leaf]
-    basis: list[Leaf]
+    free: list[Leaf]
     caveats: list[str]
 
     @classmethod
@@ -167,7 +176,7 @@ class Walked:
         learn = [leaf for leaf in leaves_of(node) if leaf.guarantee is None]
         for leaf in learn if budgets else ():
             check_own_budget(leaf, model)
-        return cls(steps, schema, node, learn, walk.basis, walk.caveats)
+        return cls(steps, schema, node, learn, walk.free, walk.caveats)
 
     def seed(self, random_state):
         for leaf, seed in zip(self.learn, seeds(random_state, len(self.learn)), strict=True):

@@ -1,7 +1,7 @@
 """What follows from a public number of rows, before any of them is read."""
 
 import math
-import re
+from dataclasses import replace
 
 from skdp._validation import is_auto
 from skdp.preprocessing import automatic_n_splines
@@ -13,20 +13,20 @@ __all__ = ["check_rows", "choose_splines"]
 _PURE = 0.1
 
 
-def choose_splines(learn, basis, target, n_samples):
+def choose_splines(learn, free, target, n_samples):
     """Let ``n_splines="auto"`` of steps be what the rule says for the rows and the budget.
 
     Parameters
     ----------
-    learn, basis : list of Leaf
-        Steps that learn, and public bases.
+    learn, free : list of Leaf
+        Steps that learn, and those that learn nothing, public bases among them.
 
     target : ApproxDP
 
     n_samples : int or None
         None where the number of rows is private: the steps' own number stays.
     """
-    leaves = [leaf for leaf in [*learn, *basis] if is_auto(_n_splines(leaf))]
+    leaves = [leaf for leaf in [*learn, *free] if is_auto(_n_splines(leaf))]
     widths = [leaf.n_features for leaf in leaves]
     if not leaves or n_samples is None or any(width is None for width in widths):
         return
@@ -34,7 +34,7 @@ def choose_splines(learn, basis, target, n_samples):
     n_splines = automatic_n_splines(mu * n_samples, sum(widths))
     for leaf in leaves:
         # Of a basis one hat would be a constant, and two are a straight line.
-        least = 2 if leaf in basis else 1
+        least = 2 if leaf in free else 1
         leaf.estimator.set_params(n_splines=max(n_splines, least))
 
 
@@ -42,35 +42,67 @@ def _n_splines(leaf):
     return leaf.estimator.get_params(deep=False).get("n_splines")
 
 
-def check_rows(learn, division, n_samples, target):
+def check_rows(learn, division, n_samples, target, divided):
     """Refuse a budget that is too small for its steps, and say which is not.
 
-    Steps that can tell have a method ``_check_rows(n_features, n_samples)``, which raises a
-    ValueError that says what epsilon of theirs is the least.
+    Steps that can tell have a method ``_least_epsilon(n_features, n_samples)``: the least epsilon
+    of theirs with which they learn more than noise.
+
+    Parameters
+    ----------
+    learn : list of Leaf
+
+    division : Division
+
+    n_samples : int
+        Public.
+
+    target : ApproxDP
+        The budget that was divided.
+
+    divided : callable
+        ``divided(target)`` is the `Division` of another budget.
     """
+    lacking = _lacking(learn, division, n_samples)
+    if not lacking:
+        return
+    least = max(_of_the_whole(need, division.shares[leaf.path], target) for leaf, need in lacking)
+    # To four digits; more where other steps cost more than their shares.
+    while True:
+        least = _rounded_up(least)
+        if not _lacking(learn, divided(replace(target, epsilon=least)), n_samples):
+            break
+        least *= 1.02
+    paths = [leaf.path for leaf, _ in lacking]
+    shares = {path: float(f"{division.shares[path]:.3g}") for path in paths}
+    raise ValueError(
+        f"epsilon must be at least {least:.4g} with n_samples={n_samples}, "
+        f"delta={target.delta:g} and shares={shares}, or the share be larger, or columns fewer, "
+        f"or bounds stated that are known without the data; got {target.epsilon!r}."
+    )
+
+
+def _lacking(learn, division, n_samples):
+    """Steps whose part of a budget is too small, with the least that is not."""
+    found = []
     for leaf in learn:
-        check = getattr(leaf.estimator, "_check_rows", None)
-        if check is None or leaf.path not in division.points:
+        least = getattr(leaf.estimator, "_least_epsilon", None)
+        if least is None or leaf.path not in division.points:
             continue
-        try:
-            check(leaf.n_features, n_samples)
-        except ValueError as error:
-            told = str(error)
-        else:
-            continue
-        least = _least_budget(told, division.shares[leaf.path], target)
-        raise ValueError(
-            f"epsilon must be at least {least:.4g} with n_samples={n_samples} for step "
-            f"{leaf.path!r} to have enough, or its share must be larger; "
-            f"got {target.epsilon!r}. Its part: {told}"
-        )
+        need = least(leaf.n_features, n_samples)
+        if division.points[leaf.path].epsilon < need:
+            found.append((leaf, need))
+    return found
 
 
-def _least_budget(told, share, target):
-    """Epsilon of the whole with which a step has the epsilon that it asks for."""
-    found = re.search(r"at least ([0-9.e+-]*[0-9])", told)
-    least = float(found[1]) if found else math.inf
-    if target.delta == 0.0 or math.isinf(least):
-        return 1.001 * least / share
-    mu = gaussian_mu(epsilon=least, delta=target.delta) / math.sqrt(share)
-    return 1.001 * gaussian_epsilon(mu=mu, delta=target.delta)
+def _of_the_whole(need, share, target):
+    """Epsilon of a budget of which a step with a share gets the epsilon that it needs."""
+    if target.delta == 0.0:
+        return need / share
+    mu = gaussian_mu(epsilon=need, delta=target.delta) / math.sqrt(share)
+    return gaussian_epsilon(mu=mu, delta=target.delta)
+
+
+def _rounded_up(epsilon):
+    digit = 10.0 ** (math.floor(math.log10(epsilon)) - 3)
+    return float(f"{math.ceil(epsilon * (1.0 + 1e-6) / digit) * digit:.4g}")

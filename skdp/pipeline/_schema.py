@@ -23,6 +23,7 @@ class Schema:
         None where nothing public says how many there are.
 
     names : tuple or None
+        Empty where columns are known to have none.
 
     dtypes : tuple or None
         Of categories of pandas the kind alone, as their levels are data.
@@ -47,7 +48,7 @@ class Schema:
         if names is None or n_columns is None:
             dtype = getattr(X, "dtype", None)
             every = None if n_columns is None or dtype is None else (dtype,) * n_columns
-            return cls(n_columns, None, every)
+            return cls(n_columns, None if n_columns is None else (), every)
         names = tuple(names)
         repeated = sorted({str(name) for name in names if names.count(name) > 1})
         if repeated:
@@ -61,7 +62,9 @@ class Schema:
 
     def of_width(self, n_columns):
         """Schema of as many columns of which nothing else is known."""
-        return self if n_columns == self.n_columns and not self.names else Schema(n_columns)
+        if n_columns == self.n_columns and not self.names:
+            return replace(self, names=None)
+        return Schema(n_columns)
 
     def select(self, columns, path):
         """Columns that a part of a ColumnTransformer takes.
@@ -102,14 +105,14 @@ class Schema:
                     f"The columns of step {path!r} must be names or positions: nothing public "
                     "says which types they have here."
                 )
-            return list(of_dtypes(self.names, list(self.dtypes))), True
+            return list(of_dtypes(self.names or None, list(self.dtypes))), True
         if type(selector) is not make_column_selector:
             raise ValueError(
                 f"The columns of step {path!r} must be names, positions or a "
                 "make_column_selector: any other function is given the rows and may look at "
                 f"them; got {shown(selector)}."
             )
-        if self.names is None or not _of_pandas(self.dtypes):
+        if not self.names or not _of_pandas(self.dtypes):
             raise ValueError(
                 f"The columns of step {path!r} must be names or positions where X is no frame of "
                 f"pandas with its columns as they came; got {shown(selector)}."
@@ -149,13 +152,18 @@ class Schema:
 
     def _place(self, name, path):
         names = self.names or ()
+        if not names:
+            raise ValueError(
+                f"Step {path!r} takes a column {shown(name)}, and the columns of X have no names: "
+                "pass a frame, or positions of columns."
+            )
         if name not in names:
             raise ValueError(f"Step {path!r} takes a column {shown(name)}, and X has none.")
         return names.index(name)
 
     def _at(self, positions):
         def of(values):
-            return None if values is None else tuple(values[i] for i in positions)
+            return values if not values else tuple(values[i] for i in positions)
 
         return replace(
             self, n_columns=len(positions), names=of(self.names), dtypes=of(self.dtypes)

@@ -1,5 +1,6 @@
 """Errors of steps that are not ours, told without values of the data."""
 
+import re
 from contextlib import contextmanager
 
 import numpy as np
@@ -8,21 +9,31 @@ from skdp._inputs import without_values
 
 __all__ = ["quiet"]
 
+_MISSING = re.compile(r"Input (\w+ )?contains NaN")
+
 
 @contextmanager
-def quiet():
+def quiet(path=None):
     """Raise what is not ours again without values, and keep floating point silent.
 
     Messages of ours are known to hold none.
+
+    Parameters
+    ----------
+    path : str, default=None
+        Of the step, for messages.
     """
     ours = None
     with np.errstate(all="ignore"), without_values("X"):
         try:
             yield
         except Exception as error:
-            if not _is_ours(error):
+            if _is_ours(error):
+                ours = error
+            elif path is not None and _MISSING.match(str(error)):
+                ours = ValueError(f"Step {path!r} takes no NaN: put a DPSimpleImputer before it.")
+            else:
                 raise
-            ours = error
     if ours is not None:
         raise ours
 

@@ -13,7 +13,6 @@ from skdp.pipeline._order import Leaf, Parallel, Sequence
 from skdp.pipeline._refusals import instead_of
 from skdp.pipeline._schema import DTYPES, Schema
 from skdp.pipeline._stateless import fault_of, follows_dtypes, width_of
-from skdp.preprocessing import BoundedSplineTransformer
 from skdp.preprocessing._public import SparseColumns
 
 __all__ = ["Walk", "declared", "is_private", "passes"]
@@ -60,14 +59,14 @@ class Walk:
     ----------
     caveats : list of str
 
-    basis : list of Leaf
-        Public bases of ours, whose number of splines may be automatic.
+    free : list of Leaf
+        Steps that learn nothing.
     """
 
     def __init__(self, public, frozen, *, change=False, stream=None):
         self.public, self.frozen = set(public), frozen
         self.change, self.stream = change, stream
-        self.caveats, self.basis = [], []
+        self.caveats, self.free = [], []
         self._met = set()
 
     def steps(self, steps, schema, path=""):
@@ -110,12 +109,12 @@ class Walk:
                 "into this one, or fit it before and give FrozenEstimator(...)."
             )
         if is_private(step) or (path == self.stream and isinstance(step, StatedGuarantee)):
-            return Leaf(path, step, schema.n_columns), _schema_after(step, schema)
+            leaf = Leaf(path, step, schema.n_columns, names=schema.names)
+            return leaf, _schema_after(step, schema)
         self._check_stateless(step, path)
+        self.free.append(Leaf(path, step, schema.n_columns, names=schema.names))
         if follows_dtypes(step, schema.dtypes):
             self.caveats.append(DTYPES)
-        if isinstance(step, BoundedSplineTransformer):
-            self.basis.append(Leaf(path, step, schema.n_columns))
         return None, schema.of_width(width_of(step, schema.n_columns))
 
     def _check_stateless(self, step, path):

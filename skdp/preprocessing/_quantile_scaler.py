@@ -27,7 +27,7 @@ from skdp.preprocessing._spline_basis import (
 )
 from skdp.preprocessing._splines import AUTOMATIC_SPLINES
 from skdp.privacy import ApproxDP
-from skdp.releases import QuantileRelease
+from skdp.releases import QuantileRelease, least_epsilon
 
 __all__ = ["DPQuantileScaler", "check_names", "numbers_of", "of_columns", "planned"]
 
@@ -303,15 +303,13 @@ class DPQuantileScaler(LinkedDocumentation, StatedGuarantee, TransformerMixin, B
             return None
         return n_features * (self.n_splines or 1)
 
-    def _check_rows(self, n_features, n_samples):
-        """Refuse a budget that is too small for a public number of rows, before the fit."""
-        if n_features is not None:
-            QuantileRelease.plan(
-                ApproxDP(self.epsilon, self.delta, adjacency=self.adjacency),
-                n_columns=n_features,
-                n_samples_public=n_samples,
-                quantiles=self.quantiles,
-            )
+    def _least_epsilon(self, n_features, n_samples):
+        """Least epsilon with which bounds are more than noise, of a public number of rows."""
+        if n_features is None or not is_auto(self.quantiles):
+            return 0.0
+        return least_epsilon(
+            n_samples, n_columns=n_features, delta=self.delta, adjacency=self.adjacency
+        )
 
     def _store(self, guarantee, bounds, spikes):
         self.bounds_, self.spikes_ = bounds, spikes

@@ -36,10 +36,10 @@ __all__ = ["CountedClasses"]
 class CountedClasses:
     """Count the rows of each class, minimise a noisy objective around their log-odds, and check.
 
-    Where noise hides what the features tell, a penalty around zero leaves a model that takes
-    all classes to be as likely. Around the log-odds it leaves one that knows which are. Of several
-    classes the model is then held against the log-odds alone: where it does not get more rows
-    right, by a noisy count, most of what it adds to them is taken back.
+    For three classes or more. Where noise hides what the features tell, a penalty around zero
+    leaves a model that takes all classes to be as likely. Around the log-odds it leaves one that
+    knows which are. The model is then held against the log-odds alone: where it does not get more
+    rows right, by a noisy count, most of what it adds to them is taken back.
 
     Privacy: the counts satisfy ``counting``, and whatever comes out, the release that follows
     satisfies its part of the budget: it is planned from released counts and public numbers, of
@@ -80,7 +80,7 @@ class CountedClasses:
         cls,
         target: ApproxDP,
         *,
-        n_outputs: int,
+        n_classes: int,
         n_samples: float | None,
         release: Callable[[ApproxDP, float], ObjectivePerturbation],
         is_weighted: bool = False,
@@ -92,8 +92,8 @@ class CountedClasses:
         target : ApproxDP
             Pure.
 
-        n_outputs : int
-            1 for two classes.
+        n_classes : int
+            At least 3.
 
         n_samples : float or None
             None where the number of rows is private.
@@ -106,18 +106,20 @@ class CountedClasses:
         """
         if target.delta > 0.0:
             raise ValueError(f"target must have delta=0; got {shown(target.delta)}.")
+        if n_classes < 3:
+            raise ValueError(f"n_classes must be at least 3; got {shown(n_classes)}.")
         if (n_samples is None) != (target.adjacency == "add-remove"):
             raise ValueError(
                 "n_samples must be None where the number of rows is private, under "
                 f"'add-remove', and only there; got {shown(n_samples)}."
             )
         supposed = TYPICAL_ROWS if n_samples is None else max(1.0, n_samples)
-        share = class_count_share(target, n_outputs=n_outputs, n_samples=supposed)
+        share = class_count_share(target, n_samples=supposed)
         counting = replace(target, epsilon=share * target.epsilon)
-        check_span(NoiseLaw.of("laplace", counting), n_outputs + 1, target.epsilon)
+        check_span(NoiseLaw.of("laplace", counting), n_classes, target.epsilon)
         rest = replace(target, epsilon=target.epsilon - counting.epsilon)
         checking = None
-        share = check_share(target, n_outputs=n_outputs, n_samples=supposed)
+        share = check_share(target, n_samples=supposed)
         if share > 0.0 and not is_weighted:
             checking = replace(target, epsilon=share * target.epsilon)
             rest = replace(rest, epsilon=rest.epsilon - checking.epsilon)
@@ -152,24 +154,23 @@ class CountedClasses:
         ndarray of shape (n_outputs, n_features)
         """
         loss = self.plans[0].loss
-        counts = _class_counts(data, max(2, loss.n_outputs))
-        # Under replace-one the number of rows is public, and one of two counts tells the other.
-        is_public = self.guarantee.adjacency == "replace-one"
-        asked = counts[1:] if is_public and loss.n_outputs == 1 else counts
-        # A record is in one count. When it is replaced, two of several counts change by 1.
-        sensitivity = 1.0 if len(asked) == 1 else self.guarantee.n_records_changed
-        law = NoiseLaw.of("laplace", self.counting)
-        released = release(asked, law=law, sensitivity=sensitivity, error=0.0, random_state=noise)
-        n_samples = max(1.0, float(data.n_samples if is_public else released.sum()))
-        shares = (released[1:] if loss.n_outputs == 1 and not is_public else released) / n_samples
-        deviation = law.level(1) * sensitivity / n_samples
-        if loss.n_outputs > 1:
-            shares = drawn_together(shares, deviation)
-        scores = starting_scores(shares, deviation, getattr(loss, "weights", ()))
-        plan = self.plans[0]
-        if not is_public:
+        counting = NoiseLaw.of("laplace", self.counting)
+        released = release(
+            _class_counts(data, loss.n_outputs),
+            law=counting,
+            # A record is in one count. When it is replaced, two change by 1.
+            sensitivity=self.guarantee.n_records_changed,
+            error=0.0,
+            random_state=noise,
+        )
+        plan, n_samples = self.plans[0], float(data.n_samples)
+        if self.guarantee.adjacency == "add-remove":  # the number of rows is private
+            n_samples = max(1.0, float(released.sum()))
             plan = self.plans[min(round(math.log2(n_samples)), len(self.plans) - 1)]
+        deviation = counting.level(1) * self.guarantee.n_records_changed / n_samples
+        shares = drawn_together(released / n_samples, deviation)
         centre = np.zeros((loss.n_outputs, data.n_features))
+        scores = starting_scores(shares, deviation, getattr(loss, "weights", ()))
         centre[:, -1] = scores / data.constant
         weights = plan(data, noise, centre)
         if self.checking is None:

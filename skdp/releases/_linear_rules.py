@@ -40,9 +40,9 @@ __all__ = [
 # 24 % positive) 0.1 is as good or worse, and 0.2 to 0.3 are best over thirteen sets.
 AUTOMATIC_CONSTANT = 0.3
 
-# For the number of rows of each class, times 1 / (epsilon n): noise moves the share of one of two
-# classes by a standard deviation of 0.07, and those of more classes by 0.06.
-_COUNT_SIGNAL = {"binary": 20.0, "multiclass": 50.0}
+# For the number of rows of each of several classes, times 1 / (epsilon n): noise moves their
+# shares by a standard deviation of 0.06. Of two classes the counts cost more than they tell.
+_COUNT_SIGNAL = 50.0
 _MOST_FOR_COUNTS = 0.5  # of epsilon
 _LEAST_SHARE = 0.2  # of many classes that log-odds tell apart, over their number
 # Where the counts also tell how many rows there are, rules read that to a power of two.
@@ -105,9 +105,10 @@ def objective_penalty(
     With Gaussian noise that is all: a rule in the number of rows gains 0.002. K-norm noise grows
     with the number of coefficients, and needs more. With r the `linear_signal`, ``0.06 d / r^0.2``
     times as much for two classes: powers of r from 0.2 to 0.4, and of d from 0.75, are alike, and
-    without d it loses 0.015. For more classes, ``36 / sqrt(r)`` times. Around the log-odds of the
-    classes a penalty does less harm where noise hides the rest: it is ``0.108 d / r^0.3`` and
-    ``54 / sqrt(r)`` there.
+    without d it loses 0.015. For more classes, ``36 / sqrt(r)`` times, or ``54 / sqrt(r)`` around
+    their log-odds, where a penalty does less harm if noise hides the rest. There n epsilon counts
+    as 1 at least: below, nothing but the log-odds is left anyway, and the pull towards them would
+    be out of proportion to gradients.
 
     Parameters
     ----------
@@ -122,7 +123,7 @@ def objective_penalty(
         Number of rows, public, released or supposed.
 
     is_centred : bool, default=False
-        Whether the penalty is around the log-odds of the classes.
+        Whether the penalty is around the log-odds of more than two classes.
 
     Returns
     -------
@@ -135,9 +136,9 @@ def objective_penalty(
     if target.delta > 0.0:
         return least * (noise if n_outputs == 1 else 1.0) / target.epsilon
     signal = linear_signal(target, size=n_outputs * n_features, n_samples=n_samples)
-    factor = (54.0 if is_centred else 36.0) * signal**-0.5
-    if n_outputs == 1 and is_centred:
-        factor = 0.108 * n_features * signal**-0.3
+    factor = 36.0 * signal**-0.5
+    if is_centred:
+        factor = 54.0 * max(signal, 1.0 / (n_outputs * n_features)) ** -0.5
     elif n_outputs == 1:
         # A hinge is steeper, for which there is more noise, than a logistic loss with its cap.
         steepness = 2.0 if isinstance(loss, HuberHingeLoss) else 1.0
@@ -201,14 +202,12 @@ def output_penalty(
 
 
 @plain_arguments
-def class_count_share(target: ApproxDP, *, n_outputs: int, n_samples: float) -> float:
-    """Share of a pure epsilon for the number of rows of each class.
+def class_count_share(target: ApproxDP, *, n_samples: float) -> float:
+    """Share of a pure epsilon for the number of rows of each of three classes or more.
 
     Parameters
     ----------
     target : ApproxDP
-
-    n_outputs : int
 
     n_samples : float
         Number of rows, public or supposed.
@@ -217,25 +216,21 @@ def class_count_share(target: ApproxDP, *, n_outputs: int, n_samples: float) -> 
     -------
     float
     """
-    signal = _COUNT_SIGNAL["binary" if n_outputs == 1 else "multiclass"]
-    if n_outputs > 1:  # of two classes one count changes by 1, whichever the neighbours
-        signal *= n_records_changed(target.adjacency) / 2.0
+    signal = _COUNT_SIGNAL * n_records_changed(target.adjacency) / 2.0
     share = signal / max(target.epsilon * n_samples, 1e-300)
     return min(max(share, _LEAST_FOR_COUNTS[target.adjacency]), _MOST_FOR_COUNTS)
 
 
 @plain_arguments
-def check_share(target: ApproxDP, *, n_outputs: int, n_samples: float) -> float:
+def check_share(target: ApproxDP, *, n_samples: float) -> float:
     """Share of a pure epsilon for whether a model gets more rows right than the largest class.
 
-    Of several classes the largest is often ahead by little, and noise in the scores of all puts
-    others in its place. Of two classes what the check finds is less than what it costs.
+    Of three classes or more the largest is often ahead by little, and noise in the scores of all
+    puts others in its place.
 
     Parameters
     ----------
     target : ApproxDP
-
-    n_outputs : int
 
     n_samples : float
         Number of rows, public or supposed.
@@ -245,8 +240,6 @@ def check_share(target: ApproxDP, *, n_outputs: int, n_samples: float) -> float:
     float
         0 for no check.
     """
-    if n_outputs == 1:
-        return 0.0
     signal = _CHECK_SIGNAL * n_records_changed(target.adjacency) / 2.0
     share = max(signal / max(target.epsilon * n_samples, 1e-300), _LEAST_FOR_CHECK)
     return share if share <= _MOST_FOR_CHECK * (1 + 1e-9) else 0.0
@@ -331,7 +324,7 @@ def starting_scores(
 
 @plain_arguments
 def largest_score(n_outputs: int, weights: Sequence[float] = ()) -> float:
-    """Norm that `starting_scores` stay within.
+    """Norm that `starting_scores` of three classes or more stay within.
 
     Parameters
     ----------
@@ -344,6 +337,4 @@ def largest_score(n_outputs: int, weights: Sequence[float] = ()) -> float:
     float
     """
     spread = math.log(max(weights) / min(weights)) if weights else 0.0
-    if n_outputs == 1:
-        return 4.0 + spread
     return math.sqrt(n_outputs) * (math.log(n_outputs / _LEAST_SHARE) + spread)

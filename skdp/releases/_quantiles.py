@@ -389,7 +389,7 @@ def least_epsilon(
     """
     target = ApproxDP(1.0, delta, adjacency=adjacency)
     range_ = _least_range(n_samples, n_cells)
-    return _guarantee(target, range_, 2 * n_columns).epsilon_at(delta) * (1.0 + 1e-9)
+    return _guarantee(target, range_, 2 * n_columns).epsilon_at(delta) * (1.0 + 1e-8)
 
 
 def _least_range(n_samples: int, n_cells: int) -> float:
@@ -410,9 +410,10 @@ def _check_enough(
         adjacency=target.adjacency,
         n_cells=n_cells,
     )
+    columns = "1 column" if n_columns == 1 else f"{n_columns} columns"
     raise ValueError(
         f"epsilon must be at least {math.ceil(least * 1e4) / 1e4:.5g} for the bounds of "
-        f"{n_columns} columns from {n_samples} rows, at delta={target.delta:g}; got "
-        f"{target.epsilon:.6g}. Give bounds that are known without the data, or fewer columns or "
-        "more rows."
+        f"{columns} from {n_samples} rows, at delta={target.delta:g}, or columns be fewer, or "
+        "bounds stated that are known without the data; got "
+        f"{target.epsilon:.6g}."
     )

@@ -16,7 +16,7 @@ from skdp._random import NoiseSource
 from skdp._validation import finite, plain_arguments, shown
 from skdp.privacy import ApproxDP, BoundedRangeDP, GaussianDP, Guarantee, gaussian_epsilon
 from skdp.releases._protocol import Release
-from skdp.releases._quantiles import QuantileRelease
+from skdp.releases._quantiles import QuantileRelease, least_epsilon
 
 __all__ = ["TargetBounds", "check_search_range", "gaussian_rest"]
 
@@ -78,22 +78,44 @@ class TargetBounds:
             If the number of rows is public, and so few that their quantiles would be noise.
         """
         check_search_range(search_range)
-
-        def planned(epsilon: float) -> QuantileRelease:
-            share = _share_of(replace(target, epsilon=epsilon, refined=None))
-            return QuantileRelease.plan(
-                share, n_columns=1, n_samples_public=n_samples, search_range=search_range
+        least = cls.least_epsilon(target, n_samples=n_samples)
+        if target.epsilon < least:
+            raise ValueError(
+                f"epsilon must be at least {least:.5g} for y_bounds='auto' with {n_samples} rows "
+                f"and delta={target.delta:g}, or y_bounds be given, from what is known without "
+                f"the data; got {target.epsilon:.6g}."
             )
-
-        try:
-            return cls(planned(target.epsilon), target)
-        except ValueError:
-            least = _least(planned, target.epsilon)
-        raise ValueError(
-            f"epsilon must be at least {least:.5g} for y_bounds='auto' with {n_samples} rows and "
-            f"delta={target.delta:g}, or y_bounds be given, from what is known without the data; "
-            f"got {target.epsilon:.6g}."
+        quantiles = QuantileRelease.plan(
+            _share_of(replace(target, refined=None)),
+            n_columns=1,
+            n_samples_public=n_samples,
+            search_range=search_range,
         )
+        return cls(quantiles, target)
+
+    @staticmethod
+    def least_epsilon(target: ApproxDP, *, n_samples: int | None) -> float:
+        """Least epsilon of a budget with which bounds are more than noise, rounded up.
+
+        Parameters
+        ----------
+        target : ApproxDP
+            Of any epsilon.
+
+        n_samples : int or None
+            See `plan`; with None any epsilon will do.
+
+        Returns
+        -------
+        float
+        """
+        if n_samples is None or target.adjacency == "add-remove":
+            return 0.0
+        least = _least(target, n_samples) * (1.0 + 1e-6)
+        if least == 0.0:  # delta alone is enough for so many rows
+            return 0.0
+        digit = 10.0 ** (math.floor(math.log10(least)) - 4)
+        return float(f"{math.ceil(least / digit) * digit:.5g}")
 
     def before(self, planned: Callable[[ApproxDP], R]) -> R:
         """Plan what follows for all that the bounds leave of the budget.
@@ -132,8 +154,9 @@ class TargetBounds:
         return replace(
             self.target,
             refined=total,
-            mechanism=f"exponential mechanisms for bounds of the target, then {then.mechanism}",
-            source=f"{total.source}; {then.source}",
+            mechanism="exponential mechanisms for bounds of the target, then "
+            + (then.mechanism or "noise"),
+            source="; ".join(source for source in (total.source, then.source) if source),
         )
 
     def __call__(self, y: np.ndarray, noise: NoiseSource) -> tuple[float, float]:
@@ -212,23 +235,10 @@ def _share_of(target: ApproxDP) -> ApproxDP:
     return replace(target, epsilon=2.0 * each, delta=0.0)
 
 
-def _least(planned: Callable[[float], QuantileRelease], epsilon: float) -> float:
-    """Least epsilon that can be planned, rounded up."""
-
-    def works(epsilon: float) -> bool:
-        try:
-            planned(epsilon)
-        except ValueError:
-            return False
-        return True
-
-    low, high = epsilon, 2.0 * epsilon
-    while not works(high):
-        low, high = high, 2.0 * high
-        if high > 1e9:  # it is not for lack of budget
-            planned(epsilon)
-    while high - low > 1e-5 * high:
-        middle = (low + high) / 2.0
-        low, high = (low, middle) if works(middle) else (middle, high)
-    digits = 10.0 ** (4 - math.floor(math.log10(high)))
-    return math.ceil(high * digits) / digits
+def _least(target: ApproxDP, n_samples: int) -> float:
+    """Least epsilon of a budget of which bounds have their share."""
+    part = least_epsilon(n_samples, n_columns=1, adjacency=target.adjacency)
+    if target.delta == 0.0:
+        return part / _PURE_SHARE
+    # As in `_share_of`, the other way round.
+    return gaussian_epsilon(mu=part / (4.0 * math.sqrt(_SHARE / 2.0)), delta=target.delta)

@@ -116,6 +116,7 @@ VECTOR = dict(feedback="bandit", perturbation="vector")
 OUT, DESCENT, MOMENTS = "releases._output", "releases._descent", "releases._moments"
 RULES, WHITE = "releases._descent_rules", "solvers.whitening"
 CLASSES = "releases._counted_classes"
+IN_ONE_COUNT = "two change by 1.\n            sensitivity=self.guarantee.n_records_changed"
 ROWS, BASE, LEARNED = "solvers.rows", "linear_model._base", "        self.coef_, self.intercept_ ="
 CLIPPED = "rows = clip_rows(block.astype(np.float64, copy=False), x_norm)"
 CHECKED = "            X, y = checked_data(self, X, y)\n"
@@ -228,13 +229,8 @@ def linear():
         yield Mutant(
             f"objective: classes are counted without noise, {under}",
             logistic(**adjacency),
-            (
-                (
-                    CLASSES,
-                    "law=law, sensitivity=sensitivity",
-                    "law=law, sensitivity=1e-9 * sensitivity",
-                ),
-            ),
+            ((CLASSES, IN_ONE_COUNT, IN_ONE_COUNT.replace("=", "=1e-9 * ")),),
+            three_classes,
         )
         yield Mutant(
             f"objective: the counts of classes are not charged, {under}",
@@ -246,6 +242,7 @@ def linear():
                     "rest = target",
                 ),
             ),
+            three_classes,
         )
     yield Mutant(
         "objective: a replaced record is in one of three counts",
@@ -253,8 +250,8 @@ def linear():
         (
             (
                 CLASSES,
-                "1.0 if len(asked) == 1 else self.guarantee.n_records_changed",
-                "1.0",
+                IN_ONE_COUNT,
+                IN_ONE_COUNT.replace("self.guarantee.n_records_changed", "1.0"),
             ),
         ),
         three_classes,
@@ -271,8 +268,8 @@ def linear():
         (
             (
                 CLASSES,
-                "sensitivity=self.guarantee.n_records_changed",
-                "sensitivity=0.1 * self.guarantee.n_records_changed",
+                "# A record adds 1, 0 or -1.\n            sensitivity=",
+                "sensitivity=0.1 * ",
             ),
         ),
         three_classes,
@@ -292,7 +289,14 @@ def linear():
     yield Mutant(
         "objective: log-odds of the true counts",
         logistic(epsilon=8.0),
-        ((CLASSES, "else released) / n_samples", "else asked) / n_samples"),),
+        (
+            (
+                CLASSES,
+                "drawn_together(released /",
+                "drawn_together(_class_counts(data, loss.n_outputs) /",
+            ),
+        ),
+        three_classes,
     )
     yield Mutant(
         "objective: rules see a private number of rows",

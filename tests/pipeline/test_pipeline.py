@@ -140,18 +140,34 @@ def test_a_step_that_spends_more_than_was_planned_is_noticed():
     assert not hasattr(pipeline, "steps_")
 
 
-def test_a_budget_that_is_too_small_for_its_rows_is_refused_before_the_charge():
+def least_of(pipeline, X, y):
+    """The number that a refusal names, which must be one sentence."""
+    with pytest.raises(ValueError, match=r"^epsilon must be at least .* n_samples=\d+") as error:
+        pipeline.fit(X, y)
+    told = str(error.value)
+    assert told.count("at least") == 1 and ". " not in told
+    return float(told.split("at least ")[1].split()[0])
+
+
+@pytest.mark.parametrize(
+    "model, share, delta",
+    [
+        (DPLogisticRegression(), 0.3, 0.0),
+        (DPLogisticRegression(), None, DELTA),
+        (DPKernelRidge(y_bounds="auto"), 0.3, 0.0),
+    ],
+)
+def test_the_least_budget_for_the_rows_is_named_before_the_charge(model, share, delta):
     X, y = people()
     book = BudgetLedger(epsilon=5.0, delta=DELTA)
-    steps = [("bounds", DPQuantileScaler()), ("model", DPLogisticRegression())]
-    pipeline = DPPipeline(steps, 0.1, DELTA, ledger=book)
-    with pytest.raises(ValueError, match=r"epsilon must be at least .* n_samples=400") as error:
-        pipeline.fit(X[["age", "pay"]], y)
+    given = "auto" if share is None else {"bounds": share}
+    steps = [("bounds", DPQuantileScaler()), ("model", model)]
+    pipeline = DPPipeline(steps, 0.1, delta, shares=given, ledger=book)
+    least = least_of(pipeline, X[["age", "pay"]], y)
     assert not book.history()
-    least = float(str(error.value).split("at least ")[1].split()[0])
-    pipeline.set_params(epsilon=1.01 * least, ledger=None).fit(X[["age", "pay"]], y)
-    with pytest.raises(ValueError, match="epsilon must be at least"):
-        pipeline.set_params(epsilon=0.9 * least).fit(X[["age", "pay"]], y)
+    pipeline.set_params(epsilon=least, ledger=None).fit(X[["age", "pay"]], y)
+    below = pipeline.set_params(epsilon=0.999 * least)
+    assert least_of(below, X[["age", "pay"]], y) == least
 
 
 # Parameters
@@ -219,7 +235,7 @@ def test_errors_of_steps_show_no_value():
     X["age"] = X["age"].astype(object)
     X.loc[7, "age"] = "secret"
     pipeline = DPPipeline([("scale", Normalizer()), ("model", DPLogisticRegression())])
-    with pytest.raises(ValueError, match="real numbers") as error:
+    with pytest.raises(ValueError, match="takes numbers, which column 'age' does not") as error:
         pipeline.fit(X[["age"]], y)
     assert "secret" not in str(error.value) and error.value.__context__ is None
 
@@ -460,3 +476,67 @@ def test_a_raw_frame_of_nobodys_description():
         *("prepare__n__fill", "prepare__n__bounds", "model"),
     ]
     assert pipeline.guarantee_.epsilon_at(0.0) == 8.0
+
+
+# What is wrong is said before the charge
+
+
+@pytest.mark.parametrize(
+    "step, told",
+    [
+        (DPQuantileScaler(search_range=(3, 1)), "search_range must be"),
+        (DPQuantileScaler(search_range={"age": (0, 1)}), "search_range must name every column"),
+        (DPQuantileScaler(n_splines=-1), "n_splines must be"),
+        (DPQuantileScaler(missing="error"), "takes no NaN: put a DPSimpleImputer before"),
+        (DPOneHotEncoder(min_frequency=0), "min_frequency must be"),
+        (DPSimpleImputer(strategy="constant"), "fill_value must be"),
+        (BoundedScaler(bounds=(1, 0)), "bounds must be finite with low < high"),
+        (Normalizer(norm="l7"), "step|norm|X must"),
+        (Normalizer(), "'step', a Normalizer, takes no NaN: put a DPSimpleImputer before it"),
+    ],
+)
+def test_what_is_wrong_with_a_step_costs_nothing(step, told):
+    X, y = people()
+    if "NaN" in told:
+        X.loc[3, "pay"] = np.nan
+    book = BudgetLedger(epsilon=50.0, delta=DELTA)
+    steps = [("step", step), ("model", DPLogisticRegression())]
+    with pytest.raises(ValueError, match=told):
+        DPPipeline(steps, 20.0, DELTA, ledger=book).fit(X[["age", "pay"]], y)
+    assert not book.history()
+
+
+def unlike(kind):
+    X, y = people()
+    if kind == "labels":
+        return X[["age"]], y + 0.5 * X["age"], "label type"
+    if kind == "one label":
+        return X[["age"]], 0 * y, "classes must hold at least 2"
+    if kind == "text":
+        return X, y, "takes numbers, which column 'city' does not hold"
+    if kind == "dates":
+        return X[["age"]].astype("datetime64[s]"), y, "takes numbers, which column 'age'"
+    return (X[["age"]].astype(object).replace(X.loc[0, "age"], "old"), y, "takes numbers, which")
+
+
+@pytest.mark.parametrize("kind", ["labels", "one label", "text", "dates", "one text"])
+def test_what_no_step_can_take_costs_nothing(kind):
+    X, y, told = unlike(kind)
+    book = BudgetLedger(epsilon=50.0, delta=DELTA)
+    with pytest.raises(ValueError, match=told):
+        numeric(ledger=book).fit(X, y)
+    assert not book.history()
+
+
+def test_columns_by_name_need_names():
+    X, y = people()
+    with pytest.raises(ValueError, match="columns of X have no names"):
+        whole().fit(X.to_numpy(dtype=object), y)
+
+
+def test_a_step_in_the_middle_that_meets_a_missing_value_is_named():
+    X, y = people()
+    X.loc[3, "pay"] = np.nan
+    steps = [("log", FunctionTransformer(np.log1p)), ("rows", Normalizer())]
+    with pytest.raises(ValueError, match="^Step 'rows' takes no NaN: put a DPSimpleImputer"):
+        DPPipeline([*steps, ("model", DPLogisticRegression())]).fit(X[["age", "pay"]], y)

@@ -132,7 +132,7 @@ def test_the_point_is_met_and_used_up(adjacency, n_columns, epsilon, delta):
 
 
 def test_a_pure_budget_is_refused_with_the_way_out():
-    with pytest.raises(ValueError, match=r"delta must be positive to learn categories.*State"):
+    with pytest.raises(ValueError, match=r"delta must be positive to learn categories.*stated"):
         planned(1.0, 0.0)
 
 

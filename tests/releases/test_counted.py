@@ -10,7 +10,7 @@ from support.releases import replaying, transcript
 
 from skdp._random import noise_source
 from skdp.audit import recording
-from skdp.linear_model import DPLinearSVC
+from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.losses import LogisticLoss
 from skdp.privacy import ApproxDP, BudgetLedger, compose
 from skdp.releases import CountedRelease, ObjectivePerturbation, _counted
@@ -95,8 +95,8 @@ def test_a_delta_is_refused():
         planned(ApproxDP(1.0, 1e-5, adjacency="add-remove"))
 
 
-def test_estimators_count_only_what_is_private_and_of_use():
-    kind = DPLinearSVC
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearSVC])
+def test_estimators_count_only_what_is_private_and_of_use(kind):
     rng = np.random.default_rng(0)
     X = rng.uniform(-0.5, 0.5, (400, 3))
     y = (X[:, 0] > 0).astype(int)

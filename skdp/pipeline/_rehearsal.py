@@ -1,0 +1,82 @@
+"""A fit without rows, up to the charge: what is wrong with a parameter should not cost one."""
+
+import math
+import sys
+import warnings
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from sklearn.base import clone
+
+from skdp.pipeline._told import quiet
+from skdp.privacy import BudgetLedger
+
+__all__ = ["rehearse"]
+
+_UNKNOWN = 8  # columns for a model, where nothing says how many there will be
+_DENSE = 10**7  # numbers; more are not written out
+
+
+class _Reached(Exception):
+    """A fit came to its charge, so that its parameters are fine."""
+
+
+class _Stop(BudgetLedger):
+    """Stands where a ledger would be, and stops what wants to be paid."""
+
+    def __init__(self):
+        pass
+
+    def charge(self, guarantee, label=""):
+        raise _Reached
+
+    def charge_stream(self, guarantee, **named):
+        raise _Reached
+
+
+def rehearse(learn, free, X, y, n_samples):
+    """Fit steps to zeros and to the labels, each until it would charge a ledger.
+
+    Estimators check their parameters, their labels and the number of rows before that.
+
+    Parameters
+    ----------
+    learn, free : list of Leaf
+        Steps with their parts of the budget, and those that learn nothing.
+
+    X : {array-like, frame, sparse matrix}
+        Of which only the kind is looked at.
+
+    y : array-like or None
+
+    n_samples : int
+    """
+    for leaf in [*free, *learn]:
+        estimator = clone(leaf.estimator)
+        n_features = leaf.n_features
+        if n_features is None and not hasattr(estimator, "transform"):
+            n_features = _UNKNOWN
+        if not n_features:
+            continue
+        if leaf in learn:
+            estimator.set_params(ledger=_Stop(), random_state=None)
+        rows = _zeros(X, (n_samples if leaf in learn else 1, n_features), leaf.names)
+        with warnings.catch_warnings(), quiet(leaf.path):
+            warnings.simplefilter("ignore")  # the fit itself will warn
+            try:
+                estimator.fit(rows, y if leaf in learn else None)
+            except _Reached:
+                continue
+
+
+def _zeros(X, shape, names):
+    """Rows of the kind of ``X``, if their columns have names."""
+    if math.prod(shape) > _DENSE:
+        return csr_matrix(shape)
+    zeros = np.zeros(shape)
+    frames = sys.modules.get(type(X).__module__.partition(".")[0])
+    if not names or not hasattr(frames, "DataFrame"):
+        return zeros
+    if frames.__name__ == "pandas":
+        return frames.DataFrame(zeros, columns=list(names))
+    return frames.DataFrame(dict(zip(names, zeros.T, strict=True)))
