@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.feature_extraction.text import HashingVectorizer
@@ -292,3 +293,16 @@ def test_one_row_spends_what_a_whole_pipeline_claims(adjacency):
     assert report.passed, str(report)
     assert report.share >= 0.95
     assert len(report.releases) == 2
+
+
+def test_a_remainder_that_learns_has_its_part_of_the_budget():
+    X, y = data(2000)
+    bounds = DPQuantileScaler(quantiles=(0.1, 0.9))
+    prepare = ColumnTransformer([("first", clone(bounds), [0])], remainder=bounds)
+    steps = [("prepare", prepare), ("learn", DPLogisticRegression())]
+    pipeline = DPPipeline(steps, epsilon=3.0).fit(X, y)
+    parts = pipeline.steps_[0][1].named_transformers_
+    spent = [parts[name].guarantee_.epsilon_at(0.0) for name in ("first", "remainder")]
+    spent.append(pipeline.steps_[1][1].guarantee_.epsilon_at(0.0))
+    assert sum(spent) == pytest.approx(3.0, rel=1e-5)
+    assert len(pipeline.division_) == 3
