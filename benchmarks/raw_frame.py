@@ -1,6 +1,6 @@
 """From the raw frame within one budget: nothing is declared, all is learned.
 
-    python benchmarks/raw_frame.py [--draws 20] [--quick]
+    python benchmarks/raw_frame.py [--draws 20] [--quick] [--sets adult ...] [--ways learned ...]
 
 Numeric columns are looked for in (-1e6, 1e6), categories are learned, and so is the target of
 regressions, in (-1e7, 1e7); then the same with categories that are known. Beside it, for the same
@@ -32,6 +32,7 @@ DELTA = 1e-5
 SEARCH, TARGET_SEARCH = (-1e6, 1e6), (-1e7, 1e7)
 CLASSIFICATION = ("adult", "diabetes130", "kddcup", "covertype2", "late")
 REGRESSION = ("california", "bike")
+WAYS = ("learned", "bounds", "true", "public", "absurd", "leaky")
 
 
 class Table:
@@ -121,14 +122,14 @@ def scores(table, prepare, model, epsilon, draws, leaks):
     )
 
 
-def report(name, n_splines, epsilons, draws):
+def report(name, n_splines, epsilons, draws, ways=WAYS):
     """Print one line for each preparation."""
     regression = kind_of(name) == "regression"
     table = Table(name, None if regression else "scale")
     n_columns = len(table.schema["numeric"])
     what = "splines" if n_splines else "straight lines"
     print(f"{name}, {len(table.split.y)} rows, {n_columns} numeric columns, {what}", flush=True)
-    for way in ("learned", "bounds", "true", "public", "absurd", "leaky"):
+    for way in ways:
         prepare, cells = getattr(table, way)(n_splines), []
         if prepare is None:
             continue
@@ -150,13 +151,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--quick", action="store_true", help="Adult alone")
+    parser.add_argument("--ways", nargs="*", default=WAYS)
     parser.add_argument("--sets", nargs="*", default=(*CLASSIFICATION, *REGRESSION))
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     print("Accuracy, or R^2, at epsilon 1 and .5: mean (standard error in 1e-4), least")
     for name in ("adult",) if arguments.quick else arguments.sets:
         for n_splines in (None,) if kind_of(name) == "regression" else ("auto", None):
-            report(name, n_splines, (1.0, 0.5), arguments.draws)
+            report(name, n_splines, (1.0, 0.5), arguments.draws, arguments.ways)
 
 
 if __name__ == "__main__":

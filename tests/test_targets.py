@@ -93,7 +93,7 @@ def test_who_makes_errors_of_warnings_pays_nothing(name):
 
 
 @every
-@pytest.mark.parametrize("bounds", ["auto", "no", (0.0,), (1.0, 1.0), (2.0, -2.0), 3.0])
+@pytest.mark.parametrize("bounds", ["wide", "no", (0.0,), (1.0, 1.0), (2.0, -2.0), 3.0])
 def test_what_is_no_pair_of_bounds_is_refused(name, bounds):
     ledger = BudgetLedger(epsilon=1e6, delta=0.5)
     with pytest.raises(ValueError, match=r"^y_bounds"):

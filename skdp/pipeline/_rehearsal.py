@@ -1,9 +1,11 @@
 """A fit without rows, up to the charge: what is wrong with a parameter should not cost one."""
 
+import math
 import sys
 import warnings
 
 import numpy as np
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 
 from skdp.pipeline._told import quiet
@@ -12,6 +14,7 @@ from skdp.privacy import BudgetLedger
 __all__ = ["rehearse"]
 
 _UNKNOWN = 8  # columns for a model, where nothing says how many there will be
+_DENSE = 10**7  # numbers; more are not written out
 
 
 class _Reached(Exception):
@@ -68,6 +71,8 @@ def rehearse(learn, free, X, y, n_samples):
 
 def _zeros(X, shape, names):
     """Rows of the kind of ``X``, if their columns have names."""
+    if math.prod(shape) > _DENSE:
+        return csr_matrix(shape)
     zeros = np.zeros(shape)
     frames = sys.modules.get(type(X).__module__.partition(".")[0])
     if not names or not hasattr(frames, "DataFrame"):

@@ -132,9 +132,10 @@ class DPOneHotEncoder(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
            [0., 0., 1.]])
     """
 
-    # In a pipeline, of the squared mu of the whole: half as much keeps visibly fewer categories
-    # where the budget is small, and the model would not notice what it gets in return.
-    _budget_share = 0.04
+    # In a pipeline, of the squared mu of the whole, as much as bounds of numbers have. The
+    # threshold is at counts that would tell a model much, and what is below it is lost, while a
+    # model hardly notices what it would get in return.
+    _budget_share = 0.1
 
     def __init__(
         self,

@@ -56,15 +56,16 @@ def automatic_components(*, n_samples: float | None, guarantee: GaussianDP) -> i
     Returns
     -------
     int
-        The noise of second moments hides curvatures below ``edge``, which grows with the root of
-        this number: fewer features show more where ``mu n_samples`` is small, and more of them
-        approximate the kernel better where it is large. Without a number of rows it is the one for
+        A third of ``mu n_samples``, between 100 and 1000. The noise of second moments hides
+        curvatures below ``edge``, which grows with the root of this number: fewer features show
+        more where ``mu n_samples`` is small, and more of them approximate the kernel better where
+        it is large. Without a number of rows it is the one for
         many, as the loss is larger where too few features are taken of many rows.
     """
     if n_samples is None:
         return 1000
-    signal = guarantee.mu * n_samples
-    return 100 if signal < 300.0 else 200 if signal < 1000.0 else 400 if signal < 3000.0 else 1000
+    # Without jumps: whoever spends a tenth of the budget elsewhere loses a tenth of them.
+    return round(min(max(guarantee.mu * n_samples / 3.0, 100.0), 1000.0))
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,9 @@ def objective_penalty(
     with the number of coefficients, and needs more. With r the `linear_signal`, ``0.06 d / r^0.2``
     times as much for two classes: powers of r from 0.2 to 0.4, and of d from 0.75, are alike, and
     without d it loses 0.015. For more classes, ``36 / sqrt(r)`` times, or ``54 / sqrt(r)`` around
-    their log-odds, where a penalty does less harm if noise hides the rest.
+    their log-odds, where a penalty does less harm if noise hides the rest. There n epsilon counts
+    as 1 at least: below, nothing but the log-odds is left anyway, and the pull towards them would
+    be out of proportion to gradients.
 
     Parameters
     ----------
@@ -134,8 +136,10 @@ def objective_penalty(
     if target.delta > 0.0:
         return least * (noise if n_outputs == 1 else 1.0) / target.epsilon
     signal = linear_signal(target, size=n_outputs * n_features, n_samples=n_samples)
-    factor = (54.0 if is_centred else 36.0) * signal**-0.5
-    if n_outputs == 1:
+    factor = 36.0 * signal**-0.5
+    if is_centred:
+        factor = 54.0 * max(signal, 1.0 / (n_outputs * n_features)) ** -0.5
+    elif n_outputs == 1:
         # A hinge is steeper, for which there is more noise, than a logistic loss with its cap.
         steepness = 2.0 if isinstance(loss, HuberHingeLoss) else 1.0
         factor = steepness * 0.06 * n_features * signal**-0.2

@@ -112,8 +112,8 @@ class TargetBounds:
         if n_samples is None or target.adjacency == "add-remove":
             return 0.0
         least = _least(target, n_samples) * (1.0 + 1e-6)
-        if least == 0.0:  # delta alone pays
-            return least
+        if least == 0.0:  # delta alone is enough for so many rows
+            return 0.0
         digit = 10.0 ** (math.floor(math.log10(least)) - 4)
         return float(f"{math.ceil(least / digit) * digit:.5g}")
 

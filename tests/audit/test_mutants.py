@@ -51,6 +51,8 @@ def test_the_code_as_it_is_raises_no_alarm(clean):
 @pytest.mark.parametrize("mutant", DEVICES, ids=lambda mutant: mutant.name)
 def test_functions_on_which_slips_show_are_sound_without_them(mutant):
     X, y = ordinary(mutant.target)
+    if mutant.data is not None:
+        X, y = mutant.data(X, y)
     report = replay(mutant.target, X, y, n=48, random_state=0)
     assert report.findings == ()
 

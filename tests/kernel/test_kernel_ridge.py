@@ -470,7 +470,7 @@ def test_epsilon_auto_reads_the_number_of_rows_only(r):
         (dict(y_bounds=(1, 1)), "y_bounds must be .* low first"),
         (dict(y_bounds=(0, math.inf)), r"y_bounds\[1\] must be a finite"),
         (dict(y_bounds=(math.nan, 1)), r"y_bounds\[0\] must be a finite"),
-        (dict(y_bounds="auto"), "y_bounds must be two numbers"),
+        (dict(y_bounds="wide"), "y_bounds must be two numbers"),
         (dict(alpha="scale"), "alpha must be 'auto' or a positive"),
         (dict(alpha=0.0), "alpha must be a positive"),
         (dict(alpha=1e-9), "alpha must be between"),

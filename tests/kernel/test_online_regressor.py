@@ -1772,7 +1772,7 @@ def test_an_array_that_changes_later_does_not_change_the_stream():
         (dict(n_components=10**7), "n_components must be smaller: .* GiB"),
         (dict(y_bounds=(1, -1)), "y_bounds must be .* low first"),
         (dict(y_bounds=(0, math.inf)), r"y_bounds\[1\] must be a finite"),
-        (dict(y_bounds="auto"), "y_bounds must be two numbers"),
+        (dict(y_bounds="auto"), "y_bounds must be .*clipped as they come"),
         (dict(x_norm=0.0), "x_norm must be a positive"),
         (dict(adjacency="both"), "adjacency must be one of"),
         (dict(random_state=-1), "random_state must be None"),

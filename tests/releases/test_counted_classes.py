@@ -153,6 +153,14 @@ def test_a_huge_budget_leaves_the_minimiser_around_the_centre(loss):
     assert np.abs(found - plan(data, noise_source(0))).max() > 0.1
 
 
+@pytest.mark.parametrize("n_classes, n_features, epsilon", [(3, 20, 1e-4), (10, 1000, 2e-3)])
+def test_a_small_epsilon_is_not_refused_for_counts_that_nobody_has(n_classes, n_features, epsilon):
+    # Under add-remove one of the plans is for one row.
+    model = DPLogisticRegression(epsilon, adjacency="add-remove")
+    plan = model._plan(range(n_classes), n_features, None)
+    plan.check_n_rows(100_000_000)
+
+
 def test_a_centre_further_out_than_planned_is_refused():
     loss = LogisticLoss()
     data, plan = rows(loss), replace(centred(loss, ApproxDP(1.0), 6.0), centre_norm=8.0)

@@ -258,3 +258,9 @@ def test_bounds_of_amounts_stop_at_zero():
         assert low == 0.0 and high > 2.0
     low, high = bounds(amounts - 1.0, noise_source(np.random.default_rng(2)))
     assert low < -1.0
+
+
+def test_a_delta_that_is_enough_alone_refuses_nothing():
+    target = ApproxDP(0.01, 1e-3)
+    assert TargetBounds.least_epsilon(target, n_samples=2**24) == 0.0
+    TargetBounds.plan(target, n_samples=2**24, search_range=(-1e6, 1e6))

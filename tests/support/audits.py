@@ -38,6 +38,7 @@ N_ROWS = 24
 
 # Why a declared bound is not attained, and by how much it is missed at least.
 LOGISTIC = "slopes near 1 and a record that moves the minimiser alone exclude each other (4.1)"
+FAR_APART = "counts move in full; residuals of two labels of a row are no two longest ones apart"
 MASKED = "the solver errs by less than it may; the total is that of the minimiser"
 SEARCHED = f"{MASKED}, for which the stated pairs are worse than those that a search finds"
 PLAIN = "the bound on norms is that of a recursion, which no stream attains (2.3)"
@@ -259,12 +260,12 @@ def stated_linear():
                 )
     # Automatic penalties of three classes are around their log-odds, for which rows are counted.
     # In the end the model is checked, and gets the record right or wrong.
-    for adjacency in ADJACENCIES:
+    for adjacency, total in (("replace-one", 0.49), ("add-remove", 0.95)):
         data, neighbours = pulled(adjacency)
         options = dict(adjacency=adjacency, classes=range(3))
         program = DPLogisticRegression(**options)
         name = "counted classes " + named(DPLogisticRegression, **options)
-        less = dict(least=0.0, total=0.95, reason=MASKED)
+        less = dict(least=0.0, total=total, reason=MASKED if total > 0.9 else FAR_APART)
         yield Case(name, program, data, neighbours, **less)
     # The heaviest class attains what is declared for all, a light one its part of it.
     for mechanism in ("output", "objective", "gradient"):
