@@ -90,12 +90,14 @@ for name, accuracies in scores.items():
 left.set(xscale="log", xlabel="epsilon of the whole", ylabel="accuracy on other rows")
 left.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
 left.minorticks_off()
-left.legend()
+left.legend(loc="center right", bbox_to_anchor=(1.0, 0.33))
 bottom = 0.0
 names = {"numeric": "bounds", "categorical": "categories", "model": "model"}
 for step, share, _ in pipeline.division_:
     name = names[step.rpartition("__")[2]]
-    right.bar("budget", share, bottom=bottom, width=0.5)
+    right.bar(
+        "budget", share, bottom=bottom, width=0.5, color=f"{0.4 + 0.15 * len(right.patches)}"
+    )
     right.annotate(
         f"{name} {share:.0%}", (0.32, bottom + share / 2), va="center", annotation_clip=False
     )

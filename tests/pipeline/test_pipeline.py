@@ -235,7 +235,7 @@ def test_errors_of_steps_show_no_value():
     X["age"] = X["age"].astype(object)
     X.loc[7, "age"] = "secret"
     pipeline = DPPipeline([("scale", Normalizer()), ("model", DPLogisticRegression())])
-    with pytest.raises(ValueError, match="takes numbers, which column .age. does not") as error:
+    with pytest.raises(ValueError, match="takes numbers, which column") as error:
         pipeline.fit(X[["age"]], y)
     assert "secret" not in str(error.value) and error.value.__context__ is None
 
@@ -538,5 +538,5 @@ def test_a_step_in_the_middle_that_meets_a_missing_value_is_named():
     X, y = people()
     X.loc[3, "pay"] = np.nan
     steps = [("log", FunctionTransformer(np.log1p)), ("rows", Normalizer())]
-    with pytest.raises(ValueError, match="^Step 'rows' takes no NaN: put a DPSimpleImputer"):
+    with pytest.raises(ValueError, match="Step 'rows' takes no NaN: put a DPSimpleImputer"):
         DPPipeline([*steps, ("model", DPLogisticRegression())]).fit(X[["age", "pay"]], y)
