@@ -107,9 +107,10 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
     follows from its parameters and the number of its columns, never from the rows: so the charge
     is made before they are used, and a fit that fails, or is interrupted, stays charged and leaves
     the old steps whole. What can be found before is refused without a charge: parameters, labels,
-    texts among numbers, and missing values that reach a step which takes none. With a positive delta the budget of the model is what others leave, to a
-    millionth: they are given their shares, and the model as much as the composition allows. Steps
-    in parallel are composed with those that select first, which costs the least.
+    texts among numbers, and missing values that reach a step which takes none. With a positive
+    delta the budget of the model is what others leave, to a millionth: they are given their
+    shares, and the model as much as the composition allows. Steps in parallel are composed with
+    those that select first, which costs the least.
 
     Parts of a `~sklearn.compose.ColumnTransformer` take columns by name, by position, or by a
     `~sklearn.compose.make_column_selector`. Types of columns come from dtypes, and one odd entry
