@@ -25,7 +25,7 @@ def _seconds(model, X, y):
     return time.perf_counter() - start
 
 
-def print_times(name, models, X, y, rounds):
+def print_times(name, models, X, y, rounds, base=None):
     """Print a table of medians and of their ratios to scikit-learn's, after a warm-up.
 
     Parameters
@@ -40,8 +40,12 @@ def print_times(name, models, X, y, rounds):
     y : ndarray
 
     rounds : int
+
+    base : estimator, default=None
+        What ratios are to; None is a LogisticRegression.
     """
-    fitted = {"scikit-learn LogisticRegression": LogisticRegression(), **models}
+    base = LogisticRegression() if base is None else base
+    fitted = {f"scikit-learn {type(base).__name__}": base, **models}
     times = {label: [] for label in fitted}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -54,6 +58,6 @@ def print_times(name, models, X, y, rounds):
     certified = "all certified" if not n_failed else f"{n_failed} fits NOT certified"
     filled = f", {X.nnz / X.shape[0]:.0f} a row" if hasattr(X, "nnz") else ""
     print(f"{name}: {X.shape[0]} x {X.shape[1]}{filled}, {rounds} rounds, {certified}")
-    base = next(iter(medians.values()))
+    first = next(iter(medians.values()))
     for label, median in medians.items():
-        print(f"  {label:32s} {median:7.3f} s   ratio {median / base:5.2f}", flush=True)
+        print(f"  {label:32s} {median:7.3f} s   ratio {median / first:5.2f}", flush=True)

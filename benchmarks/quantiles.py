@@ -1,6 +1,6 @@
 """Bounds of columns that nobody has described: how many rows off they are, and how wide.
 
-``python benchmarks/quantiles.py [--n-samples 15000] [--epsilon 0.5] [--seeds 20]``
+``python benchmarks/quantiles.py [--n-samples 15000] [--epsilon 0.5] [--seeds 20] [--least]``
 
 Ten columns, of which bounds are learned for a tenth of the squared mu of the whole budget. A rank
 error is the distance of ``q n`` from the number of values below the cell that is released, over
@@ -15,7 +15,7 @@ import numpy as np
 
 from skdp._random import noise_source
 from skdp.privacy import ApproxDP, GaussianDP
-from skdp.releases import QuantileRelease
+from skdp.releases import CategoryRelease, QuantileRelease
 
 DELTA, SHARE = 1e-5, 0.1
 NAMES = (
@@ -80,12 +80,50 @@ def measured(n=15_000, epsilon=0.5, seeds=range(20)):
     return np.array([one for one, _ in both]), np.array([one for _, one in both])
 
 
+def part_of(epsilon, delta):
+    """Point of a step with its share of a budget."""
+    if delta == 0.0:
+        return ApproxDP(SHARE * epsilon)
+    mu = math.sqrt(SHARE) * ApproxDP(epsilon, delta).gaussian_target().mu
+    return ApproxDP(GaussianDP(mu).epsilon_at(delta), delta)
+
+
+def least_rows(n_columns, epsilon, delta):
+    """Least number of rows, to a percent, with which bounds are planned."""
+    low, high = 1, 2**26
+    while high > 1.01 * low:
+        middle = math.isqrt(low * high)
+        try:
+            QuantileRelease.plan(
+                part_of(epsilon, delta), n_columns=n_columns, n_samples_public=middle
+            )
+            high = middle
+        except ValueError:
+            low = middle
+    return high
+
+
+def print_least(epsilons=(0.3, 1.0, 3.0)):
+    """Print how many rows it takes."""
+    for delta in (1e-6, 0.0):
+        for d in (1, 5, 10, 20, 50, 100):
+            cells = [f"{least_rows(d, epsilon, delta):7d}" for epsilon in epsilons]
+            if delta:
+                plans = [CategoryRelease.plan(part_of(e, delta), n_columns=d) for e in epsilons]
+                cells += [f"{plan.threshold:6.0f}" for plan in plans]
+            print(f"delta={delta:g}, {d:3d} columns:", *cells, flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--n-samples", type=int, default=15_000)
     parser.add_argument("--epsilon", type=float, default=0.5)
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--least", action="store_true", help="how many rows it takes")
     options = parser.parse_args()
+    if options.least:
+        print_least()
+        return
     release = planned(options.n_samples, options.epsilon)
     print(f"q = {release.tail(options.n_samples):.4f}, range {release.epsilon:.5f} each")
     ranks, widths = measured(options.n_samples, options.epsilon, range(options.seeds))

@@ -145,7 +145,7 @@ class DPKernelRidge(BaseKernelRegressor):
         Width of the kernel, except for the linear one. Public.
 
     y_bounds_ : tuple of two floats
-        Bounds of the target in the fit. Public, or with ``y_bounds="auto"`` released under
+        Bounds of the target in the fit. Public where they are given; with "auto" Released under
         ``guarantee_``.
 
     guarantee_ : ApproxDP

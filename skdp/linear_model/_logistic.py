@@ -98,8 +98,8 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         ``guarantee_``.
 
     coef_noise_ : CoefficientNoise
-        Standard deviations of the noise in ``coef_``, by what is public or released under
-        ``guarantee_``, and how sure they are.
+        Standard deviations of the noise in ``coef_``, and how sure they are. Released under
+        ``guarantee_``.
 
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts. Released under ``guarantee_``.

@@ -76,9 +76,9 @@ def check_rows(learn, division, n_samples, target, divided):
     paths = [leaf.path for leaf, _ in lacking]
     shares = {path: float(f"{division.shares[path]:.3g}") for path in paths}
     raise ValueError(
-        f"epsilon must be at least {least:.4g} with n_samples={n_samples}, delta={target.delta:g} "
-        f"and shares={shares}, or the share be larger, or columns fewer, or bounds stated that "
-        f"are known without the data; got {target.epsilon!r}."
+        f"epsilon must be at least {least:.4g} with n_samples={n_samples}, "
+        f"delta={target.delta:g} and shares={shares}, or the share be larger, or columns fewer, "
+        f"or bounds stated that are known without the data; got {target.epsilon!r}."
     )
 
 

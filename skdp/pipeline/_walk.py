@@ -112,9 +112,9 @@ class Walk:
             leaf = Leaf(path, step, schema.n_columns, names=schema.names)
             return leaf, _schema_after(step, schema)
         self._check_stateless(step, path)
+        self.free.append(Leaf(path, step, schema.n_columns, names=schema.names))
         if follows_dtypes(step, schema.dtypes):
             self.caveats.append(DTYPES)
-        self.free.append(Leaf(path, step, schema.n_columns, names=schema.names))
         return None, schema.of_width(width_of(step, schema.n_columns))
 
     def _check_stateless(self, step, path):

@@ -3,7 +3,8 @@
 import warnings
 
 import pytest
-from mutants import MUTANTS, found, ordinary
+from mutants import MUTANTS, found
+from mutation import Mutant
 from support.configurations import CONFIGURATIONS, model, problem
 
 from skdp.audit import replay
@@ -50,11 +51,8 @@ def test_the_code_as_it_is_raises_no_alarm(clean):
 
 @pytest.mark.parametrize("mutant", DEVICES, ids=lambda mutant: mutant.name)
 def test_functions_on_which_slips_show_are_sound_without_them(mutant):
-    X, y = ordinary(mutant.target)
-    if mutant.data is not None:
-        X, y = mutant.data(X, y)
-    report = replay(mutant.target, X, y, n=48, random_state=0)
-    assert report.findings == ()
+    sound = Mutant(mutant.name, mutant.target, data=mutant.data)
+    assert found(sound, 0, n=48).findings == ()
 
 
 def test_a_count_before_a_minimiser_has_its_share_of_the_claim():
