@@ -254,7 +254,9 @@ def _settable(model: Any) -> dict[str, Any]:
     params = model.get_params(deep=True)
 
     def is_given(name: str) -> bool:
-        *path, _ = name.split("__")
+        *path, last = name.split("__")
+        if last not in ("ledger", "random_state"):
+            return False
         around = [model, *(params.get("__".join(path[:i])) for i in range(1, len(path) + 1))]
         owner = around.pop()
         divided = any(getattr(other, "_divides_budget", False) for other in around)

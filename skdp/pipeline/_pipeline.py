@@ -31,7 +31,7 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
 
     As `~sklearn.pipeline.Pipeline`, for private rows: state one ``(epsilon, delta)``, and each
     step that reads the rows gets its part. Their guarantees compose to the budget, which is
-    charged once, before a row is read. A step that learns without a guarantee is refused by name.
+    charged once, before a row is used. A step that learns without a guarantee is refused by name.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
         void of privacy, for tests and figures; each step has a seed of its own.
 
     ledger : BudgetLedger, default=None
-        Budget that each fit is charged to before it reads a row.
+        Budget that each fit is charged to before it uses a row.
 
     Attributes
     ----------
@@ -105,10 +105,12 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
     **Privacy.** Everything that `fit` stores is public or released by a step under its guarantee,
     and ``guarantee_`` is their composition in the order of the steps. What a step is charged
     follows from its parameters and the number of its columns, never from the rows: so the charge
-    is made before they are read, and a fit that fails, or is interrupted, stays charged and leaves
-    the old steps whole. With a positive delta the budget of the model is what others leave, to a
-    millionth: they are given their shares, and the model as much as the composition allows. Steps
-    in parallel are composed with those that select first, which costs the least.
+    is made before they are used, and a fit that fails, or is interrupted, stays charged and leaves
+    the old steps whole. What can be found before is refused without a charge: parameters, labels,
+    texts among numbers, and missing values that reach a step which takes none. With a positive
+    delta the budget of the model is what others leave, to a millionth: they are given their
+    shares, and the model as much as the composition allows. Steps in parallel are composed with
+    those that select first, which costs the least.
 
     Parts of a `~sklearn.compose.ColumnTransformer` take columns by name, by position, or by a
     `~sklearn.compose.make_column_selector`. Types of columns come from dtypes, and one odd entry
@@ -179,7 +181,7 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
         """Fit all steps under one ``(epsilon, delta)``.
 
         What the steps cost follows from their parameters and from the columns of ``X``, and is
-        charged before a row is read.
+        charged before a row is used.
 
         Parameters
         ----------

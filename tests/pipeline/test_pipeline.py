@@ -235,7 +235,7 @@ def test_errors_of_steps_show_no_value():
     X["age"] = X["age"].astype(object)
     X.loc[7, "age"] = "secret"
     pipeline = DPPipeline([("scale", Normalizer()), ("model", DPLogisticRegression())])
-    with pytest.raises(ValueError, match="takes numbers, which column 'age' does not") as error:
+    with pytest.raises(ValueError, match="takes numbers, which column") as error:
         pipeline.fit(X[["age"]], y)
     assert "secret" not in str(error.value) and error.value.__context__ is None
 

@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.frames import FRAMES
 
 from skdp.preprocessing import BoundedScaler
 
@@ -29,7 +30,7 @@ def test_sklearn_conventions(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("frame", FRAMES)
 def test_a_dict_finds_the_columns_of_a_frame_by_name(frame):
     scaler = BoundedScaler(BOUNDS)
     assert_allclose(scaler.fit_transform(frame(PEOPLE)), SCALED)

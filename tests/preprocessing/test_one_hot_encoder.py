@@ -8,13 +8,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import sklearn
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.estimator_checks import check_estimator
-from sklearn.utils.fixes import parse_version
+from support.frames import NEEDS_POLARS
 
 from skdp.exceptions import BudgetExceededError
 from skdp.preprocessing import DPOneHotEncoder
@@ -106,10 +105,7 @@ def test_what_a_value_is_does_not_depend_on_the_type_of_its_column(change):
     assert np.array_equal(encoded.toarray(), plain.transform(frame).toarray())
 
 
-@pytest.mark.skipif(
-    parse_version(sklearn.__version__) < parse_version("1.8"),
-    reason="names of columns of new frames of polars are unknown to it",
-)
+@NEEDS_POLARS
 def test_polars():
     frame = people()
     columns = {name: frame[name].tolist() for name in frame}

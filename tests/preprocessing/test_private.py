@@ -4,10 +4,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import sklearn
 from sklearn.base import clone
 from sklearn.preprocessing import Normalizer
-from sklearn.utils.fixes import parse_version
+from support.frames import NEEDS_POLARS
 
 from skdp.linear_model import DPLogisticRegression
 from skdp.pipeline import DPPipeline, guarantee_of
@@ -119,10 +118,7 @@ def test_dates_are_refused_by_the_name_of_the_column(dtype):
         make_private_preprocessor().fit(frame)
 
 
-@pytest.mark.skipif(
-    parse_version(sklearn.__version__) < parse_version("1.8"),
-    reason="names of columns of new frames of polars are unknown to it",
-)
+@NEEDS_POLARS
 def test_polars():
     frame = people()
     columns = {name: frame[name].tolist() for name in frame}

@@ -1,10 +1,10 @@
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
+from support.frames import FRAMES
 
 from skdp.preprocessing import make_public_preprocessor
 
@@ -34,7 +34,7 @@ def make(**options):
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("frame", FRAMES)
 def test_columns_follow_from_the_public_lists(frame, is_sparse):
     prepare = make(norm=None, sparse=is_sparse)
     out = prepare.fit_transform(frame(PEOPLE))

@@ -3,11 +3,11 @@ import re
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.frames import FRAMES
 
 from skdp.exceptions import BudgetExceededError
 from skdp.preprocessing import DPQuantileScaler
@@ -108,7 +108,7 @@ def test_norms_of_rows_are_bounded_as_promised(n_splines):
     assert out.shape[1] == 6 * scaler.n_splines_ == len(scaler.get_feature_names_out())
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("frame", FRAMES)
 def test_frames_come_in_and_out(frame):
     X = columns(500)[:, :2]
     X[::7, 1] = np.nan

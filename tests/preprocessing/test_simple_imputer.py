@@ -2,10 +2,10 @@ import pickle
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.frames import FRAMES
 
 from skdp.exceptions import BudgetExceededError
 from skdp.preprocessing import DPSimpleImputer
@@ -75,7 +75,7 @@ def test_a_constant_is_public_and_free(fill_value):
     assert imputer.transform(frame)[3].tolist() == ["Ulm", second]
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("frame", FRAMES)
 def test_every_column_has_an_indicator(frame):
     data = frame({"age": [30.0, None, 50.0], "size": [1.0, 2.0, 3.0]})
     imputer = DPSimpleImputer(strategy="constant", fill_value=-1, add_indicator=True)
@@ -87,7 +87,7 @@ def test_every_column_has_an_indicator(frame):
     assert_array_equal(out.to_numpy(), expected)
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("frame", FRAMES)
 def test_text_with_missing_values_comes_from_frames(frame):
     data = frame({"home": ["Ulm", None, "Bonn", "Ulm"]})
     unknown = DPSimpleImputer(strategy="constant", fill_value="?", add_indicator=True)

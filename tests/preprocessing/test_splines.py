@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import SplineTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.frames import FRAMES
 
 from skdp.preprocessing import BoundedScaler, BoundedSplineTransformer, automatic_n_splines
 from skdp.preprocessing._spline_basis import spline_weights, stacked_splines
@@ -53,7 +54,7 @@ def test_splines_of_higher_degrees_are_those_of_scipy(degree):
     assert ours[[0, -1]].toarray()[[0, 1], [0, -1]].tolist() == [1.0, 1.0]
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("frame", FRAMES)
 def test_a_dict_finds_the_columns_of_a_frame_by_name(frame):
     splines = BoundedSplineTransformer(BOUNDS, 3)
     assert_array_equal(splines.fit_transform(frame(PEOPLE)).toarray(), HATS)
