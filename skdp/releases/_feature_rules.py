@@ -64,7 +64,7 @@ def automatic_components(*, n_samples: float | None, guarantee: GaussianDP) -> i
     """
     if n_samples is None:
         return 1000
-    # Without jumps: whoever spends a tenth of the budget elsewhere loses a tenth of them.
+    # Without jumps: who spends a little of the budget elsewhere loses a few features only.
     return round(min(max(guarantee.mu * n_samples / 3.0, 100.0), 1000.0))
 
 

@@ -187,6 +187,9 @@ def test_few_features_are_drawn_where_second_moments_show_little():
         automatic_components(n_samples=n, guarantee=guarantee) for n in (100, 1500, 4000, 1e4)
     ]
     assert found == [100, 250, 667, 1000]
+    # Nowhere does a little less of the budget cost many of them.
+    found = [automatic_components(n_samples=n, guarantee=guarantee) for n in range(100, 8000, 50)]
+    assert max(np.diff(found)) <= 9
     # A private number of rows decides nothing.
     assert automatic_components(n_samples=None, guarantee=guarantee) == 1000
 
