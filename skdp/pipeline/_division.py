@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 
 from skdp._validation import between, is_auto, shown
 from skdp.pipeline._order import composed, leaves_of
-from skdp.privacy import ApproxDP, Guarantee, compose, gaussian_epsilon
+from skdp.privacy import ApproxDP, BoundedRangeDP, Guarantee, compose, gaussian_epsilon
 
 __all__ = ["Division", "divide", "with_frozen"]
 
@@ -163,14 +163,29 @@ def _gaussian(leaves, target):
     points = [leaf.path for leaf in leaves if _is_bare(_planned(leaf, probe))]
 
     def at(scale, share, leaf, target):
-        delta = target.delta
+        delta, mu = target.delta, scale * math.sqrt(share)
         if leaf.path in points:
             delta *= _POINTS / len(points)
-        return replace(
-            target, epsilon=gaussian_epsilon(mu=scale * math.sqrt(share), delta=delta), delta=delta
-        )
+        point = replace(target, epsilon=gaussian_epsilon(mu=mu, delta=delta), delta=delta)
+        return _of_selections(leaf, point, mu)
 
     return at
+
+
+def _of_selections(leaf, point, mu):
+    """The point of a step that makes selections, if they would take more than their share.
+
+    A point tells little of few selections: they meet it with ranges which, among many others, cost
+    more than its mu. They count as half a range each, squared and summed.
+    """
+    planned = _planned(leaf, point)
+    if not isinstance(planned, BoundedRangeDP) or planned.then is not None:
+        return point
+    factor = 2.0 * mu / math.hypot(*planned.epsilons)
+    if factor >= 1.0:
+        return point
+    fewer = replace(planned, epsilons=tuple(factor * each for each in planned.epsilons))
+    return replace(point, epsilon=min(point.epsilon, fewer.epsilon_at(point.delta)))
 
 
 def _is_bare(guarantee):

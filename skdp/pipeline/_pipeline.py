@@ -285,7 +285,7 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
         if plan.schema.n_columns is not None:
             self.n_features_in_ = plan.schema.n_columns
         names = plan.schema.names
-        if names is not None and all(isinstance(name, str) for name in names):
+        if names and all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.asarray(names, dtype=object)
 
     def _check_parameters(self):
