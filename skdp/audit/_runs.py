@@ -278,14 +278,16 @@ def _attempt(method: Callable[[Any], Any], queries: Any) -> Any:
 
 
 def _claim(model: Any) -> Guarantee | None:
-    """What a fitted estimator claims; of a pipeline, what its last step does."""
+    """What a fitted estimator claims; of a pipeline without a claim, what its last step does."""
     held: Any
     for held in (model, getattr(model, "best_estimator_", None)):
-        while isinstance(getattr(held, "steps", None), list):
+        while True:
+            claim = getattr(held, "guarantee_", None)
+            if isinstance(claim, Guarantee):
+                return _without_caveats(claim)
+            if not isinstance(getattr(held, "steps", None), list):
+                break
             held = held.steps[-1][1]
-        claim = getattr(held, "guarantee_", None)
-        if isinstance(claim, Guarantee):
-            return _without_caveats(claim)
     return None
 
 

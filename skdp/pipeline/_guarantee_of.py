@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._validation import is_whole, shown
 from skdp.estimators import StatedGuarantee
+from skdp.pipeline._division import with_frozen
 from skdp.pipeline._order import composed, leaves_of
 from skdp.pipeline._plan import Plan, Walked, frozen_guarantee
 from skdp.pipeline._refusals import instead_of
@@ -125,9 +126,10 @@ def _of_steps(container, public, guarantee_of_leaf):
     node, caveats = _walked(container, public)
 
     def of(leaf):
-        return leaf.guarantee if leaf.guarantee is not None else guarantee_of_leaf(leaf)
+        return None if leaf.guarantee is not None else guarantee_of_leaf(leaf)
 
-    total = composed(node, of) if node is not None else None
+    # What is frozen was released before, wherever it stands: others may have been chosen by it.
+    total = with_frozen(node, composed(node, of))
     return total if total is None else total.with_caveats(*caveats)
 
 

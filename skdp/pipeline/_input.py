@@ -46,7 +46,7 @@ def check_input(steps, X, schema, public):
     public : collection of str
         Steps that the user takes responsibility for.
     """
-    shape = getattr(X, "shape", ())
+    shape: tuple[int, ...] = getattr(X, "shape", ())
     if len(shape) != 2:
         _check_first(steps, X, None, schema, set(public), "")
     elif shape[0]:

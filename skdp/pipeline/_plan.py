@@ -1,6 +1,6 @@
 """What a fit of a pipeline will do and cost, from parameters and columns alone."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -145,7 +145,7 @@ class Plan:
         for path in (leaf.path for leaf in self.learn):
             planned = self.division.planned.get(path, ApproxDP(0.0))
             spent = find(steps, path).guarantee_
-            if spent.delta_at(0.0) == 0.0:
+            if replace(spent, caveats=planned.caveats) == planned or spent.delta_at(0.0) == 0.0:
                 continue
             if not covers(planned, spent):
                 raise RuntimeError(

@@ -3,6 +3,7 @@
 import math
 import sys
 import warnings
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -74,7 +75,7 @@ def _zeros(X, shape, names):
     if math.prod(shape) > _DENSE:
         return csr_matrix(shape)
     zeros = np.zeros(shape)
-    frames = sys.modules.get(type(X).__module__.partition(".")[0])
+    frames: Any = sys.modules.get(type(X).__module__.partition(".")[0])
     if not names or not hasattr(frames, "DataFrame"):
         return zeros
     if frames.__name__ == "pandas":

@@ -386,7 +386,7 @@ def _codes(categories, values):
     def place(value):
         try:
             return places.get(value, -1)
-        except TypeError:  # no value of a category
+        except Exception:  # no value of a category, and objects raise what they like
             return -1
 
     return np.fromiter(map(place, values), dtype=np.int64, count=len(values))

@@ -3124,9 +3124,9 @@ COUNTING = '            pure = ApproxDP(_COUNT_SHARE * self.epsilon / 2, adjacen
 class Quantiles:
     """Bounds of columns, as a function of the rows, with the guarantee of the release."""
 
-    def __init__(self, adjacency="replace-one", quantiles=(0.5,)):
+    def __init__(self, adjacency="replace-one", quantiles=(0.5,), epsilon=30.0):
         self.release = QuantileRelease.plan(
-            ApproxDP(30.0, adjacency=adjacency),
+            ApproxDP(epsilon, adjacency=adjacency),
             n_columns=3,
             n_samples_public=40,
             quantiles=quantiles,
@@ -3201,7 +3201,7 @@ def selections():
     )
     yield slip(
         "the law is too sharp",
-        one,
+        Quantiles(epsilon=1.5),
         EXPONENTIAL,
         CHOSEN,
         CHOSEN.replace("rates,", "2.0 * rates,"),

@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.feature_extraction.text import HashingVectorizer
@@ -26,6 +27,7 @@ from sklearn.preprocessing import (
 )
 
 from skdp import DPLogisticRegression, DPOnlineKernelRegressor, DPPipeline
+from skdp.audit import replay
 from skdp.pipeline import guarantee_of
 from skdp.pipeline._plan import Plan
 from skdp.pipeline._schema import DTYPES, Schema
@@ -270,3 +272,37 @@ def test_what_is_told_of_equal_values_does_not_depend_on_the_first():
     rows[:, 0] = [(1.0,)] + [(1,)] * 59
     encoder = DPOneHotEncoder(epsilon=20.0, delta=1e-5).fit(rows)
     assert list(encoder.categories_[0]) == ["(1,)"]
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_one_row_spends_what_a_whole_pipeline_claims(adjacency):
+    """It moves a median as far as a row can, and has a category that others have, too."""
+    X = np.empty((80, 2), dtype=object)
+    X[:, 0], X[:, 1] = np.linspace(-3.0, 3.0, 80), np.array(["a", "b"] * 40)
+    X[0, 0] = -1e3
+    if adjacency == "replace-one":
+        other = X.copy()
+        other[0] = 1e3, "b"
+    else:
+        other = X[1:]
+    parts = [("median", DPSimpleImputer(), [0]), ("names", DPOneHotEncoder(), [1])]
+    prepare = ColumnTransformer(parts, sparse_threshold=0)
+    steps = [("prepare", prepare), ("length", BoundedScaler((-1, 1)))]
+    pipeline = DPPipeline(steps, 6.0, 1e-3, adjacency=adjacency)
+    report = replay(pipeline, X, neighbours=[(other, None)], n=1, random_state=0)
+    assert report.passed, str(report)
+    assert report.share >= 0.95
+    assert len(report.releases) == 2
+
+
+def test_a_remainder_that_learns_has_its_part_of_the_budget():
+    X, y = data(2000)
+    bounds = DPQuantileScaler(quantiles=(0.1, 0.9))
+    prepare = ColumnTransformer([("first", clone(bounds), [0])], remainder=bounds)
+    steps = [("prepare", prepare), ("learn", DPLogisticRegression())]
+    pipeline = DPPipeline(steps, epsilon=3.0).fit(X, y)
+    parts = pipeline.steps_[0][1].named_transformers_
+    spent = [parts[name].guarantee_.epsilon_at(0.0) for name in ("first", "remainder")]
+    spent.append(pipeline.steps_[1][1].guarantee_.epsilon_at(0.0))
+    assert sum(spent) == pytest.approx(3.0, rel=1e-5)
+    assert len(pipeline.division_) == 3

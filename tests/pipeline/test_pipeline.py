@@ -538,5 +538,5 @@ def test_a_step_in_the_middle_that_meets_a_missing_value_is_named():
     X, y = people()
     X.loc[3, "pay"] = np.nan
     steps = [("log", FunctionTransformer(np.log1p)), ("rows", Normalizer())]
-    with pytest.raises(ValueError, match="Step 'rows' takes no NaN: put a DPSimpleImputer"):
+    with pytest.raises(ValueError, match=r"^Step 'rows' takes no NaN: put a DPSimpleImputer"):
         DPPipeline([*steps, ("model", DPLogisticRegression())]).fit(X[["age", "pay"]], y)
