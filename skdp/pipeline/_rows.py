@@ -66,13 +66,11 @@ def check_rows(learn, division, n_samples, target, divided):
     lacking = _lacking(learn, division, n_samples)
     if not lacking:
         return
-    least = max(_of_the_whole(need, division.shares[leaf.path], target) for leaf, need in lacking)
-    # To four digits; more where other steps cost more than their shares.
-    while True:
-        least = _rounded_up(least)
-        if not _lacking(learn, divided(replace(target, epsilon=least)), n_samples):
-            break
-        least *= 1.02
+    guess = max(_of_the_whole(need, division.shares[leaf.path], target) for leaf, need in lacking)
+    least = _least_from(
+        guess,
+        lambda epsilon: not _lacking(learn, divided(replace(target, epsilon=epsilon)), n_samples),
+    )
     paths = [leaf.path for leaf, _ in lacking]
     shares = {path: float(f"{division.shares[path]:.3g}") for path in paths}
     raise ValueError(
@@ -103,6 +101,19 @@ def _of_the_whole(need, share, target):
     return gaussian_epsilon(mu=mu, delta=target.delta)
 
 
-def _rounded_up(epsilon):
-    digit = 10.0 ** (math.floor(math.log10(epsilon)) - 3)
-    return float(f"{math.ceil(epsilon * (1.0 + 1e-6) / digit) * digit:.4g}")
+def _least_from(guess, is_enough):
+    """Least epsilon of four digits that is enough, near a guess."""
+    low = high = _rounded(guess)
+    while not is_enough(high):
+        low, high = high, _rounded(1.01 * high)
+    while low == high or is_enough(low):
+        low, high = _rounded(0.99 * low), low
+    middle = _rounded((low + high) / 2)
+    while low < middle < high:
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+        middle = _rounded((low + high) / 2)
+    return high
+
+
+def _rounded(epsilon):
+    return float(f"{epsilon:.4g}")
