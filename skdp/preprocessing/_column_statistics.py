@@ -42,7 +42,7 @@ class ColumnStatistic:
         Of the noise alone, in ``value`` or in each of its entries. None where the noise is not
         additive.
 
-    interval : ndarray or None
+    bounds : ndarray or None
         Of a quantile the edges of its cell, of several a row each. Of a mean the bounds to which
         values were cut.
 
@@ -62,7 +62,7 @@ class ColumnStatistic:
     value: Any
     standard_error: float | None
     guarantee: Guarantee = field(repr=False)
-    interval: np.ndarray | None = None
+    bounds: np.ndarray | None = None
     labels: tuple | None = None
 
     def __float__(self) -> float:
@@ -156,7 +156,7 @@ def dp_quantile(
     Returns
     -------
     ColumnStatistic
-        The middle of the cell as ``value``, its edges as ``interval``. A quantile is right up to
+        The middle of the cell as ``value``, its edges as ``bounds``. A quantile is right up to
         about ``20 / epsilon`` rows for each of them.
 
     Raises
@@ -193,8 +193,8 @@ public cells [Dong, Durfee and Rogers 2020].
     cells[np.argsort(asked, kind="stable")] = np.sort(cells, axis=0)  # in their order
     middles = cells.mean(axis=1)
     single = np.ndim(q) == 0
-    value, interval = (float(middles[0]), cells[0]) if single else (middles, cells)
-    return ColumnStatistic(value, None, guarantee, interval=interval)
+    value, edges = (float(middles[0]), cells[0]) if single else (middles, cells)
+    return ColumnStatistic(value, None, guarantee, bounds=edges)
 
 
 def dp_mean(
@@ -238,7 +238,7 @@ def dp_mean(
     Returns
     -------
     ColumnStatistic
-        With the standard error of the noise; the bounds are its ``interval``. What cutting to
+        With the standard error of the noise; the bounds are its ``bounds``. What cutting to
         them moves is not in the standard error.
 
     Raises
@@ -279,7 +279,7 @@ def dp_mean(
         scaled = (np.clip(values, low, high) - middle) / half
     mean, error = release(scaled, noise)
     value = min(max(middle + half * mean, low), high)
-    return ColumnStatistic(value, half * error, guarantee, interval=np.array(limits))
+    return ColumnStatistic(value, half * error, guarantee, bounds=np.array(limits))
 
 
 def dp_histogram(

@@ -46,7 +46,7 @@ def test_values_are_near_those_of_the_column():
             options = dict(epsilon=2.0, delta=delta, adjacency=adjacency, random_state=0)
             median = dp_quantile(with_missing, **options)
             assert abs((median.value > VALUES).mean() - 0.5) < 0.02
-            assert median.interval[0] <= median.value <= median.interval[1]
+            assert median.bounds[0] <= median.value <= median.bounds[1]
             for bounds in ("auto", (0, 150)):
                 mean = dp_mean(with_missing, bounds=bounds, **options)
                 assert abs(float(mean) - VALUES.mean()) < 5 * mean.standard_error + 0.5
@@ -71,7 +71,7 @@ def test_quantiles_come_in_their_order():
     for seed in range(5):
         told = dp_quantile([1.0, 2.0, 3.0], (0.9, 0.1, 0.5), epsilon=0.1, random_state=seed)
         assert told.value.shape == (3,)
-        assert told.interval.shape == (3, 2)
+        assert told.bounds.shape == (3, 2)
         assert told.value[1] <= told.value[2] <= told.value[0]
 
 
