@@ -238,7 +238,7 @@ def dp_mean(
     Returns
     -------
     ColumnStatistic
-        With the standard error of the noise; the bounds are its ``bounds``. What cutting to
+        With the standard error of the noise; values were cut to its ``bounds``. What cutting to
         them moves is not in the standard error.
 
     Raises
