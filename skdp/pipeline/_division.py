@@ -18,6 +18,7 @@ _MOST = 0.5
 _POINTS = 0.5
 # Of a model, the least scale for which others keep their shares.
 _LEAST = 0.1
+_MOST_OF_ALL = 2.0  # times the planned scale
 _PRECISION = 1e-7  # of the scale; the total is within 1e-6 of the budget
 
 
@@ -94,11 +95,11 @@ def divide(node, target, shares):
     def try_scale(scale):
         points, planned = {}, {}
         for leaf in leaves:
-            own = scale if leaf.path in scaled else base
-            points[leaf.path] = point = at(own, wanted[leaf.path], leaf, target)
-            if (leaf.path, point) not in known:
-                known[leaf.path, point] = _planned(leaf, point)
-            planned[leaf.path] = known[leaf.path, point]
+            key = leaf.path, scale if leaf.path in scaled else base
+            if key not in known:
+                point = at(key[1], wanted[leaf.path], leaf, target)
+                known[key] = point, _planned(leaf, point)
+            points[leaf.path], planned[leaf.path] = known[key]
         return points, planned, composed(node, lambda leaf: planned.get(leaf.path))
 
     def excess(scale):
@@ -206,13 +207,22 @@ def _largest_scale(excess, target, guess):
         scale, step = guess / math.exp(excess(guess)), 1e-15
     else:
         low, high = guess, guess
-        while excess(low) > 0.0:
+        while excess(low) > 0.0 and low > _LEAST * guess:
             high, low = low, 0.9 * low
         while excess(high) <= 0.0:
             low, high = high, 1.05 * high
-        scale = brentq(excess, low, high, xtol=_PRECISION * low / 4, rtol=1e-12)
+            if high > _MOST_OF_ALL * guess:  # profiles of such budgets say nothing more
+                return low
+        scale = low
+        if excess(low) <= 0.0:
+            scale = brentq(excess, low, high, xtol=_PRECISION * low / 4, rtol=1e-12)
         step = _PRECISION / 4
     while excess(scale) > 0.0:
+        if step > 0.5:
+            raise ValueError(
+                "epsilon must be such that all private steps can have a part of it at "
+                f"delta={target.delta!r}; got {target.epsilon!r}."
+            )
         scale *= 1.0 - step
         step *= 2.0
     return scale
