@@ -16,10 +16,12 @@ from scipy import stats
 from support.configurations import CONFIGURATIONS, model, problem
 
 from skdp._random import NoiseSource, noise_source
+from skdp._recording import Selected
 from skdp.audit import Finding, recording
 from skdp.audit._drawn import Drawn
 from skdp.audit._noise import _tests, noise_findings, noise_runs_needed
 from skdp.audit._noise_laws import _coordinate_levels
+from skdp.audit._selections import selection_findings
 from skdp.mechanisms import Lattice, NoiseLaw, Released
 from skdp.privacy import ApproxDP, GaussianDP
 
@@ -82,8 +84,9 @@ def said(findings):
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_estimators_draw_what_they_declare(name):
     transcripts = transcripts_of(name, 20)
-    assert any(isinstance(one, Released) for one in transcripts[0])
+    assert any(isinstance(one, Released | Selected) for one in transcripts[0])
     assert is_clean(transcripts)
+    assert selection_findings(transcripts, alarm=ALARM) == []
 
 
 def test_noise_of_the_operating_system_is_clean():
