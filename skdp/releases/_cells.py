@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._validation import shown
+from skdp._validation import plain_arguments, shown
 
 __all__ = ["cell_edges", "checked_ranges", "counts_below"]
 
@@ -75,6 +75,7 @@ def cell_edges(search_range: tuple[float, float], n_cells: int) -> np.ndarray:
     return edges
 
 
+@plain_arguments
 def checked_ranges(search_range: Any, n_columns: int) -> tuple[tuple[float, float], ...]:
     """One pair a column, in order and finite.
 

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import ndtri, softmax
 
 from skdp._random import NoiseSource
+from skdp._validation import plain_arguments
 from skdp.releases._descent_rules import DescentPlan
 from skdp.releases._protocol import LinearLoss
 from skdp.solvers.rows import RowBlocks
@@ -159,6 +160,7 @@ def descent_noise(
     return CoefficientNoise("approximation", np.sqrt(vectors**2 @ variances), related=True)
 
 
+@plain_arguments
 def with_noise(
     release: Any, data: RowBlocks, noise: NoiseSource
 ) -> tuple[np.ndarray, CoefficientNoise]:

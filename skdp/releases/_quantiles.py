@@ -359,6 +359,7 @@ def _check_possible(target: ApproxDP, epsilon: float) -> None:
         )
 
 
+@plain_arguments
 def least_epsilon(
     n_samples: int,
     *,

@@ -210,6 +210,7 @@ def gaussian_rest(epsilons: tuple[float, ...], target: ApproxDP) -> float:
     return mu
 
 
+@plain_arguments
 def check_search_range(search_range: Any) -> None:
     """Check the public range in which bounds of a target are looked for."""
     try:
