@@ -343,7 +343,8 @@ def test_frequencies_and_noise_have_streams_of_their_own():
 def test_noise_is_new_in_each_fit_and_clone(options):
     X, y = problem(50)
     model = DPKernelRidge(3.0, **{**options, "alpha": 500.0}, y_bounds=(-1.0, 1.0))
-    values = [attacked_value(m.fit(X, y)) for m in (model, model, clone(model))]
+    # One number may well be the same twice, on the lattice that it is rounded to.
+    values = [tuple(m.fit(X, y).predict(X[:5])) for m in (model, model, clone(model))]
     assert len(set(values)) == 3
 
 
