@@ -160,8 +160,7 @@ def _pure(scale, share, leaf, target):
 
 def _gaussian(leaves, target):
     """Rule for the point of a step; those that need their delta as a point share a part of it."""
-    probe = replace(target)
-    points = [leaf.path for leaf in leaves if _is_bare(_planned(leaf, probe))]
+    points = [leaf.path for leaf in leaves if _is_bare(_planned(leaf, target))]
 
     def at(scale, share, leaf, target):
         delta, mu = target.delta, scale * math.sqrt(share)
