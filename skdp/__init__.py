@@ -80,6 +80,8 @@ __all__ = [
     "local",
     "losses",
     "mechanisms",
+    "metrics",
+    "model_selection",
     "pipeline",
     "preprocessing",
     "privacy",

@@ -14,6 +14,7 @@ from skdp.privacy._joint_logistic import JointLogisticDP
 from skdp.privacy._ledger import BudgetLedger
 from skdp.privacy._ledger_record import LedgerRecord
 from skdp.privacy._mutual_information import MutualInformationPrivacy
+from skdp.privacy._parallel import ParallelDP, parallel
 from skdp.privacy._shifted_gaussian import ShiftedGaussianDP
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "JointLogisticDP",
     "LedgerRecord",
     "MutualInformationPrivacy",
+    "ParallelDP",
     "ShiftedGaussianDP",
     "bounded_range_epsilon",
     "compose",
@@ -36,4 +38,5 @@ __all__ = [
     "gaussian_mu",
     "gaussian_scale",
     "n_records_changed",
+    "parallel",
 ]

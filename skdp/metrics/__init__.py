@@ -1,0 +1,3 @@
+"""Scores of models on private rows, within a budget."""
+
+__all__: list[str] = []
