@@ -233,7 +233,6 @@ def fit_candidate(estimator, params, point, X, y, seed=None):
             return None
 
 
-
 class Constant:
     """Stands where a candidate failed: it says the same of every row."""
 

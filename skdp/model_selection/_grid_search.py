@@ -264,7 +264,9 @@ class DPGridSearch(BaseDPSearch):
             best = plan.choice(losses, noise_source(choice))
             model = models[best]
             constant = Constant(searched.classes, searched.y_bounds)  # where the fit failed
-            evaluation = plan.evaluation(model or constant, *parts[-1], noise_source(score))
+            evaluation = plan.evaluation(
+                constant if model is None else model, *parts[-1], noise_source(score)
+            )
             if self.refit:
                 args = searched.estimator, candidates[best], plan.refits[best]
                 model = with_params(*args, seed=last)

@@ -107,7 +107,9 @@ class Searched:
 def _checked(search, X, y):
     """Rows and targets, well formed; what a pipeline prepares stays as it is."""
     if y is None:
-        raise ValueError(f"{type(search).__name__} requires y to be passed, but the target y is None.")
+        raise ValueError(
+            f"{type(search).__name__} requires y to be passed, but the target y is None."
+        )
     if not isinstance(search.estimator, DPPipeline):
         numeric = is_regressor(search.estimator)
         checked, y = checked_data(search, X, y, numeric=numeric)

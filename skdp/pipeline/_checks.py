@@ -74,7 +74,9 @@ def check_defaults(estimator, model, what, path, whole, *, names=OWN):
     defaults = inspect.signature(type(estimator).__init__).parameters
     for name in names:
         if name not in defaults:
-            raise ValueError(f"{what} has no parameter {name}, so that it takes no part of a budget.")
+            raise ValueError(
+                f"{what} has no parameter {name}, so that it takes no part of a budget."
+            )
         own, default = getattr(estimator, name), defaults[name].default
         same = own is default or (type(own) is type(default) and own == default)
         if same or (name == "adjacency" and own == model.adjacency):
