@@ -48,8 +48,8 @@ class Blocks:
         """Blocks by fractions of the rows, with the key that the adjacency asks for."""
         if adjacency == "add-remove" and row_key is None:
             raise ValueError(
-                "row_key must be given under adjacency='add-remove', where positions of rows move: "
-                "the column that holds a key of each row, or a function of X; got None."
+                "row_key must be given under adjacency='add-remove', where positions of rows "
+                "move: the column that holds a key of each row, or a function of X; got None."
             )
         if adjacency == "replace-one" and row_key is not None:
             raise ValueError(

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 
 from skdp._config import config_context
 from skdp._validation import shown
@@ -21,9 +21,9 @@ from skdp.privacy import gaussian_epsilon
 from skdp.privacy._budget import covers
 
 __all__ = [
-    "Constant",
     "check_estimator",
     "check_names",
+    "constant",
     "fit_candidate",
     "gaussian_point",
     "last_param",
@@ -233,22 +233,39 @@ def fit_candidate(estimator, params, point, X, y, seed=None):
             return None
 
 
-class Constant:
+class ConstantClassifier(ClassifierMixin, BaseEstimator):
     """Stands where a candidate failed: it says the same of every row."""
 
-    def __init__(self, classes, y_bounds):
+    def __init__(self, classes):
         self.classes_ = classes
-        self._value = sum(y_bounds) / 2.0 if classes is None else classes[0]
 
     def predict(self, X):
-        return np.full(count_of_rows(X), self._value)
+        return np.full(count_of_rows(X), self.classes_[0])
 
     def predict_proba(self, X):
-        return np.full((count_of_rows(X), len(self.classes_)), 1.0 / len(self.classes_))
+        count = len(self.classes_)
+        return np.full((count_of_rows(X), count), 1.0 / count)
 
     def decision_function(self, X):
-        count = len(self.classes_)
-        return np.zeros(count_of_rows(X) if count == 2 else (count_of_rows(X), count))
+        count, size = count_of_rows(X), len(self.classes_)
+        return np.zeros(count if size == 2 else (count, size))
+
+
+class ConstantRegressor(RegressorMixin, BaseEstimator):
+    """The same for a target: the middle of its range."""
+
+    def __init__(self, y_bounds):
+        self.middle_ = sum(y_bounds) / 2.0
+
+    def predict(self, X):
+        return np.full(count_of_rows(X), self.middle_)
+
+
+def constant(searched):
+    """What is scored where the chosen candidate could not be fitted."""
+    if searched.classes is None:
+        return ConstantRegressor(searched.y_bounds)
+    return ConstantClassifier(searched.classes)
 
 
 def tried(estimator, params, point, rows, seed, loss, compared):
@@ -277,7 +294,8 @@ def tried(estimator, params, point, rows, seed, loss, compared):
     losses : ndarray of shape (n_compared,)
         The worst where it fails.
     """
-    model = fit_candidate(estimator, params, point, *rows, seed)
+    X, y = rows
+    model = fit_candidate(estimator, params, point, X, y, seed)
     if model is not None:
         with warnings.catch_warnings(), suppress(Exception):
             warnings.simplefilter("ignore")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from skdp._validation import between, is_auto, shown
-from skdp.metrics._plan import EvaluationPlan
+from skdp.metrics import EvaluationPlan
 from skdp.model_selection._candidates import gaussian_point, needs_delta, planned_guarantee
 from skdp.pipeline._division import as_point, excess, largest_scale
 from skdp.privacy import ApproxDP, GaussianDP, Guarantee, compose, parallel

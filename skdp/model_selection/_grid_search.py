@@ -9,9 +9,9 @@ from skdp._validation import boolean, fraction, is_auto, one_of, shown
 from skdp.estimators import charge, check_budget, unchanged_on_error
 from skdp.model_selection._blocks import Blocks
 from skdp.model_selection._candidates import (
-    Constant,
     check_estimator,
     check_names,
+    constant,
     rehearse_candidate,
     tried,
     with_params,
@@ -41,8 +41,8 @@ class DPGridSearch(BaseDPSearch):
         or a `~skdp.pipeline.DPPipeline` of steps that have them.
 
     param_grid : dict or list of dict
-        As for :class:`~sklearn.model_selection.GridSearchCV`, parameters of steps included. Public:
-        it must not be chosen by a look at the rows.
+        As for :class:`~sklearn.model_selection.GridSearchCV`, parameters of steps included.
+        Public: it must not be chosen by a look at the rows.
 
     epsilon : float, default=1.0
         Budget of the whole search.
@@ -263,10 +263,8 @@ class DPGridSearch(BaseDPSearch):
             models, losses = self._compared(plan, searched, candidates, own, fitted, parts[-1])
             best = plan.choice(losses, noise_source(choice))
             model = models[best]
-            constant = Constant(searched.classes, searched.y_bounds)  # where the fit failed
-            evaluation = plan.evaluation(
-                constant if model is None else model, *parts[-1], noise_source(score)
-            )
+            scored = constant(searched) if model is None else model
+            evaluation = plan.evaluation(scored, *parts[-1], noise_source(score))
             if self.refit:
                 args = searched.estimator, candidates[best], plan.refits[best]
                 model = with_params(*args, seed=last)

@@ -141,7 +141,7 @@ def _is_free(leaf):
 
 
 def as_point(total, target, told):
-    """The budget as a guarantee, behind which stands the composition; ``told`` is how it is met."""
+    """The budget as a guarantee, behind which stands the composition, told in words."""
     refined = replace(total, mechanism="", source="") if target.delta else None
     return replace(target, refined=refined, mechanism=told, caveats=total.caveats)
 
