@@ -1,4 +1,4 @@
-"""What a search for the least epsilon will do with its rows, and what public numbers tell of it."""
+"""What a search for the least epsilon will do with its rows, and what that costs."""
 
 import math
 import warnings
@@ -50,7 +50,7 @@ class EpsilonTask:
     @classmethod
     def of(cls, search, X, y):
         """Plan a search; all that public numbers show to be out of reach is refused."""
-        searched = Searched.of(search, X, y)
+        searched = Searched.of(search, X, y, by_rows=False)
         _check_target(search, searched)
         part = _SCORING if is_auto(search.blocks) else float(search.blocks)
         blocks = Blocks.of((1 - part, part), row_key=search.row_key, adjacency=search.adjacency)
