@@ -1,5 +1,6 @@
 """One object a privacy claim: bound, reason, noise and guarantee in one place."""
 
+from skdp.releases._bounded_sums import BoundedSums
 from skdp.releases._categories import CategoryRelease
 from skdp.releases._cells import checked_ranges
 from skdp.releases._coefficient_noise import CoefficientNoise, with_noise
@@ -84,6 +85,7 @@ __all__ = [
     "AUTOMATIC_CONSTANT",
     "CALIBRATIONS",
     "TYPICAL_ROWS",
+    "BoundedSums",
     "CategoryRelease",
     "CentredObjective",
     "CentredOutput",
