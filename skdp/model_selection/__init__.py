@@ -1,5 +1,6 @@
 """Choosing parameters and epsilon on private rows, within one budget."""
 
+from skdp.model_selection._epsilon_search import DPEpsilonSearch
 from skdp.model_selection._grid_search import DPGridSearch
 
-__all__ = ["DPGridSearch"]
+__all__ = ["DPEpsilonSearch", "DPGridSearch"]
