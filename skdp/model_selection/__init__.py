@@ -1,3 +1,6 @@
 """Choosing parameters and epsilon on private rows, within one budget."""
 
-__all__: list[str] = []
+from skdp.model_selection._epsilon_search import DPEpsilonSearch
+from skdp.model_selection._grid_search import DPGridSearch
+
+__all__ = ["DPEpsilonSearch", "DPGridSearch"]
