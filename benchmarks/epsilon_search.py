@@ -61,8 +61,8 @@ def runs_of(name, delta, n_runs, n_rows):
         Measured.rows, Measured.found = (X[there], y[there]), []
         search = DPEpsilonSearch(Measured(), 0.9999, delta=delta, random_state=run)
         search.fit(X[here], y[here])
-        scores.append(search.stages_["score"])
-        errors.append(search.stages_["standard_error"])
+        scores.append([stage.score for stage in search.stages_])
+        errors.append([stage.standard_error for stage in search.stages_])
         truths.append(Measured.found)
     return search, np.array(scores), np.array(errors), np.array(truths)
 
@@ -78,13 +78,14 @@ def cost(delta, epsilons):
 def report(name, delta, n_runs, n_rows, margin, strict):
     """One set: a line a target."""
     search, scores, errors, truths = runs_of(name, delta, n_runs, n_rows)
-    sizes, spent = cost(delta, search.stages_["epsilon"])
+    epsilons = [stage.epsilon for stage in search.stages_]
+    sizes, spent = cost(delta, epsilons)
     (total,) = cost(delta, [search.guarantee_.epsilon])[0]
     curve = truths.mean(axis=0)
     error = errors.mean(axis=0)
     if strict:
         error = np.sqrt(curve * (1 - curve) / (n_rows // 4))
-    print(f"\n{name}, delta={delta:g}: epsilons {search.stages_['epsilon']}")
+    print(f"\n{name}, delta={delta:g}: epsilons {epsilons}")
     print("  true " + " ".join(f"{score:.4f}" for score in curve), end="")
     print(f"; standard error {error[0]:.4f} to {error[-1]:.4f}")
     sure = curve - 2 * error
