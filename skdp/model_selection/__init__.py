@@ -2,5 +2,6 @@
 
 from skdp.model_selection._epsilon_search import DPEpsilonSearch
 from skdp.model_selection._grid_search import DPGridSearch
+from skdp.model_selection._randomized_search import DPRandomizedSearch
 
-__all__ = ["DPEpsilonSearch", "DPGridSearch"]
+__all__ = ["DPEpsilonSearch", "DPGridSearch", "DPRandomizedSearch"]
