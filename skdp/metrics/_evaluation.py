@@ -116,6 +116,10 @@ class Evaluation:
 
     classes : tuple
         Public.
+
+    ranges : tuple of float
+        Lower and upper end of predictions and of residuals in the picture of a regressor.
+        Released under ``guarantee_``.
     """
 
     values: dict[str, ScoreValue]
@@ -124,6 +128,7 @@ class Evaluation:
     counts: dict[str, np.ndarray] = field(default_factory=dict)
     level: dict[str, float] = field(default_factory=dict)
     classes: tuple = ()
+    ranges: tuple[float, ...] = ()
 
     def __str__(self) -> str:
         width = max(map(len, self.values), default=0)
