@@ -1,5 +1,6 @@
 """The parts of an evaluation, and the budget of each, from public numbers."""
 
+import math
 import warnings
 from dataclasses import dataclass
 from typing import Any, Self
@@ -99,7 +100,7 @@ class EvaluationPlan:
             raise ValueError(f"target must be pure or Gaussian; got {shown(target)}.")
         fraction(confidence=confidence)
         labels = () if classes is None else public_classes(None, classes)
-        y_range = None if y_bounds is None else TargetRange.of(y_bounds)
+        y_range = None if y_bounds is None else public_range(None, y_bounds)
         return cls(names, target, labels, y_range, float(confidence))
 
     def names(self, estimator: Any) -> tuple[str, ...]:
@@ -152,11 +153,8 @@ class EvaluationPlan:
         Evaluation
         """
         names = self.names(estimator)
-        picture = self._picture(estimator, names)
-        is_counted = self.guarantee.adjacency == "add-remove"
-        shares = shares_of(names, picture=picture, is_counted=is_counted)
-        n_rows = len(np.asarray(y))
-        sums = Releases(self.guarantee, shares, n_rows, self.confidence, noise)
+        shares = self._shares(estimator, names)
+        sums = Releases(self.guarantee, shares, len(np.asarray(y)), self.confidence, noise)
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             rows = _rows(self, estimator, X, y)
@@ -166,6 +164,23 @@ class EvaluationPlan:
         return Evaluation(
             values, self.guarantee, self.confidence, counts, levels, rows.labels, rows.ranges(sums)
         )
+
+    @property
+    def kind(self) -> str:
+        """Of the noise."""
+        return "gaussian" if isinstance(self.guarantee, GaussianDP) else "laplace"
+
+    def noise(self, estimator: Any) -> float:
+        """Typical noise of what is released, in a unit that kinds of noise share."""
+        shares = np.array(list(self._shares(estimator, self.names(estimator)).values()))
+        if isinstance(self.guarantee, GaussianDP):
+            return float(np.mean(-np.log(self.guarantee.mu * np.sqrt(shares))))
+        return float(np.mean(np.log(math.sqrt(2.0) / (self.guarantee.epsilon * shares))))
+
+    def _shares(self, estimator: Any, names: tuple[str, ...]) -> dict[str, float]:
+        is_counted = self.guarantee.adjacency == "add-remove"
+        picture = self._picture(estimator, names)
+        return shares_of(names, picture=picture, is_counted=is_counted)
 
     def _picture(self, estimator: Any, names: tuple[str, ...]) -> str:
         """Table that no score needs, where nobody said which scores to spend the budget on."""

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import expit, logit
 
-__all__ = ["N_BINS", "Ranking", "places"]
+__all__ = ["N_BINS", "Ranking", "bin_probabilities", "places"]
 
 N_BINS = 16
 _LIMIT = 5.0  # in the logit, beyond which a bin goes to the end
@@ -34,6 +34,12 @@ def places(chances: np.ndarray) -> np.ndarray:
     place = np.where(chances < end, chances / end, place)
     place = np.where(1.0 - chances < end, N_BINS - (1.0 - chances) / end, place)
     return np.clip(place, 0.0, N_BINS - 2.0**-30)
+
+
+def bin_probabilities() -> np.ndarray:
+    """Probability in the middle of each bin."""
+    end = expit(-_LIMIT) / 2.0
+    return np.concatenate([[end], expit((_EDGES[1:] + _EDGES[:-1]) / 2.0), [1.0 - end]])
 
 
 @dataclass(frozen=True, eq=False)

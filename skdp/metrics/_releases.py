@@ -19,7 +19,7 @@ FEWEST = 3.0  # standard errors by which a count is above 0, if one can divide b
 _TABLES = {"scores": 0.25, "confusion": 0.25, "residuals": 0.12}
 _SUMS = {
     **{"missed": 0.15, "log_loss": 0.13, "brier": 0.13, "absolute": 0.1, "square": 0.25},
-    **{"rank": 0.35, "y": 0.08, "y^2": 0.1, "influence": 0.05, "rows": 0.05},
+    **{"rank": 0.35, "rows": 0.05, "y": 0.07, "deviation": 0.13, "influence": 0.05},
 }
 _OF_SQUARES = 0.02
 _COLUMNS = {
@@ -32,7 +32,7 @@ _COLUMNS = {
 }
 _NEEDED = {
     "roc_auc": ("scores", "rank"),
-    "r2": ("square", "y", "y^2", "influence"),
+    "r2": ("y", "square", "deviation", "influence"),
     "balanced_accuracy": ("confusion",),
     "f1": ("confusion",),
     "f1_macro": ("confusion",),

@@ -148,15 +148,16 @@ class TargetRows:
     def release(self, sums: Releases) -> None:
         """Release what there are shares for."""
         columns: dict[str, Column] = {}
+        if "y" in sums.shares:  # what follows is measured from the mean
+            sums.sum({"y": Column(self.y, (-1.0, 1.0))})
+            middle = Variation.middle_of(sums)
+            columns["deviation"] = Column((self.y - middle) ** 2, (0.0, (1.0 + abs(middle)) ** 2))
         if "square^2" in sums.shares:
             _with_squares(columns, "square", self.residuals**2)
         elif "square" in sums.shares:
             columns["square"] = Column(self.residuals**2)
         if "absolute" in sums.shares:
             _with_squares(columns, "absolute", np.abs(self.residuals))
-        if "y" in sums.shares:
-            columns["y"] = Column(self.y, (-1.0, 1.0))
-            columns["y^2"] = Column(self.y**2)
         sums.sum(columns)
         if "influence" in sums.shares:
             influence = Variation.of(sums).influence(self.residuals, self.y)

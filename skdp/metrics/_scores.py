@@ -120,10 +120,16 @@ class Variation:
 
     @classmethod
     def of(cls, sums: Releases) -> "Variation":
-        """From the means of r^2, y and y^2."""
-        middle = min(max(sums.mean("y"), -1.0), 1.0)
-        variance = sums.mean("y^2") - middle**2
-        return cls(max(sums.mean("square"), 0.0), middle, variance)
+        """From the sums of squared residuals, and of squared deviations from a noisy mean."""
+        # The true mean is off the noisy one by the noise, whose square is known on average.
+        excess = sums.noise_of_mean("y")
+        variance = sums.mean("deviation") - excess
+        return cls(max(sums.mean("square"), 0.0), cls.middle_of(sums), variance)
+
+    @staticmethod
+    def middle_of(sums: Releases) -> float:
+        """Noisy mean of the target."""
+        return min(max(sums.mean("y"), -1.0), 1.0)
 
     @property
     def is_known(self) -> bool:
@@ -148,18 +154,17 @@ class Variation:
 
 
 def r2_score(sums: Releases) -> ScoreValue:
-    """R^2 from the sums of r^2, y and y^2."""
+    """R^2 from sums of squared residuals and deviations."""
     bounds = (-math.inf, 1.0)
     if not sums.has_rows:
         return nothing(bounds)
     known = Variation.of(sums)
-    ratio, middle = known.ratio if known.is_known else 0.0, known.middle
-    gradient = {"square": 1.0, "y^2": -ratio, "y": 2.0 * ratio * middle}
-    noise = sum(g * g * sums.variances[name] for name, g in gradient.items()) / sums.n**2
-    error = math.sqrt(sums.variances["y^2"] + 4.0 * middle**2 * sums.variances["y"]) / sums.n
-    if known.variance < FEWEST * error:
+    # The square of a Laplace variable varies by 5 times the square of its variance.
+    error = sums.variances["deviation"] / sums.n**2 + 5.0 * sums.noise_of_mean("y") ** 2
+    if known.variance < FEWEST * math.sqrt(error):
         return nothing(bounds)
+    noise = sums.variances["square"] / sums.n**2 + known.ratio**2 * error
     least = 2.0 * known.error**2  # of normal residuals
     normal = max(known.cap * sums.mean("influence"), least) / sums.n
     scale = known.variance**2
-    return sums.scored(1.0 - ratio, normal / scale, noise / scale, bounds)
+    return sums.scored(1.0 - known.ratio, normal / scale, noise / scale, bounds)
