@@ -9,7 +9,7 @@ from skdp.exceptions import NoConversionError
 from skdp.privacy import _ledger_file as file
 from skdp.privacy._base import Guarantee, decimal
 from skdp.privacy._composition import ComposedDP, compose, loss_delta, loss_epsilon, sum_bound
-from skdp.privacy._guarantees import ApproxDP
+from skdp.privacy._guarantees import ApproxDP, gaussian_behind
 
 __all__ = ["Budget", "check_neighbours", "covers", "neighbours", "parts_of"]
 
@@ -53,6 +53,17 @@ class Budget:
         if self._exceeds_losses(parts, guarantee) and self._exceeds_sums(parts, guarantee):
             return False
         return self.bears([*parts, (guarantee, 1)])
+
+    def is_filter(self, parts: Parts) -> bool:
+        """Whether the sizes of these charges may be chosen by what was released before.
+
+        Proven where all are Gaussian, and where all are pure and add up: a budget with a positive
+        delta composes them by their losses, which is no filter.
+        """
+        told = [guarantee for guarantee, _ in parts if guarantee.delta_at(0.0) > 0.0]
+        if self.delta == 0.0:
+            return all(g._pure_epsilon() is not None for g in told)
+        return all(gaussian_behind(g) is not None for g in told)
 
     def spent(self, parts: Parts) -> ApproxDP:
         """Compose all into a point at the delta of the budget."""

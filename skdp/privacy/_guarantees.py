@@ -12,7 +12,7 @@ from skdp.exceptions import NoConversionError
 from skdp.privacy._base import Guarantee, decimal, union
 from skdp.privacy._calibration import gaussian_delta, gaussian_epsilon, gaussian_mu
 
-__all__ = ["ZCDP", "ApproxDP", "GaussianDP"]
+__all__ = ["ZCDP", "ApproxDP", "GaussianDP", "gaussian_behind"]
 
 
 @dataclass(frozen=True)
@@ -277,3 +277,13 @@ class ZCDP(Guarantee):
 
     def _claim(self) -> str:
         return f"{self.rho:.6g}-zero-concentrated differential privacy"
+
+
+def gaussian_behind(guarantee: Guarantee) -> GaussianDP | None:
+    """Gaussian guarantee that is all that is claimed; None where there is none, or more is."""
+    if not isinstance(guarantee, ApproxDP):
+        return guarantee if isinstance(guarantee, GaussianDP) else None
+    behind = guarantee.refined
+    if isinstance(behind, GaussianDP) and behind.delta_at(guarantee.epsilon) <= guarantee.delta:
+        return behind
+    return None

@@ -211,6 +211,34 @@ class BudgetLedger:
         if not self._accepts(book, guarantee, stream, continues):
             raise self._refusal(book, guarantee)
 
+    def affords(self, guarantee: Guarantee) -> bool:
+        """Whether `charge` would accept the guarantee now; nothing is recorded.
+
+        What is found affordable may be taken by another process before it is charged.
+
+        Parameters
+        ----------
+        guarantee : Guarantee
+            As in `charge`.
+
+        Returns
+        -------
+        bool
+
+        Raises
+        ------
+        ValueError
+            If the guarantee is for another adjacency or unit than what was charged before.
+        """
+        _, guarantee = _checked(guarantee, None)
+        return self._accepts(self._run(self._read), guarantee, None, None)
+
+    def _is_filter_for(self, guarantee: Guarantee) -> bool:
+        """Whether sizes of charges like this one may follow from what was released before."""
+        _, guarantee = _checked(guarantee, None)
+        parts = parts_of(self._run(self._read), self.delta)
+        return self._budget.is_filter([*parts, (guarantee, 1)])
+
     def _charge(
         self,
         guarantee: Guarantee,

@@ -3,6 +3,7 @@
 from skdp.releases._bounded_sums import BoundedSums
 from skdp.releases._categories import CategoryRelease
 from skdp.releases._cells import checked_ranges
+from skdp.releases._choice import ChoiceRelease
 from skdp.releases._coefficient_noise import CoefficientNoise, with_noise
 from skdp.releases._column_sums import CountsRelease, MeanRelease
 from skdp.releases._counted import CountedRelease
@@ -89,6 +90,7 @@ __all__ = [
     "CategoryRelease",
     "CentredObjective",
     "CentredOutput",
+    "ChoiceRelease",
     "CoefficientNoise",
     "CountedClasses",
     "CountedRelease",

@@ -25,6 +25,7 @@ from skdp.exceptions import BudgetExceededError
 from skdp.privacy import (
     ZCDP,
     ApproxDP,
+    BoundedRangeDP,
     BudgetLedger,
     GaussianDP,
     ShiftedGaussianDP,
@@ -201,6 +202,48 @@ def test_the_first_charge_fixes_adjacency_and_unit(make):
     assert ledger.spent() == ApproxDP(3.0, adjacency="add-remove", unit="user")
     assert ledger.remaining() == ApproxDP(7.0, adjacency="add-remove", unit="user")
     assert len(ledger.history()) == 2
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_a_question_is_answered_as_the_charge_would_be_and_records_nothing(make, delta):
+    ledger = make(1.0, delta)
+    ledger.charge(ApproxDP(0.25))
+    for epsilon in (0.5, 0.75, 0.750001, 1.5):
+        for point in (0.0, delta / 2):
+            asked = ApproxDP(epsilon, point)
+            trial = BudgetLedger(epsilon=1.0, delta=delta)
+            trial.charge(ApproxDP(0.25))
+            if ledger.affords(asked):
+                trial.charge(asked)
+            else:
+                with pytest.raises(BudgetExceededError):
+                    trial.charge(asked)
+    assert len(ledger.history()) == 1
+    with pytest.raises(ValueError, match="counts replace-one neighbours"):
+        ledger.affords(ApproxDP(0.1, adjacency="add-remove"))
+    with pytest.raises(TypeError, match="guarantee must be a Guarantee"):
+        ledger.affords(0.1)
+
+
+def test_a_ledger_knows_where_charges_may_follow_from_results(make):
+    selection = BoundedRangeDP((0.1,))
+    ledger = make(1.0)
+    assert ledger._is_filter_for(ApproxDP(0.1))
+    ledger.charge(selection)  # pure: it adds up
+    assert ledger._is_filter_for(ApproxDP(0.1))
+    assert not ledger._is_filter_for(GaussianDP(0.1))
+    ledger = BudgetLedger(epsilon=1.0, delta=1e-5)
+    assert ledger._is_filter_for(GaussianDP(0.1))
+    assert not ledger._is_filter_for(ApproxDP(0.1))  # by losses, which is less than its sum
+    assert not ledger._is_filter_for(selection)
+    assert ledger._is_filter_for(GaussianDP(0.1).to_approx_dp(1e-6))
+    # A point that does not follow from what is behind it would be added up beside it.
+    assert not ledger._is_filter_for(ApproxDP(0.1, 1e-9, refined=GaussianDP(0.2)))
+    ledger.charge(ApproxDP(0.0))
+    ledger.charge(GaussianDP(0.1, caveats=("known",)))
+    assert ledger._is_filter_for(GaussianDP(0.2))
+    ledger.charge(selection)
+    assert not ledger._is_filter_for(GaussianDP(0.2))
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -1.0])
