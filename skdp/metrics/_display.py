@@ -108,8 +108,8 @@ def _roc(evaluation, ax):
     ax.plot([0, 1], [0, 1], linestyle=":", color="gray")
     area = evaluation.values.get("roc_auc")
     ax.set(
-        xlabel=f"share of class {evaluation.classes[0]} above",
-        ylabel=f"share of class {evaluation.classes[1]} above",
+        xlabel="false positive rate",
+        ylabel=f"true positive rate ({evaluation.classes[1]})",
         title="ROC curve" if area is None else f"AUC {area}",
     )
 

@@ -105,7 +105,7 @@ def dp_evaluate(
 
     What is released are noisy sums and counts. Means of losses are sums of numbers in [0, 1],
     which a row moves by 1 at most. A log-loss above 5, which is that of a probability of 0.0067,
-    counts as 5, and a residual of more than half of the range of ``y_bounds`` as half of it.
+    counts as 5, and residuals are in units of the range of ``y_bounds``.
     AUC takes counts of 16 bins of probabilities, of each class, to estimate how each row moves it,
     and then a sum of these numbers: to first order it has no noise but that of the sum, about
     ``4 / (epsilon * n)`` for ``n`` rows of the smaller class, and no error of the bins.

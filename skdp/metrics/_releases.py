@@ -11,15 +11,15 @@ from skdp.metrics._evaluation import ScoreValue, Spread, scored
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.releases import BoundedSums, CountsRelease
 
-__all__ = ["FEWEST", "Column", "Releases", "column_of", "shares_of"]
+__all__ = ["FEWEST", "MEANS", "Column", "Releases", "column_of", "shares_of"]
 
 FEWEST = 3.0  # standard errors by which a count is above 0, if one can divide by it
 
 # Parts of a budget, before they are scaled to 1. That of squares tells how much a number varies.
-_TABLES = {"scores": 0.25, "confusion": 0.25, "residuals": 0.12}
+_TABLES = {"scores": 0.25, "confusion": 0.25, "residuals": 0.1}
 _SUMS = {
-    **{"missed": 0.15, "log_loss": 0.13, "brier": 0.13, "absolute": 0.1, "square": 0.25},
-    **{"rank": 0.35, "rows": 0.05, "y": 0.07, "deviation": 0.13, "influence": 0.05},
+    **{"missed": 0.15, "log_loss": 0.13, "brier": 0.13, "absolute": 0.1, "square": 0.4},
+    **{"rank": 0.35, "rows": 0.05, "y": 0.06, "deviation": 0.13, "influence": 0.05},
 }
 _OF_SQUARES = 0.02
 _COLUMNS = {
@@ -30,6 +30,7 @@ _COLUMNS = {
     "neg_mean_squared_error": "square",
     "neg_root_mean_squared_error": "square",
 }
+MEANS = tuple(_COLUMNS)
 _NEEDED = {
     "roc_auc": ("scores", "rank"),
     "r2": ("y", "square", "deviation", "influence"),

@@ -10,7 +10,7 @@ from scipy.special import expit
 from skdp._targets import TargetRange
 from skdp.metrics._evaluation import ScoreValue
 from skdp.metrics._ranking import N_BINS, Ranking, places
-from skdp.metrics._releases import Column, Releases, column_of
+from skdp.metrics._releases import MEANS, Column, Releases, column_of
 from skdp.metrics._row_losses import (
     RowLoss,
     label_codes,
@@ -20,6 +20,7 @@ from skdp.metrics._row_losses import (
 )
 from skdp.metrics._scores import (
     CONFUSION,
+    LONGEST,
     Variation,
     mean_score,
     of_confusion,
@@ -27,7 +28,7 @@ from skdp.metrics._scores import (
     roc_auc,
 )
 
-__all__ = ["LabelledRows", "TargetRows"]
+__all__ = ["MEANS", "LabelledRows", "TargetRows"]
 
 _STEEPNESS = 4.0  # of scores that are no probabilities, on their way to places among bins
 _SHAPE = (8, 12)  # of the picture of residuals: predictions, residuals
@@ -131,7 +132,7 @@ class TargetRows:
         Public.
 
     residuals, y : ndarray of shape (n_samples,)
-        Residual and target, within 1.
+        Residual, within 2, and target, within 1.
     """
 
     y_range: TargetRange
@@ -152,12 +153,11 @@ class TargetRows:
             sums.sum({"y": Column(self.y, (-1.0, 1.0))})
             middle = Variation.middle_of(sums)
             columns["deviation"] = Column((self.y - middle) ** 2, (0.0, (1.0 + abs(middle)) ** 2))
-        if "square^2" in sums.shares:
-            _with_squares(columns, "square", self.residuals**2)
-        elif "square" in sums.shares:
-            columns["square"] = Column(self.residuals**2)
-        if "absolute" in sums.shares:
-            _with_squares(columns, "absolute", np.abs(self.residuals))
+        for name in ("neg_mean_squared_error", "neg_mean_absolute_error"):
+            if column_of(name) in sums.shares:
+                losses = self._loss(name).of_residuals(self.residuals)
+                _with_squares(columns, column_of(name), losses)
+        columns = {name: column for name, column in columns.items() if name in sums.shares}
         sums.sum(columns)
         if "influence" in sums.shares:
             influence = Variation.of(sums).influence(self.residuals, self.y)
@@ -171,14 +171,17 @@ class TargetRows:
 
     def _reach(self, sums: Releases) -> tuple[float, float]:
         """Residuals of the picture: as far as the released mean square says."""
-        reach = min(_WIDEST * math.sqrt(max(sums.mean("square"), 1e-6)), 1.0)
+        reach = min(_WIDEST * math.sqrt(max(Variation.of(sums).error, 1e-6)), LONGEST)
         return -reach, reach
 
     def value(self, name: str, sums: Releases) -> ScoreValue:
         """Score that follows from what was released."""
         if name == "r2":
             return r2_score(sums)
-        return mean_score(sums, RowLoss(name, y_range=self.y_range))
+        return mean_score(sums, self._loss(name))
+
+    def _loss(self, name: str) -> RowLoss:
+        return RowLoss(name, y_range=self.y_range, longest=LONGEST)
 
     def ranges(self, sums: Releases) -> tuple[float, ...]:
         """Of predictions and of residuals, in the picture."""

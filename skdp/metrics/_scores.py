@@ -11,7 +11,15 @@ from skdp.metrics._ranking import Ranking
 from skdp.metrics._releases import FEWEST, Releases, column_of
 from skdp.metrics._row_losses import RowLoss
 
-__all__ = ["CONFUSION", "Variation", "mean_score", "of_confusion", "r2_score", "roc_auc"]
+__all__ = [
+    "CONFUSION",
+    "LONGEST",
+    "Variation",
+    "mean_score",
+    "of_confusion",
+    "r2_score",
+    "roc_auc",
+]
 
 
 def mean_score(sums: Releases, loss: RowLoss) -> ScoreValue:
@@ -107,6 +115,7 @@ CONFUSION: dict[str, Callable[[np.ndarray], float]] = {
 }
 
 
+LONGEST = 2.0  # residual, in units of half the range: none is cut
 _FAR = 12.0  # times the mean squared error, where influences on R^2 are cut
 
 
@@ -124,7 +133,7 @@ class Variation:
         # The true mean is off the noisy one by the noise, whose square is known on average.
         excess = sums.noise_of_mean("y")
         variance = sums.mean("deviation") - excess
-        return cls(max(sums.mean("square"), 0.0), cls.middle_of(sums), variance)
+        return cls(max(LONGEST**2 * sums.mean("square"), 0.0), cls.middle_of(sums), variance)
 
     @staticmethod
     def middle_of(sums: Releases) -> float:
@@ -163,7 +172,7 @@ def r2_score(sums: Releases) -> ScoreValue:
     error = sums.variances["deviation"] / sums.n**2 + 5.0 * sums.noise_of_mean("y") ** 2
     if known.variance < FEWEST * math.sqrt(error):
         return nothing(bounds)
-    noise = sums.variances["square"] / sums.n**2 + known.ratio**2 * error
+    noise = LONGEST**4 * sums.variances["square"] / sums.n**2 + known.ratio**2 * error
     least = 2.0 * known.error**2  # of normal residuals
     normal = max(known.cap * sums.mean("influence"), least) / sums.n
     scale = known.variance**2
