@@ -1,12 +1,13 @@
 """A search over a grid within one budget, beside choices that look at no rows.
 
-    python benchmarks/search.py [--seeds 50] [--parts bike california adult few] [--jobs 1]
+    python benchmarks/search.py [--seeds 50] [--parts bike california adult few] [--share .2]
 
 bike, california: `DPKernelRidge` on rows prepared as in kernel_ridge.py, with eight gammas from
-1/100 to 30 times the one that was chosen by hand there. adult: four preparations of the raw frame with three models. epsilon is 1 for all of a
-search, delta 1e-5, replace-one. "search" has one split and fresh noise a seed. "blind" is the mean
-over the grid with the whole budget for one fit, as of a choice by chance, and "best" the best of
-it, which nobody knows. few: the same gammas for 2,000 rows. Needs SKDP_DATA, or a connection.
+1/100 to 30 times the one that was chosen by hand there. adult: four preparations of the raw frame
+with three models. few: the gammas of bike for 2,000 rows. epsilon is 1 for all of a search, delta
+1e-5, replace-one. "search" has one split and fresh noise a seed. "blind" is the mean over the grid
+with the whole budget for one fit, as of a choice by chance, and "best" the best of it, which
+nobody knows. Needs SKDP_DATA, or a connection.
 """
 
 import argparse

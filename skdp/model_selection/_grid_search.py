@@ -252,6 +252,9 @@ class DPGridSearch(BaseDPSearch):
         with unchanged_on_error(self):
             candidates = self._check_parameters()
             searched = Searched.of(self, X, y)
+            for params in candidates:  # what is wrong with them is easier to say than to plan
+                given = searched.estimator, params, self._target()
+                rehearse_candidate(*given, searched.X, searched.y)
             blocks = self._blocks(len(candidates))
             plan = self._plan(searched, candidates, blocks.sizes(searched.n_samples))
             parts = blocks.parts(searched.X, searched.n_samples)
@@ -345,12 +348,15 @@ class DPGridSearch(BaseDPSearch):
 
 
 def _rehearse(plan, searched, candidates, fitted):
+    """Check that no fit would cost more than was planned, nor fail at once."""
     count, whole = len(candidates), (searched.X, searched.y)
+    if searched.public_count is None:
+        fitted = [whole] * count  # a block may have no rows, which is nobody's to know
     for i, params in enumerate(candidates):
         args = searched.estimator, params
-        rehearse_candidate(*args, plan.fits[i], plan.planned[i], *fitted[i])
+        rehearse_candidate(*args, plan.fits[i], *fitted[i], plan.planned[i])
         if plan.refits:
-            rehearse_candidate(*args, plan.refits[i], plan.planned[count + i], *whole)
+            rehearse_candidate(*args, plan.refits[i], *whole, plan.planned[count + i])
 
 
 def _fitted_again(model, searched):
