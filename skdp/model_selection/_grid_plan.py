@@ -150,6 +150,7 @@ class GridPlanner:
         return self._made(fits, scores, None)
 
     def _largest(self, total, guess):
+        total(guess)  # what is wrong with a part is said here
         try:
             return largest_scale(lambda at: excess(total(at), self.target), self.target, guess)
         except ValueError:
