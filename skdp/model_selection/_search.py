@@ -14,6 +14,9 @@ from skdp._inputs import checked_data, encode_labels, without_values
 from skdp._validation import check_y_bounds, is_auto
 from skdp.estimators import LinkedDocumentation, StatedGuarantee
 from skdp.metrics import default_scoring, row_loss
+from skdp.metrics._plan import SCORINGS
+from skdp.metrics._row_losses import check_scoring
+from skdp.metrics._scored_rows import MEANS
 from skdp.model_selection._blocks import rows_of
 from skdp.model_selection._candidates import last_param, prepared
 from skdp.pipeline import DPPipeline
@@ -50,7 +53,7 @@ class Searched:
 
     scoring : str
 
-    loss : RowLoss
+    loss : RowLoss or None
     """
 
     X: Any
@@ -64,7 +67,7 @@ class Searched:
     loss: Any
 
     @classmethod
-    def of(cls, search, X, y):
+    def of(cls, search, X, y, *, by_rows=True):
         """Check the rows of a search, and fix what is the same for all candidates.
 
         Parameters
@@ -75,6 +78,9 @@ class Searched:
 
         X, y
             As they were given to ``fit``.
+
+        by_rows : bool, default=True
+            Whether the scoring must be a mean over rows; without, ``loss`` is None if it is none.
 
         Returns
         -------
@@ -91,7 +97,10 @@ class Searched:
             bounds = _stated_bounds(search)
         estimator = prepared(search, classes=classes, y_bounds=bounds)
         scoring = default_scoring(estimator) if search.scoring is None else search.scoring
-        loss = row_loss(scoring, estimator, classes=classes, y_bounds=bounds)
+        check_scoring(scoring, SCORINGS, estimator)
+        loss = None
+        if by_rows or scoring in (*MEANS, "r2"):
+            loss = row_loss(scoring, estimator, classes=classes, y_bounds=bounds)
         count, schema = count_of_rows(X), Schema.of(X)
         return cls(X, y, count, schema, classes, bounds, estimator, scoring, loss)
 

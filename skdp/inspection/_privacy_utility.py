@@ -1,0 +1,347 @@
+"""Score against epsilon, and what privacy costs."""
+
+import math
+import textwrap
+from numbers import Real
+
+import numpy as np
+
+from skdp._validation import finite, positive, shown
+
+__all__ = ["PrivacyUtilityDisplay"]
+
+
+class PrivacyUtilityDisplay:
+    """Score against epsilon, beside scores without privacy, with the price paid.
+
+    Make one with `from_search`, `from_cv_results`, `from_estimators` or from numbers.
+
+    Privacy: the picture shows the numbers that it is given. Those of a private search are released
+    under its guarantee. All others must come from rows that are public, such as public test rows:
+    an exact score of private rows is a release that no budget covers.
+
+    Parameters
+    ----------
+    epsilons : array-like of shape (n_epsilons,)
+
+    scores : array-like of shape (n_epsilons,)
+        NaN where there is none.
+
+    errors : array-like of shape (n_epsilons,), default=None
+        Standard error of each score; the bars.
+
+    bands : array-like of shape (2, n_epsilons), default=None
+        Low and high ends of a band.
+
+    references : dict of str to float, default=None
+        Scores without privacy, by name.
+
+    target : float, default=None
+        Score that was to be reached.
+
+    chosen : float, default=None
+        Epsilon that was chosen.
+
+    price : str, default=None
+        What was paid for all that is shown, in words.
+
+    score_name : str, default="score"
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+
+    ax_ : matplotlib Axes
+
+    lines_ : list of matplotlib Line2D
+        The curve, then the references in their order.
+
+    errors_ : matplotlib ErrorbarContainer or None
+
+    band_ : matplotlib PolyCollection or None
+
+    chosen_ : matplotlib Line2D or None
+        The mark of the epsilon that was chosen.
+
+    See Also
+    --------
+    skdp.model_selection.DPEpsilonSearch : Finds the least epsilon that reaches a target.
+    skdp.model_selection.expected_score : Scores on public or made-up rows.
+
+    Examples
+    --------
+    >>> from skdp.inspection import PrivacyUtilityDisplay
+    >>> display = PrivacyUtilityDisplay(
+    ...     [0.1, 1.0], [0.71, 0.84], [0.02, 0.01], references={"without privacy": 0.86}
+    ... ).plot()
+    >>> [line.get_label() for line in display.lines_]
+    ['private', 'without privacy']
+    """
+
+    def __init__(
+        self,
+        epsilons,
+        scores,
+        errors=None,
+        *,
+        bands=None,
+        references=None,
+        target=None,
+        chosen=None,
+        price=None,
+        score_name="score",
+    ):
+        self.epsilons = epsilons
+        self.scores = scores
+        self.errors = errors
+        self.bands = bands
+        self.references = references
+        self.target = target
+        self.chosen = chosen
+        self.price = price
+        self.score_name = score_name
+
+    @classmethod
+    def from_search(cls, search, *, references=None, ax=None, name=None, **kwargs):
+        """Draw the stages of a search for the least epsilon.
+
+        Parameters
+        ----------
+        search : DPEpsilonSearch
+            Fitted. Its noisy scores, the target and what was spent are released, so that the
+            picture costs nothing more.
+
+        references : dict of str to float, default=None
+            Scores without privacy, of public rows.
+
+        ax, name, **kwargs
+            See `plot`.
+
+        Returns
+        -------
+        PrivacyUtilityDisplay
+        """
+        stages = getattr(search, "stages_", None)
+        if not stages:
+            raise ValueError(
+                f"search must be a fitted DPEpsilonSearch, with stages_; got {shown(search)}."
+            )
+        display = cls(
+            [stage.epsilon for stage in stages],
+            [stage.score for stage in stages],
+            [stage.standard_error for stage in stages],
+            references=references,
+            target=search.target_score,
+            chosen=search.best_epsilon_,
+            price=f"spent by all stages, scores included: {_point(search.spent_)}",
+            score_name=_score_name(search),
+        )
+        return display.plot(ax, name=name, **kwargs)
+
+    @classmethod
+    def from_cv_results(
+        cls, search, *, parameter="epsilon", references=None, ax=None, name=None, **kwargs
+    ):
+        """Draw what a search of scikit-learn found on public rows.
+
+        Parameters
+        ----------
+        search : GridSearchCV, RandomizedSearchCV or dict
+            Fitted on rows that are public, with epsilon among its parameters; or its
+            ``cv_results_``. Where other parameters were searched, too, the best mean score of each
+            epsilon is shown.
+
+        parameter : str, default="epsilon"
+            Name of epsilon among the parameters, such as "model__epsilon".
+
+        references : dict of str to float, default=None
+            Scores without privacy.
+
+        ax, name, **kwargs
+            See `plot`.
+
+        Returns
+        -------
+        PrivacyUtilityDisplay
+
+        Notes
+        -----
+        **The rows must be public.** On private rows ``cv_results_`` is a table of exact functions
+        of them, whatever its fits are charged, and so is this picture.
+        """
+        results = getattr(search, "cv_results_", search)
+        try:
+            tried = np.array([float(point[parameter]) for point in results["params"]])
+            means, spreads = results["mean_test_score"], results["std_test_score"]
+        except (KeyError, TypeError, ValueError):
+            raise ValueError(
+                f"search must have cv_results_ with one score and parameter {shown(parameter)}; "
+                f"got {shown(search)}."
+            ) from None
+        n_splits = sum(key.startswith("split") and key.endswith("_test_score") for key in results)
+        epsilons = np.unique(tried)
+        best = [_best(np.where(tried == epsilon, means, np.nan)) for epsilon in epsilons]
+        errors = np.asarray(spreads)[best] / math.sqrt(max(n_splits - 1, 1))
+        display = cls(
+            epsilons,
+            np.asarray(means)[best],
+            errors,
+            references=references,
+            score_name="mean score",
+        )
+        return display.plot(ax, name=name, **kwargs)
+
+    @classmethod
+    def from_estimators(
+        cls, estimators, X, y, *, scoring=None, references=None, ax=None, name=None, **kwargs
+    ):
+        """Draw scores of fitted estimators on public rows.
+
+        Parameters
+        ----------
+        estimators : list of estimators
+            Fitted, each with a parameter ``epsilon``, itself or in one of its steps. Those of
+            equal epsilons are averaged, and their standard errors are the bars.
+
+        X, y : array-like
+            Rows and targets that are public.
+
+        scoring : callable, default=None
+            ``scoring(estimator, X, y)``. None is the estimator's ``score``.
+
+        references : dict of str to estimator or float, default=None
+            Models without privacy, fitted on public rows, or their scores.
+
+        ax, name, **kwargs
+            See `plot`.
+
+        Returns
+        -------
+        PrivacyUtilityDisplay
+        """
+        score = scoring or (lambda estimator, X, y: estimator.score(X, y))
+        tried = np.array([_epsilon_of(estimator) for estimator in estimators])
+        found = np.array([score(estimator, X, y) for estimator in estimators])
+        epsilons = np.unique(tried)
+        groups = [found[tried == epsilon] for epsilon in epsilons]
+        errors = None
+        if all(len(group) > 1 for group in groups):
+            errors = [group.std(ddof=1) / math.sqrt(len(group)) for group in groups]
+        references = {
+            label: float(one) if isinstance(one, Real) else score(one, X, y)
+            for label, one in (references or {}).items()
+        }
+        display = cls(epsilons, [g.mean() for g in groups], errors, references=references)
+        return display.plot(ax, name=name, **kwargs)
+
+    def plot(self, ax=None, *, name=None, **kwargs):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            None makes a figure.
+
+        name : str, default=None
+            Of the curve, in the legend. None is "private".
+
+        **kwargs : dict
+            For matplotlib's ``plot``, which draws the curve.
+
+        Returns
+        -------
+        self : PrivacyUtilityDisplay
+        """
+        import matplotlib.pyplot as plt
+
+        epsilons, scores, errors, bands = self._checked()
+        if ax is None:
+            ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")[1]
+        self.ax_, self.figure_ = ax, ax.figure
+        style = {"marker": "o", "label": "private" if name is None else name, **kwargs}
+        self.lines_ = ax.plot(epsilons, scores, **style)
+        color = self.lines_[0].get_color()
+        self.errors_ = self.band_ = self.chosen_ = None
+        if errors is not None:
+            self.errors_ = ax.errorbar(
+                epsilons, scores, errors, fmt="none", ecolor=color, capsize=3
+            )
+        if bands is not None:
+            self.band_ = ax.fill_between(epsilons, *bands, color=color, alpha=0.2, linewidth=0)
+        for k, (label, score) in enumerate((self.references or {}).items()):
+            grey = str(0.65 * k / max(len(self.references) - 1, 1))
+            self.lines_.append(ax.axhline(score, color=grey, linestyle="--", label=label))
+        if self.target is not None:
+            ax.axhline(self.target, color="tab:red", linestyle=":", label="target")
+        if self.chosen is not None:
+            label = f"chosen: epsilon {self.chosen:.3g}"
+            self.chosen_ = ax.axvline(self.chosen, color=color, linestyle=":", label=label)
+        ax.set(xscale="log", xlabel="epsilon; less is more private", ylabel=self.score_name)
+        ax.set_xticks(epsilons, [f"{epsilon:.3g}" for epsilon in epsilons])
+        ax.minorticks_off()
+        if self.price is not None:
+            ax.set_title(_wrapped(self.price), fontsize="small")
+        ax.legend(fontsize="small")
+        return self
+
+    def _checked(self):
+        """Numbers to draw, in the order of epsilon."""
+        epsilons = _numbers("epsilons", self.epsilons)
+        if epsilons.ndim != 1 or not len(epsilons):
+            raise ValueError(f"epsilons must be a list of numbers; got {shown(self.epsilons)}.")
+        for epsilon in epsilons:
+            positive(epsilons=float(epsilon))
+        shape = epsilons.shape
+        scores = _numbers("scores", self.scores, shape)
+        errors = None if self.errors is None else _numbers("errors", self.errors, shape)
+        bands = None if self.bands is None else _numbers("bands", self.bands, (2, *shape))
+        for label, score in (self.references or {}).items():
+            finite(**{f"references[{label!r}]": score})
+        order = np.argsort(epsilons, kind="stable")
+        return (
+            epsilons[order],
+            scores[order],
+            None if errors is None else errors[order],
+            None if bands is None else bands[:, order],
+        )
+
+
+def _numbers(name, values, shape=None):
+    try:
+        found = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.empty(0)
+    if shape is not None and found.shape != shape:
+        raise ValueError(f"{name} must hold numbers in the shape {shape}; got {shown(values)}.")
+    return found
+
+
+def _best(scores):
+    """Place of the highest score that is one; the first where there is none."""
+    return int(np.nanargmax(scores)) if np.isfinite(scores).any() else 0
+
+
+def _epsilon_of(estimator):
+    params = estimator.get_params(deep=True)
+    named = [full for full in params if full == "epsilon" or full.endswith("__epsilon")]
+    full = "epsilon" if "epsilon" in params else named[0] if len(named) == 1 else None
+    if full is None:
+        raise ValueError(
+            "estimators must have one parameter epsilon each, themselves or in one step; "
+            f"got {shown(estimator)}."
+        )
+    return float(params[full])
+
+
+def _score_name(search):
+    scoring = getattr(search, "scoring", None)
+    return scoring if isinstance(scoring, str) else "score"
+
+
+def _point(guarantee):
+    """Epsilon and delta in a few words."""
+    return f"epsilon={guarantee.epsilon:.3g}, delta={guarantee.delta:g}"
+
+
+def _wrapped(text):
+    return "\n".join(textwrap.wrap(text, 80))

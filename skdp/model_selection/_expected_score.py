@@ -1,0 +1,444 @@
+"""What score to expect, before anything is paid: fits on public or made-up rows."""
+
+import warnings
+from dataclasses import dataclass, field
+from numbers import Real
+
+import numpy as np
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import train_test_split
+from sklearn.utils import indexable, resample
+
+from skdp._config import config_context
+from skdp._random import check_random_state, seed_sequence
+from skdp._validation import fraction, is_auto, positive, positive_int, shown
+from skdp.exceptions import PrivacyWarning
+from skdp.inspection import PrivacyUtilityDisplay
+from skdp.model_selection._made_up import MadeUpClasses, MadeUpTargets
+
+__all__ = ["ExpectedScore", "expected_score"]
+
+# An epsilon at which noise no longer matters. Rules for penalties that see even less of it hold back
+# nothing, which scores worse.
+_WITHOUT = 100.0
+_N_TEST = 4000
+_TEST_SHARE = 0.3
+_BEST = {True: 0.85, False: 0.8}  # accuracy of classifiers, R^2 of regressors
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedScore:
+    """Scores of fits on public or made-up rows, which `expected_score` returns.
+
+    Parameters
+    ----------
+    epsilons : ndarray of shape (n_epsilons,)
+
+    scores : ndarray of shape (n_epsilons, n_repetitions)
+        NaN where a fit was refused.
+
+    without_privacy : ndarray of shape (n_repetitions,)
+        Of the same estimator at epsilon 100.
+
+    constant : ndarray of shape (n_repetitions,)
+        Of always naming the most frequent class, or the mean.
+
+    scoring : str
+        What the scores are.
+
+    made_up : bool
+        Whether the rows were made up.
+
+    refusals : dict of float to str, default={}
+        For each epsilon at which fits were refused, why.
+
+    See Also
+    --------
+    expected_score : Makes one.
+    """
+
+    epsilons: np.ndarray
+    scores: np.ndarray
+    without_privacy: np.ndarray
+    constant: np.ndarray
+    scoring: str
+    made_up: bool
+    refusals: dict[float, str] = field(default_factory=dict)
+
+    @property
+    def mean(self):
+        """Mean score at each epsilon."""
+        return self.scores.mean(axis=1)
+
+    @property
+    def standard_error(self):
+        """Standard error of each mean; NaN with one repetition."""
+        return _standard_error(self.scores)
+
+    def quantile(self, q):
+        """Quantile of the scores at each epsilon.
+
+        Parameters
+        ----------
+        q : float from 0 to 1
+
+        Returns
+        -------
+        ndarray of shape (n_epsilons,)
+        """
+        return np.quantile(self.scores, q, axis=1)
+
+    def to_frame(self):
+        """Return the table as a frame; needs pandas.
+
+        Returns
+        -------
+        DataFrame
+            One line an epsilon; the last, at infinity, is that without privacy.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self._columns())
+
+    def plot(self, ax=None, *, name=None, **kwargs):
+        """Draw score against epsilon, with 10th and 90th percentiles; needs matplotlib.
+
+        Parameters
+        ----------
+        ax, name, **kwargs
+            See `~skdp.inspection.PrivacyUtilityDisplay.plot`.
+
+        Returns
+        -------
+        PrivacyUtilityDisplay
+        """
+        display = PrivacyUtilityDisplay(
+            self.epsilons,
+            self.mean,
+            self.standard_error,
+            bands=np.stack([self.quantile(0.1), self.quantile(0.9)]),
+            references={
+                "without privacy": self.without_privacy.mean(),
+                "always the same answer": self.constant.mean(),
+            },
+            score_name=self.scoring,
+        )
+        return display.plot(ax, name=name, **kwargs)
+
+    def __str__(self):
+        columns = self._columns()
+        lines = [f"{self.scoring} on {'made-up' if self.made_up else 'public'} rows"]
+        lines.append(" epsilon    mean  error     10%     90%")
+        for epsilon, *cells in zip(*columns.values(), strict=True):
+            mean, error, low, high = cells
+            lines.append(f"{epsilon:8.4g}  {mean:6.3f}  {error:5.3f}  {low:6.3f}  {high:6.3f}")
+        lines.append(f"always the same answer: {self.constant.mean():.3f}")
+        for epsilon, why in self.refusals.items():
+            lines.append(f"refused at epsilon={epsilon:g}: {why}")
+        return "\n".join(lines)
+
+    def _columns(self):
+        scores = np.vstack([self.scores, self.without_privacy])
+        return {
+            "epsilon": np.append(self.epsilons, np.inf),
+            "mean": scores.mean(axis=1),
+            "standard_error": _standard_error(scores),
+            "10%": np.quantile(scores, 0.1, axis=1),
+            "90%": np.quantile(scores, 0.9, axis=1),
+        }
+
+
+def expected_score(
+    estimator,
+    n_samples,
+    n_features=None,
+    *,
+    epsilons=(0.1, 0.3, 1.0, 3.0),
+    X_public=None,
+    y_public=None,
+    best_score="auto",
+    class_shares=None,
+    scoring=None,
+    n_repetitions=10,
+    random_state=None,
+):
+    """Tell what score to expect with so many rows and columns, before anything is paid.
+
+    The estimator is fitted on rows that are made up or public, as many as there are of the private
+    ones, at each epsilon and at 100, which is as good as without privacy, and scored on others.
+
+    **Privacy.** Nothing is charged, because no private row is looked at: ``X_public`` and
+    ``y_public`` *must be public*. What comes out are exact functions of them, without any
+    guarantee. The numbers of rows and columns are what you state; under add-remove, where the
+    number of rows is private, state a round one.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Classifier or regressor with a parameter ``epsilon``, such as
+        `~skdp.linear_model.DPLogisticRegression`, a `~skdp.pipeline.DPPipeline`, or a search. It
+        is cloned. Its ledger and its ``random_state`` are not used.
+
+    n_samples : int
+        Number of rows of each fit.
+
+    n_features : int, default=None
+        Number of columns of the rows that are made up. Not to be given with ``X_public``.
+
+    epsilons : list of float, default=(0.1, 0.3, 1.0, 3.0)
+        Values to try; the first of equal ones counts.
+
+    X_public : {array-like, sparse matrix, DataFrame}, default=None
+        Public rows of the same kind as the private ones. In each repetition three in ten are set
+        aside for the score, and of the others ``n_samples`` are drawn, with replacement if
+        they are fewer. None makes rows up: see Notes.
+
+    y_public : array-like, default=None
+        Targets of ``X_public``.
+
+    best_score : float or "auto", default="auto"
+        Of made-up rows: accuracy, or R^2, of the best prediction that is possible. "auto" is .85
+        for classifiers and .8 for regressors.
+
+    class_shares : list of float, default=None
+        Of made-up rows: how frequent classes are. None makes two equally frequent ones, or those
+        of the parameter ``classes``.
+
+    scoring : str or callable, default=None
+        As in scikit-learn. None is the score of the estimator: accuracy or R^2.
+
+    n_repetitions : int, default=10
+        Number of times that rows and noise are drawn.
+
+    random_state : None, int, RandomState or Generator, default=None
+        For rows that are the same each time. Nothing here is private.
+
+    Returns
+    -------
+    ExpectedScore
+        ``print`` shows it as a table; it has ``to_frame`` and ``plot``.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is invalid, or a fit is refused at every epsilon.
+
+    See Also
+    --------
+    skdp.model_selection.DPEpsilonSearch : Finds the least epsilon that does, within a budget.
+    skdp.inspection.PrivacyUtilityDisplay : The picture.
+
+    Notes
+    -----
+    Made-up rows are simpler than yours may be; they tell what the noise costs among so many rows
+    and columns rather than how well a model fits. Public rows of like kind tell both.
+
+    Those for a classifier lie in the unit ball (of ``x_norm``), around a mean row that has half of
+    the squared norm; the variance along the j-th column falls as ``1 / j``; log-odds of classes
+    are linear. Those for a regressor lie in ``[-1, 1]^d`` and have three common factors; targets
+    have a linear part, waves along five random directions, and normal noise, and lie within
+    ``y_bounds``. All of these are drawn afresh in each repetition.
+
+    Examples
+    --------
+    >>> from skdp.linear_model import DPLogisticRegression
+    >>> from skdp.model_selection import expected_score
+    >>> expected = expected_score(
+    ...     DPLogisticRegression(delta=1e-6), 2000, 10, epsilons=[0.1, 1.0], random_state=0
+    ... )
+    >>> expected.mean.round(1)
+    array([0.6, 0.8])
+    """
+    positive_int(n_samples=n_samples, n_repetitions=n_repetitions)
+    check_random_state(random_state)
+    epsilons = _checked_epsilons(epsilons)
+    trial = _Trial(estimator, scoring)
+    rows: _MadeUp | _Public
+    if X_public is None:
+        rows = _MadeUp(trial, n_features, best_score, class_shares)
+    else:
+        rows = _Public(X_public, y_public, n_features)
+    seeded = random_state is not None
+    root = seed_sequence(random_state) if seeded else np.random.SeedSequence()
+    sequences = root.spawn(int(n_repetitions))
+    table = np.full((len(epsilons) + 2, len(sequences)), np.nan)
+    refusals: dict[float, ValueError] = {}
+    for k, sequence in enumerate(sequences):
+        train, test = rows.draw(int(n_samples), np.random.default_rng(sequence))
+        seeds = sequence.generate_state(len(epsilons) + 1).tolist()
+        table[-1, k] = trial.constant(train, test)
+        for j, epsilon in enumerate((*epsilons, _WITHOUT)):
+            try:
+                table[j, k] = trial.score(epsilon, seeds[j] if seeded else None, train, test)
+            except ValueError as error:
+                refusals.setdefault(epsilon, error)
+    if len(refusals) > len(epsilons) or _WITHOUT in refusals:
+        raise refusals[_WITHOUT]
+    return ExpectedScore(
+        np.array(epsilons),
+        table[:-2],
+        table[-2],
+        table[-1],
+        trial.scoring,
+        X_public is None,
+        {epsilon: str(error) for epsilon, error in refusals.items()},
+    )
+
+
+class _Trial:
+    """Fits and scores of clones, which have neither a ledger nor a seed of their own."""
+
+    def __init__(self, estimator, scoring):
+        if not (is_classifier(estimator) or is_regressor(estimator)):
+            raise ValueError(
+                f"estimator must be a classifier or a regressor; got {shown(estimator)}."
+            )
+        params = estimator.get_params(deep=True)
+        names = ["epsilon"] if "epsilon" in params else _named(params, "epsilon")
+        if len(names) != 1:
+            raise ValueError(
+                "estimator must have one parameter epsilon; a DPPipeline divides one among its "
+                f"steps; got {shown(estimator)} with {shown(names)}."
+            )
+        self.epsilon = names[0]
+        self.seed = self.epsilon.removesuffix("epsilon") + "random_state"
+        self.has_seed = self.seed in params
+        self.estimator, self.params = estimator, params
+        self.is_classifier = is_classifier(estimator)
+        self.scorer = check_scoring(estimator, scoring)
+        self.scoring = scoring if isinstance(scoring, str) else "score"
+        if scoring is None:
+            self.scoring = "accuracy" if self.is_classifier else "R^2"
+        # The ledger is shared by clones, and pays for nothing here.
+        self.changed = dict.fromkeys(_named(params, "ledger"))
+
+    def public(self, name):
+        """First value of a parameter of this name that is given, here or in a step."""
+        found = (self.params[full] for full in _named(self.params, name))
+        return next((value for value in found if value is not None), None)
+
+    def score(self, epsilon, seed, train, test):
+        """Score of a fit, whose noise nobody needs to be warned of."""
+        model = clone(self.estimator).set_params(**self.changed, **{self.epsilon: epsilon})
+        if self.has_seed:
+            model.set_params(**{self.seed: seed})
+        with config_context(known_seeds=True), warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyWarning)
+            return self.scorer(model.fit(*train), *test)
+
+    def constant(self, train, test):
+        """Score of the same answer for each row."""
+        dummy = DummyClassifier() if self.is_classifier else DummyRegressor()
+        return self.scorer(dummy.fit(*train), *test)
+
+
+class _Public:
+    """Public rows: some for the score, of the others as many as were asked for."""
+
+    def __init__(self, X, y, n_features):
+        if y is None:
+            raise ValueError("y_public must hold the targets of X_public; got None.")
+        if n_features is not None:
+            raise ValueError(
+                "n_features must be None with X_public, which has columns of its own; "
+                f"got {shown(n_features)}."
+            )
+        self.data = indexable(X, y)
+
+    def draw(self, n, rng):
+        """Rows and targets for a fit, and others for its score."""
+        seeds = [int(seed) for seed in rng.integers(2**31, size=2)]
+        parts = train_test_split(*self.data, test_size=_TEST_SHARE, random_state=seeds[0])
+        replace = n > len(parts[2])
+        train = resample(*parts[::2], replace=replace, n_samples=n, random_state=seeds[1])
+        return train, parts[1::2]
+
+
+class _MadeUp:
+    """Rows that are made up, in the units that an estimator was told."""
+
+    def __init__(self, trial, n_features, best_score, class_shares):
+        positive_int(n_features=n_features)
+        self.n_features, self.is_classifier = int(n_features), trial.is_classifier
+        self.best = _BEST[self.is_classifier] if is_auto(best_score) else best_score
+        fraction(best_score=self.best)
+        if self.is_classifier:
+            self.labels, self.shares = _checked_shares(trial.public("classes"), class_shares)
+            if self.best <= max(self.shares):
+                raise ValueError(
+                    "best_score must be above the share of the most frequent class, "
+                    f"{max(self.shares):.3g}; got {shown(best_score)}."
+                )
+            x_norm = trial.params.get("x_norm")
+            self.unit = x_norm if isinstance(x_norm, Real) else 1.0
+        else:
+            if class_shares is not None:
+                raise ValueError(
+                    f"class_shares must be None for a regressor; got {shown(class_shares)}."
+                )
+            bounds = trial.public("y_bounds")
+            self.bounds = (-1.0, 1.0) if bounds is None or is_auto(bounds) else bounds
+            if bounds is None:
+                trial.changed |= dict.fromkeys(_named(trial.params, "y_bounds"), (-1.0, 1.0))
+
+    def draw(self, n, rng):
+        """Rows and targets for a fit, and others for its score, all of a new model."""
+        if self.is_classifier:
+            model = MadeUpClasses.of(self.n_features, self.shares, self.best, rng)
+            X, codes = model.draw(n + _N_TEST, rng)
+            X, y = self.unit * X, self.labels[codes]
+        else:
+            X, y = MadeUpTargets.of(self.n_features, self.best, rng).draw(n + _N_TEST, rng)
+            low, high = self.bounds
+            y = low + (high - low) * (y + 1.0) / 2.0
+        return (X[:n], y[:n]), (X[n:], y[n:])
+
+
+def _named(params, name):
+    return [full for full in params if full == name or full.endswith(f"__{name}")]
+
+
+def _checked_epsilons(epsilons):
+    try:
+        found = [float(epsilon) for epsilon in epsilons]
+    except (TypeError, ValueError):
+        found = []
+    if not found:
+        raise ValueError(f"epsilons must be a list of positive numbers; got {shown(epsilons)}.")
+    for epsilon in found:
+        positive(epsilons=epsilon)
+    return sorted(set(found))
+
+
+def _checked_shares(classes, shares):
+    """Labels, and how frequent they are."""
+    labels = None if classes is None else np.asarray(classes)
+    if shares is None:
+        size = 2 if labels is None else len(labels)
+        shares = [1.0 / size] * size
+    try:
+        found = np.asarray(shares, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.empty(0)
+    if found.ndim != 1 or len(found) < 2 or not _is_law(found):
+        raise ValueError(
+            "class_shares must be two or more positive numbers that sum to 1; "
+            f"got {shown(shares)}."
+        )
+    if labels is not None and len(labels) != len(found):
+        raise ValueError(
+            f"class_shares must have one number for each of {len(labels)} classes; "
+            f"got {shown(shares)}."
+        )
+    return np.arange(len(found)) if labels is None else labels, found
+
+
+def _is_law(shares):
+    return bool((shares > 0.0).all()) and abs(shares.sum() - 1.0) < 1e-6
+
+
+def _standard_error(scores):
+    n = scores.shape[1]
+    return scores.std(axis=1, ddof=1) / np.sqrt(n) if n > 1 else np.full(len(scores), np.nan)
