@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from skdp.distributed import DistributedDPClassifier
     from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
     from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
+    from skdp.model_selection import DPEpsilonSearch, DPGridSearch
     from skdp.pipeline import DPPipeline
     from skdp.preprocessing import (
         BoundedScaler,
@@ -51,6 +52,8 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "BoundedScaler",
     "BoundedSplineTransformer",
+    "DPEpsilonSearch",
+    "DPGridSearch",
     "DPKernelRidge",
     "DPLinearSVC",
     "DPLogisticRegression",
@@ -97,6 +100,8 @@ __all__ = [
 _HOMES = {
     "BoundedScaler": "preprocessing",
     "BoundedSplineTransformer": "preprocessing",
+    "DPEpsilonSearch": "model_selection",
+    "DPGridSearch": "model_selection",
     "DPKernelRidge": "kernel",
     "DPLinearSVC": "linear_model",
     "DPLogisticRegression": "linear_model",

@@ -12,6 +12,7 @@ from skdp.mechanisms._exponential import select
 from skdp.mechanisms._frequent import escape_probability, frequent_names
 from skdp.mechanisms._lattice import Lattice
 from skdp.mechanisms._law import NoiseLaw, release
+from skdp.mechanisms._random_runs import n_random_runs
 
 __all__ = [
     "Kept",
@@ -27,6 +28,7 @@ __all__ = [
     "gaussian_mechanism",
     "k_norm_mechanism",
     "laplace_mechanism",
+    "n_random_runs",
     "release",
     "released_values",
     "row_norms",

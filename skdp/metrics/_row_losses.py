@@ -69,14 +69,13 @@ class RowLoss:
         """
         with np.errstate(all="ignore"):
             if self.y_range is not None:
-                losses = self._of_residuals(residuals(estimator, X, y, self.y_range))
-            elif self.name == "accuracy":
-                codes = label_codes(y, self._known(estimator))
-                found = predicted_codes(estimator, X, self._known(estimator))
-                losses = np.where((codes >= 0) & (codes == found), 0.0, 1.0)
-            else:
-                losses = self._of_probabilities(estimator, X, y)
-        return np.where(np.isfinite(losses), np.clip(losses, 0.0, 1.0), 1.0)
+                return self.of_residuals(residuals(estimator, X, y, self.y_range))
+            classes = np.asarray(self.classes if self.classes else estimator.classes_)
+            codes = label_codes(y, classes)
+            if self.name == "accuracy":
+                found = predicted_codes(estimator, X, classes)
+                return np.where((codes >= 0) & (codes == found), 0.0, 1.0)
+            return self.of_probabilities(probabilities(estimator, X, classes), codes)
 
     def score(self, mean_loss: float) -> float:
         """Turn a mean loss into the score, in scikit-learn's sign and units.
@@ -98,27 +97,22 @@ class RowLoss:
             return -half * math.sqrt(max(mean_loss, 0.0))
         raise ValueError(f"{self.name!r} is no function of a mean loss.")
 
-    def _known(self, estimator: Any) -> np.ndarray:
-        return np.asarray(self.classes if self.classes else estimator.classes_)
-
-    def _of_residuals(self, relative: np.ndarray) -> np.ndarray:
+    def of_residuals(self, relative: np.ndarray) -> np.ndarray:
+        """Losses of residuals in units of half the range, within 1."""
         if self.name == "neg_mean_absolute_error":
             return np.abs(relative)
         return relative * relative
 
-    def _of_probabilities(self, estimator: Any, X: Any, y: Any) -> np.ndarray:
-        classes = self._known(estimator)
-        chances = probabilities(estimator, X, classes)
-        codes = label_codes(y, classes)
-        own = chances[np.arange(len(codes)), codes]  # of the last class where there is none
+    def of_probabilities(self, chances: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """Losses of probabilities of each class, where the true one is at ``codes``, or -1."""
+        own = chances[np.arange(len(codes)), codes]
         if self.name == "neg_log_loss":
             losses = -np.log(own) / LARGEST_LOG_LOSS
-            losses[own <= 0.0] = 1.0
         else:
             others = (chances * chances).sum(axis=1) - own * own
             losses = ((1.0 - own) ** 2 + others) / 2.0
-        losses[codes < 0] = 1.0
-        return losses
+        losses = np.where(np.isfinite(losses) & (codes >= 0), losses, 1.0)
+        return np.clip(losses, 0.0, 1.0)
 
 
 def row_loss(
@@ -206,6 +200,8 @@ def public_classes(estimator: Any, classes: Any) -> tuple:
 
 def public_range(estimator: Any, y_bounds: Any) -> TargetRange:
     """Bounds of the target: those declared, or those of the estimator."""
+    if isinstance(y_bounds, TargetRange):
+        return y_bounds
     if y_bounds is None:
         last = estimator
         while getattr(last, "steps", None):

@@ -5,7 +5,7 @@ import inspect
 from skdp._validation import shown
 from skdp.pipeline._walk import passes
 
-__all__ = ["OWN", "check_names", "check_own_budget", "check_steps"]
+__all__ = ["OWN", "check_defaults", "check_names", "check_own_budget", "check_steps"]
 
 OWN = ("epsilon", "delta", "adjacency", "ledger", "random_state")
 
@@ -48,18 +48,40 @@ def check_steps(steps, reserved):
 def check_own_budget(leaf, model, *, names=OWN):
     """Refuse a budget of a step's own: it would be spent beside that of the pipeline."""
     step, path = leaf.estimator, leaf.path
-    defaults = inspect.signature(type(step).__init__).parameters
+    what = f"Step {path!r}, a {type(step).__name__},"
+    whole = "the pipeline has one {name} for all steps. Give it to the pipeline"
+    check_defaults(step, model, what, f"step {path!r}", whole, names=names)
+
+
+def check_defaults(estimator, model, what, path, whole, *, names=OWN):
+    """Check that parameters are the defaults, which stand for those of a whole.
+
+    Parameters
+    ----------
+    estimator : estimator
+
+    model : estimator
+        The whole, of which a part may state the same adjacency.
+
+    what, path : str
+        The part, in messages.
+
+    whole : str
+        Why, with ``{name}`` for the parameter.
+
+    names : tuple of str, default=OWN
+    """
+    defaults = inspect.signature(type(estimator).__init__).parameters
     for name in names:
         if name not in defaults:
             raise ValueError(
-                f"Step {path!r}, a {type(step).__name__}, has no parameter {name}, so that it "
-                "takes no part of a budget."
+                f"{what} has no parameter {name}, so that it takes no part of a budget."
             )
-        own, default = getattr(step, name), defaults[name].default
+        own, default = getattr(estimator, name), defaults[name].default
         same = own is default or (type(own) is type(default) and own == default)
         if same or (name == "adjacency" and own == model.adjacency):
             continue
         raise ValueError(
-            f"{name} of step {path!r} must be the default, {default!r}: the pipeline has one "
-            f"{name} for all steps. Give it to the pipeline; got {shown(own)}."
+            f"{name} of {path} must be the default, {default!r}: {whole.format(name=name)}; "
+            f"got {shown(own)}."
         )

@@ -10,7 +10,7 @@ from skdp._validation import between, is_auto, shown
 from skdp.pipeline._order import composed, leaves_of
 from skdp.privacy import ApproxDP, BoundedRangeDP, Guarantee, compose, gaussian_epsilon
 
-__all__ = ["Division", "divide", "with_frozen"]
+__all__ = ["Division", "as_point", "divide", "excess", "is_bare", "largest_scale", "with_frozen"]
 
 # What steps that prepare may have together, if shares are automatic and models learn as well.
 _MOST = 0.5
@@ -85,7 +85,9 @@ def divide(node, target, shares):
     if len(leaves) == 1:
         (leaf,) = leaves
         planned = _planned(leaf, target)
-        total = planned if isinstance(planned, ApproxDP) else _point(planned, target)
+        total = planned
+        if not isinstance(planned, ApproxDP):
+            total = as_point(planned, target, planned.mechanism)
         return Division({leaf.path: target}, wanted, {leaf.path: planned}, total)
     at = _pure if target.delta == 0.0 else _gaussian(leaves, target)
     scaled = {leaf.path for leaf in _scaled(leaves, target)}
@@ -102,17 +104,18 @@ def divide(node, target, shares):
             points[leaf.path], planned[leaf.path] = known[key]
         return points, planned, composed(node, lambda leaf: planned.get(leaf.path))
 
-    def excess(scale):
-        return _excess(try_scale(scale)[2], target)
+    def beyond(scale):
+        return excess(try_scale(scale)[2], target)
 
-    if target.delta > 0.0 and excess(_LEAST * base) > 0.0:
+    if target.delta > 0.0 and beyond(_LEAST * base) > 0.0:
         # Points among the others cost more than their shares: all have less.
         scaled = {leaf.path for leaf in leaves}
-    scale = _largest_scale(excess, target, base)
+    scale = largest_scale(beyond, target, base)
     points, planned, total = try_scale(scale)
     for leaf in leaves:
         _give(leaf, points[leaf.path])
-    return Division(points, wanted, planned, _point(total, target, len(leaves)))
+    total = as_point(total, target, f"a pipeline of {len(leaves)} private steps")
+    return Division(points, wanted, planned, total)
 
 
 def _scaled(leaves, target):
@@ -137,9 +140,8 @@ def _is_free(leaf):
     return leaf.estimator._planned_guarantee(leaf.n_features).delta_at(0.0) == 0.0
 
 
-def _point(total, target, n_steps=1):
-    """The budget as a guarantee, behind which stands the composition."""
-    told = total.mechanism if n_steps == 1 else f"a pipeline of {n_steps} private steps"
+def as_point(total, target, told):
+    """The budget as a guarantee, behind which stands the composition, told in words."""
     refined = replace(total, mechanism="", source="") if target.delta else None
     return replace(target, refined=refined, mechanism=told, caveats=total.caveats)
 
@@ -160,7 +162,7 @@ def _pure(scale, share, leaf, target):
 
 def _gaussian(leaves, target):
     """Rule for the point of a step; those that need their delta as a point share a part of it."""
-    points = [leaf.path for leaf in leaves if _is_bare(_planned(leaf, target))]
+    points = [leaf.path for leaf in leaves if is_bare(_planned(leaf, target))]
 
     def at(scale, share, leaf, target):
         delta, mu = target.delta, scale * math.sqrt(share)
@@ -188,11 +190,11 @@ def _of_selections(leaf, point, mu):
     return replace(point, epsilon=min(point.epsilon, fewer.epsilon_at(point.delta)))
 
 
-def _is_bare(guarantee):
+def is_bare(guarantee):
     return isinstance(guarantee, ApproxDP) and guarantee.delta > 0.0 and guarantee.refined is None
 
 
-def _excess(total, target):
+def excess(total, target):
     """How far a composition is above the budget: a number that grows with the scale."""
     if target.delta == 0.0:
         return math.log(total.epsilon_at(0.0) / target.epsilon)
@@ -200,7 +202,7 @@ def _excess(total, target):
     return math.log(max(delta, 1e-300) / target.delta)
 
 
-def _largest_scale(excess, target, guess):
+def largest_scale(excess, target, guess):
     """Largest scale, to a millionth, at which the composition is within the budget."""
     if target.delta == 0.0:
         scale, step = guess / math.exp(excess(guess)), 1e-15

@@ -33,7 +33,7 @@ from skdp.preprocessing._public import SparseColumns
 from skdp.privacy import ApproxDP, compose
 from skdp.privacy._budget import covers
 
-__all__ = ["guarantee_of", "guarantee_or_none"]
+__all__ = ["frozen_of", "guarantee_of", "guarantee_or_none"]
 
 CONTAINERS = (Pipeline, ColumnTransformer, SparseColumns, FeatureUnion)
 # Halving searches are compared by name: to import them is an experiment that must be enabled.
@@ -224,7 +224,7 @@ def _planned(estimator, schema, public):
         if total is not None and schema.n_columns is None:
             # How it is divided may depend on the columns, and so does what is behind the point.
             total = replace(total, refined=None)
-        return total, _frozen(walked.node), walked.caveats
+        return total, frozen_of(walked.node), walked.caveats
     if is_private(estimator):
         return estimator._planned_guarantee(schema.n_columns), {}, []
     if type(estimator) in CONTAINERS:
@@ -235,11 +235,11 @@ def _planned(estimator, schema, public):
             return leaf.estimator._planned_guarantee(leaf.n_features)
 
         node, caveats = _walked(estimator, public)
-        return (composed(node, of), _frozen(node), caveats) if node else (None, {}, caveats)
+        return (composed(node, of), frozen_of(node), caveats) if node else (None, {}, caveats)
     return guarantee_or_none(estimator, public=public), {}, []
 
 
-def _frozen(node):
+def frozen_of(node):
     """Guarantees of estimators that are frozen, each once: clones of a search share them."""
     leaves = [leaf for leaf in leaves_of(node) if leaf.guarantee is not None]
     return {id(leaf.estimator): leaf.guarantee for leaf in leaves}

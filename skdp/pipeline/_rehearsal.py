@@ -12,7 +12,7 @@ from sklearn.base import clone
 from skdp.pipeline._told import quiet
 from skdp.privacy import BudgetLedger
 
-__all__ = ["rehearse"]
+__all__ = ["charge_of", "rehearse"]
 
 _UNKNOWN = 8  # columns for a model, where nothing says how many there will be
 _DENSE = 10**7  # numbers; more are not written out
@@ -20,6 +20,10 @@ _DENSE = 10**7  # numbers; more are not written out
 
 class _Reached(Exception):
     """A fit came to its charge, so that its parameters are fine."""
+
+    def __init__(self, guarantee):
+        super().__init__()
+        self.guarantee = guarantee
 
 
 class _Stop(BudgetLedger):
@@ -29,10 +33,10 @@ class _Stop(BudgetLedger):
         pass
 
     def charge(self, guarantee, label=""):
-        raise _Reached
+        raise _Reached(guarantee)
 
     def charge_stream(self, guarantee, **named):
-        raise _Reached
+        raise _Reached(guarantee)
 
 
 def rehearse(learn, free, X, y, n_samples):
@@ -68,6 +72,33 @@ def rehearse(learn, free, X, y, n_samples):
                 estimator.fit(rows, y if leaf in learn else None)
             except _Reached:
                 continue
+
+
+def charge_of(estimator, X, y):
+    """Guarantee that a fit to these rows would charge, for which it uses none of them.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With a budget. A clone of it is fitted, until it would charge a ledger.
+
+    X : {array-like, frame, sparse matrix}
+
+    y : array-like or None
+
+    Returns
+    -------
+    Guarantee or None
+        None of one that learns nothing.
+    """
+    estimator = clone(estimator).set_params(ledger=_Stop(), random_state=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the fit itself will warn
+        try:
+            estimator.fit(X, y)
+        except _Reached as reached:
+            return reached.guarantee
+    return None
 
 
 def _zeros(X, shape, names):

@@ -5,22 +5,22 @@ from html import escape
 from sklearn.pipeline import Pipeline
 from sklearn.utils import estimator_html_repr
 
-__all__ = ["as_html"]
+__all__ = ["as_html", "table_of"]
 
 
 def as_html(pipeline):
     """HTML of the steps, as of a pipeline of scikit-learn, and of what each may spend."""
     steps = estimator_html_repr(Pipeline(list(pipeline._steps)))
-    return f"<div>{steps}{_table(pipeline)}</div>"
+    return f"<div>{steps}{table_of(pipeline)}</div>"
 
 
-def _table(pipeline):
-    """Table of the steps that learn, their shares and their guarantees."""
-    fitted = getattr(pipeline, "division_", None)
+def table_of(model):
+    """Table of the parts of a budget: the steps that learn, their shares and their guarantees."""
+    fitted = getattr(model, "division_", None)
     told = (
-        f"epsilon={pipeline.epsilon!r}, delta={pipeline.delta!r}"
+        f"epsilon={model.epsilon!r}, delta={model.delta!r}"
         if fitted is None
-        else str(pipeline.guarantee_)
+        else str(model.guarantee_)
     )
     rows = "".join(
         f"<tr><td>{escape(path)}</td><td>{share:.3g}</td><td>{escape(text)}</td></tr>"
@@ -30,5 +30,5 @@ def _table(pipeline):
         "<thead><tr><th>step</th><th>share</th><th>guarantee</th></tr></thead>"
         f"<tbody>{rows}</tbody>"
     )
-    title = escape(f"{type(pipeline).__name__}: {told}")
+    title = escape(f"{type(model).__name__}: {told}")
     return f"<table><caption>{title}</caption>{body if rows else ''}</table>"

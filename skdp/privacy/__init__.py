@@ -15,6 +15,7 @@ from skdp.privacy._ledger import BudgetLedger
 from skdp.privacy._ledger_record import LedgerRecord
 from skdp.privacy._mutual_information import MutualInformationPrivacy
 from skdp.privacy._parallel import ParallelDP, parallel
+from skdp.privacy._random_runs import RandomRunsDP, random_runs_gamma, random_runs_mean
 from skdp.privacy._shifted_gaussian import ShiftedGaussianDP
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "LedgerRecord",
     "MutualInformationPrivacy",
     "ParallelDP",
+    "RandomRunsDP",
     "ShiftedGaussianDP",
     "bounded_range_epsilon",
     "compose",
@@ -39,4 +41,6 @@ __all__ = [
     "gaussian_scale",
     "n_records_changed",
     "parallel",
+    "random_runs_gamma",
+    "random_runs_mean",
 ]

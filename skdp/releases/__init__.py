@@ -1,7 +1,9 @@
 """One object a privacy claim: bound, reason, noise and guarantee in one place."""
 
+from skdp.releases._bounded_sums import BoundedSums
 from skdp.releases._categories import CategoryRelease
 from skdp.releases._cells import checked_ranges
+from skdp.releases._choice import ChoiceRelease
 from skdp.releases._coefficient_noise import CoefficientNoise, with_noise
 from skdp.releases._column_sums import CountsRelease, MeanRelease
 from skdp.releases._counted import CountedRelease
@@ -84,9 +86,11 @@ __all__ = [
     "AUTOMATIC_CONSTANT",
     "CALIBRATIONS",
     "TYPICAL_ROWS",
+    "BoundedSums",
     "CategoryRelease",
     "CentredObjective",
     "CentredOutput",
+    "ChoiceRelease",
     "CoefficientNoise",
     "CountedClasses",
     "CountedRelease",

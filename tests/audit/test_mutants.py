@@ -11,7 +11,8 @@ from skdp.audit import replay
 from skdp.releases import OutputPerturbation
 
 ADJACENCIES = ("replace-one", "add-remove")
-DEVICES = [m for m in MUTANTS if m.slips and not hasattr(m.target, "fit")]
+# Slips of one function share it, and it is sound once.
+DEVICES = {m.target: m for m in MUTANTS if m.slips and not hasattr(m.target, "fit")}.values()
 
 
 CLEAN = [

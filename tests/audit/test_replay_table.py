@@ -9,9 +9,12 @@ STATED = [case for case in cases() if not case.searched and not any(s in case.na
 
 
 def pytest_generate_tests(metafunc):
-    """Some of the many cases; all that are stated and more of the others with ``--full``."""
+    """Some of the many cases; all that are stated and more of the others with ``--full``.
+
+    Cases go by fours and by threes: steps that share no divisor with these meet all settings.
+    """
     full = metafunc.config.getoption("--full")
-    chosen = STATED + SEARCHED[::2] if full else STATED[::3] + SEARCHED[::10]
+    chosen = STATED + SEARCHED[::2] if full else STATED[::5] + SEARCHED[::13]
     metafunc.parametrize("case", chosen, ids=lambda case: case.name)
 
 

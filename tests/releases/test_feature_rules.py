@@ -229,7 +229,7 @@ def test_the_noise_of_a_prediction_is_about_what_is_allowed_at_most(p, name):
     curvatures = spectrum(name, p)
     largest = 0.0
     for adjacency in ADJACENCIES:
-        for n in (1.0, 10.0, 100.0, 1e3, 1e4, 1e5):
+        for n in (1.0, 30.0, 1e3, 1e5):
             for mu in (0.01, 0.1, 1.0, 10.0):
                 planned = plan(mu, n=n, p=p, adjacency=adjacency)
                 # What the noise of second moments makes of them.

@@ -98,7 +98,7 @@ def draws_in_one_dimension(loss, records, law, size, seed, centre=0.0):
 def test_objective_perturbation_has_its_exact_distribution(loss, delta, repetitions):
     records = (1.0, 0.7, -0.4)
     law = calibrate(loss, x_norm=1.0, penalty=0.8, guarantee=ApproxDP(1.5, delta))
-    size = repetitions(20_000, 2000)
+    size = repetitions(20_000, 1000)
     centre = 0.9 if delta == 0.0 else 0.0  # of the penalty
     draws = draws_in_one_dimension(loss, records, law, size, seed=1, centre=centre)
 

@@ -1,0 +1,140 @@
+"""What an evaluation says: values with intervals, made of released and public numbers only."""
+
+import math
+from dataclasses import dataclass, field
+from html import escape
+
+import numpy as np
+from scipy.special import ndtri
+
+from skdp.privacy import Guarantee
+
+__all__ = ["Evaluation", "ScoreValue"]
+
+
+@dataclass(frozen=True)
+class ScoreValue:
+    """A score on private rows, with what noise and sampling leave open.
+
+    Parameters
+    ----------
+    value : float
+        In scikit-learn's sign and units. NaN where the noise says nothing.
+
+    standard_error : float
+        Of noise and sampling together.
+
+    low, high : float
+        Interval that covers the score on the population of the rows.
+
+    says_nothing : bool, default=False
+        Whether the noise leaves open what the score is.
+    """
+
+    value: float
+    standard_error: float
+    low: float
+    high: float
+    says_nothing: bool = False
+
+    def __str__(self) -> str:
+        if self.says_nothing:
+            return "cannot tell: the noise is as large as the score"
+        return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Error of a number: normal, and of Laplace noise.
+
+    Parameters
+    ----------
+    normal, laplace : float
+        Variances.
+
+    kurtosis : float, default=3.0
+        Excess kurtosis of the second part: 3 of one number's noise, less of a sum.
+    """
+
+    normal: float
+    laplace: float = 0.0
+    kurtosis: float = 3.0
+
+    @property
+    def variance(self) -> float:
+        """Of both."""
+        return self.normal + self.laplace
+
+    def quantile(self, confidence: float) -> float:
+        """Half of the width of an interval, in standard errors: Cornish and Fisher's."""
+        z = float(ndtri(0.5 + confidence / 2.0))
+        tail = self.kurtosis * (self.laplace / max(self.variance, 1e-300)) ** 2
+        return z + tail * (z**3 - 3.0 * z) / 24.0
+
+
+def scored(
+    value: float, spread: Spread, confidence: float, bounds: tuple[float, float]
+) -> ScoreValue:
+    """Value with its interval, cut to what the score can be."""
+    error = math.sqrt(spread.variance)
+    reach = spread.quantile(confidence) * error
+    low, high = max(value - reach, bounds[0]), min(value + reach, bounds[1])
+    if not math.isfinite(value + reach) or (low <= bounds[0] and high >= bounds[1]):
+        return nothing(bounds)
+    value = min(max(value, bounds[0]), bounds[1])
+    return ScoreValue(value, error, min(low, value), max(high, value))
+
+
+def nothing(bounds: tuple[float, float]) -> ScoreValue:
+    """What is said where the noise says nothing."""
+    return ScoreValue(math.nan, math.inf, *bounds, says_nothing=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Scores of a model on private rows, with intervals; see `dp_evaluate`.
+
+    Privacy: made of released and public numbers only, so that it may be stored, pickled and
+    published under ``guarantee_``, which is of the rows that were scored.
+
+    Attributes
+    ----------
+    values : dict of str to ScoreValue
+        Released under ``guarantee_``.
+
+    guarantee_ : Guarantee
+        Of the rows in X and y. Public.
+
+    confidence : float
+        Of the intervals. Public.
+
+    counts : dict of str to ndarray
+        Released counts behind the pictures. Released under ``guarantee_``.
+
+    level : dict of str to float
+        Standard error of the noise in each of the counts. Public.
+
+    classes : tuple
+        Public.
+    """
+
+    values: dict[str, ScoreValue]
+    guarantee_: Guarantee
+    confidence: float = 0.95
+    counts: dict[str, np.ndarray] = field(default_factory=dict)
+    level: dict[str, float] = field(default_factory=dict)
+    classes: tuple = ()
+
+    def __str__(self) -> str:
+        width = max(map(len, self.values), default=0)
+        lines = [f"{name:<{width}}  {value}" for name, value in self.values.items()]
+        share = f"{100 * self.confidence:g} % intervals of noise and sampling."
+        return "\n".join([*lines, share, str(self.guarantee_)])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{escape(name)}</td><td>{escape(str(value))}</td></tr>"
+            for name, value in self.values.items()
+        )
+        caption = f"{100 * self.confidence:g} % intervals. {self.guarantee_}"
+        return f"<table><caption>{escape(caption)}</caption>{rows}</table>"

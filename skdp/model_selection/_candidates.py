@@ -1,0 +1,304 @@
+"""Candidates of a search: what their fits cost, and the fits."""
+
+import warnings
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+
+from skdp._config import config_context
+from skdp._validation import shown
+from skdp.pipeline import DPPipeline
+from skdp.pipeline._checks import OWN, check_defaults
+from skdp.pipeline._guarantee_of import frozen_of
+from skdp.pipeline._plan import Plan, Walked, count_of_rows, target_of
+from skdp.pipeline._rehearsal import charge_of
+from skdp.pipeline._rows import choose_splines
+from skdp.pipeline._told import quiet
+from skdp.pipeline._walk import is_private
+from skdp.privacy import gaussian_epsilon
+from skdp.privacy._budget import covers
+
+__all__ = [
+    "check_estimator",
+    "check_names",
+    "constant",
+    "fit_candidate",
+    "gaussian_point",
+    "last_param",
+    "needs_delta",
+    "planned_guarantee",
+    "prepared",
+    "rehearse_candidate",
+    "tried",
+    "with_params",
+]
+
+_WHOLE = "the search has one {name} for all fits. Give it to the search"
+
+
+def check_estimator(search):
+    """Refuse an estimator without a budget of its own kind that a search can give.
+
+    Parameters
+    ----------
+    search : estimator
+        With parameters ``estimator`` and ``adjacency``.
+    """
+    estimator, kind = search.estimator, type(search.estimator).__name__
+    if isinstance(estimator, type) or not (
+        isinstance(estimator, DPPipeline) or is_private(estimator)
+    ):
+        raise ValueError(
+            "estimator must be a private estimator of skdp with an epsilon, or a DPPipeline of "
+            f"steps that prepare and learn; got {shown(estimator)}."
+        )
+    if getattr(estimator, "_divides_budget", False) and not isinstance(estimator, DPPipeline):
+        raise ValueError(f"estimator must not be a search itself; got a {kind}.")
+    if hasattr(estimator, "partial_fit"):
+        raise ValueError(f"estimator must not learn a stream, as a {kind} does.")
+    if not hasattr(estimator, "predict"):
+        raise ValueError(f"estimator must predict, so that it can be scored; got a {kind}.")
+    check_defaults(estimator, search, f"estimator, a {kind},", "estimator", _WHOLE)
+    _check_answers(estimator)
+
+
+def _check_answers(estimator):
+    last = estimator.steps[-1][1] if isinstance(estimator, DPPipeline) else estimator
+    if getattr(last, "release", None) == "query":
+        raise ValueError(
+            "estimator must not answer by query: each score would cost queries. Use "
+            "release='features'; got release='query'."
+        )
+
+
+def check_names(names):
+    """Refuse to search over what the budget is made of."""
+    for name in names:
+        if name.rpartition("__")[2] in OWN:
+            raise ValueError(
+                f"{shown(name)} must not be searched over: a search has one budget, which it "
+                "divides. DPEpsilonSearch looks for the least epsilon that does."
+            )
+
+
+def prepared(search, *, classes=None, y_bounds=None):
+    """Clone of the estimator with what is public and the same for all candidates.
+
+    Parameters
+    ----------
+    search : estimator
+
+    classes : ndarray or None
+        Labels, which an estimator with a parameter ``classes`` is told.
+
+    y_bounds : (float, float) or None
+        Range of the target, which one is told that has none of its own.
+
+    Returns
+    -------
+    estimator
+    """
+    estimator = clone(search.estimator).set_params(adjacency=search.adjacency)
+    prefix = f"{estimator.steps[-1][0]}__" if isinstance(estimator, DPPipeline) else ""
+    known = estimator.get_params()
+    if classes is not None and f"{prefix}classes" in known:
+        estimator.set_params(**{f"{prefix}classes": classes})
+    if y_bounds is not None and known.get(f"{prefix}y_bounds", 0) is None:
+        estimator.set_params(**{f"{prefix}y_bounds": y_bounds})
+    return estimator
+
+
+def last_param(estimator, name):
+    """Parameter of the estimator, or of the last step of a pipeline; None without one."""
+    last = estimator.steps[-1][1] if isinstance(estimator, DPPipeline) else estimator
+    return getattr(last, name, None)
+
+
+def gaussian_point(mu, target, *, share_of_delta=1.0):
+    """Budget of a fit that costs ``mu`` if it is Gaussian, and its part of delta if it is not."""
+    delta = target.delta * share_of_delta
+    epsilon = gaussian_epsilon(mu=mu, delta=delta)
+    if epsilon <= 0.0:
+        raise ValueError(
+            f"epsilon must be larger, or candidates fewer: each would have mu={mu:.3g}, which is "
+            f"nothing at delta={delta:g}; got {target.epsilon!r}."
+        )
+    return replace(target, epsilon=epsilon, delta=delta)
+
+
+def needs_delta(planned):
+    """Whether a guarantee has a delta at whatever epsilon, so that those of many add up."""
+    far = 50.0 * max(1.0, getattr(planned, "epsilon", 1.0))
+    return planned.delta > 0.0 and planned.delta_at(far) > 0.01 * planned.delta
+
+
+def with_params(estimator, params, point, seed=None):
+    """Clone of an estimator with parameters, a budget and a seed."""
+    made = clone(estimator)
+    try:
+        made.set_params(**clone(params, safe=False))
+    except (ValueError, AttributeError, TypeError) as error:
+        raise ValueError(f"param_grid must name parameters of the estimator: {error}") from None
+    budget = {"epsilon": point.epsilon, "delta": point.delta, "random_state": seed}
+    made.set_params(**budget)
+    _check_answers(made)
+    return made
+
+
+def planned_guarantee(estimator, params, point, schema, n_samples=None):
+    """Guarantee that a fit will be charged, from parameters, columns and public counts alone.
+
+    Parameters
+    ----------
+    estimator : estimator
+        As `prepared`.
+
+    params : dict
+        Of the candidate.
+
+    point : ApproxDP
+        Budget of the fit.
+
+    schema : Schema
+        Of the rows.
+
+    n_samples : int, default=None
+        Rows of the fit, where their number is public.
+
+    Returns
+    -------
+    Guarantee or None
+        None of what learns nothing.
+
+    frozen : dict
+        Guarantees of steps that were fitted before, by their identity.
+    """
+    made = with_params(estimator, params, point)
+    if not isinstance(made, DPPipeline):
+        return made._planned_guarantee(schema.n_columns), {}
+    made._check_parameters()
+    walked = Walked.of(made, schema)
+    choose_splines(walked.learn, walked.free, target_of(made), n_samples)
+    return Plan.from_walk(made, walked).division.total, frozen_of(walked.node)
+
+
+def rehearse_candidate(estimator, params, point, planned, X, y):
+    """Refuse, before a charge, parameters and rows with which a fit would fail at once.
+
+    Parameters
+    ----------
+    estimator, params, point
+        As for `planned_guarantee`.
+
+    planned : Guarantee or None
+        What it returned.
+
+    X, y
+        Rows of the fit, none of which it uses.
+    """
+    asked = charge_of(with_params(estimator, params, point), X, y)
+    if asked is not None and (planned is None or not covers(planned, asked)):
+        raise RuntimeError(
+            f"A fit with {shown(params)} would cost more than was planned for it. Planned: "
+            f"{planned} Asked: {asked}"
+        )
+
+
+def fit_candidate(estimator, params, point, X, y, seed=None):
+    """Fit a candidate, or None where that fails, which is nobody's to know.
+
+    Parameters
+    ----------
+    estimator, params, point
+        As for `planned_guarantee`.
+
+    X, y
+        Rows of the fit.
+
+    seed : int or None
+
+    Returns
+    -------
+    estimator or None
+    """
+    made = with_params(estimator, params, point, seed)
+    with warnings.catch_warnings(), config_context(known_seeds=True):
+        warnings.simplefilter("ignore")  # which candidate would warn may depend on the rows
+        try:
+            with quiet():
+                return made.fit(X, y)
+        except Exception:
+            return None
+
+
+class ConstantClassifier(ClassifierMixin, BaseEstimator):
+    """Stands where a candidate failed: it says the same of every row."""
+
+    def __init__(self, classes):
+        self.classes_ = classes
+
+    def predict(self, X):
+        return np.full(count_of_rows(X), self.classes_[0])
+
+    def predict_proba(self, X):
+        count = len(self.classes_)
+        return np.full((count_of_rows(X), count), 1.0 / count)
+
+    def decision_function(self, X):
+        count, size = count_of_rows(X), len(self.classes_)
+        return np.zeros(count if size == 2 else (count, size))
+
+
+class ConstantRegressor(RegressorMixin, BaseEstimator):
+    """The same for a target: the middle of its range."""
+
+    def __init__(self, y_bounds):
+        self.middle_ = sum(y_bounds) / 2.0
+
+    def predict(self, X):
+        return np.full(count_of_rows(X), self.middle_)
+
+
+def constant(searched):
+    """What is scored where the chosen candidate could not be fitted."""
+    if searched.classes is None:
+        return ConstantRegressor(searched.y_bounds)
+    return ConstantClassifier(searched.classes)
+
+
+def tried(estimator, params, point, rows, seed, loss, compared):
+    """Fit a candidate, and tell what rows of another block lose with it.
+
+    Parameters
+    ----------
+    estimator, params, point
+        As for `planned_guarantee`.
+
+    rows : (X, y)
+        Of the fit.
+
+    seed : int or None
+
+    loss : RowLoss
+
+    compared : (X, y)
+        Rows of the other block.
+
+    Returns
+    -------
+    model : estimator or None
+        None where the fit fails, or what it made fails at the rows.
+
+    losses : ndarray of shape (n_compared,)
+        The worst where it fails.
+    """
+    X, y = rows
+    model = fit_candidate(estimator, params, point, X, y, seed)
+    if model is not None:
+        with warnings.catch_warnings(), suppress(Exception):
+            warnings.simplefilter("ignore")
+            with quiet():
+                return model, loss(model, *compared)
+    return None, np.ones(len(compared[1]))

@@ -1,0 +1,215 @@
+"""Epsilons from small to large, and what the stages of a search over them cost."""
+
+import math
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from skdp._validation import is_auto, positive, shown
+from skdp.metrics import EvaluationPlan
+from skdp.model_selection._candidates import needs_delta
+from skdp.privacy import (
+    ApproxDP,
+    Guarantee,
+    compose,
+    gaussian_epsilon,
+    gaussian_mu,
+    parallel,
+)
+from skdp.privacy._guarantees import gaussian_behind
+
+__all__ = ["EpsilonGrid", "score_noise"]
+
+# From stage to stage. Sums of squares of mu that double are at most 4/3 of the last one, sums of
+# epsilons that triple at most 3/2 of it.
+_RATIO = {True: 3.0, False: 2.0}
+# Noise of the first score in units of one over the root of the rows that score: .4 of what the
+# binomial error is at most .5 of. Below that, noise stops the search by luck.
+_NOISE = 0.4
+# Of delta, what fits have together that need some of it as a point.
+_POINTS = 0.5
+_DIGITS = 4  # of automatic epsilons, rounded down
+
+
+@dataclass(frozen=True)
+class EpsilonGrid:
+    """Stages of a search, each a fit on one block of rows and a score on another.
+
+    Fit and score of a stage have the same mu, or the same epsilon if they are pure: a record
+    loses as much in either block, and the worse of both is what a search costs.
+
+    Parameters
+    ----------
+    points : tuple of ApproxDP
+        What the fit of each stage is given, increasing.
+
+    fits : tuple of Guarantee
+        What it is charged.
+
+    scores : tuple of EvaluationPlan
+    """
+
+    points: tuple[ApproxDP, ...]
+    fits: tuple[Guarantee, ...]
+    scores: tuple[EvaluationPlan, ...]
+
+    @classmethod
+    def plan(cls, epsilons, target, *, n_scoring, planned, evaluated):
+        """Plan all stages, from public numbers.
+
+        Parameters
+        ----------
+        epsilons : "auto" or list of float
+
+        target : ApproxDP
+            Whose epsilon bounds what an automatic grid costs, and whose delta is that of all.
+
+        n_scoring : int or None
+            Rows that score; None where their number is private.
+
+        planned : callable
+            ``planned(point)`` is what a fit is charged.
+
+        evaluated : callable
+            ``evaluated(target)`` is the `EvaluationPlan` that meets a target.
+
+        Returns
+        -------
+        EpsilonGrid
+        """
+
+        def of(epsilons):
+            points, fits = _fits(epsilons, target, planned)
+            scores = tuple(evaluated(_score_target(point)) for point in points)
+            return cls(points, fits, scores)
+
+        if not is_auto(epsilons):
+            _check(epsilons, target.delta)
+            return of(epsilons)
+        top = _size(target.epsilon, target.delta)
+        while True:
+            grid = of(_automatic(top, target, n_scoring))
+            excess = grid.declared(target.delta).epsilon
+            if excess <= target.epsilon:
+                return grid
+            # Fits that are not Gaussian compose to more than their mu says.
+            top *= min(0.99, _size(target.epsilon, target.delta) / _size(excess, target.delta))
+
+    def __len__(self):
+        return len(self.points)
+
+    def spent(self, n_stages):
+        """Guarantee of the first stages, for a record of the worse block.
+
+        Returns
+        -------
+        Guarantee
+            `GaussianDP` if all are, pure if all are.
+        """
+        fits = [gaussian_behind(fit) or fit for fit in self.fits[:n_stages]]
+        scores = [score.guarantee for score in self.scores[:n_stages]]
+        return parallel([compose(fits), compose(scores)])
+
+    def declared(self, delta):
+        """All stages, at the delta of the whole."""
+        return _point(self.spent(len(self)), delta)
+
+    def quoted(self, n_stages, delta):
+        """What the first stages cost once it is seen that no other was needed.
+
+        With a positive delta at an equal part of it for each stage, so that what can go wrong at
+        any of them is within delta.
+        """
+        return _point(self.spent(n_stages), delta / len(self))
+
+
+def _point(guarantee, delta):
+    if delta == 0.0 and isinstance(guarantee, ApproxDP):
+        return guarantee
+    return guarantee.to_approx_dp(delta)
+
+
+def _size(epsilon, delta):
+    """Epsilon where it adds up, and mu, whose squares do, otherwise."""
+    return epsilon if delta == 0.0 else gaussian_mu(epsilon=epsilon, delta=delta)
+
+
+def _score_target(point):
+    """What a score may cost: as much as the fit, which is for a record of the other block."""
+    return point if point.delta == 0.0 else point.gaussian_target()
+
+
+def _fits(epsilons, target, planned):
+    points = tuple(replace(target, epsilon=float(epsilon)) for epsilon in epsilons)
+    fits = tuple(map(planned, points))
+    if target.delta > 0.0 and any(isinstance(fit, ApproxDP) and needs_delta(fit) for fit in fits):
+        # Their deltas add up.
+        part = _POINTS * target.delta / len(points)
+        points = tuple(_same_mu(point, part) for point in points)
+        fits = tuple(map(planned, points))
+    return points, fits
+
+
+def _same_mu(point, delta):
+    mu = point.gaussian_target().mu
+    return replace(point, epsilon=gaussian_epsilon(mu=mu, delta=delta), delta=delta)
+
+
+def _automatic(top, target, n_scoring):
+    """Epsilons of as many stages as are worth a score, which together cost ``top``."""
+    is_pure = target.delta == 0.0
+    ratio, power = _RATIO[is_pure], 1.0 if is_pure else 2.0
+    least = _least(n_scoring, is_pure)
+    growth = ratio**power
+    n_stages = math.floor(math.log1p((growth - 1.0) * (top / least) ** power) / math.log(growth))
+    if n_stages < 1:
+        raise ValueError(
+            f"max_epsilon must be at least {_epsilon(least, target.delta):.3g} for the noise of a "
+            f"score of {n_scoring} rows to tell something; got {target.epsilon!r}."
+        )
+    first = top * ((growth - 1.0) / (growth**n_stages - 1.0)) ** (1.0 / power)
+    sizes = [first * ratio**stage for stage in range(n_stages)]
+    return [_rounded_down(_epsilon(size, target.delta)) for size in sizes]
+
+
+def _least(n_scoring, is_pure):
+    """Size of the first stage."""
+    return _noise(1.0, is_pure) / (_NOISE * math.sqrt(n_scoring))
+
+
+def score_noise(point):
+    """Standard deviation of the noise in a count of errors at a stage."""
+    is_pure = point.delta == 0.0
+    return _noise(point.epsilon if is_pure else point.gaussian_target().mu, is_pure)
+
+
+def _noise(size, is_pure):
+    return math.sqrt(2.0 if is_pure else 1.0) / size
+
+
+def _epsilon(size, delta):
+    return size if delta == 0.0 else gaussian_epsilon(mu=size, delta=delta)
+
+
+def _rounded_down(epsilon):
+    return float(f"{epsilon * (1 - 0.5 * 10.0 ** (1 - _DIGITS)):.{_DIGITS}g}")
+
+
+def _check(epsilons: Any, delta: float) -> None:
+    """Check given epsilons: what a search costs beyond its last stage is bounded by doubling."""
+    values = list(epsilons) if hasattr(epsilons, "__iter__") else []
+    if isinstance(epsilons, str) or not values:
+        raise ValueError(
+            f"epsilons must be 'auto' or increasing numbers, at least one; got {shown(epsilons)}."
+        )
+    for position, epsilon in enumerate(values):
+        positive(**{f"epsilons[{position}]": epsilon})
+    sizes = [_size(float(epsilon), delta) for epsilon in values]
+    what = "epsilons" if delta == 0.0 else "the mu of epsilons"
+    for position, (low, high) in enumerate(pairwise(sizes)):
+        if high < 2.0 * low * (1.0 - 1e-9):
+            at_least = _epsilon(2.0 * low, delta)
+            raise ValueError(
+                f"epsilons must be such that {what} at least double from stage to stage: after "
+                f"{values[position]!r} comes {at_least:.6g} or more; got {values[position + 1]!r}."
+            )

@@ -1,0 +1,336 @@
+"""The least epsilon that does: epsilons from small to large, until a score is reached."""
+
+import warnings
+from html import escape
+
+import numpy as np
+
+from skdp._config import config_context
+from skdp._random import noise_source
+from skdp._validation import between, boolean, finite, is_auto, positive, shown
+from skdp.estimators import check_budget, unchanged_on_error, warn_of_seed
+from skdp.model_selection._candidates import check_estimator, with_params
+from skdp.model_selection._epsilon_task import EpsilonTask
+from skdp.model_selection._search import BaseDPSearch
+from skdp.model_selection._stage_charges import StageCharges
+from skdp.pipeline._plan import seeds
+from skdp.pipeline._told import quiet
+from skdp.privacy import ApproxDP
+
+__all__ = ["DPEpsilonSearch"]
+
+_STAGE = ("epsilon", "score", "standard_error", "spent")
+_MARGIN = 1.0  # standard errors that a score must be above the target
+
+
+class DPEpsilonSearch(BaseDPSearch):
+    """The least epsilon whose model scores as well as asked.
+
+    Models are fitted to a public part of the rows with more and more budget, and each is scored
+    under a guarantee on the other part, until one reaches the target. What was spent then is
+    little more than what that model alone costs: where the budget doubles from stage to stage,
+    all stages before have a third of its squared mu.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Private estimator or `~skdp.pipeline.DPPipeline`, with the defaults of epsilon, delta,
+        adjacency, random_state and ledger. Fitted are clones.
+
+    target_score : float
+        What the score is to reach, in scikit-learn's sign and units.
+
+    scoring : str, default=None
+        Name of a scoring with a bounded range, such as "accuracy", "roc_auc" or "neg_log_loss" of
+        a classifier, "r2" or "neg_mean_absolute_error" of a regressor. None is "accuracy" or "r2".
+
+    epsilons : "auto" or list of float, default="auto"
+        Budget of the fit at each stage, at ``delta``: from one to the next epsilon at least
+        doubles if ``delta`` is 0, and mu otherwise. "auto" begins where a score of that mu tells
+        more than its noise, doubles mu, or triples epsilon if ``delta`` is 0, and ends such that
+        all stages together cost ``max_epsilon``.
+
+    delta : float, default=0.0
+        Of the whole search. 0 is pure differential privacy; epsilons add up then, and those before
+        the last cost up to half of it more.
+
+    max_epsilon : float, default=8.0
+        What an automatic grid costs if no stage reaches the target, which is what ``guarantee_``
+        states.
+
+    blocks : "auto" or float, default="auto"
+        Part of the rows that score and are not learned from; "auto" is a quarter.
+
+    row_key : str, int or callable, default=None
+        Under adjacency="add-remove" what tells a row from others, by which it is in one of the
+        parts: a column, or a function of ``X``.
+
+    classes : list of labels, default=None
+        Public labels of a classifier. None takes the labels present in all of ``y``, and thereby
+        treats them as public.
+
+    y_bounds : (float, float), default=None
+        Public bounds of a regressor's target, by which scores have a bounded range. None takes
+        those of the estimator.
+
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+        Which data sets are neighbours. Under "replace-one" the number of rows is public;
+        otherwise ``epsilons`` must be given.
+
+    verbose : bool, default=False
+        Whether to print what the parts can tell before the fit, and each score when it is
+        released.
+
+    random_state : None, int, RandomState or Generator, default=None
+        None draws the noise from the operating system. Anything else makes it reproducible and
+        void of privacy, for tests and figures.
+
+    ledger : BudgetLedger, default=None
+        Must be able to bear all stages, and is charged for each before it begins.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        Model of the last stage. Released under ``guarantee_``.
+
+    epsilon_ : float
+        Budget of its fit, at ``delta``. Released under ``guarantee_``.
+
+    best_score_ : float
+        Noisy score of that model, of rows that it has not learned from. It is optimistic, by less
+        than a standard error, because the search stopped there. Released under ``guarantee_``.
+
+    reached_ : bool
+        Whether the score less its standard error reached the target. If not, the model is that of
+        the last stage. Released under ``guarantee_``.
+
+    stages_ : dict of ndarray
+        Of each stage until the last one: ``epsilon`` of the fit, ``score``, its ``standard_error``
+        by noise and sampling together, and ``spent``, the epsilon of all stages up to it, quoted
+        as ``spent_`` is. Released under ``guarantee_``.
+
+    guarantee_ : Guarantee
+        What could be promised before the search: that of all its stages, whichever was the last.
+        State this one to whoever asks what the procedure guarantees. Public.
+
+    spent_ : ApproxDP
+        What was lost in the end: by the stages until the last one, for a record of the part that
+        lost more. It is a statement about this outcome, made after it was seen ("ex-post"): the
+        outcome tells any record from another by no more than this. With a positive delta it is
+        quoted at delta divided by the number of stages, so that all outcomes together exceed
+        theirs with a probability of at most delta. A ledger holds it where it can be charged by
+        stages, see Notes. Released under ``guarantee_``.
+
+    resolution_ : float or None
+        Standard error that a score at the target has at the last stage, as far as public numbers
+        tell: smaller steps cannot be told. None where they do not tell it. Public.
+
+    n_features_in_ : int
+        Number of columns, where ``X`` has two dimensions. Public.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, when all are strings. Public.
+
+    See Also
+    --------
+    DPGridSearch : Searches over other parameters, at one budget.
+    skdp.inspection.PrivacyUtilityDisplay : Draws the stages.
+
+    Notes
+    -----
+    **Privacy.** A record is in one of two public parts, by its position or its key. In the one it
+    is learned from at every stage, in the other it is scored at every stage; a fit and the score
+    of its model cost the same mu, or the same epsilon if they are pure, so that a record loses
+    what all fits cost or what all scores cost, and ``guarantee_`` is the worse of both. Where the
+    search stops follows from scores that were released under it. Nothing else of the models that
+    did not do is kept.
+
+    A ledger is first asked whether it bears all stages, because any may be the last. Where all its
+    charges and those of the search are Gaussian, or all are pure and its delta is 0, the search
+    has one entry, which grows by each stage before that begins: sizes of such charges may follow
+    from what was released. Otherwise all stages are charged at once, and nothing is refunded. A
+    search that is interrupted, or refused since somebody else has charged the ledger meanwhile,
+    stays charged for the stages that it began, and leaves the old model whole.
+
+    The score is to be a standard error above the target, so that a model below it is released
+    rarely: where the true score is a standard error below, about once in forty stages.
+
+    What a fit is charged follows from its parameters, from columns, and from the public number of
+    rows. A fit that fails for another reason ends the search with its error; the ledger stays
+    charged.
+
+    References
+    ----------
+    Rogers, Roth, Ullman and Vadhan, "Privacy odometers and filters: pay-as-you-go composition",
+    NeurIPS 2016.
+
+    Ligett, Neel, Roth, Waggoner and Wu, "Accuracy first: selecting a differential privacy level
+    for accuracy-constrained ERM", NIPS 2017, for the question and for ex-post privacy.
+
+    Smith and Thakurta, "Fully adaptive composition for Gaussian differential privacy", 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPEpsilonSearch, DPLogisticRegression, config_context
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(20000, 3))
+    >>> y = X[:, 0] + 0.2 * rng.normal(size=20000) > 0
+    >>> search = DPEpsilonSearch(DPLogisticRegression(), 0.85, delta=1e-6, random_state=0)
+    >>> with config_context(known_seeds=True):
+    ...     search = search.fit(X, y)
+    >>> search.reached_
+    True
+    >>> bool(search.spent_.epsilon < 0.5), round(search.guarantee_.epsilon_at(1e-6), 2)
+    (True, 7.99)
+    """
+
+    _divides_budget = True
+
+    def __init__(
+        self,
+        estimator,
+        target_score,
+        scoring=None,
+        epsilons="auto",
+        delta=0.0,
+        *,
+        max_epsilon=8.0,
+        blocks="auto",
+        row_key=None,
+        classes=None,
+        y_bounds=None,
+        adjacency="replace-one",
+        verbose=False,
+        random_state=None,
+        ledger=None,
+    ):
+        self.estimator = estimator
+        self.target_score = target_score
+        self.scoring = scoring
+        self.epsilons = epsilons
+        self.delta = delta
+        self.max_epsilon = max_epsilon
+        self.blocks = blocks
+        self.row_key = row_key
+        self.classes = classes
+        self.y_bounds = y_bounds
+        self.adjacency = adjacency
+        self.verbose = verbose
+        self.random_state = random_state
+        self.ledger = ledger
+
+    def fit(self, X, y):
+        """Search for the least epsilon, and keep the model of the last stage.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+            What the estimator takes.
+
+        y : array-like of shape (n_samples,)
+            Labels or targets.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the input is invalid. Nothing was charged.
+        BudgetExceededError
+            If the ledger cannot bear all stages, and nothing was charged; or if it cannot bear
+            the next one, because somebody else has charged it meanwhile. The old model stays.
+
+        Warns
+        -----
+        UserWarning
+            If no stage reached the target.
+        """
+        with unchanged_on_error(self):
+            self._check_parameters()
+            task = EpsilonTask.of(self, X, y)
+            charges = StageCharges(self, task.grid)
+            warn_of_seed(self.random_state is not None, self.ledger)
+            model, stages, is_reached = self._stages(task, charges)
+        n_stages, grid = len(stages), task.grid
+        self.best_estimator_, self.reached_ = model, is_reached
+        self.epsilon_, self.best_score_ = stages[-1][:2]
+        self.stages_ = dict(zip(_STAGE, np.array(stages).T, strict=True))
+        self.spent_ = self._stated(task.known(grid.quoted(n_stages, self._delta())))
+        self.guarantee_ = self._stated(task.known(grid.declared(self._delta())))
+        self.resolution_ = task.resolution
+        if not is_reached:
+            warnings.warn(
+                f"No stage reached target_score={shown(self.target_score)}: the model is that of "
+                f"the last one, epsilon={self.epsilon_:.6g}, which scored {self.best_score_:.4g}.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _stages(self, task, charges):
+        """Fit and score, each stage paid before it begins, until a score is reached."""
+        grid, target = task.grid, float(self.target_score)
+        rows, scoring_rows = task.rows
+        drawn = seeds(self.random_state, 2 * len(grid))
+        stages = []
+        for stage, point in enumerate(grid.points):
+            charges.pay(stage + 1)
+            model = with_params(task.searched.estimator, {}, point, drawn[2 * stage])
+            with config_context(known_seeds=True), quiet():  # of a seed was warned
+                model.fit(*rows)
+                noise = noise_source(drawn[2 * stage + 1])
+                (found,) = grid.scores[stage](model, *scoring_rows, noise).values.values()
+            spent = grid.quoted(stage + 1, self._delta()).epsilon
+            stages.append((point.epsilon, float(found.value), float(found.standard_error), spent))
+            self._tell(f"epsilon {point.epsilon:.6g}: {found}")
+            # A score of which the noise says nothing is NaN.
+            is_reached = found.value - _MARGIN * found.standard_error >= target
+            if is_reached:
+                break
+        return model, stages, is_reached
+
+    def _delta(self):
+        return float(self.delta)
+
+    def _tell(self, text):
+        if self.verbose:
+            print(text)
+
+    def _target(self):
+        """Most that an automatic grid may cost."""
+        return ApproxDP(float(self.max_epsilon), self._delta(), adjacency=self.adjacency)
+
+    def _planned_guarantee(self, n_features):
+        raise NotImplementedError("A search tells its guarantee when it is fitted.")
+
+    def _check_parameters(self):
+        positive(max_epsilon=self.max_epsilon)
+        check_budget(self, epsilon=self.max_epsilon)
+        finite(target_score=self.target_score)
+        boolean(verbose=self.verbose)
+        if not is_auto(self.blocks):
+            between(0.01, 0.99, blocks=self.blocks)
+        if is_auto(self.epsilons) and self.adjacency == "add-remove":
+            raise ValueError(
+                "epsilons must be given under adjacency='add-remove', where the number of rows, "
+                "by which 'auto' begins, is private; got 'auto'."
+            )
+        check_estimator(self)
+
+    def _repr_html_(self):
+        """Show the estimator, and the stages of the search."""
+        table = ""
+        if hasattr(self, "stages_"):
+            rows = zip(*self.stages_.values(), strict=True)
+            body = "".join(
+                "<tr>" + "".join(f"<td>{number:.4g}</td>" for number in row) + "</tr>"
+                for row in rows
+            )
+            head = "".join(f"<th>{name}</th>" for name in self.stages_)
+            caption = escape(f"{type(self).__name__}: {self.guarantee_}")
+            table = f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead>"
+            table += f"<tbody>{body}</tbody></table>"
+        return f"<div>{super(BaseDPSearch, self)._repr_html_()}{table}</div>"

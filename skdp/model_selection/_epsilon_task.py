@@ -1,0 +1,143 @@
+"""What a search for the least epsilon will do with its rows, and what that costs."""
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+from skdp._validation import is_auto, shown
+from skdp.metrics import EvaluationPlan
+from skdp.model_selection._blocks import Blocks
+from skdp.model_selection._candidates import planned_guarantee, rehearse_candidate, with_params
+from skdp.model_selection._epsilon_grid import EpsilonGrid, score_noise
+from skdp.model_selection._search import Searched
+from skdp.pipeline._rehearsal import charge_of
+from skdp.privacy import compose
+
+__all__ = ["EpsilonTask"]
+
+_SCORING = 0.25  # of the rows
+_COARSE = 0.05  # standard error, as part of the range of a score, that is worth a warning
+_RANGES = {"r2": (-math.inf, 1.0)}  # of scorings that are no means over rows; else from 0 to 1
+
+
+@dataclass(frozen=True)
+class EpsilonTask:
+    """What a search will do with its rows, and what that costs.
+
+    Parameters
+    ----------
+    searched : Searched
+
+    rows : pair of (X, y)
+        To learn from, and to score.
+
+    grid : EpsilonGrid
+
+    frozen : tuple of Guarantee
+        Of steps that were fitted before.
+
+    resolution : float or None
+        Standard error of a score at the target at the last stage.
+    """
+
+    searched: Searched
+    rows: Any
+    grid: EpsilonGrid
+    frozen: tuple
+    resolution: float | None
+
+    @classmethod
+    def of(cls, search, X, y):
+        """Plan a search; all that public numbers show to be out of reach is refused."""
+        searched = Searched.of(search, X, y, by_rows=False)
+        _check_target(search, searched)
+        part = _SCORING if is_auto(search.blocks) else float(search.blocks)
+        blocks = Blocks.of((1 - part, part), row_key=search.row_key, adjacency=search.adjacency)
+        sizes = blocks.sizes(searched.n_samples) or (None, None)
+        if sizes[0] is not None and min(sizes) < 2:
+            raise ValueError(f"X must have rows to learn from and rows that score; got {sizes}.")
+        frozen: dict = {}
+
+        def planned(point):
+            found, before = planned_guarantee(
+                searched.estimator, {}, point, searched.schema, sizes[0]
+            )
+            frozen.update(before)
+            if found is None:
+                raise ValueError("estimator must learn something; got one that learns nothing.")
+            return found
+
+        def evaluated(target):
+            return EvaluationPlan.of(
+                searched.scoring, target, classes=searched.classes, y_bounds=searched.y_bounds
+            )
+
+        grid = EpsilonGrid.plan(
+            search.epsilons,
+            search._target(),
+            n_scoring=sizes[1],
+            planned=planned,
+            evaluated=evaluated,
+        )
+        rows = [searched.rows(part) for part in blocks.parts(searched.X, searched.n_samples)]
+        for point, fit in zip(grid.points, grid.fits, strict=True):
+            rehearse_candidate(searched.estimator, {}, point, fit, *rows[0])
+        charge_of(with_params(searched.estimator, {}, grid.points[-1]), *rows[1])
+        resolution = _resolution(search, searched, grid, sizes[1])
+        task = cls(searched, rows, grid, tuple(frozen.values()), resolution)
+        task._tell(search, sizes[1])
+        return task
+
+    def known(self, guarantee):
+        """The guarantee with that of steps that were fitted before."""
+        return compose([guarantee, *self.frozen]) if self.frozen else guarantee
+
+    def _tell(self, search, n_scoring):
+        """Say beforehand what the rows that score cannot tell."""
+        grid, told = self.grid, ""
+        if self.resolution is not None:
+            told = f"{n_scoring} rows score: steps below {self.resolution:.2g} cannot be told. "
+            worst, best = _range(self.searched)
+            if self.resolution > _COARSE * (best - worst):
+                warnings.warn(
+                    f"Scores of {n_scoring} rows have a standard error of {self.resolution:.2g} "
+                    "at the target, and cannot tell smaller steps: the search may stop too soon "
+                    "or go on for too long.",
+                    UserWarning,
+                    stacklevel=4,
+                )
+        declared = grid.declared(float(search.delta)).epsilon
+        search._tell(
+            f"{told}{len(grid)} epsilons from {grid.points[0].epsilon:.6g} to "
+            f"{grid.points[-1].epsilon:.6g}; all stages together cost {declared:.6g}."
+        )
+
+
+def _range(searched):
+    """Worst and best value of the scoring."""
+    if searched.loss is None or searched.scoring in _RANGES:
+        return _RANGES.get(searched.scoring, (0.0, 1.0))
+    return searched.loss.score(1.0), searched.loss.score(0.0)
+
+
+def _check_target(search, searched):
+    worst, best = _range(searched)
+    if not worst < float(search.target_score) < best:
+        raise ValueError(
+            f"target_score must be above {worst:g} and below {best:g}, between which "
+            f"{searched.scoring!r} ranges; got {shown(search.target_score)}."
+        )
+
+
+def _resolution(search, searched, grid, n_scoring):
+    """Standard error at the last stage of losses in [0, 1] with the mean that is asked for."""
+    linear = ("accuracy", "neg_log_loss", "neg_brier_score", "neg_mean_squared_error")
+    if n_scoring is None or searched.scoring not in (*linear, "neg_mean_absolute_error"):
+        return None
+    worst, best = _range(searched)
+    loss = (best - float(search.target_score)) / (best - worst)
+    # Losses with a given mean vary most where each is 0 or 1.
+    return (best - worst) * math.hypot(
+        math.sqrt(loss * (1.0 - loss) / n_scoring), score_noise(grid.points[-1]) / n_scoring
+    )

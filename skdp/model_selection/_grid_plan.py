@@ -1,0 +1,320 @@
+"""What a search over a grid will do and cost, from public numbers alone."""
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from skdp._validation import between, is_auto, shown
+from skdp.metrics import EvaluationPlan
+from skdp.model_selection._candidates import gaussian_point, needs_delta, planned_guarantee
+from skdp.pipeline._division import as_point, excess, largest_scale
+from skdp.privacy import ApproxDP, GaussianDP, Guarantee, compose, parallel
+from skdp.releases import ChoiceRelease
+
+__all__ = ["GridPlan", "GridPlanner", "check_rows", "shares_of"]
+
+PARTS = ("fits", "choice", "score", "refit")
+# Of the budget, for all that is not the last fit: of mu^2, of epsilon without a delta.
+_SEARCH = {True: 0.2, False: 0.2}
+_SCORE = 0.1  # of what the rows that compare have, for the score of the winner
+_OF_DELTA = 0.5  # for all fits that need some of it as a point
+_FEW, _TOO_FEW = 200.0, 60.0  # rows of a fit times its mu, or its epsilon
+
+
+def shares_of(shares, *, refit, pure):
+    """Part of the budget of each part of a search.
+
+    Parameters
+    ----------
+    shares : "auto" or dict
+
+    refit : bool
+
+    pure : bool
+        Whether shares are of epsilon, and otherwise of mu^2.
+
+    Returns
+    -------
+    dict of str to float
+    """
+    given = {} if is_auto(shares) else shares
+    if not isinstance(given, Mapping):
+        raise ValueError(
+            f"shares must be 'auto' or a dict from {', '.join(PARTS)} to numbers; got "
+            f"{shown(shares)}."
+        )
+    for name, share in given.items():
+        if name not in PARTS or (name == "refit" and not refit):
+            raise ValueError(f"shares must name {', '.join(PARTS)}; got {shown(name)}.")
+        between(1e-6, 1.0, **{f"shares[{name!r}]": share})
+    searched = 1.0 - given["refit"] if "refit" in given else _SEARCH[pure]
+    if not refit:
+        searched = 1.0
+    fits = given.get("fits", searched)
+    score = given.get("score", _SCORE * searched)
+    choice = given.get("choice", searched - score)
+    last = 1.0 - max(fits, choice + score)
+    if (refit and last <= 0.0) or last < -1e-12 or choice <= 0.0:
+        raise ValueError(
+            "shares must leave something for each part: fits and refit sum to at most 1, and so "
+            f"do choice, score and refit; got {shown(dict(given))}."
+        )
+    return {"fits": fits, "choice": choice, "score": score, "refit": last}
+
+
+@dataclass(frozen=True)
+class GridPlan:
+    """What a search over a grid will do and cost.
+
+    Parameters
+    ----------
+    fits : tuple of ApproxDP
+        Budget of the fit of each candidate.
+
+    refits : tuple of ApproxDP
+        Budget of each candidate if it is the one that is fitted again; empty without.
+
+    planned : tuple of Guarantee or None
+        What each of the fits, and then of the refits, will be charged.
+
+    choice : ChoiceRelease
+
+    evaluation : EvaluationPlan
+
+    guarantee : ApproxDP
+        Of all of it; the budget.
+
+    table : list of (str, float, str)
+        Parts, their shares and their guarantees in words.
+
+    frozen : tuple of Guarantee
+        Of steps that were fitted before.
+    """
+
+    fits: tuple[ApproxDP, ...]
+    refits: tuple[ApproxDP, ...]
+    planned: tuple[Guarantee | None, ...]
+    choice: ChoiceRelease
+    evaluation: Any
+    guarantee: Guarantee
+    table: list[tuple[str, float, str]]
+    frozen: tuple[Guarantee, ...] = ()
+
+
+class GridPlanner:
+    """Plans a search: the costs of its parts, and how much of the budget they leave.
+
+    Parameters
+    ----------
+    searched : Searched
+
+    params : list of dict
+        Of the candidates.
+
+    target : ApproxDP
+
+    shares : dict
+        See `shares_of`.
+
+    sizes : sequence of int or None
+        Rows of the fit of each candidate, None where that is private.
+
+    disjoint : bool
+        Whether each candidate is fitted to rows of its own.
+    """
+
+    def __init__(self, searched, params, target, shares, sizes, *, disjoint):
+        self.searched, self.params, self.target = searched, params, target
+        self.shares, self.sizes, self.disjoint = shares, sizes, disjoint
+        self.is_pure = target.delta == 0.0
+        self.base = target.epsilon if self.is_pure else target.gaussian_target().mu
+        self.each = 1 if disjoint else len(params)  # fits that read a record
+        self.frozen: dict = {}
+        self._known: dict = {}
+        self.of_delta = [self._share_of_delta(i) for i in range(len(params))]
+
+    def plan(self, *, refit):
+        """Plan all parts, of which one takes what the others leave.
+
+        Returns
+        -------
+        GridPlan
+        """
+        if refit:
+            scale = self._largest(lambda at: self._total(1.0, 1.0, at), self._guess())
+            return self._made(1.0, 1.0, scale)
+        fits = self._largest(lambda at: self._of_fits(at, []), 1.0)
+        scores = self._largest(lambda at: self._of_scores(at, []), 1.0)
+        return self._made(fits, scores, None)
+
+    def _largest(self, total, guess):
+        try:
+            return largest_scale(lambda at: excess(total(at), self.target), self.target, guess)
+        except ValueError:
+            raise ValueError(
+                f"epsilon must be larger, or candidates fewer than {len(self.params)}, for all "
+                f"parts of a search to have a part of it at delta={self.target.delta!r}; got "
+                f"{self.target.epsilon!r}."
+            ) from None
+
+    def _guess(self):
+        left = self.shares["refit"]
+        return left if self.is_pure else math.sqrt(left)
+
+    def _amount(self, share, scale=1.0):
+        """Mu or epsilon of a part."""
+        return scale * self.base * (share if self.is_pure else math.sqrt(share))
+
+    def _fit_point(self, i, scale):
+        return self._point(i, self._amount(self.shares["fits"] / self.each, scale))
+
+    def _point(self, i, amount):
+        if self.is_pure:
+            return replace(self.target, epsilon=amount)
+        return gaussian_point(amount, self.target, share_of_delta=self.of_delta[i])
+
+    def _planned(self, i, point, n_samples):
+        key = i, point, n_samples
+        if key not in self._known:
+            found = planned_guarantee(
+                self.searched.estimator, self.params[i], point, self.searched.schema, n_samples
+            )
+            self._known[key], frozen = found
+            self.frozen |= frozen
+            if self.is_pure and found[0] is not None and math.isinf(found[0].epsilon_at(0.0)):
+                raise ValueError(
+                    "delta must be positive for a search over candidates without a pure "
+                    f"guarantee, such as {shown(self.params[i])}; got 0."
+                )
+        return self._known[key]
+
+    def _share_of_delta(self, i):
+        """Part of delta of each fit of a candidate, where such parts add up."""
+        whole = self._planned(i, self.target, None)
+        if self.is_pure or whole is None or not needs_delta(whole):
+            return 1.0
+        return _OF_DELTA / (self.each + 1)
+
+    def _fits(self, scale):
+        points = [self._fit_point(i, scale) for i in range(len(self.params))]
+        return points, [self._planned(i, p, self.sizes[i]) for i, p in enumerate(points)]
+
+    def _refits(self, scale):
+        if scale is None:
+            return [], []
+        count = self.searched.public_count
+        points = [self._point(i, scale * self.base) for i in range(len(self.params))]
+        return points, [self._planned(i, point, count) for i, point in enumerate(points)]
+
+    def _of_fits(self, scale, last):
+        """Of all that is released about a record that candidates are fitted to."""
+        planned = [one for one in self._fits(scale)[1] if one is not None]
+        if not self.disjoint:
+            return self._composed([*planned, *last])
+        return parallel([self._composed([one, *last]) for one in dict.fromkeys(planned)])
+
+    def _of_scores(self, scale, last):
+        """Of all that is released about a record that candidates are compared by."""
+        choice, evaluation = self._scores(scale)
+        return choice.guarantee.followed_by(compose([evaluation.guarantee, *last]))
+
+    def _composed(self, parts):
+        return compose(parts) if parts else ApproxDP(0.0, adjacency=self.target.adjacency)
+
+    def _scores(self, scale):
+        key = "scores", scale
+        if key not in self._known:
+            # A selection of range epsilon costs as much as a Gaussian release of half of it.
+            factor = 1.0 if self.is_pure else 2.0
+            choice = ChoiceRelease.plan(
+                factor * self._amount(self.shares["choice"], scale),
+                n_candidates=len(self.params),
+                adjacency=self.target.adjacency,
+            )
+            part, adjacency = self._amount(self.shares["score"], scale), self.target.adjacency
+            kind = ApproxDP if self.is_pure else GaussianDP
+            evaluation = EvaluationPlan.of(
+                self.searched.scoring,
+                kind(part, adjacency=adjacency),
+                classes=self.searched.classes,
+                y_bounds=self.searched.y_bounds,
+            )
+            self._known[key] = choice, evaluation
+        return self._known[key]
+
+    def _total(self, fits, scores, refit):
+        last = [one for one in self._refits(refit)[1] if one is not None]
+        last = [parallel(last)] if last else []  # whichever is chosen
+        return parallel([self._of_fits(fits, last), self._of_scores(scores, last)])
+
+    def _made(self, fits, scores, refit):
+        points, planned = self._fits(fits)
+        refits, planned_again = self._refits(refit)
+        choice, evaluation = self._scores(scores)
+        count = len(points)
+        told = f"a search over {count} candidate{'s' if count > 1 else ''}"
+        total = as_point(self._total(fits, scores, refit), self.target, told)
+        words = [
+            ("fits", f"{count} fits, of which one is: {_words(planned)}"),
+            ("choice", str(choice.guarantee)),
+            ("score", str(evaluation.guarantee)),
+            ("refit", _words(planned_again)),
+        ]
+        table = [(name, self.shares[name], text) for name, text in words if text]
+        everything = (*planned, *planned_again)
+        frozen = tuple(self.frozen.values())
+        return GridPlan(
+            tuple(points), tuple(refits), everything, choice, evaluation, total, table, frozen
+        )
+
+
+def _words(planned):
+    """Guarantee of one of several fits, in words: of the one that costs the most at delta."""
+    known = [one for one in planned if one is not None]
+    return str(known[0]) if known else ""
+
+
+def check_rows(n_samples, point, n_candidates, *, disjoint):
+    """Refuse a search whose fits tell nothing, and warn of one where they tell little.
+
+    Parameters
+    ----------
+    n_samples : int
+        Public number of rows of a fit.
+
+    point : ApproxDP
+        Its budget.
+
+    n_candidates : int
+
+    disjoint : bool
+        Whether each candidate has rows of its own.
+    """
+    pure = point.delta == 0.0
+    amount = point.epsilon if pure else point.gaussian_target().mu
+    found = n_samples * amount
+    if found >= _FEW or n_candidates == 1:
+        return
+    power = 1 if pure or disjoint else 2
+
+    def most(needed):
+        return max(1, math.floor(n_candidates * (found / needed) ** power))
+
+    sizes = (
+        f"{n_samples} rows for the fit of each of {n_candidates} candidates, at "
+        f"{'epsilon' if pure else 'mu'}={amount:.3g},"
+    )
+    if found < _TOO_FEW:
+        raise ValueError(
+            f"param_grid must have at most {most(_TOO_FEW)} candidates for this budget: {sizes} "
+            "tell nothing about which is best. Choose without the data, or by public data; got "
+            f"{n_candidates}."
+        )
+    warnings.warn(
+        f"{sizes} tell little about which is best: with {most(_FEW)} candidates or fewer they "
+        "would. A choice without the data, or by public data, may well be better.",
+        UserWarning,
+        stacklevel=4,
+    )
