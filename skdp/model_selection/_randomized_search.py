@@ -9,6 +9,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skdp._config import config_context
 from skdp._random import noise_source
+from skdp._recording import one_of_runs
 from skdp._validation import boolean, finite, fraction, is_auto, shown
 from skdp.estimators import charge, check_budget, unchanged_on_error
 from skdp.mechanisms import n_random_runs
@@ -31,7 +32,7 @@ from skdp.model_selection._search import BaseDPSearch, Searched
 from skdp.pipeline._plan import seeds
 from skdp.pipeline._rehearsal import charge_of
 from skdp.pipeline._told import quiet
-from skdp.privacy import ApproxDP, compose, random_runs_gamma
+from skdp.privacy import ApproxDP, compose, parallel, random_runs_gamma
 
 __all__ = ["DPRandomizedSearch"]
 
@@ -361,12 +362,14 @@ def _run(plan, searched, distributions, rows, drawn, fitted, scored):
     params = drawn_params(distributions, drawn)
     if not _is_planned(plan, searched, params, len(rows[0][1])):
         return None, None, None
-    model = fit_candidate(searched.estimator, params, plan.fit, *rows[0], seed=fitted)
-    if model is None:
-        return None, None, None
-    with warnings.catch_warnings(), quiet():
-        warnings.simplefilter("ignore")  # which run would warn may depend on the rows
-        return params, model, plan.evaluation(model, *rows[1], noise_source(scored))
+    claim = parallel([*plan.fits, plan.evaluation.guarantee])
+    with one_of_runs(claim, eta=plan.eta, gamma=plan.gamma):
+        model = fit_candidate(searched.estimator, params, plan.fit, *rows[0], seed=fitted)
+        if model is None:
+            return None, None, None
+        with warnings.catch_warnings(), quiet():
+            warnings.simplefilter("ignore")  # which run would warn may depend on the rows
+            return params, model, plan.evaluation(model, *rows[1], noise_source(scored))
 
 
 def _is_planned(plan, searched, params, n_fitted):
