@@ -47,7 +47,9 @@ def test_made_up_targets_have_their_best_r2_within_bounds(d):
     assert abs(X).max() <= 1.0 and abs(y).max() <= 1.0
     assert_allclose(y.std(), 0.4, atol=0.1)
     linear, curved, _ = model.scales
-    known = linear * (X @ model.slope) + curved * np.sin(X @ model.waves + model.phases).sum(axis=1)
+    known = linear * (X @ model.slope) + curved * np.sin(X @ model.waves + model.phases).sum(
+        axis=1
+    )
     assert_allclose(np.corrcoef(known, y)[0, 1] ** 2, 0.7, atol=0.03)
     # A straight line finds most of it, and not all.
     assert Ridge(1e-9).fit(X, y).score(X, y) < 0.7
