@@ -70,9 +70,11 @@ class DPRandomizedSearch(BaseDPSearch):
         Mean of the number of runs, which is drawn anew in each search. It is at least 1, often
         far from its mean, and nothing limits it.
 
-    eta : float, default=0.0
-        Shape of its law, larger than -1; see `~skdp.privacy.RandomRunsDP`. 1 is the geometric law,
-        which costs more and has fewer searches of very few runs.
+    eta : "auto" or float, default="auto"
+        Shape of its law, larger than -1; see `~skdp.privacy.RandomRunsDP`. The larger, the fewer
+        searches have very few runs, and the more they cost: with ``n_iter_mean=10`` every tenth
+        has a single run at 1, the geometric law, and every fourth at 0. "auto" is 0 for
+        ``delta=0``, where pure runs cost ``2 + eta`` times their epsilon, and 1 otherwise.
 
     scoring : str, default=None
         Name of one scoring that `~skdp.metrics.dp_evaluate` knows, such as "accuracy", "roc_auc"
@@ -206,7 +208,7 @@ class DPRandomizedSearch(BaseDPSearch):
         delta=0.0,
         *,
         n_iter_mean=10,
-        eta=0.0,
+        eta="auto",
         scoring=None,
         blocks="auto",
         shares="auto",
@@ -292,8 +294,8 @@ class DPRandomizedSearch(BaseDPSearch):
     def _check_parameters(self):
         check_budget(self)
         boolean(refit=self.refit)
-        finite(n_iter_mean=self.n_iter_mean, eta=self.eta)
-        random_runs_gamma(float(self.n_iter_mean), float(self.eta))
+        finite(n_iter_mean=self.n_iter_mean)
+        random_runs_gamma(float(self.n_iter_mean), self._eta())
         if not is_auto(self.blocks):
             fraction(blocks=self.blocks)
         check_estimator(self)
@@ -311,6 +313,13 @@ class DPRandomizedSearch(BaseDPSearch):
             )
         check_names(names)
 
+    def _eta(self):
+        """Shape of the law of the number of runs."""
+        if is_auto(self.eta):
+            return 0.0 if self.delta == 0.0 else 1.0
+        finite(eta=self.eta)
+        return float(self.eta)
+
     def _plan(self, searched, sizes):
         if sizes is not None:
             least = 2 if searched.classes is None else len(searched.classes)
@@ -325,7 +334,7 @@ class DPRandomizedSearch(BaseDPSearch):
             self._target(),
             refit_share(self.shares, refit=self.refit),
             float(self.n_iter_mean),
-            float(self.eta),
+            self._eta(),
             None if sizes is None else sizes[0],
         )
         plan = planner.plan()
