@@ -9,6 +9,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skdp._config import config_context
 from skdp._random import noise_source
+from skdp._recording import one_of_runs
 from skdp._validation import boolean, finite, fraction, is_auto, shown
 from skdp.estimators import charge, check_budget, unchanged_on_error
 from skdp.mechanisms import n_random_runs
@@ -17,7 +18,6 @@ from skdp.model_selection._candidates import (
     check_estimator,
     check_names,
     fit_candidate,
-    planned_guarantee,
     rehearse_candidate,
     with_params,
 )
@@ -31,7 +31,8 @@ from skdp.model_selection._search import BaseDPSearch, Searched
 from skdp.pipeline._plan import seeds
 from skdp.pipeline._rehearsal import charge_of
 from skdp.pipeline._told import quiet
-from skdp.privacy import ApproxDP, compose, random_runs_gamma
+from skdp.privacy import compose, parallel, random_runs_gamma
+from skdp.privacy._budget import covers
 
 __all__ = ["DPRandomizedSearch"]
 
@@ -280,11 +281,14 @@ class DPRandomizedSearch(BaseDPSearch):
                 )
             if self.refit:
                 model = with_params(searched.estimator, params, plan.last, seed=last)
-                with (
-                    config_context(known_seeds=True),
-                    quiet(),
-                ):  # what there is to warn of was said
+                # What there is to warn of has been said.
+                with config_context(known_seeds=True), quiet():
                     model.fit(searched.X, searched.y)
+                if not _is_planned(model, plan.lasts, plan.frozen):
+                    raise RuntimeError(
+                        "The last fit spent more than was planned for it, and nothing of this "
+                        "search is kept."
+                    )
         self.best_estimator_, self.best_params_ = model, params
         self.best_evaluation_, self.best_score_ = evaluation, _value(evaluation)
         self.guarantee_ = self._stated(compose([*plan.frozen, plan.guarantee]))
@@ -358,31 +362,25 @@ class DPRandomizedSearch(BaseDPSearch):
 def _run(plan, searched, distributions, rows, drawn, fitted, scored):
     """Draw parameters, fit with them to one block and score on the other; None where it fails."""
     params = drawn_params(distributions, drawn)
-    if not _is_planned(plan, searched, params, len(rows[0][1])):
-        return None, None, None
     X, y = rows[0]
-    model = fit_candidate(searched.estimator, params, plan.fit, X, y, fitted)
-    if model is None:
-        return None, None, None
-    with warnings.catch_warnings(), quiet():
-        warnings.simplefilter("ignore")  # which run would warn may depend on the rows
-        return params, model, plan.evaluation(model, *rows[1], noise_source(scored))
+    claim = parallel([*plan.fits, plan.evaluation.guarantee])
+    with one_of_runs(claim, eta=plan.eta, gamma=plan.gamma):
+        try:
+            model = fit_candidate(searched.estimator, params, plan.fit, X, y, fitted)
+        except ValueError:  # parameters that are none
+            model = None
+        if model is None or not _is_planned(model, plan.fits, plan.frozen):
+            return None, None, None
+        with warnings.catch_warnings(), quiet():
+            warnings.simplefilter("ignore")  # which run would warn may depend on the rows
+            return params, model, plan.evaluation(model, *rows[1], noise_source(scored))
 
 
-def _is_planned(plan, searched, params, n_fitted):
-    """Whether fits with parameters cost what was planned: by public numbers alone."""
-    count = searched.public_count
-
-    def charged(point, n_samples):
-        args = searched.estimator, params, point, searched.schema, n_samples
-        found = planned_guarantee(*args)[0]
-        return ApproxDP(0.0, adjacency=point.adjacency) if found is None else found
-
-    try:
-        fit = charged(plan.fit, None if count is None else n_fitted)
-        return fit in plan.fits and (plan.last is None or charged(plan.last, count) in plan.lasts)
-    except ValueError:  # parameters that no fit takes
-        return False
+def _is_planned(model, planned, frozen):
+    """Whether a fit cost what was planned, which follows from public numbers alone."""
+    spent = model.guarantee_
+    known = [compose([one, *frozen]) for one in planned]
+    return any(one._plain() == spent._plain() or covers(one, spent) for one in known)
 
 
 def _value(evaluation):
