@@ -180,12 +180,12 @@ class DPGridSearch(BaseDPSearch):
     >>> y = np.sin(5 * X[:, 0])
     >>> search = DPGridSearch(
     ...     DPKernelRidge(y_bounds=(-1, 1)),
-    ...     {"gamma": [0.01, 1.0, 100.0]},
+    ...     {"gamma": [0.001, 0.01, 10.0]},
     ...     epsilon=1.0,
     ...     delta=1e-6,
     ... )
     >>> search.fit(X, y).best_params_
-    {'gamma': 1.0}
+    {'gamma': 10.0}
     >>> print(search.guarantee_)
     (epsilon=1, delta=1e-06)-differential privacy when replacing one record, by a search over 3 ...
     """
