@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from skdp._validation import is_auto, positive, shown
+from skdp._validation import is_auto, plain, positive, shown
 from skdp.metrics import EvaluationPlan
 from skdp.model_selection._candidates import needs_delta
 from skdp.privacy import (
@@ -68,7 +68,7 @@ class EpsilonGrid:
             Rows that score; None where their number is private.
 
         planned : callable
-            ``planned(point)`` is what a fit is charged.
+            ``planned(point)`` is what a fit is charged; a ValueError says that it needs more.
 
         evaluated : callable
             ``evaluated(target)`` is the `EvaluationPlan` that meets a target.
@@ -86,9 +86,16 @@ class EpsilonGrid:
         if not is_auto(epsilons):
             _check(epsilons, target.delta)
             return of(epsilons)
-        top = _size(target.epsilon, target.delta)
+        top, at_most = _size(target.epsilon, target.delta), math.inf
         while True:
-            grid = of(_automatic(top, target, n_scoring))
+            wanted = _automatic(top, target, n_scoring, at_most)
+            try:
+                grid = of(wanted)
+            except ValueError:  # an estimator may need more than the first stages have
+                at_most = len(wanted) - 1
+                if at_most == 0:
+                    raise
+                continue
             excess = grid.declared(target.delta).epsilon
             if excess <= target.epsilon:
                 return grid
@@ -155,7 +162,7 @@ def _same_mu(point, delta):
     return replace(point, epsilon=gaussian_epsilon(mu=mu, delta=delta), delta=delta)
 
 
-def _automatic(top, target, n_scoring):
+def _automatic(top, target, n_scoring, at_most):
     """Epsilons of as many stages as are worth a score, which together cost ``top``."""
     is_pure = target.delta == 0.0
     ratio, power = _RATIO[is_pure], 1.0 if is_pure else 2.0
@@ -167,6 +174,7 @@ def _automatic(top, target, n_scoring):
             f"max_epsilon must be at least {_epsilon(least, target.delta):.3g} for the noise of a "
             f"score of {n_scoring} rows to tell something; got {target.epsilon!r}."
         )
+    n_stages = min(n_stages, at_most)
     first = top * ((growth - 1.0) / (growth**n_stages - 1.0)) ** (1.0 / power)
     sizes = [first * ratio**stage for stage in range(n_stages)]
     return [_rounded_down(_epsilon(size, target.delta)) for size in sizes]
@@ -197,7 +205,7 @@ def _rounded_down(epsilon):
 
 def _check(epsilons: Any, delta: float) -> None:
     """Check given epsilons: what a search costs beyond its last stage is bounded by doubling."""
-    values = list(epsilons) if hasattr(epsilons, "__iter__") else []
+    values = [plain(e) for e in epsilons] if hasattr(epsilons, "__iter__") else []
     if isinstance(epsilons, str) or not values:
         raise ValueError(
             f"epsilons must be 'auto' or increasing numbers, at least one; got {shown(epsilons)}."

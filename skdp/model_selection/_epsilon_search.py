@@ -1,9 +1,8 @@
 """The least epsilon that does: epsilons from small to large, until a score is reached."""
 
 import warnings
+from dataclasses import astuple, dataclass, fields
 from html import escape
-
-import numpy as np
 
 from skdp._config import config_context
 from skdp._random import noise_source
@@ -17,10 +16,35 @@ from skdp.pipeline._plan import seeds
 from skdp.pipeline._told import quiet
 from skdp.privacy import ApproxDP
 
-__all__ = ["DPEpsilonSearch"]
+__all__ = ["DPEpsilonSearch", "SearchStage"]
 
-_STAGE = ("epsilon", "score", "standard_error", "spent")
+_EX_POST = "ex-post: of this outcome, stated after it was seen"
 _MARGIN = 1.0  # standard errors that a score must be above the target
+
+
+@dataclass(frozen=True)
+class SearchStage:
+    """What a stage of a `DPEpsilonSearch` released of the model that was fitted.
+
+    Parameters
+    ----------
+    epsilon : float
+        Budget of the fit.
+
+    score : float
+        Noisy, of rows that the model has not learned from; NaN where the noise says nothing.
+
+    standard_error : float
+        Of the score, by noise and sampling together.
+
+    spent : float
+        Epsilon of all stages up to this one, scores included.
+    """
+
+    epsilon: float
+    score: float
+    standard_error: float
+    spent: float
 
 
 class DPEpsilonSearch(BaseDPSearch):
@@ -93,7 +117,7 @@ class DPEpsilonSearch(BaseDPSearch):
     best_estimator_ : estimator
         Model of the last stage. Released under ``guarantee_``.
 
-    epsilon_ : float
+    best_epsilon_ : float
         Budget of its fit, at ``delta``. Released under ``guarantee_``.
 
     best_score_ : float
@@ -104,10 +128,10 @@ class DPEpsilonSearch(BaseDPSearch):
         Whether the score less its standard error reached the target. If not, the model is that of
         the last stage. Released under ``guarantee_``.
 
-    stages_ : dict of ndarray
-        Of each stage until the last one: ``epsilon`` of the fit, ``score``, its ``standard_error``
-        by noise and sampling together, and ``spent``, the epsilon of all stages up to it, quoted
-        as ``spent_`` is. Released under ``guarantee_``.
+    stages_ : list of SearchStage
+        Of each stage until the last one: ``epsilon`` of the fit, the noisy ``score``, its
+        ``standard_error`` by noise and sampling together, and ``spent``, the epsilon of all stages
+        up to it, quoted as ``spent_`` is. Released under ``guarantee_``.
 
     guarantee_ : Guarantee
         What could be promised before the search: that of all its stages, whichever was the last.
@@ -179,10 +203,10 @@ class DPEpsilonSearch(BaseDPSearch):
     >>> search = DPEpsilonSearch(DPLogisticRegression(), 0.85, delta=1e-6, random_state=0)
     >>> with config_context(known_seeds=True):
     ...     search = search.fit(X, y)
-    >>> search.reached_
-    True
-    >>> bool(search.spent_.epsilon < 0.5), round(search.guarantee_.epsilon_at(1e-6), 2)
-    (True, 7.99)
+    >>> search.reached_, search.best_epsilon_
+    (True, 0.1548)
+    >>> round(search.spent_.epsilon, 2), round(search.guarantee_.epsilon, 2)
+    (0.17, 8.0)
     """
 
     _divides_budget = True
@@ -256,15 +280,17 @@ class DPEpsilonSearch(BaseDPSearch):
             model, stages, is_reached = self._stages(task, charges)
         n_stages, grid = len(stages), task.grid
         self.best_estimator_, self.reached_ = model, is_reached
-        self.epsilon_, self.best_score_ = stages[-1][:2]
-        self.stages_ = dict(zip(_STAGE, np.array(stages).T, strict=True))
-        self.spent_ = self._stated(task.known(grid.quoted(n_stages, self._delta())))
+        self.best_epsilon_, self.best_score_ = stages[-1].epsilon, stages[-1].score
+        self.stages_ = stages
+        spent = task.known(grid.quoted(n_stages, self._delta()))
+        self.spent_ = self._stated(spent.with_caveats(_EX_POST))
         self.guarantee_ = self._stated(task.known(grid.declared(self._delta())))
         self.resolution_ = task.resolution
         if not is_reached:
             warnings.warn(
                 f"No stage reached target_score={shown(self.target_score)}: the model is that of "
-                f"the last one, epsilon={self.epsilon_:.6g}, which scored {self.best_score_:.4g}.",
+                f"the last one, with epsilon={self.best_epsilon_:.6g} and a score of "
+                f"{self.best_score_:.4g}.",
                 UserWarning,
                 stacklevel=2,
             )
@@ -284,7 +310,8 @@ class DPEpsilonSearch(BaseDPSearch):
                 noise = noise_source(drawn[2 * stage + 1])
                 (found,) = grid.scores[stage](model, *scoring_rows, noise).values.values()
             spent = grid.quoted(stage + 1, self._delta()).epsilon
-            stages.append((point.epsilon, float(found.value), float(found.standard_error), spent))
+            scored = float(found.value), float(found.standard_error)
+            stages.append(SearchStage(point.epsilon, *scored, spent))
             self._tell(f"epsilon {point.epsilon:.6g}: {found}")
             # A score of which the noise says nothing is NaN.
             is_reached = found.value - _MARGIN * found.standard_error >= target
@@ -304,7 +331,7 @@ class DPEpsilonSearch(BaseDPSearch):
         return ApproxDP(float(self.max_epsilon), self._delta(), adjacency=self.adjacency)
 
     def _planned_guarantee(self, n_features):
-        raise NotImplementedError("A search tells its guarantee when it is fitted.")
+        raise ValueError("A DPEpsilonSearch must not be part of another search.")
 
     def _check_parameters(self):
         positive(max_epsilon=self.max_epsilon)
@@ -324,13 +351,15 @@ class DPEpsilonSearch(BaseDPSearch):
         """Show the estimator, and the stages of the search."""
         table = ""
         if hasattr(self, "stages_"):
-            rows = zip(*self.stages_.values(), strict=True)
+            names = [one.name for one in fields(SearchStage)]
             body = "".join(
-                "<tr>" + "".join(f"<td>{number:.4g}</td>" for number in row) + "</tr>"
-                for row in rows
+                f"<tr>{''.join(f'<td>{number:.4g}</td>' for number in astuple(stage))}</tr>"
+                for stage in self.stages_
             )
-            head = "".join(f"<th>{name}</th>" for name in self.stages_)
+            head = "".join(f"<th>{name}</th>" for name in names)
             caption = escape(f"{type(self).__name__}: {self.guarantee_}")
-            table = f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead>"
-            table += f"<tbody>{body}</tbody></table>"
+            table = (
+                f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead>"
+                f"<tbody>{body}</tbody></table>"
+            )
         return f"<div>{super(BaseDPSearch, self)._repr_html_()}{table}</div>"

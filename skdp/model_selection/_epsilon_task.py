@@ -57,16 +57,9 @@ class EpsilonTask:
         sizes = blocks.sizes(searched.n_samples) or (None, None)
         if sizes[0] is not None and min(sizes) < 2:
             raise ValueError(f"X must have rows to learn from and rows that score; got {sizes}.")
-        frozen: dict = {}
-
-        def planned(point):
-            found, before = planned_guarantee(
-                searched.estimator, {}, point, searched.schema, sizes[0]
-            )
-            frozen.update(before)
-            if found is None:
-                raise ValueError("estimator must learn something; got one that learns nothing.")
-            return found
+        parts = blocks.parts(searched.X, searched.n_samples)
+        rows = [searched.rows(part) for part in parts]
+        fits = _Fits(searched, rows[0], sizes[0])
 
         def evaluated(target):
             return EvaluationPlan.of(
@@ -77,15 +70,13 @@ class EpsilonTask:
             search.epsilons,
             search._target(),
             n_scoring=sizes[1],
-            planned=planned,
+            planned=fits.planned,
             evaluated=evaluated,
         )
-        rows = [searched.rows(part) for part in blocks.parts(searched.X, searched.n_samples)]
-        for point, fit in zip(grid.points, grid.fits, strict=True):
-            rehearse_candidate(searched.estimator, {}, point, fit, *rows[0])
-        charge_of(with_params(searched.estimator, {}, grid.points[-1]), *rows[1])
+        # Rows that score are prepared as those of a fit, and would fail as they do.
+        charge_of(with_params(searched.estimator, {}, grid.points[-1]), searched.X, searched.y)
         resolution = _resolution(search, searched, grid, sizes[1])
-        task = cls(searched, rows, grid, tuple(frozen.values()), resolution)
+        task = cls(searched, rows, grid, tuple(fits.frozen.values()), resolution)
         task._tell(search, sizes[1])
         return task
 
@@ -114,11 +105,32 @@ class EpsilonTask:
         )
 
 
+class _Fits:
+    """What fits to a part of the rows cost, each rehearsed once: refusals come before a charge."""
+
+    def __init__(self, searched, rows, n_samples):
+        self._searched, self._rows, self._n_samples = searched, rows, n_samples
+        self._known: dict = {}
+        self.frozen: dict = {}
+
+    def planned(self, point):
+        """Guarantee that a fit will be charged; a ValueError says why there is none."""
+        if point not in self._known:
+            estimator, schema = self._searched.estimator, self._searched.schema
+            found, frozen = planned_guarantee(estimator, {}, point, schema, self._n_samples)
+            if found is None:
+                raise ValueError("estimator must learn something; got one that learns nothing.")
+            rehearse_candidate(estimator, {}, point, found, *self._rows)
+            self._known[point] = found
+            self.frozen |= frozen
+        return self._known[point]
+
+
 def _range(searched):
     """Worst and best value of the scoring."""
     if searched.loss is None or searched.scoring in _RANGES:
         return _RANGES.get(searched.scoring, (0.0, 1.0))
-    return searched.loss.score(1.0), searched.loss.score(0.0)
+    return searched.loss.score(1.0), searched.loss.score(0.0) + 0.0  # not -0
 
 
 def _check_target(search, searched):

@@ -40,15 +40,19 @@ class StageCharges:
 
     def _check_whole(self):
         """Refuse a ledger that could not bear all stages: which one is the last is not known."""
-        grid, ledger = self._grid, self._ledger
+        grid, ledger, delta = self._grid, self._ledger, float(self._search.delta)
+        if ledger.delta == 0.0 and delta > 0.0:
+            raise BudgetExceededError(
+                f"delta must be 0 for a ledger of delta=0; got {delta!r}. Nothing was charged."
+            )
         if ledger.affords(grid.spent(len(grid))):
             return
         least = len(grid) - 1
         while least and not ledger.affords(grid.spent(least)):
             least -= 1
-        able = (
-            f"the first {least}, up to {grid.points[least - 1].epsilon:.6g}" if least else "none"
-        )
+        able = "none"
+        if least:
+            able = f"the first {least}, up to epsilon={grid.points[least - 1].epsilon:.6g}"
         raise BudgetExceededError(
             f"The ledger must bear all {len(grid)} stages of the search, any of which may be the "
             f"last, and bears {able}: pass a smaller max_epsilon, or fewer epsilons. Nothing was "
