@@ -288,7 +288,8 @@ def placed(keys, **options):
 def test_a_record_that_is_added_moves_no_other():
     keys = [f"person {i}" for i in range(500)]
     before = placed(keys)
-    assert placed(["new", *keys[::-1]]) == before | {"new": placed(["new"])["new"]}
+    after = placed(["new", *keys[::-1]])
+    assert {key: after[key] for key in keys} == before
     assert 0.5 < np.mean([block == 0 for block in before.values()]) < 0.7
     assert Blocks.of((0.6, 0.4), row_key=0, adjacency="add-remove").sizes(500) is None
 
@@ -317,12 +318,34 @@ def test_keys_are_columns_or_functions(key):
 
 
 def test_a_private_number_of_rows_is_nobodys_to_know():
-    """Few rows, or none in a block, neither warn nor fail: under add-remove they are private."""
-    X, y = rows(3)
-    y[:] = [0, 1, 0]
-    options = dict(classes=[0, 1], adjacency="add-remove", row_key=lambda X: ["same"] * 3)
+    """Few rows neither warn nor fail: under add-remove their number is private."""
+    X, y = rows(12)
+    y[:] = np.arange(12) % 2
+    options = dict(classes=[0, 1], adjacency="add-remove", row_key=0)
     found = search(**options).fit(X, y)
     assert found.best_params_ in found.candidates_
+    X[:, 0] = 0.5
+    with pytest.raises(ValueError, match="row_key must spread the rows over 2 blocks"):
+        search(**options).fit(X, y)
+
+
+def test_candidates_are_compared_by_rows_that_they_were_not_fitted_to():
+    X, y = rows(600)
+    X[:, 2] = np.arange(600) / 1000.0
+    for strategy, n_blocks in (("blocks", 2), ("split", 4)):
+        seen = []
+
+        def spied(*args, seen=seen):
+            seen.append((args[3][0][:, 2], args[6][0][:, 2]))
+            return _tried(*args)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_grid_search, "tried", spied)
+            search(epsilon=50.0, strategy=strategy).fit(X, y)
+        blocks = {tuple(block) for pair in seen for block in pair}
+        assert len(blocks) == n_blocks
+        assert sorted(sum(blocks, ())) == X[:, 2].tolist()
+        assert len({tuple(compared) for _, compared in seen}) == 1
 
 
 # Bad input
