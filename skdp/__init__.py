@@ -22,6 +22,8 @@ if TYPE_CHECKING:
         local,
         losses,
         mechanisms,
+        metrics,
+        model_selection,
         pipeline,
         preprocessing,
         privacy,
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from skdp.distributed import DistributedDPClassifier
     from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
     from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
-    from skdp.model_selection import DPEpsilonSearch, DPGridSearch
+    from skdp.model_selection import DPEpsilonSearch, DPGridSearch, DPRandomizedSearch
     from skdp.pipeline import DPPipeline
     from skdp.preprocessing import (
         BoundedScaler,
@@ -61,6 +63,7 @@ __all__ = [
     "DPOnlineKernelRegressor",
     "DPPipeline",
     "DPQuantileScaler",
+    "DPRandomizedSearch",
     "DPSimpleImputer",
     "DistributedDPClassifier",
     "MIPrivateSGDRegressor",
@@ -109,6 +112,7 @@ _HOMES = {
     "DPOnlineKernelRegressor": "kernel",
     "DPPipeline": "pipeline",
     "DPQuantileScaler": "preprocessing",
+    "DPRandomizedSearch": "model_selection",
     "DPSimpleImputer": "preprocessing",
     "DistributedDPClassifier": "distributed",
     "MIPrivateSGDRegressor": "linear_model",

@@ -1,7 +1,8 @@
 """Who records releases hears of each here; needs numpy only, for users' devices release, too."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,11 +11,13 @@ import numpy as np
 
 __all__ = [
     "Kept",
+    "OneOfRuns",
     "Perturbed",
     "Released",
     "Selected",
     "is_recorded",
     "kept",
+    "one_of_runs",
     "perturbed",
     "recorded",
     "released_values",
@@ -167,6 +170,26 @@ class Selected:
     where: str
 
 
+@dataclass(frozen=True, eq=False)
+class OneOfRuns:
+    """A run begins, for who records releases, of which one in a private number is released.
+
+    What was recorded from here on, until one is recorded that ends it, is of this run.
+
+    Parameters
+    ----------
+    run : Guarantee or None
+        What is claimed of each run; None at the end of one.
+
+    eta, gamma : float
+        Of the law of their number, as `~skdp.privacy.RandomRunsDP` has them.
+    """
+
+    run: Any
+    eta: float = 0.0
+    gamma: float = 0.5
+
+
 # What a listener returns goes on in place of what it heard of, unless it is None.
 released_values: ContextVar[Callable[[Any], np.ndarray | None] | None] = ContextVar(
     "released_values", default=None
@@ -309,6 +332,25 @@ def selected(
     record = Selected(utilities, spreads, rates, epsilon, chosen, _caller())
     instead = listener(record)
     return chosen if instead is None else instead
+
+
+@contextmanager
+def one_of_runs(run: Any, *, eta: float, gamma: float) -> Iterator[None]:
+    """Tell the listener which releases are those of one run, of which the best is released.
+
+    Parameters
+    ----------
+    run, eta, gamma
+        See `OneOfRuns`.
+    """
+    listener = released_values.get()
+    if listener is not None:
+        listener(OneOfRuns(run, eta, gamma))
+    try:
+        yield
+    finally:
+        if listener is not None:
+            listener(OneOfRuns(None))
 
 
 def _caller() -> str:

@@ -17,6 +17,7 @@ from skdp.privacy import (
     GaussianDP,
     Guarantee,
     MutualInformationPrivacy,
+    RandomRunsDP,
     compose,
 )
 
@@ -49,6 +50,8 @@ class Claim:
         pure, mu = _lost(distances)
         if not math.isfinite(pure + mu):
             return math.inf
+        if distances.runs:
+            return self._share_with_runs(distances)
         if distances.ranges.any():
             share = self._share_with_selections(pure, mu, distances.ranges)
             return max(share, self._of_names(distances.escape, mu))
@@ -70,6 +73,28 @@ class Claim:
         # Rounded down a little: few values, of which each is composed once.
         rounded = np.floor(np.sort(ranges[ranges > 0.0]) * 1e6 * (1.0 + 1e-12)) / 1e6
         return _selections_share(self, tuple(rounded.tolist()), pure, mu)
+
+    def _share_with_runs(self, distances: Distances) -> float:
+        """The same where of some runs the best alone is released, and of their number nothing.
+
+        Each run keeps its own claim, and so does the best of as many as the worst one, with all
+        that is around them.
+        """
+        runs = [(distances.part(i), run) for i, run in enumerate(distances.runs)]
+        own = max(Claim(run.run).share(part) for part, run in runs)
+        around, delta = distances.part(-1), self._delta
+        known = [(lost, run) for part, run in runs if (lost := _together(part)) is not None]
+        rest = _together(around)
+        parts = [] if rest is None else [rest]
+        if known:
+            lost, run = max(known, key=lambda pair: pair[0].epsilon_at(delta))
+            parts.append(RandomRunsDP(lost, run.eta, run.gamma))
+        if not parts:
+            return own
+        share = self.share_of_profile(parts[0] if len(parts) == 1 else compose(parts))
+        if share > 1.0 >= own and not self._counts_sums(_lost(distances)[0]):
+            share = 1.0  # noise of known laws loses the sum of pure losses rarely
+        return max(own, share, self._of_names(distances.escape, _lost(around)[1]))
 
     def _of_names(self, escape: float, mu: float) -> float:
         """The same for names that one world alone releases, beside Gaussian losses."""
@@ -155,6 +180,16 @@ class Claim:
             if lost.delta_at(epsilon) > claim.delta_at(epsilon) * (1 + TOLERANCE) + 1e-12:
                 largest = max(largest, 1.0 + 2 * TOLERANCE)
         return max(largest, lost.epsilon_at(delta) / max(point, 1e-300))
+
+
+def _together(distances: Distances) -> Guarantee | None:
+    """What is lost, as a guarantee; None of nothing."""
+    pure, mu = _lost(distances)
+    parts: list[Guarantee] = [GaussianDP(mu)] if mu else []
+    parts += [ApproxDP(pure)] if pure else []
+    rest = compose(parts) if len(parts) > 1 else next(iter(parts), None)
+    ranges = tuple(distances.ranges[distances.ranges > 0.0].tolist())
+    return BoundedRangeDP(ranges, then=rest) if ranges else rest
 
 
 @lru_cache(maxsize=512)

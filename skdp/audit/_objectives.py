@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._recording import Perturbed, Released, Selected
+from skdp._recording import OneOfRuns, Perturbed, Released, Selected
 from skdp.audit._claims import TOLERANCE
 from skdp.audit._density import linear_of, log_determinant, log_law, minimiser_findings
 from skdp.audit._density_profile import DensityAudit, density_audit
@@ -96,13 +96,14 @@ def split_findings(world: World) -> list[Finding]:
     if claim is None or len(pairs) != 1:
         return []
     ((record, _),) = pairs
-    together = compose([_promised(one, claim) for one in world.run.transcript])
+    records = [one for one in world.run.transcript if not isinstance(one, OneOfRuns)]
+    together = compose([_promised(one, claim) for one in records])
     epsilon = claim.epsilon_at(getattr(claim, "delta", 0.0))
     delta = claim.delta_at(epsilon)
     if together.delta_at(epsilon * (1 + TOLERANCE)) <= delta * (1 + TOLERANCE) + 1e-15:
         return []
     what = "the minimiser and the masking of its error are promised more than guarantee_ says"
-    if len(world.run.transcript) > 2:
+    if len(records) > 2:
         what = f"with all other releases, {what}"
     return [Finding("total", what, record.where)]
 

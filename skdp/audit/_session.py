@@ -20,6 +20,7 @@ from skdp.audit._ranks import Ranks
 from skdp.audit._report import ReleaseTally
 from skdp.audit._runs import ANSWERS, N_BETWEEN, Program, Run
 from skdp.audit._selections import selection_findings
+from skdp.audit._several_runs import run_findings
 from skdp.audit._steering import Honest, Player
 from skdp.audit._transcript import Transcript
 from skdp.audit._worlds import World, differences
@@ -155,6 +156,7 @@ class Session:
             transcripts = self.transcripts(needed, n_calls)
             found += noise_findings(transcripts, alarm=_ALARM)
             found += selection_findings(transcripts, alarm=_ALARM)
+            found += run_findings(transcripts, alarm=_ALARM)
             perturbed = [r for t in transcripts for r in t if isinstance(r, Perturbed)]
             found += linear_findings(perturbed)
         for finding in found:

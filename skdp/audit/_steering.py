@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._recording import Kept, Perturbed, Released, Selected
+from skdp._recording import Kept, OneOfRuns, Perturbed, Released, Selected
 from skdp.audit._density import forced_linear
 from skdp.audit._worlds import on_lattice
 
@@ -19,6 +19,9 @@ class Honest:
         self.values: list[Any] = []
 
     def __call__(self, record: Any) -> Any:
+        if isinstance(record, OneOfRuns):
+            self.values.append(())
+            return None
         if isinstance(record, Perturbed):
             self.values.append(None)
             return None
@@ -91,6 +94,8 @@ class Player:
     def __call__(self, record: Any) -> Any:
         place, self._place = self._place, self._place + 1
         value = self.values[place] if place < len(self.values) else None
+        if isinstance(record, OneOfRuns):
+            return None
         if isinstance(record, Kept) or isinstance(value, tuple):
             return value if isinstance(record, Kept) and isinstance(value, tuple) else None
         if isinstance(record, Perturbed):

@@ -1,12 +1,13 @@
 """Runs on neighbours with the same released values: how far apart is what they ask for?"""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from skdp._recording import Kept, Perturbed, Released, Selected
+from skdp._recording import Kept, OneOfRuns, Perturbed, Released, Selected
 from skdp.audit._data import Record
 from skdp.audit._findings import Finding
 from skdp.audit._names import over_names_of_both, public_size
@@ -56,6 +57,26 @@ class World:
         return [r for r in self.run.transcript if isinstance(r, Selected)]
 
     @cached_property
+    def runs(self) -> list[OneOfRuns]:
+        """Those of which the best is released."""
+        records = self.run.transcript
+        return [r for r in records if isinstance(r, OneOfRuns) and r.run is not None]
+
+    def run_of(self, kind: type) -> np.ndarray:
+        """For each record of a kind, the place of the run that it is in; -1 if in none.
+
+        Of selections there is one entry each.
+        """
+        found, place, begun = [], -1, -1
+        for record in self.run.transcript:
+            if isinstance(record, OneOfRuns):
+                begun += record.run is not None
+                place = -1 if record.run is None else begun
+            elif isinstance(record, kind):
+                found += [place] * (len(record.chosen) if isinstance(record, Selected) else 1)
+        return np.array(found, dtype=int)
+
+    @cached_property
     def shape(self) -> list[Any]:
         """What must not depend on the data: everything about releases but their values."""
         return [_public(r) for r in self.run.transcript]
@@ -101,6 +122,8 @@ class World:
 
 
 def _public(r: Any) -> tuple[Any, ...]:
+    if isinstance(r, OneOfRuns):
+        return "", r.run, r.eta, r.gamma
     if isinstance(r, Released):
         return r.where, public_size(r), r.law, r.sensitivity, r.scale, r.step
     if isinstance(r, Selected):
@@ -127,8 +150,15 @@ class Distances:
 
     ranges : ndarray of shape (n_selections,)
         Of the changes of log-weights.
+
     escape : float, default=0.0
         Probability of names that one world alone can release.
+
+    runs : list of OneOfRuns, default=()
+        Those of which the best is released.
+
+    of_runs : (ndarray, ndarray), default=()
+        Places of the runs that releases and selections are in, -1 where in none.
     """
 
     releases: list[Released]
@@ -136,14 +166,26 @@ class Distances:
     losses: np.ndarray
     ranges: np.ndarray = field(default_factory=lambda: np.zeros(0))
     escape: float = 0.0
+    runs: Sequence[OneOfRuns] = ()
+    of_runs: tuple[np.ndarray, ...] = ()
+
+    def part(self, run: int) -> "Distances":
+        """What is of one run, or, for -1, of none."""
+        mine, chosen = (places == run for places in self.of_runs)
+        releases = [r for r, is_mine in zip(self.releases, mine, strict=True) if is_mine]
+        escape = self.escape if run < 0 else 0.0
+        return Distances(
+            releases, self.shares[mine], self.losses[mine], self.ranges[chosen], escape
+        )
 
     @classmethod
     def of(cls, one: World, other: World) -> "Distances":
         """Compare two worlds with the same releases."""
         moved = moved_ranges(one.selected, other.selected)
         ranges = np.concatenate([np.zeros(0), *moved])
+        of_runs = one.run_of(Released), one.run_of(Selected)
         if not one.releases:
-            return cls([], np.zeros(0), np.zeros(0), ranges=ranges)
+            return cls([], np.zeros(0), np.zeros(0), ranges, 0.0, one.runs, of_runs)
         told = one.run.transcript, other.run.transcript
         *counted, escape = over_names_of_both(*told)
         if counted[0] is not told[0]:
@@ -161,7 +203,8 @@ class Distances:
             # Who declares a sensitivity of 0 promises that nothing changes.
             shares = np.where(exact == 0.0, 0.0, exact / sensitivities)
             losses = np.where(rounded == 0.0, 0.0, rounded / scales)
-        return cls(releases, _not_nan(shares), _not_nan(losses), ranges, escape)
+        distances = _not_nan(shares), _not_nan(losses)
+        return cls(releases, *distances, ranges, escape, one.runs, of_runs)
 
 
 def _norms(change: np.ndarray, starts: np.ndarray, l1: np.ndarray) -> np.ndarray:

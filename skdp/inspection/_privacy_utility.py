@@ -2,6 +2,7 @@
 
 import math
 import textwrap
+from collections.abc import Mapping
 from numbers import Real
 
 import numpy as np
@@ -122,18 +123,18 @@ class PrivacyUtilityDisplay:
         PrivacyUtilityDisplay
         """
         stages = getattr(search, "stages_", None)
-        if not stages:
+        if not isinstance(stages, Mapping):
             raise ValueError(
                 f"search must be a fitted DPEpsilonSearch, with stages_; got {shown(search)}."
             )
         display = cls(
-            [stage.epsilon for stage in stages],
-            [stage.score for stage in stages],
-            [stage.standard_error for stage in stages],
+            stages["epsilon"],
+            stages["score"],
+            stages["standard_error"],
             references=references,
             target=search.target_score,
-            chosen=search.best_epsilon_,
-            price=f"spent by all stages, scores included: {_point(search.spent_)}",
+            chosen=search.epsilon_,
+            price=f"spent by the whole search: {_point(search.spent_)}",
             score_name=_score_name(search),
         )
         return display.plot(ax, name=name, **kwargs)

@@ -1,16 +1,20 @@
 """Scores of models on private rows, within a budget."""
 
-from skdp.metrics._dp_evaluate import dp_evaluate
+from skdp.metrics._display import EvaluationDisplay
+from skdp.metrics._dp_evaluate import DPScorer, dp_evaluate, make_dp_scorer
 from skdp.metrics._evaluation import Evaluation, ScoreValue
 from skdp.metrics._plan import EvaluationPlan
 from skdp.metrics._row_losses import RowLoss, default_scoring, row_loss
 
 __all__ = [
+    "DPScorer",
     "Evaluation",
+    "EvaluationDisplay",
     "EvaluationPlan",
     "RowLoss",
     "ScoreValue",
     "default_scoring",
     "dp_evaluate",
+    "make_dp_scorer",
     "row_loss",
 ]

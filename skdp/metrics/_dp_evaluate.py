@@ -1,30 +1,23 @@
-"""Scores of a fitted model on private rows, as one release."""
+"""Scores of a fitted model on private rows, as one release that is charged."""
 
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_regressor
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator, is_regressor
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from skdp._inputs import encode_labels
+from skdp._inputs import encode_labels, real_targets, without_values
 from skdp._random import noise_source
+from skdp._validation import shown
 from skdp.estimators import StatedGuarantee, charge, check_budget
 from skdp.metrics._evaluation import Evaluation
-from skdp.metrics._plan import EvaluationPlan
+from skdp.metrics._plan import SCORINGS, EvaluationPlan
 from skdp.metrics._row_losses import public_range
-from skdp.privacy import ApproxDP
+from skdp.privacy import ApproxDP, GaussianDP
+from skdp.releases import QueryAnswers
 
-__all__ = ["dp_evaluate"]
-
-
-@dataclass
-class _Request(StatedGuarantee):
-    epsilon: Any
-    delta: Any
-    adjacency: Any
-    ledger: Any
-    random_state: Any
+__all__ = ["DPScorer", "dp_evaluate", "make_dp_scorer"]
 
 
 def dp_evaluate(
@@ -41,21 +34,297 @@ def dp_evaluate(
     ledger: Any = None,
     random_state: Any = None,
 ) -> Evaluation:
-    """Score a fitted model on private rows, within a budget."""
+    """Score a fitted model on private rows, within a budget.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted: a classifier or a regressor, with or without privacy, or a pipeline that ends with
+        one.
+
+    X : array-like of shape (n_samples, n_features)
+        As ``estimator.predict`` takes it.
+
+    y : array-like of shape (n_samples,)
+
+    epsilon : float
+        Budget of all scores together.
+
+    delta : float, default=0.0
+        Where it is positive, noise is Gaussian if that is less. Alone, an evaluation mostly has
+        less noise without.
+
+    scoring : str or list of str, default="auto"
+        Of classifiers "accuracy", "balanced_accuracy", "f1_macro", of those with ``predict_proba``
+        "neg_brier_score" and "neg_log_loss", and for two classes "f1" and "roc_auc". Of regressors
+        "r2", "neg_mean_absolute_error", "neg_mean_squared_error" and
+        "neg_root_mean_squared_error". Each is as in scikit-learn, and each more makes all less
+        precise. "auto" is accuracy, AUC and Brier score, or R^2 and mean absolute and root mean
+        squared errors, with the counts for pictures.
+
+    classes : list of labels, default=None
+        Public. None takes ``estimator.classes_``.
+
+    y_bounds : (float, float), default=None
+        Public bounds of the target, to which targets and predictions are clipped. None takes
+        those of the estimator.
+
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+        With "add-remove" the number of rows is private, and part of the release.
+
+    ledger : None, BudgetLedger or path, default=None
+        Charged before the rows are looked at.
+
+    random_state : None, int, RandomState or Generator, default=None
+        None draws from the operating system; anything else is for tests.
+
+    Returns
+    -------
+    Evaluation
+        ``values`` by name, each with an interval, ``guarantee_``, and ``plot``.
+
+    Raises
+    ------
+    NotFittedError
+        If the estimator is not fitted.
+
+    ValueError
+        If a scoring has no bounded range for this estimator, ``classes`` does not list each label
+        of ``y``, or the estimator answers by query. Nothing was charged then.
+
+    See Also
+    --------
+    make_dp_scorer : The same as ``scoring`` of scikit-learn's utilities.
+
+    Notes
+    -----
+    **Privacy.** The guarantee is of the rows in ``X`` and ``y``, whatever the model. It says
+    nothing of the rows that the model was fitted to: where they are the same ones, or some of
+    them, the budgets of the fit and of the evaluation add up, which a ledger shared by both
+    keeps, and scores are those of a model on its own training rows.
+
+    What is released are noisy sums and counts. Means of losses are sums of numbers in [0, 1],
+    which a row moves by 1 at most. A log-loss above 5, which is that of a probability of 0.0067,
+    counts as 5, and residuals are in units of the range of ``y_bounds``.
+    AUC takes counts of 16 bins of probabilities, of each class, to estimate how each row moves it,
+    and then a sum of these numbers: to first order it has no noise but that of the sum, about
+    ``4 / (epsilon * n)`` for ``n`` rows of the smaller class, and no error of the bins.
+    Where there are no probabilities, four times the ``decision_function`` stands for their logit.
+    A prediction that is not finite counts as the worst.
+
+    Intervals are of noise and sampling together: of the score on the population that the rows
+    were drawn from. Noise enters by its law, and the variance of sampling is estimated from what
+    was released. Where the smaller class, or the variance of the target, cannot be told from 0,
+    or an interval is as wide as the range of the score, the value is NaN, and ``says_nothing`` is
+    True.
+
+    References
+    ----------
+    Dwork, McSherry, Nissim and Smith, "Calibrating noise to sensitivity in private data
+    analysis", TCC 2006, proposition 1, for sums and histograms. DeLong, DeLong and Clarke-Pearson,
+    "Comparing the areas under two or more correlated receiver operating characteristic curves",
+    Biometrics 1988, for the variance of AUC.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.linear_model import DPLogisticRegression
+    >>> from skdp.metrics import dp_evaluate
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(20_000, 2)) / 2**0.5
+    >>> y = X[:, 0] + 0.2 * rng.normal(size=len(X)) > 0
+    >>> model = DPLogisticRegression(epsilon=1.0).fit(X[:10_000], y[:10_000])
+    >>> evaluation = dp_evaluate(model, X[10_000:], y[10_000:], epsilon=1.0)
+    >>> list(evaluation.values)
+    ['accuracy', 'roc_auc', 'neg_brier_score']
+    >>> evaluation.values["roc_auc"].low > 0.8
+    True
+    >>> print(evaluation.guarantee_)
+    1-differential privacy (pure) when replacing one record.
+    """
     request = _Request(epsilon, delta, adjacency, ledger, random_state)
-    check_budget(request)
-    check_is_fitted(estimator)
-    point = ApproxDP(epsilon, delta, adjacency=adjacency)
-    target = point if delta == 0.0 else point.gaussian_target()
+    return request.evaluate(estimator, X, y, scoring, classes, y_bounds)
+
+
+def make_dp_scorer(
+    name: str,
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    classes: Any = None,
+    y_bounds: Any = None,
+    adjacency: str = "replace-one",
+    ledger: Any = None,
+    random_state: Any = None,
+) -> "DPScorer":
+    """Scorer that releases a noisy score and charges its ledger at each call.
+
+    Parameters
+    ----------
+    name : str
+        One of the scores of `dp_evaluate`.
+
+    epsilon, delta, classes, y_bounds, adjacency, ledger, random_state
+        Of each call, as for `dp_evaluate`.
+
+    Returns
+    -------
+    DPScorer
+        ``scorer(estimator, X, y)``, for ``scoring`` of
+        :func:`~sklearn.model_selection.cross_val_score` and its like.
+
+    Notes
+    -----
+    **Privacy.** A call satisfies the guarantee for the rows it is given. Calls add up where they
+    score the same rows, as those of candidates do; calls on the folds of one cross-validation
+    score each row once. Fits are charged for themselves, and each fold's model reads the rows of
+    all other folds. A search that takes the best of many noisy scores spends one charge for each:
+    those of :mod:`skdp.model_selection` spend one for the choice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.dummy import DummyClassifier
+    >>> from skdp.metrics import make_dp_scorer
+    >>> X, y = np.zeros((1000, 1)), np.arange(1000) % 4 > 0
+    >>> scorer = make_dp_scorer("accuracy", epsilon=1.0)
+    >>> 0.6 < scorer(DummyClassifier().fit(X, y), X, y) < 0.9
+    True
+    """
+    budget = {"adjacency": adjacency, "ledger": ledger, "random_state": random_state}
+    return DPScorer(name, epsilon, delta, classes=classes, y_bounds=y_bounds, **budget)
+
+
+@dataclass
+class _Request(StatedGuarantee):
+    """A budget, as what checks, charges and states one takes it."""
+
+    epsilon: Any
+    delta: Any
+    adjacency: Any
+    ledger: Any
+    random_state: Any
+
+    def evaluate(
+        self, estimator: Any, X: Any, y: Any, scoring: Any, classes: Any, y_bounds: Any
+    ) -> Evaluation:
+        """Check, plan, charge, release."""
+        check_budget(self)
+        check_is_fitted(estimator)
+        _refuse_queries(estimator)
+        point = ApproxDP(self.epsilon, self.delta, adjacency=self.adjacency)
+        known: dict[str, Any] = {"classes": classes}
+        if is_regressor(estimator):
+            known = {"y_bounds": public_range(estimator, y_bounds)}
+        elif classes is None:
+            known = {"classes": getattr(estimator, "classes_", None)}
+        plans = [EvaluationPlan.of(scoring, target, **known) for target in _targets(point)]
+        plan = min(plans, key=lambda one: one.noise(estimator))
+        y = _checked_targets(estimator, X, y, plan)
+        guarantee = replace(
+            point,
+            refined=None if point.delta == 0.0 else plan.guarantee,
+            mechanism=f"{plan.kind.title()} noise in sums and counts of what rows score",
+            source=_SOURCES[plan.kind],
+        )
+        charge(self, guarantee)
+        found = plan(estimator, X, y, noise_source(self.random_state))
+        return replace(found, guarantee_=self._stated(guarantee))
+
+
+class DPScorer:
+    """Scorer that releases a noisy score and charges its ledger at each call.
+
+    Make one with `make_dp_scorer`.
+
+    Parameters
+    ----------
+    name : str
+
+    epsilon, delta, classes, y_bounds, adjacency, ledger, random_state
+        As for `dp_evaluate`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        classes: Any = None,
+        y_bounds: Any = None,
+        adjacency: str = "replace-one",
+        ledger: Any = None,
+        random_state: Any = None,
+    ):
+        self.name = name
+        self.classes, self.y_bounds = classes, y_bounds
+        self.request = _Request(epsilon, delta, adjacency, ledger, random_state)
+        check_budget(self.request)
+        if not isinstance(name, str) or name not in SCORINGS:
+            listed = ", ".join(map(repr, SCORINGS))
+            raise ValueError(f"name must be one of {listed}; got {shown(name)}.")
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+        """Score a fitted estimator: greater is better. NaN where the noise says nothing.
+
+        Parameters
+        ----------
+        estimator : estimator
+
+        X : array-like of shape (n_samples, n_features)
+
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        float
+            Released.
+        """
+        found = self.request.evaluate(estimator, X, y, self.name, self.classes, self.y_bounds)
+        return found.values[self.name].value
+
+    def __repr__(self) -> str:
+        return f"make_dp_scorer({self.name!r}, epsilon={self.request.epsilon!r})"
+
+
+_SOURCES = {
+    "laplace": "Dwork et al., TCC 2006, proposition 1",
+    "gaussian": "Balle and Wang, ICML 2018, Theorem 8; Dong, Roth and Su, JRSS-B 2022",
+}
+
+
+def _targets(point: ApproxDP) -> tuple[ApproxDP | GaussianDP, ...]:
+    """Guarantees that meet a point: pure, and Gaussian where that is allowed."""
+    pure = replace(point, delta=0.0)
+    return (pure,) if point.delta == 0.0 else (pure, point.gaussian_target())
+
+
+def _checked_targets(estimator: Any, X: Any, y: Any, plan: EvaluationPlan) -> np.ndarray:
+    """Labels or targets, one a row, all of them declared or finite."""
+    with without_values():
+        check_consistent_length(X, y)
+        y = np.asarray(y)
+        if y.ndim != 1 or not len(y):
+            raise ValueError("y must have one dimension and at least one entry.")
     if is_regressor(estimator):
-        y_bounds = public_range(estimator, y_bounds)
-        plan = EvaluationPlan.of(scoring, target, y_bounds=(y_bounds.low, y_bounds.high))
-    else:
-        classes = estimator.classes_ if classes is None else classes
-        plan = EvaluationPlan.of(scoring, target, classes=classes)
-        encode_labels(np.asarray(y), plan.classes)
-    plan.names(estimator)
-    guarantee = point if delta == 0.0 else replace(point, refined=target)
-    charge(request, guarantee)
-    found = plan(estimator, X, y, noise_source(random_state))
-    return replace(found, guarantee_=request._stated(guarantee))
+        with without_values():
+            return real_targets(y)
+    encode_labels(y, plan.known(estimator).tolist())
+    return y
+
+
+def _refuse_queries(estimator: Any, depth: int = 8) -> None:
+    """Refuse a model that charges for its answers, wherever it is within another one."""
+    if isinstance(getattr(estimator, "_predictor", None), QueryAnswers):
+        raise ValueError(
+            "estimator must not answer by query, for each row would be charged twice; got a "
+            f'{type(estimator).__name__} with release="query".'
+        )
+    if not isinstance(estimator, BaseEstimator) or not depth:
+        return
+    for value in vars(estimator).values():
+        for part in value if isinstance(value, list | tuple) else (value,):
+            for inner in part if isinstance(part, tuple) else (part,):
+                if isinstance(inner, BaseEstimator):
+                    _refuse_queries(inner, depth - 1)

@@ -3,10 +3,13 @@
 import math
 from dataclasses import dataclass, field
 from html import escape
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
+from skdp._validation import store
+from skdp.metrics._display import EvaluationDisplay
 from skdp.privacy import Guarantee
 
 __all__ = ["Evaluation", "ScoreValue"]
@@ -36,6 +39,10 @@ class ScoreValue:
     low: float
     high: float
     says_nothing: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("value", "standard_error", "low", "high"):
+            store(self, **{name: float(getattr(self, name))})
 
     def __str__(self) -> str:
         if self.says_nothing:
@@ -116,6 +123,10 @@ class Evaluation:
 
     classes : tuple
         Public.
+
+    ranges : tuple of float
+        Lower and upper end of predictions and of residuals in the picture of a regressor.
+        Released under ``guarantee_``.
     """
 
     values: dict[str, ScoreValue]
@@ -124,6 +135,7 @@ class Evaluation:
     counts: dict[str, np.ndarray] = field(default_factory=dict)
     level: dict[str, float] = field(default_factory=dict)
     classes: tuple = ()
+    ranges: tuple[float, ...] = ()
 
     def __str__(self) -> str:
         width = max(map(len, self.values), default=0)
@@ -138,3 +150,22 @@ class Evaluation:
         )
         caption = f"{100 * self.confidence:g} % intervals. {self.guarantee_}"
         return f"<table><caption>{escape(caption)}</caption>{rows}</table>"
+
+    def plot(self, kind: str = "auto", ax: Any = None) -> EvaluationDisplay:
+        """Draw what the released counts show.
+
+        Parameters
+        ----------
+        kind : {"auto", "roc", "calibration", "confusion", "residuals"}, default="auto"
+            "auto" draws all there are counts for: of two classes, where "roc_auc" was asked for,
+            the first three; of more classes the third; of a regressor the last.
+
+        ax : matplotlib Axes or array of them, default=None
+            One a kind. None makes a figure.
+
+        Returns
+        -------
+        EvaluationDisplay
+            With ``figure_`` and ``axes_``.
+        """
+        return EvaluationDisplay.of(self, kind).plot(ax)

@@ -1,7 +1,8 @@
 """The parts of an evaluation, and the budget of each, from public numbers."""
 
 import math
-from dataclasses import dataclass, replace
+import warnings
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -10,18 +11,28 @@ from sklearn.base import is_regressor
 from skdp._random import NoiseSource
 from skdp._targets import TargetRange
 from skdp._validation import fraction, shown
-from skdp.mechanisms import NoiseLaw
 from skdp.metrics._evaluation import Evaluation
-from skdp.metrics._row_losses import check_scoring, public_classes, public_range
-from skdp.metrics._scored_rows import MEANS, OF_COUNTS, LabelledRows, TargetRows
-from skdp.metrics._sums import Column, Sums
+from skdp.metrics._releases import Releases, shares_of
+from skdp.metrics._row_losses import public_classes, public_range
+from skdp.metrics._scored_rows import LabelledRows, TargetRows
 from skdp.privacy import ApproxDP, GaussianDP
-from skdp.releases import BoundedSums, CountsRelease
 
 __all__ = ["EvaluationPlan"]
 
-SCORINGS = (*MEANS, *OF_COUNTS, "roc_auc", "r2")
-_ROWS_SHARE = 0.05  # of the number of rows, where it is private
+_OF_RESIDUALS = (
+    "neg_mean_absolute_error",
+    "neg_root_mean_squared_error",
+    "neg_mean_squared_error",
+)
+SCORINGS = (
+    *("accuracy", "balanced_accuracy", "roc_auc", "f1", "f1_macro", "neg_log_loss"),
+    *("neg_brier_score", "r2", *_OF_RESIDUALS),
+)
+_AUTOMATIC = (
+    *("accuracy", "roc_auc", "neg_brier_score", "r2"),
+    *("neg_mean_absolute_error", "neg_root_mean_squared_error"),
+)
+_MOST_CLASSES = 30  # of a confusion matrix that nobody asked for
 
 
 @dataclass(frozen=True)
@@ -89,21 +100,34 @@ class EvaluationPlan:
             raise ValueError(f"target must be pure or Gaussian; got {shown(target)}.")
         fraction(confidence=confidence)
         labels = () if classes is None else public_classes(None, classes)
-        y_range = None if y_bounds is None else TargetRange.of(y_bounds)
+        y_range = None if y_bounds is None else public_range(None, y_bounds)
         return cls(names, target, labels, y_range, float(confidence))
 
     def names(self, estimator: Any) -> tuple[str, ...]:
-        """Scores of an estimator: what is known of it decides, and no row does."""
-        if self.scoring != ("auto",):
-            for name in self.scoring:
-                check_scoring(name, SCORINGS, estimator)
-            return self.scoring
+        """Scores of an estimator: what is public of it decides, and no row does."""
         if is_regressor(estimator):
-            return ("r2", "neg_mean_absolute_error", "neg_root_mean_squared_error")
-        ranked = ("roc_auc",) if len(self.known(estimator)) == 2 else ()
-        if not hasattr(estimator, "predict_proba"):
-            return ("accuracy", *(ranked if hasattr(estimator, "decision_function") else ()))
-        return ("accuracy", *ranked, "neg_log_loss", "neg_brier_score")
+            return self._checked(estimator, ("r2", *_OF_RESIDUALS))
+        ranked = hasattr(estimator, "predict_proba") or hasattr(estimator, "decision_function")
+        is_binary = len(self.known(estimator)) == 2
+        offered = ("accuracy", "roc_auc") if is_binary and ranked else ("accuracy",)
+        if hasattr(estimator, "predict_proba"):
+            offered = (*offered, "neg_brier_score", "neg_log_loss")
+        others = ("balanced_accuracy", "f1_macro", *(("f1",) if is_binary else ()))
+        return self._checked(estimator, offered, others)
+
+    def _checked(
+        self, estimator: Any, offered: tuple[str, ...], others: tuple[str, ...] = ()
+    ) -> tuple[str, ...]:
+        if self.scoring == ("auto",):
+            return tuple(name for name in offered if name in _AUTOMATIC)
+        for name in self.scoring:
+            if name not in (*offered, *others):
+                listed = ", ".join(map(repr, (*offered, *others)))
+                raise ValueError(
+                    f"scoring must be among {listed} for this {type(estimator).__name__}; "
+                    f"got {shown(name)}."
+                )
+        return self.scoring
 
     def known(self, estimator: Any) -> np.ndarray:
         """Labels in order."""
@@ -129,60 +153,42 @@ class EvaluationPlan:
         Evaluation
         """
         names = self.names(estimator)
-        is_counted = self.guarantee.adjacency == "add-remove"
-        n = len(np.asarray(y))
-        with np.errstate(all="ignore"):
+        shares = self._shares(estimator, names)
+        sums = Releases(self.guarantee, shares, len(np.asarray(y)), self.confidence, noise)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
             rows = _rows(self, estimator, X, y)
-            columns = rows.columns(names)
-            if is_counted:
-                columns["rows"] = Column(np.ones(n), _ROWS_SHARE)
-            tables = rows.tables(names)
-            total = sum(share for _, share in tables.values()) + rows.later(names)
-            total += sum(column.share for column in columns.values())
-            sums = Sums({}, {}, float(n), 0.0, self.kind == "laplace", self.confidence)
-            for name, (counts, share) in tables.items():
-                self._count(sums, name, counts, share / total, noise)
-            columns |= rows.ranked(names, sums)
-            self._sum(sums, columns, total, noise)
-            if is_counted:
-                sums = replace(sums, n=sums.values["rows"], n_variance=sums.variances["rows"])
-            last = rows.last(sums)
-            self._sum(sums, last, total, noise)
+            rows.release(sums)
             values = {name: rows.value(name, sums) for name in names}
+        counts, levels = sums.counts, sums.level
         return Evaluation(
-            values, self.guarantee, self.confidence, sums.counts, sums.level, rows.labels
+            values, self.guarantee, self.confidence, counts, levels, rows.labels, rows.ranges(sums)
         )
-
-    def _count(
-        self, sums: Sums, name: str, counts: np.ndarray, share: float, noise: NoiseSource
-    ) -> None:
-        counting = CountsRelease(NoiseLaw.of(self.kind, self.part(share)))
-        sums.counts[name] = counting(counts.ravel(), noise).reshape(counts.shape)
-        sums.level[name] = counting.level(counts.size)
-
-    def _sum(
-        self, sums: Sums, columns: dict[str, Column], total: float, noise: NoiseSource
-    ) -> None:
-        if not columns:
-            return
-        shares = tuple(column.share for column in columns.values())
-        bounds = tuple(column.bounds for column in columns.values())
-        release = BoundedSums.plan(self.part(sum(shares) / total), bounds=bounds, shares=shares)
-        numbers = np.array([column.numbers for column in columns.values()])
-        noisy = release(numbers, noise)
-        sums.values.update(zip(columns, noisy.tolist(), strict=True))
-        sums.variances.update(zip(columns, (release.levels**2).tolist(), strict=True))
-
-    def part(self, share: float) -> ApproxDP | GaussianDP:
-        """Guarantee of a share of the budget: of epsilon, or of mu squared."""
-        if isinstance(self.guarantee, GaussianDP):
-            return replace(self.guarantee, mu=math.sqrt(share) * self.guarantee.mu)
-        return replace(self.guarantee, epsilon=share * self.guarantee.epsilon)
 
     @property
     def kind(self) -> str:
         """Of the noise."""
         return "gaussian" if isinstance(self.guarantee, GaussianDP) else "laplace"
+
+    def noise(self, estimator: Any) -> float:
+        """Typical noise of what is released, in a unit that kinds of noise share."""
+        shares = np.array(list(self._shares(estimator, self.names(estimator)).values()))
+        if isinstance(self.guarantee, GaussianDP):
+            return float(np.mean(-np.log(self.guarantee.mu * np.sqrt(shares))))
+        return float(np.mean(np.log(math.sqrt(2.0) / (self.guarantee.epsilon * shares))))
+
+    def _shares(self, estimator: Any, names: tuple[str, ...]) -> dict[str, float]:
+        is_counted = self.guarantee.adjacency == "add-remove"
+        picture = self._picture(estimator, names)
+        return shares_of(names, picture=picture, is_counted=is_counted)
+
+    def _picture(self, estimator: Any, names: tuple[str, ...]) -> str:
+        """Table that no score needs, where nobody said which scores to spend the budget on."""
+        if self.scoring != ("auto",) or "roc_auc" in names:
+            return ""
+        if is_regressor(estimator):
+            return "residuals"
+        return "confusion" if len(self.known(estimator)) <= _MOST_CLASSES else ""
 
 
 def _rows(plan: EvaluationPlan, estimator: Any, X: Any, y: Any) -> LabelledRows | TargetRows:

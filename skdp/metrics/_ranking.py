@@ -14,9 +14,9 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import expit, logit
 
-__all__ = ["N_BINS", "Ranking", "places"]
+__all__ = ["N_BINS", "Ranking", "bin_probabilities", "places"]
 
-N_BINS = 24
+N_BINS = 16
 _LIMIT = 5.0  # in the logit, beyond which a bin goes to the end
 _EDGES = np.linspace(-_LIMIT, _LIMIT, N_BINS - 1)  # one of them is 0, a probability of 1/2
 
@@ -36,6 +36,12 @@ def places(chances: np.ndarray) -> np.ndarray:
     return np.clip(place, 0.0, N_BINS - 2.0**-30)
 
 
+def bin_probabilities() -> np.ndarray:
+    """Probability in the middle of each bin."""
+    end = expit(-_LIMIT) / 2.0
+    return np.concatenate([[end], expit((_EDGES[1:] + _EDGES[:-1]) / 2.0), [1.0 - end]])
+
+
 @dataclass(frozen=True, eq=False)
 class Ranking:
     """What released counts say of the scores of two classes.
@@ -47,19 +53,32 @@ class Ranking:
 
     sizes : tuple of float
         Rows of each class, from the counts; positive.
+
+    size_error : float
+        Standard error of a size, where that of a count is 1.
     """
 
     shares: np.ndarray
     sizes: tuple[float, float]
+    size_error: float
 
     @classmethod
-    def of(cls, counts: np.ndarray) -> Self:
-        """Estimate from noisy counts, none of which is cut at 0 before they are summed."""
-        sizes = np.maximum(counts.sum(axis=1), 1.0)
-        shares = np.array(
-            [_on_simplex(own / size) for own, size in zip(counts, sizes, strict=True)]
-        )
-        return cls(shares, (float(sizes[0]), float(sizes[1])))
+    def of(cls, counts: np.ndarray, n_rows: float | None) -> Self:
+        """Estimate from noisy counts, none of which is cut at 0 before they are summed.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (2, N_BINS)
+
+        n_rows : float or None
+            Of both classes together, if it is public.
+        """
+        sizes, error = counts.sum(axis=1), float(np.sqrt(N_BINS))
+        if n_rows is not None:  # the mean of two estimates of each
+            sizes, error = sizes + (n_rows - sizes.sum()) / 2.0, float(np.sqrt(N_BINS / 2.0))
+        sizes = np.maximum(sizes, 1.0)
+        shares = np.array([_on_simplex(own / max(own.sum(), 1.0)) for own in counts])
+        return cls(shares, (float(sizes[0]), float(sizes[1])), error)
 
     @property
     def area(self) -> float:

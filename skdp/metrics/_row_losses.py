@@ -43,11 +43,15 @@ class RowLoss:
 
     y_range : TargetRange, default=None
         Public bounds of the target, of a regressor.
+
+    longest : float, default=1.0
+        Residual, in units of half the range, that any longer one counts as; none is above 2.
     """
 
     name: str
     classes: tuple = ()
     y_range: TargetRange | None = None
+    longest: float = 1.0
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> np.ndarray:
         """Losses of rows.
@@ -88,7 +92,7 @@ class RowLoss:
             return -LARGEST_LOG_LOSS * mean_loss
         if self.name == "neg_brier_score":
             return -mean_loss * (2.0 if len(self.classes) > 2 else 1.0)
-        half = self.y_range.half if self.y_range is not None else 1.0
+        half = self.longest * (self.y_range.half if self.y_range is not None else 1.0)
         if self.name == "neg_mean_absolute_error":
             return -half * mean_loss
         if self.name == "neg_mean_squared_error":
@@ -98,7 +102,8 @@ class RowLoss:
         raise ValueError(f"{self.name!r} is no function of a mean loss.")
 
     def of_residuals(self, relative: np.ndarray) -> np.ndarray:
-        """Losses of residuals in units of half the range, within 1."""
+        """Losses of residuals in units of half the range."""
+        relative = np.clip(relative / self.longest, -1.0, 1.0)
         if self.name == "neg_mean_absolute_error":
             return np.abs(relative)
         return relative * relative
@@ -135,7 +140,8 @@ def row_loss(
 
     y_bounds : (low, high), default=None
         Public bounds of the target, to which targets and predictions are clipped. A residual
-        longer than half of the range counts as that. None takes those of the estimator.
+        longer than half of the range counts as that, because what makes such is worse than the
+        middle of the range. None takes those of the estimator.
 
     Returns
     -------
@@ -243,7 +249,9 @@ def probabilities(estimator: Any, X: Any, classes: np.ndarray) -> np.ndarray:
 
 
 def residuals(estimator: Any, X: Any, y: Any, y_range: TargetRange) -> np.ndarray:
-    """Residuals in units of half the range, cut to that; those not finite count as 1."""
+    """Residuals in units of half the range, between -2 and 2; one that is not finite is 2."""
+    with without_values("y"):
+        y = np.asarray(y, dtype=np.float64).ravel()
     predicted = np.asarray(estimator.predict(X), dtype=np.float64).ravel()
-    relative = y_range.scaled(np.asarray(y, dtype=np.float64)) - y_range.scaled(predicted)
-    return np.where(np.isfinite(relative), np.clip(relative, -1.0, 1.0), 1.0)
+    relative = y_range.scaled(y) - y_range.scaled(predicted)
+    return np.where(np.isfinite(relative), relative, 2.0)

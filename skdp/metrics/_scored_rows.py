@@ -1,13 +1,16 @@
-"""What scores need to know of each row: of classifiers and of regressors."""
+"""What scores need to know of each row, of classifiers and of regressors: private."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import expit
 
 from skdp._targets import TargetRange
 from skdp.metrics._evaluation import ScoreValue
 from skdp.metrics._ranking import N_BINS, Ranking, places
+from skdp.metrics._releases import MEANS, Column, Releases, column_of
 from skdp.metrics._row_losses import (
     RowLoss,
     label_codes,
@@ -15,10 +18,9 @@ from skdp.metrics._row_losses import (
     probabilities,
     residuals,
 )
-from skdp.metrics._sums import (
+from skdp.metrics._scores import (
     CONFUSION,
-    Column,
-    Sums,
+    LONGEST,
     Variation,
     mean_score,
     of_confusion,
@@ -26,26 +28,16 @@ from skdp.metrics._sums import (
     roc_auc,
 )
 
-__all__ = ["MEANS", "OF_COUNTS", "LabelledRows", "TargetRows"]
+__all__ = ["MEANS", "LabelledRows", "TargetRows"]
 
-MEANS = (
-    *("accuracy", "neg_log_loss", "neg_brier_score", "neg_mean_squared_error"),
-    *("neg_root_mean_squared_error", "neg_mean_absolute_error"),
-)
-OF_COUNTS = tuple(CONFUSION)
-# Parts of a budget, before they are scaled to 1: of a mean, and of that of its squares, which
-# tell how much it varies.
-_MEAN, _SQUARE = 0.13, 0.02
-_TABLE, _RANK = 0.3, 0.4
-_SQUARES, _TARGETS, _LAST = 0.25, 0.1, 0.05
-_MOST_CLASSES = 30  # of a confusion matrix that nobody asked for
-_FAR = 12.0  # times the mean squared error, where influences on R^2 are cut
+_STEEPNESS = 4.0  # of scores that are no probabilities, on their way to places among bins
+_SHAPE = (8, 12)  # of the picture of residuals: predictions, residuals
+_WIDEST = 3.0  # residuals in it, in root mean squared errors
 
 
-def _mean_columns(name: str, losses: np.ndarray) -> dict[str, Column]:
-    if name == "accuracy":  # where the square is the number itself
-        return {name: Column(losses, _MEAN)}
-    return {name: Column(losses, _MEAN), f"{name}^2": Column(losses**2, _SQUARE)}
+def _with_squares(columns: dict[str, Column], column: str, losses: np.ndarray) -> None:
+    columns[column] = Column(losses)
+    columns[f"{column}^2"] = Column(losses**2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,64 +75,51 @@ class LabelledRows:
                 place = places(chances[:, 1])
         elif len(classes) == 2 and hasattr(estimator, "decision_function"):
             margins = np.asarray(estimator.decision_function(X), dtype=np.float64).ravel()
-            place = places(1.0 / (1.0 + np.exp(-4.0 * margins)))
+            place = places(expit(_STEEPNESS * margins))
         codes, found = label_codes(y, classes), predicted_codes(estimator, X, classes)
         return cls(tuple(classes.tolist()), codes, found, chances, place)
 
-    def tables(self, names: tuple[str, ...]) -> dict[str, tuple[np.ndarray, float]]:
-        """Counts to release, each with a part of the budget."""
-        tables = {}
-        listed = self.codes >= 0
-        if "roc_auc" in names and self.place is not None:
-            cells = self.codes[listed] * N_BINS + self.place[listed].astype(int)
-            counts = np.bincount(cells, minlength=2 * N_BINS).reshape(2, N_BINS)
-            tables["scores"] = (counts, _TABLE)
-        if set(names) & set(OF_COUNTS):
-            size = len(self.labels)
-            both = listed & (self.found >= 0)
+    def release(self, sums: Releases) -> None:
+        """Release what there are shares for."""
+        columns = self._columns(sums)
+        known = self.codes >= 0
+        if "scores" in sums.shares and self.place is not None:
+            cells = self.codes[known] * N_BINS + self.place[known].astype(int)
+            sums.count("scores", cells, (2, N_BINS))
+            ranking = self._ranking(sums)
+            influence = np.where(known, ranking.influence(self.place, self.codes), 0.0)
+            columns["rank"] = Column(influence, ranking.bounds)
+        if "confusion" in sums.shares:
+            both, size = known & (self.found >= 0), len(self.labels)
             cells = self.codes[both] * size + self.found[both]
-            counts = np.bincount(cells, minlength=size * size).reshape(size, size)
-            tables["confusion"] = (counts, _TABLE)
-        return tables
+            sums.count("confusion", cells, (size, size))
+        sums.sum(columns)
 
-    def columns(self, names: tuple[str, ...]) -> dict[str, Column]:
-        """Numbers to sum."""
+    def _columns(self, sums: Releases) -> dict[str, Column]:
         columns: dict[str, Column] = {}
-        for name in names:
-            if name == "accuracy":
-                missed = np.where((self.codes >= 0) & (self.codes == self.found), 0.0, 1.0)
-                columns |= _mean_columns(name, missed)
-            elif name in MEANS and self.chances is not None:
+        if "missed" in sums.shares:
+            right = (self.codes >= 0) & (self.codes == self.found)
+            columns["missed"] = Column(np.where(right, 0.0, 1.0))
+        for name in ("neg_log_loss", "neg_brier_score"):
+            if column_of(name) in sums.shares and self.chances is not None:
                 losses = RowLoss(name, self.labels).of_probabilities(self.chances, self.codes)
-                columns |= _mean_columns(name, losses)
-        if "roc_auc" in names:  # its numbers depend on the released counts
-            columns["rank"] = Column(np.zeros(len(self.codes)), _RANK)
+                _with_squares(columns, column_of(name), losses)
         return columns
 
-    def ranked(self, names: tuple[str, ...], sums: Sums) -> dict[str, Column]:
-        """Numbers to sum that depend on released counts."""
-        if "roc_auc" not in names or self.place is None:
-            return {}
-        ranking = Ranking.of(sums.counts["scores"])
-        influence = ranking.influence(self.place, self.codes)
-        influence = np.where(self.codes >= 0, influence, 0.0)
-        return {"rank": Column(influence, _RANK, ranking.bounds)}
+    def _ranking(self, sums: Releases) -> Ranking:
+        return Ranking.of(sums.counts["scores"], None if sums.is_counted else sums.n)
 
-    def later(self, names: tuple[str, ...]) -> float:
-        """Part of the budget for `last`."""
-        return 0.0
-
-    def last(self, sums: Sums) -> dict[str, Column]:
-        """Nothing."""
-        return {}
-
-    def value(self, name: str, sums: Sums) -> ScoreValue:
+    def value(self, name: str, sums: Releases) -> ScoreValue:
         """Score that follows from what was released."""
         if name in CONFUSION:
             return of_confusion(sums, CONFUSION[name])
         if name == "roc_auc":
-            return roc_auc(sums, Ranking.of(sums.counts["scores"]))
-        return mean_score(sums, RowLoss(name, self.labels), name)
+            return roc_auc(sums, self._ranking(sums))
+        return mean_score(sums, RowLoss(name, self.labels))
+
+    def ranges(self, sums: Releases) -> tuple[float, ...]:
+        """Nothing: bins of probabilities are public."""
+        return ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,12 +131,12 @@ class TargetRows:
     y_range : TargetRange
         Public.
 
-    relative, y : ndarray of shape (n_samples,)
-        Residual and target, within 1.
+    residuals, y : ndarray of shape (n_samples,)
+        Residual, within 2, and target, within 1.
     """
 
     y_range: TargetRange
-    relative: np.ndarray
+    residuals: np.ndarray
     y: np.ndarray
     labels: tuple = ()
 
@@ -167,43 +146,47 @@ class TargetRows:
         y = np.asarray(y, dtype=np.float64).ravel()
         return cls(y_range, residuals(estimator, X, y, y_range), y_range.scaled(y))
 
-    def tables(self, names: tuple[str, ...]) -> dict[str, tuple[np.ndarray, float]]:
-        """Counts to release, each with a part of the budget."""
-        return {}
-
-    def columns(self, names: tuple[str, ...]) -> dict[str, Column]:
-        """Numbers to sum."""
+    def release(self, sums: Releases) -> None:
+        """Release what there are shares for."""
         columns: dict[str, Column] = {}
-        for name in names:
-            if name == "r2":
-                columns["square"] = Column(self.relative**2, _SQUARES)
-                columns["y"] = Column(self.y, _TARGETS, (-1.0, 1.0))
-                columns["y^2"] = Column(self.y**2, _TARGETS)
-            else:
-                losses = RowLoss(name, y_range=self.y_range).of_residuals(self.relative)
-                columns |= _mean_columns(name, losses)
-        return columns
+        if "y" in sums.shares:  # what follows is measured from the mean
+            sums.sum({"y": Column(self.y, (-1.0, 1.0))})
+            middle = Variation.middle_of(sums)
+            columns["deviation"] = Column((self.y - middle) ** 2, (0.0, (1.0 + abs(middle)) ** 2))
+        for name in ("neg_mean_squared_error", "neg_mean_absolute_error"):
+            if column_of(name) in sums.shares:
+                losses = self._loss(name).of_residuals(self.residuals)
+                _with_squares(columns, column_of(name), losses)
+        columns = {name: column for name, column in columns.items() if name in sums.shares}
+        sums.sum(columns)
+        if "influence" in sums.shares:
+            influence = Variation.of(sums).influence(self.residuals, self.y)
+            sums.sum({"influence": Column(influence)})
+        if "residuals" in sums.shares:
+            low, high = self._reach(sums)
+            across = np.clip((self.y - self.residuals + 1.0) / 2.0, 0.0, 1.0 - 1e-9)
+            up = np.clip((self.residuals - low) / (high - low), 0.0, 1.0 - 1e-9)
+            cells = (across * _SHAPE[0]).astype(int) * _SHAPE[1] + (up * _SHAPE[1]).astype(int)
+            sums.count("residuals", cells, _SHAPE)
 
-    def ranked(self, names: tuple[str, ...], sums: Sums) -> dict[str, Column]:
-        """Nothing."""
-        return {}
+    def _reach(self, sums: Releases) -> tuple[float, float]:
+        """Residuals of the picture: as far as the released mean square says."""
+        reach = min(_WIDEST * math.sqrt(max(Variation.of(sums).error, 1e-6)), LONGEST)
+        return -reach, reach
 
-    def later(self, names: tuple[str, ...]) -> float:
-        """Part of the budget for `last`."""
-        return _LAST if "r2" in names else 0.0
-
-    def last(self, sums: Sums) -> dict[str, Column]:
-        """Squared influence of each row on R^2, cut where it is far."""
-        if "square" not in sums.values:
-            return {}
-        known = Variation.of(sums)
-        cap = (_FAR * max(known.error, 1e-6)) ** 2
-        sums.values["influence cap"] = cap
-        influence = known.influence(self.relative, self.y) if known.is_known else self.relative
-        return {"influence": Column(np.minimum(influence**2 / cap, 1.0), _LAST)}
-
-    def value(self, name: str, sums: Sums) -> ScoreValue:
+    def value(self, name: str, sums: Releases) -> ScoreValue:
         """Score that follows from what was released."""
         if name == "r2":
             return r2_score(sums)
-        return mean_score(sums, RowLoss(name, y_range=self.y_range), name)
+        return mean_score(sums, self._loss(name))
+
+    def _loss(self, name: str) -> RowLoss:
+        return RowLoss(name, y_range=self.y_range, longest=LONGEST)
+
+    def ranges(self, sums: Releases) -> tuple[float, ...]:
+        """Of predictions and of residuals, in the picture."""
+        if "residuals" not in sums.counts:
+            return ()
+        low, high = self._reach(sums)
+        half = self.y_range.half
+        return self.y_range.low, self.y_range.high, half * low, half * high

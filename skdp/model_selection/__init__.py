@@ -3,10 +3,12 @@
 from skdp.model_selection._epsilon_search import DPEpsilonSearch, SearchStage
 from skdp.model_selection._expected_score import ExpectedScore, expected_score
 from skdp.model_selection._grid_search import DPGridSearch
+from skdp.model_selection._randomized_search import DPRandomizedSearch
 
 __all__ = [
     "DPEpsilonSearch",
     "DPGridSearch",
+    "DPRandomizedSearch",
     "ExpectedScore",
     "SearchStage",
     "expected_score",

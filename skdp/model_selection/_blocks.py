@@ -51,12 +51,6 @@ class Blocks:
                 "row_key must be given under adjacency='add-remove', where positions of rows "
                 "move: the column that holds a key of each row, or a function of X; got None."
             )
-        if adjacency == "replace-one" and row_key is not None:
-            raise ValueError(
-                "row_key must be None under adjacency='replace-one': a record that is replaced "
-                "keeps its position, and not its key, which would move it to another block; got "
-                f"{shown(row_key)}."
-            )
         if row_key is not None and not (
             isinstance(row_key, str) or is_whole(row_key) or callable(row_key)
         ):

@@ -138,7 +138,7 @@ def with_params(estimator, params, point, seed=None):
     """Clone of an estimator with parameters, a budget and a seed."""
     made = clone(estimator)
     try:
-        made.set_params(**clone(params, safe=False))
+        made.set_params(**{name: clone(value, safe=False) for name, value in params.items()})
     except (ValueError, AttributeError, TypeError) as error:
         raise ValueError(f"param_grid must name parameters of the estimator: {error}") from None
     budget = {"epsilon": point.epsilon, "delta": point.delta, "random_state": seed}
@@ -193,13 +193,14 @@ def rehearse_candidate(estimator, params, point, planned, X, y):
         As for `planned_guarantee`.
 
     planned : Guarantee or None
-        What it returned.
+        What `planned_guarantee` returned, to be compared with what the fit would charge; None
+        compares nothing.
 
     X, y
         Rows of the fit, none of which it uses.
     """
     asked = charge_of(with_params(estimator, params, point), X, y)
-    if asked is not None and (planned is None or not covers(planned, asked)):
+    if asked is not None and planned is not None and not covers(planned, asked):
         raise RuntimeError(
             f"A fit with {shown(params)} would cost more than was planned for it. Planned: "
             f"{planned} Asked: {asked}"

@@ -20,8 +20,8 @@ from skdp.model_selection._made_up import MadeUpClasses, MadeUpTargets
 
 __all__ = ["ExpectedScore", "expected_score"]
 
-# An epsilon at which noise no longer matters. Rules for penalties that see even less of it hold back
-# nothing, which scores worse.
+# An epsilon at which noise no longer matters. Rules for penalties that see even less of it hold
+# nothing back, which scores worse.
 _WITHOUT = 100.0
 _N_TEST = 4000
 _TEST_SHARE = 0.3
@@ -223,7 +223,7 @@ def expected_score(
     Raises
     ------
     ValueError
-        If a parameter is invalid, or a fit is refused at every epsilon.
+        If a parameter is invalid, or a fit fails even at epsilon 100.
 
     See Also
     --------
@@ -269,13 +269,15 @@ def expected_score(
         train, test = rows.draw(int(n_samples), np.random.default_rng(sequence))
         seeds = sequence.generate_state(len(epsilons) + 1).tolist()
         table[-1, k] = trial.constant(train, test)
-        for j, epsilon in enumerate((*epsilons, _WITHOUT)):
+        # What fails here fails at every epsilon.
+        table[-2, k] = trial.score(_WITHOUT, seeds[-1] if seeded else None, train, test)
+        for j, epsilon in enumerate(epsilons):
+            if epsilon in refusals:
+                continue
             try:
                 table[j, k] = trial.score(epsilon, seeds[j] if seeded else None, train, test)
             except ValueError as error:
-                refusals.setdefault(epsilon, error)
-    if len(refusals) > len(epsilons) or _WITHOUT in refusals:
-        raise refusals[_WITHOUT]
+                refusals[epsilon] = error
     return ExpectedScore(
         np.array(epsilons),
         table[:-2],

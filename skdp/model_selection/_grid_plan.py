@@ -150,6 +150,7 @@ class GridPlanner:
         return self._made(fits, scores, None)
 
     def _largest(self, total, guess):
+        total(guess)  # what is wrong with a part is said here
         try:
             return largest_scale(lambda at: excess(total(at), self.target), self.target, guess)
         except ValueError:
@@ -302,19 +303,19 @@ def check_rows(n_samples, point, n_candidates, *, disjoint):
     def most(needed):
         return max(1, math.floor(n_candidates * (found / needed) ** power))
 
-    sizes = (
-        f"{n_samples} rows for the fit of each of {n_candidates} candidates, at "
-        f"{'epsilon' if pure else 'mu'}={amount:.3g},"
-    )
+    what = "epsilon" if pure else "mu"
     if found < _TOO_FEW:
         raise ValueError(
-            f"param_grid must have at most {most(_TOO_FEW)} candidates for this budget: {sizes} "
-            "tell nothing about which is best. Choose without the data, or by public data; got "
-            f"{n_candidates}."
+            f"param_grid must hold fewer candidates for this budget, at most {most(_TOO_FEW)}: "
+            f"{n_samples} rows and {what}={amount:.3g} for the fit of each tell nothing about "
+            f"which is best. Choose by knowledge or by public data; got {n_candidates}."
         )
+    fewer = most(_FEW)
+    better = f" A grid of {fewer} would be told apart." if fewer > 1 else ""
     warnings.warn(
-        f"{sizes} tell little about which is best: with {most(_FEW)} candidates or fewer they "
-        "would. A choice without the data, or by public data, may well be better.",
+        f"{n_samples} rows and {what}={amount:.3g} for the fit of each of {n_candidates} "
+        f"candidates tell little about which is best.{better} A choice by knowledge or by public "
+        "data may well do more than this search.",
         UserWarning,
         stacklevel=4,
     )

@@ -5,7 +5,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skdp._config import config_context
 from skdp._random import noise_source
-from skdp._validation import boolean, fraction, is_auto, one_of, shown
+from skdp._validation import boolean, fraction, is_auto, is_whole, one_of, shown
 from skdp.estimators import charge, check_budget, unchanged_on_error
 from skdp.model_selection._blocks import Blocks
 from skdp.model_selection._candidates import (
@@ -75,11 +75,11 @@ class DPGridSearch(BaseDPSearch):
         fits, as Chaudhuri, Monteleoni and Sarwate do.
 
     row_key : str, int or callable, default=None
-        Needed under "add-remove", where positions of rows move: the column, by name or position,
-        that holds a key of each row, or a function of ``X`` that gives one of each row, made of
-        that row alone, a number or a text. Its hash decides on the block. A column stays in ``X``:
-        leave it out by the first step of a pipeline, or use a function that reads the index of a
-        frame.
+        Used, and needed, under "add-remove" alone, where positions of rows move: the column, by
+        name or position, that holds a key of each row, or a function of ``X`` that gives one of
+        each row, made of that row alone, a number or a text. Its hash decides on the block. A
+        column stays in ``X``: leave it out by the first step of a pipeline, or use a function that
+        reads the index of a frame.
 
     classes : list, default=None
         Public labels. None takes those of the estimator, or those present in ``y``, which are
@@ -252,6 +252,9 @@ class DPGridSearch(BaseDPSearch):
         with unchanged_on_error(self):
             candidates = self._check_parameters()
             searched = Searched.of(self, X, y)
+            for params in candidates:  # what is wrong with them is easier to say than to plan
+                given = searched.estimator, params, self._target()
+                rehearse_candidate(*given, None, searched.X, searched.y)
             blocks = self._blocks(len(candidates))
             plan = self._plan(searched, candidates, blocks.sizes(searched.n_samples))
             parts = blocks.parts(searched.X, searched.n_samples)
@@ -292,6 +295,10 @@ class DPGridSearch(BaseDPSearch):
         one_of(STRATEGIES, strategy=self.strategy)
         if not is_auto(self.blocks):
             fraction(blocks=self.blocks)
+        if self.n_jobs is not None and (not is_whole(self.n_jobs) or self.n_jobs == 0):
+            raise ValueError(
+                f"n_jobs must be None, or an int that is not 0; got {shown(self.n_jobs)}."
+            )
         check_estimator(self)
         try:
             candidates = list(ParameterGrid(self.param_grid))
@@ -323,8 +330,8 @@ class DPGridSearch(BaseDPSearch):
             least = 2 if searched.classes is None else len(searched.classes)
             if min(sizes) < least:
                 raise ValueError(
-                    f"X must have more rows: the smallest of {len(sizes)} blocks would have "
-                    f"{min(sizes)}, and needs {least}."
+                    f"X must have more rows than n_samples={searched.n_samples}: the smallest of "
+                    f"{len(sizes)} blocks would have {min(sizes)}, and needs {least}."
                 )
         plan = planner.plan(refit=self.refit)
         if sizes is not None:
@@ -345,7 +352,10 @@ class DPGridSearch(BaseDPSearch):
 
 
 def _rehearse(plan, searched, candidates, fitted):
+    """Check that no fit would cost more than was planned, nor fail at once."""
     count, whole = len(candidates), (searched.X, searched.y)
+    if searched.public_count is None:
+        fitted = [whole] * count  # a block may have no rows, which is nobody's to know
     for i, params in enumerate(candidates):
         args = searched.estimator, params
         rehearse_candidate(*args, plan.fits[i], plan.planned[i], *fitted[i])

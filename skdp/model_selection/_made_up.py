@@ -58,9 +58,9 @@ class MadeUpClasses:
 class MadeUpTargets:
     """Rows in [-1, 1]^d with correlated columns, and targets in [-1, 1].
 
-    Of the variance that can be explained seven tenths are linear, the rest in five waves along random
-    directions. Noise is what makes the best R^2 that is possible ``best_score``. The standard
-    deviation of the target is .4, as that of public data sets between their public bounds.
+    Of the variance that can be explained seven tenths are linear, the rest is in five waves along
+    random directions. Noise is what makes the best R^2 that is possible ``best_score``. The
+    standard deviation of the target is .4, as that of public data sets between their bounds.
 
     Parameters
     ----------
@@ -88,9 +88,9 @@ class MadeUpTargets:
         slope, waves = rng.normal(size=n_features), rng.normal(size=(n_features, _N_WAVES))
         waves /= (X @ waves).std(axis=0)
         phases = rng.uniform(0.0, 2.0 * np.pi, _N_WAVES)
-        parts = X @ slope, np.sin(X @ waves + phases).sum(axis=1)
-        shares = _LINEAR * best_score, (1.0 - _LINEAR) * best_score
-        linear, curved = (np.sqrt(s) / part.std() for s, part in zip(shares, parts, strict=True))
+        parts = np.stack([X @ slope, np.sin(X @ waves + phases).sum(axis=1)])
+        shares = np.sqrt([_LINEAR, 1.0 - _LINEAR]) / np.std(parts, axis=1)
+        linear, curved = np.sqrt(best_score) * shares / (shares @ parts).std()
         return cls(factors, slope, waves, phases, (linear, curved, np.sqrt(1.0 - best_score)))
 
     def draw(self, n, rng):

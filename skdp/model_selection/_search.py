@@ -4,12 +4,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier, is_regressor
 from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._inputs import checked_data, encode_labels, without_values
+from skdp._validation import check_y_bounds, is_auto
 from skdp.estimators import LinkedDocumentation, StatedGuarantee
 from skdp.metrics import default_scoring, row_loss
 from skdp.metrics._plan import SCORINGS
@@ -85,15 +87,14 @@ class Searched:
         Searched
         """
         X, y = _checked(search, X, y)
-        classes, bounds = None, search.y_bounds
+        classes, bounds = None, None
         if is_classifier(search.estimator):
             declared = search.classes
             if declared is None:
                 declared = last_param(search.estimator, "classes")
             classes, _ = encode_labels(y, declared)
-        elif bounds is None:
-            own = last_param(search.estimator, "y_bounds")
-            bounds = None if isinstance(own, str) else own
+        else:
+            bounds = _stated_bounds(search)
         estimator = prepared(search, classes=classes, y_bounds=bounds)
         scoring = default_scoring(estimator) if search.scoring is None else search.scoring
         check_scoring(scoring, SCORINGS, estimator)
@@ -113,6 +114,17 @@ class Searched:
         return rows_of(self.X, positions), self.y[positions]
 
 
+def _stated_bounds(search):
+    """Range of the target: that of the search, or of its estimator; None if neither has one."""
+    bounds = search.y_bounds
+    if bounds is None:
+        bounds = last_param(search.estimator, "y_bounds")
+        bounds = None if is_auto(bounds) else bounds
+    if bounds is not None:
+        check_y_bounds(bounds)
+    return bounds
+
+
 def _checked(search, X, y):
     """Rows and targets, well formed; what a pipeline prepares stays as it is."""
     if y is None:
@@ -124,7 +136,11 @@ def _checked(search, X, y):
         checked, y = checked_data(search, X, y, numeric=numeric)
         return (X if hasattr(X, "columns") else checked), y
     with without_values("y"):
-        y = column_or_1d(y)
+        y = column_or_1d(y, warn=True)
+    if sparse.issparse(X):
+        X = X.tocsr()
+    elif count_of_rows(X) is None:
+        X = np.asarray(X)
     if count_of_rows(X) != len(y):
         raise ValueError("X and y must have as many rows.")
     schema = Schema.of(X)

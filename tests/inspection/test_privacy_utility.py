@@ -27,10 +27,6 @@ def rows(n=400):
     return X, (X[:, 0] > 0).astype(int)
 
 
-def stage(epsilon, score):
-    return SimpleNamespace(epsilon=epsilon, score=score, standard_error=0.02)
-
-
 def test_numbers_are_drawn_in_the_order_of_epsilon():
     display = PrivacyUtilityDisplay(
         [1.0, 0.1, 0.3],
@@ -68,14 +64,18 @@ def test_plots_take_axes_and_names_and_no_bars():
 
 def test_a_search_shows_its_stages_and_what_it_spent():
     search = SimpleNamespace(
-        stages_=[stage(0.1, 0.6), stage(0.2, 0.72), stage(0.4, 0.81)],
+        stages_={
+            "epsilon": np.array([0.1, 0.2, 0.4]),
+            "score": np.array([0.6, np.nan, 0.81]),  # noise said nothing
+            "standard_error": np.array([0.03, np.nan, 0.02]),
+        },
         target_score=0.75,
-        best_epsilon_=0.4,
+        epsilon_=0.4,
         spent_=ApproxDP(0.62, 1e-5),
         scoring="accuracy",
     )
     display = PrivacyUtilityDisplay.from_search(search, references={"without privacy": 0.9})
-    assert_allclose(display.lines_[0].get_data(), [[0.1, 0.2, 0.4], [0.6, 0.72, 0.81]])
+    assert_allclose(display.lines_[0].get_data(), [[0.1, 0.2, 0.4], [0.6, np.nan, 0.81]])
     assert display.chosen_.get_xdata()[0] == 0.4
     assert "epsilon=0.62, delta=1e-05" in display.ax_.get_title()
     with pytest.raises(ValueError, match="search must be a fitted DPEpsilonSearch"):

@@ -6,6 +6,7 @@ from sklearn.base import clone, is_classifier
 from skdp.distributed import DistributedDPClassifier
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
+from skdp.model_selection import DPGridSearch
 from skdp.pipeline import DPPipeline
 from skdp.preprocessing import (
     BoundedScaler,
@@ -87,6 +88,14 @@ def _all():
     yield _named(DPSimpleImputer, strategy="most_frequent", categories=[-0.1, 0.1])
     for delta in (0.0, 1e-4):
         yield f"DPPipeline-{delta=}", _pipeline(delta)
+    # A key of each row is used where they are added or removed.
+    few = dict(epsilon=200.0, row_key=0)
+    grid = {"C": [0.1, 10.0]}
+    yield "DPGridSearch", DPGridSearch(DPLogisticRegression(), grid, **few)
+    yield "DPGridSearch-delta", DPGridSearch(DPLinearSVC(), grid, delta=1e-4, **few)
+    ridge = DPKernelRidge(n_components=20)
+    few |= dict(y_bounds=(-1.0, 1.0), adjacency="add-remove")
+    yield "DPGridSearch-regression", DPGridSearch(ridge, {"gamma": [0.1, 1.0]}, **few)
 
 
 def _pipeline(delta):

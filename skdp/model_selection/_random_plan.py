@@ -1,0 +1,290 @@
+"""What a search by a random number of runs will do and cost, from public numbers alone."""
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from sklearn.model_selection import ParameterGrid, ParameterSampler
+
+from skdp._validation import between, is_auto, shown
+from skdp.metrics import EvaluationPlan
+from skdp.model_selection._candidates import gaussian_point, needs_delta, planned_guarantee
+from skdp.pipeline._division import as_point, excess, largest_scale
+from skdp.privacy import (
+    ApproxDP,
+    GaussianDP,
+    Guarantee,
+    RandomRunsDP,
+    compose,
+    parallel,
+    random_runs_gamma,
+    random_runs_mean,
+)
+
+__all__ = ["RandomPlan", "RandomPlanner", "check_rows", "drawn_params", "refit_share"]
+
+_REFIT = 0.75  # of mu^2, or of epsilon
+_OF_DELTA = 0.5  # for all fits that need some of it as a point
+_MOST_TRIED = 256  # lists of parameters up to here are looked at one by one
+_TRIED = 64  # draws that are looked at otherwise
+_FEW, _TOO_FEW = 200.0, 60.0  # rows of a fit times its mu, or its epsilon
+
+
+def drawn_params(distributions, seed):
+    """One draw of parameters, as scikit-learn draws them; None takes the operating system."""
+    state = np.random.RandomState(np.random.MT19937(seed))
+    return next(iter(ParameterSampler(distributions, 1, random_state=state)))
+
+
+def _examples(distributions):
+    """All parameters, or public draws of them where there are many."""
+    parts = [distributions] if isinstance(distributions, Mapping) else list(distributions)
+    if not any(hasattr(each, "rvs") for part in parts for each in part.values()):
+        grid = ParameterGrid(parts)
+        if len(grid) <= _MOST_TRIED:
+            return list(grid)
+    return [drawn_params(distributions, seed) for seed in range(_TRIED)]
+
+
+def refit_share(shares, *, refit):
+    """Part of the budget that the last fit has: of mu^2, or of epsilon without a delta.
+
+    Parameters
+    ----------
+    shares : "auto" or dict
+
+    refit : bool
+
+    Returns
+    -------
+    float
+    """
+    given = {} if is_auto(shares) else shares
+    if not isinstance(given, Mapping) or not set(given) <= {"runs", "refit"}:
+        raise ValueError(
+            f"shares must be 'auto' or a dict from 'runs' and 'refit' to numbers; got "
+            f"{shown(shares)}."
+        )
+    if not refit:
+        return 0.0
+    for name, share in given.items():
+        between(1e-6, 1.0 - 1e-6, **{f"shares[{name!r}]": share})
+    if sum(given.values()) > 1.0:
+        raise ValueError(f"shares must sum to at most 1; got {shown(dict(given))}.")
+    return given.get("refit", 1.0 - given.get("runs", 1.0 - _REFIT))
+
+
+@dataclass(frozen=True)
+class RandomPlan:
+    """What one run does, how many there may be, and what all of it costs.
+
+    Parameters
+    ----------
+    eta, gamma : float
+        Of the law of the number of runs.
+
+    fit, last : ApproxDP
+        Budget of the fit of a run, and of the last one; None without.
+
+    fits, lasts : frozenset of Guarantee
+        What they may be charged, each with the parameters that were looked at.
+
+    evaluation : EvaluationPlan
+        Of each run.
+
+    guarantee : ApproxDP
+        Of all of it; the budget.
+
+    table : list of (str, float, str)
+        Parts, their shares and their guarantees in words.
+
+    frozen : tuple of Guarantee
+        Of steps that were fitted before.
+    """
+
+    eta: float
+    gamma: float
+    fit: ApproxDP
+    last: ApproxDP | None
+    fits: frozenset[Guarantee]
+    lasts: frozenset[Guarantee]
+    evaluation: Any
+    guarantee: Guarantee
+    table: list[tuple[str, float, str]]
+    frozen: tuple[Guarantee, ...] = ()
+
+
+class RandomPlanner:
+    """Plans a search: what the runs can have so that all of it is within the budget.
+
+    Parameters
+    ----------
+    searched : Searched
+
+    distributions : dict or list of dict
+        Of the parameters.
+
+    target : ApproxDP
+
+    share : float
+        Of the last fit.
+
+    n_iter_mean, eta : float
+        Of the number of runs.
+
+    size : int or None
+        Rows of a fit, None where that is private.
+    """
+
+    def __init__(self, searched, distributions, target, share, n_iter_mean, eta, size):
+        self.searched, self.target, self.share, self.size = searched, target, share, size
+        self.eta, self.gamma = eta, random_runs_gamma(n_iter_mean, eta)
+        self.is_pure = target.delta == 0.0
+        self.base = target.epsilon if self.is_pure else target.gaussian_target().mu
+        self.frozen: dict = {}
+        self.share_of_delta = 1.0
+        self.examples = _examples(distributions)
+        self.params = self._kinds(target, target)
+        wholes = [self.charged(params, target, size) for params in self.params]
+        if not self.is_pure and any(map(needs_delta, wholes)):
+            self.share_of_delta = _OF_DELTA / (n_iter_mean + 1)
+        self.last = None if share == 0.0 else self._point(self._last_amount())
+
+    def plan(self):
+        """Plan all parts, of which the runs take what the last fit leaves.
+
+        Returns
+        -------
+        RandomPlan
+        """
+        amount = self._amount()
+        known = self._kinds(self._point(amount), self.last)
+        if len(known) > len(self.params):  # alike at the whole budget, and not at a part of it
+            self.params = known
+            amount = self._amount()
+        point, evaluation = self._point(amount), self._evaluation(amount)
+        fits, lasts = self._charged(point)
+        told = f"the best of {random_runs_mean(self.eta, self.gamma):.6g} runs in the mean"
+        total = as_point(self._total(amount), self.target, told)
+        table = [
+            ("fit of a run", 1.0 - self.share, str(fits[0])),
+            ("score of a run", 1.0 - self.share, str(evaluation.guarantee)),
+        ]
+        if self.last is not None:
+            table.append(("refit", self.share, str(lasts[0])))
+        charged = frozenset(fits), frozenset(lasts)
+        law = self.eta, self.gamma
+        frozen = tuple(self.frozen.values())
+        return RandomPlan(*law, point, self.last, *charged, evaluation, total, table, frozen)
+
+    def charged(self, params, point, n_samples):
+        """What a fit will be charged."""
+        args = self.searched.estimator, params, point, self.searched.schema, n_samples
+        found, frozen = planned_guarantee(*args)
+        self.frozen |= frozen
+        if found is None:
+            found = ApproxDP(0.0, **self._kind())
+        if self.is_pure and math.isinf(found.epsilon_at(0.0)):
+            raise ValueError(
+                "delta must be positive for a search over candidates without a pure guarantee, "
+                f"such as {shown(params)}; got 0."
+            )
+        return found
+
+    def _charged(self, point):
+        """What fits and last fits may be charged, each once."""
+        count = self.searched.public_count
+        fits = [self.charged(params, point, self.size) for params in self.params]
+        lasts = [self.charged(params, self.last, count) for params in self.params if self.last]
+        return list(dict.fromkeys(fits)), list(dict.fromkeys(lasts))
+
+    def _kinds(self, point, last):
+        """One of the parameters for each of the guarantees that fits may have."""
+        kinds: dict = {}
+        for params in self.examples:
+            fit = self.charged(params, point, self.size)
+            whole = self.charged(params, last, self.searched.public_count) if last else None
+            kinds.setdefault((fit, whole), params)
+        return list(kinds.values())
+
+    def _kind(self):
+        return {"adjacency": self.target.adjacency}
+
+    def _last_amount(self):
+        return self.base * (self.share if self.is_pure else math.sqrt(self.share))
+
+    def _point(self, amount):
+        if self.is_pure:
+            return replace(self.target, epsilon=amount)
+        return gaussian_point(amount, self.target, share_of_delta=self.share_of_delta)
+
+    def _evaluation(self, amount):
+        kind = ApproxDP if self.is_pure else GaussianDP
+        return EvaluationPlan.of(
+            self.searched.scoring,
+            kind(amount, **self._kind()),
+            classes=self.searched.classes,
+            y_bounds=self.searched.y_bounds,
+        )
+
+    def _total(self, amount):
+        """Of the worse of both blocks: to one runs are fitted, on the other they are scored."""
+        fits, lasts = self._charged(self._point(amount))
+        last = [parallel(lasts)] if lasts else []  # whichever is the best
+        runs = [parallel(fits), self._evaluation(amount).guarantee]
+        laws = [RandomRunsDP(run, self.eta, self.gamma, **self._kind()) for run in runs]
+        return parallel([compose([law, *last]) for law in laws])
+
+    def _amount(self):
+        """Epsilon or mu of a run, as large as the budget allows."""
+
+        def above(amount):
+            return excess(self._total(amount), self.target)
+
+        if self.is_pure:
+            amount = self.base * (1.0 - self.share) / (2.0 + self.eta)
+            while above(amount) > 0.0:
+                amount *= 1.0 - 1e-15
+            return amount
+        alone = GaussianDP(self.base * math.sqrt(1.0 - self.share)).epsilon_at(self.target.delta)
+
+        def guessed(log_mu):
+            law = RandomRunsDP(GaussianDP(math.exp(log_mu)), self.eta, self.gamma)
+            return law.epsilon_at(self.target.delta) - alone
+
+        most = math.log(self.base)
+        return largest_scale(above, self.target, math.exp(brentq(guessed, most - 12.0, most)))
+
+
+def check_rows(n_samples, point):
+    """Refuse a search whose fits tell nothing, and warn of one where they tell little.
+
+    Parameters
+    ----------
+    n_samples : int
+        Public number of rows of a fit.
+
+    point : ApproxDP
+        Its budget.
+    """
+    pure = point.delta == 0.0
+    amount = point.epsilon if pure else point.gaussian_target().mu
+    sizes = (
+        f"{n_samples} rows for the fit of each run, at {'epsilon' if pure else 'mu'}={amount:.3g},"
+    )
+    if n_samples * amount < _TOO_FEW:
+        raise ValueError(
+            f"epsilon must be larger, or n_iter_mean smaller: {sizes} tell nothing about which "
+            f"is best. Choose without the data, or by public data; got {point.epsilon:.3g} a run."
+        )
+    if n_samples * amount < _FEW:
+        warnings.warn(
+            f"{sizes} tell little about which is best. A choice without the data, or by public "
+            "data, may well be better.",
+            UserWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,409 @@
+"""Search over random parameters within one budget, however many are drawn."""
+
+import math
+import warnings
+from collections.abc import Mapping
+
+from sklearn.model_selection import ParameterSampler
+from sklearn.utils.parallel import Parallel, delayed
+
+from skdp._config import config_context
+from skdp._random import noise_source
+from skdp._recording import one_of_runs
+from skdp._validation import boolean, finite, fraction, is_auto, shown
+from skdp.estimators import charge, check_budget, unchanged_on_error
+from skdp.mechanisms import n_random_runs
+from skdp.model_selection._blocks import Blocks
+from skdp.model_selection._candidates import (
+    check_estimator,
+    check_names,
+    fit_candidate,
+    planned_guarantee,
+    rehearse_candidate,
+    with_params,
+)
+from skdp.model_selection._random_plan import (
+    RandomPlanner,
+    check_rows,
+    drawn_params,
+    refit_share,
+)
+from skdp.model_selection._search import BaseDPSearch, Searched
+from skdp.pipeline._plan import seeds
+from skdp.pipeline._rehearsal import charge_of
+from skdp.pipeline._told import quiet
+from skdp.privacy import ApproxDP, compose, parallel, random_runs_gamma
+
+__all__ = ["DPRandomizedSearch"]
+
+_COMPARED = 0.2  # of the rows, for the scores
+
+
+class DPRandomizedSearch(BaseDPSearch):
+    """Search over random parameters, under one guarantee that hardly grows with their number.
+
+    A run draws parameters, fits with them to one public block of the rows, and scores the model
+    on another under a guarantee. There is a random number of runs, which stays secret, and only
+    the best of them is released: it costs about one and a half times what one run does, twice of
+    pure ones. It is then fitted again, to all rows. For large spaces of parameters, where
+    `DPGridSearch` would have to divide its budget among many.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A private estimator with defaults of epsilon, delta, adjacency, random_state and ledger,
+        or a `~skdp.pipeline.DPPipeline` of steps that have them.
+
+    param_distributions : dict or list of dict
+        As for :class:`~sklearn.model_selection.RandomizedSearchCV`: lists, or distributions with
+        a method ``rvs``, of parameters, those of steps included. Public: it must not be chosen by
+        a look at the rows.
+
+    epsilon : float, default=1.0
+        Budget of the whole search.
+
+    delta : float, default=0.0
+        0 is pure differential privacy; a positive number is well below one over the number of
+        rows.
+
+    n_iter_mean : float, default=10
+        Mean of the number of runs, which is drawn anew in each search. It is at least 1, often
+        far from its mean, and nothing limits it.
+
+    eta : "auto" or float, default="auto"
+        Shape of its law, larger than -1; see `~skdp.privacy.RandomRunsDP`. The larger, the fewer
+        searches have very few runs, and the more they cost: with ``n_iter_mean=10`` every tenth
+        has a single run at 1, the geometric law, and every fourth at 0. "auto" is 0 for
+        ``delta=0``, where pure runs cost ``2 + eta`` times their epsilon, and 1 otherwise.
+
+    scoring : str, default=None
+        Name of one scoring that `~skdp.metrics.dp_evaluate` knows, such as "accuracy", "roc_auc"
+        or "neg_log_loss" of a classifier, "r2" or "neg_mean_absolute_error" of a regressor. None
+        is that of ``score``.
+
+    blocks : "auto" or float, default="auto"
+        Part of the rows that score and are not fitted to; "auto" is a fifth.
+
+    shares : "auto" or dict, default="auto"
+        Part of the budget of the "refit", of mu^2 with a positive delta and of epsilon otherwise,
+        or of the "runs", which have what the last fit leaves. "auto" gives that three quarters.
+
+    refit : bool, default=True
+        Whether the winner is fitted again, to all rows. Otherwise it stays as it was scored, and
+        the runs have the whole budget.
+
+    row_key : str, int or callable, default=None
+        Needed under "add-remove", as for `DPGridSearch`: what decides on the block of a row.
+
+    classes : list, default=None
+        Public labels. None takes those of the estimator, or those present in ``y``, which are
+        treated as public.
+
+    y_bounds : (float, float), default=None
+        Public range of the target, for the score and for an estimator without its own. None
+        takes that of the estimator.
+
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+        Which data sets are neighbours. Under "replace-one" the number of rows is public.
+
+    n_jobs : int, default=None
+        Runs at the same time, as in joblib.
+
+    random_state : None, int, RandomState or Generator, default=None
+        None draws the noise, the parameters and the number of runs from the operating system.
+        Anything else makes them reproducible and void of privacy, for tests and figures.
+
+    ledger : BudgetLedger, default=None
+        Budget that each search is charged to, once, before it uses a row.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The best one, fitted to all rows, or as it was scored without ``refit``. Released under
+        ``guarantee_``.
+
+    best_params_ : dict
+        Its parameters. Released under ``guarantee_``.
+
+    best_score_ : float
+        Noisy score of its first fit, on rows that took no part in that. It is the largest of many,
+        hence biased upwards, by up to several times the standard error of its noise; the last fit
+        has more of the budget. Released under ``guarantee_``.
+
+    best_evaluation_ : Evaluation
+        That score with an interval, which holds for one run and not for the best of many. Released
+        under ``guarantee_``.
+
+    guarantee_ : ApproxDP
+        What the search promises, with its privacy profile. Public.
+
+    division_ : list of (str, float, str)
+        Parts of the search, their planned shares, and their guarantees in words. Public.
+
+    classes_ : ndarray
+        Labels, of a classifier. Public.
+
+    n_features_in_ : int
+        Number of columns, where ``X`` has two dimensions. Public.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, when all are strings. Public.
+
+    See Also
+    --------
+    DPGridSearch : Compares a few candidates that are known beforehand.
+    skdp.privacy.RandomRunsDP : What the best of a random number of runs satisfies.
+
+    Notes
+    -----
+    **Privacy.** A record is in one block, which follows from its position or from its own key:
+    runs are fitted to it, or scored by it, at the same cost. The best run satisfies
+    `~skdp.privacy.RandomRunsDP`, with which the last fit composes; ``guarantee_`` is the worse of
+    both blocks. All of it is charged at once, before a row is used. The promise rests on the law
+    of the number of runs: it is drawn exactly, it is never cut, and neither it nor the parameters
+    and scores of other runs are kept. How long a search takes tells much of it, so time must be
+    nobody's to observe who is not trusted with the rows; there is no progress to be shown.
+
+    A run whose fit fails counts as the worst, and nothing says so, since failures may depend on
+    the rows. So does one whose parameters change what a fit costs in a way that the parameters
+    which were looked at beforehand, all of lists and 64 public draws of others, do not have.
+
+    Where the rows of a fit times its mu (without a delta: its epsilon) are fewer than 200, runs
+    hardly tell parameters from another, which warns; below 60 it is refused.
+
+    References
+    ----------
+    Liu and Talwar, "Private selection from private candidates", STOC 2019. Papernot and Steinke,
+    "Hyperparameter tuning with Renyi differential privacy", ICLR 2022. Koskela, Redberg and Wang,
+    "Privacy profiles for private selection", ICML 2024.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.stats import loguniform
+    >>> from skdp import DPKernelRidge, DPRandomizedSearch, config_context
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(10_000, 1))
+    >>> y = np.sin(5 * X[:, 0])
+    >>> search = DPRandomizedSearch(
+    ...     DPKernelRidge(y_bounds=(-1, 1)),
+    ...     {"gamma": loguniform(0.01, 100.0)},
+    ...     epsilon=1.0,
+    ...     delta=1e-6,
+    ...     random_state=0,
+    ... )
+    >>> with config_context(known_seeds=True):
+    ...     search = search.fit(X, y)
+    >>> bool(0.1 < search.best_params_["gamma"] < 20.0), bool(search.score(X, y) > 0.8)
+    (True, True)
+    >>> search.guarantee_.epsilon
+    1.0
+    """
+
+    def __init__(
+        self,
+        estimator,
+        param_distributions,
+        epsilon=1.0,
+        delta=0.0,
+        *,
+        n_iter_mean=10,
+        eta="auto",
+        scoring=None,
+        blocks="auto",
+        shares="auto",
+        refit=True,
+        row_key=None,
+        classes=None,
+        y_bounds=None,
+        adjacency="replace-one",
+        n_jobs=None,
+        random_state=None,
+        ledger=None,
+    ):
+        self.estimator = estimator
+        self.param_distributions = param_distributions
+        self.epsilon = epsilon
+        self.delta = delta
+        self.n_iter_mean = n_iter_mean
+        self.eta = eta
+        self.scoring = scoring
+        self.blocks = blocks
+        self.shares = shares
+        self.refit = refit
+        self.row_key = row_key
+        self.classes = classes
+        self.y_bounds = y_bounds
+        self.adjacency = adjacency
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.ledger = ledger
+
+    def fit(self, X, y=None):
+        """Search within ``(epsilon, delta)``, and fit what was best.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+            What the estimator takes.
+
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the input is invalid, or the budget is too small.
+        BudgetExceededError
+            If the ledger cannot pay; what was found before stays.
+        RuntimeError
+            If no run could be fitted; the ledger stays charged, and what was found before stays.
+        """
+        with unchanged_on_error(self):
+            self._check_parameters()
+            searched = Searched.of(self, X, y, by_rows=False)
+            part = _COMPARED if is_auto(self.blocks) else float(self.blocks)
+            blocks = Blocks.of((1 - part, part), row_key=self.row_key, adjacency=self.adjacency)
+            planner, plan = self._plan(searched, blocks.sizes(searched.n_samples))
+            rows = [searched.rows(one) for one in blocks.parts(searched.X, searched.n_samples)]
+            _rehearse(planner, plan, searched, rows)
+            charge(self, plan.guarantee)
+            number, runs, last = seeds(self.random_state, 3)
+            best = self._best_of(plan, searched, rows, number, runs)
+            params, model, evaluation = best
+            if model is None:
+                raise RuntimeError(
+                    "No run of this search could be fitted, and nothing of it is kept."
+                )
+            if self.refit:
+                model = with_params(searched.estimator, params, plan.last, seed=last)
+                with (
+                    config_context(known_seeds=True),
+                    quiet(),
+                ):  # what there is to warn of was said
+                    model.fit(searched.X, searched.y)
+        self.best_estimator_, self.best_params_ = model, params
+        self.best_evaluation_, self.best_score_ = evaluation, _value(evaluation)
+        self.guarantee_ = self._stated(compose([*plan.frozen, plan.guarantee]))
+        self.division_ = plan.table
+        return self
+
+    def _check_parameters(self):
+        check_budget(self)
+        boolean(refit=self.refit)
+        finite(n_iter_mean=self.n_iter_mean)
+        random_runs_gamma(float(self.n_iter_mean), self._eta())
+        if not is_auto(self.blocks):
+            fraction(blocks=self.blocks)
+        check_estimator(self)
+        given = self.param_distributions
+        try:
+            ParameterSampler(given, 1)
+            parts = [given] if isinstance(given, Mapping) else list(given)
+            names = {name for part in parts for name in part}
+        except (TypeError, ValueError, AttributeError):
+            names = set()
+        if not names:
+            raise ValueError(
+                "param_distributions must be a dict from parameters to lists of values or to "
+                f"distributions with a method rvs, or a list of such; got {shown(given)}."
+            )
+        check_names(names)
+
+    def _eta(self):
+        """Shape of the law of the number of runs."""
+        if is_auto(self.eta):
+            return 0.0 if self.delta == 0.0 else 1.0
+        finite(eta=self.eta)
+        return float(self.eta)
+
+    def _plan(self, searched, sizes):
+        if sizes is not None:
+            least = 2 if searched.classes is None else len(searched.classes)
+            if min(sizes) < least:
+                raise ValueError(
+                    f"X must have more rows: the smaller of 2 blocks would have {min(sizes)}, "
+                    f"and needs {least}."
+                )
+        planner = RandomPlanner(
+            searched,
+            self.param_distributions,
+            self._target(),
+            refit_share(self.shares, refit=self.refit),
+            float(self.n_iter_mean),
+            self._eta(),
+            None if sizes is None else sizes[0],
+        )
+        plan = planner.plan()
+        if sizes is not None:
+            check_rows(sizes[0], plan.fit)
+        return planner, plan
+
+    def _best_of(self, plan, searched, rows, number, runs):
+        """Parameters, model and evaluation of the best run."""
+        count = n_random_runs(
+            eta=plan.eta, gamma=plan.gamma, random_state=noise_source(number)
+        )  # never cut
+        own = seeds(runs, 3 * count)
+        triples = [own[3 * run : 3 * run + 3] for run in range(count)]
+        found = Parallel(n_jobs=self.n_jobs)(
+            delayed(_run)(plan, searched, self.param_distributions, rows, *triple)
+            for triple in triples
+        )
+        # Of equal runs the first: they are alike, whichever is taken.
+        return max(found, key=lambda run: (run[1] is not None, _ranked(run[2])))
+
+
+def _run(plan, searched, distributions, rows, drawn, fitted, scored):
+    """Draw parameters, fit with them to one block and score on the other; None where it fails."""
+    params = drawn_params(distributions, drawn)
+    if not _is_planned(plan, searched, params, len(rows[0][1])):
+        return None, None, None
+    claim = parallel([*plan.fits, plan.evaluation.guarantee])
+    with one_of_runs(claim, eta=plan.eta, gamma=plan.gamma):
+        model = fit_candidate(searched.estimator, params, plan.fit, *rows[0], seed=fitted)
+        if model is None:
+            return None, None, None
+        with warnings.catch_warnings(), quiet():
+            warnings.simplefilter("ignore")  # which run would warn may depend on the rows
+            return params, model, plan.evaluation(model, *rows[1], noise_source(scored))
+
+
+def _is_planned(plan, searched, params, n_fitted):
+    """Whether fits with parameters cost what was planned: by public numbers alone."""
+    count = searched.public_count
+
+    def charged(point, n_samples):
+        args = searched.estimator, params, point, searched.schema, n_samples
+        found = planned_guarantee(*args)[0]
+        return ApproxDP(0.0, adjacency=point.adjacency) if found is None else found
+
+    try:
+        fit = charged(plan.fit, None if count is None else n_fitted)
+        return fit in plan.fits and (plan.last is None or charged(plan.last, count) in plan.lasts)
+    except ValueError:  # parameters that no fit takes
+        return False
+
+
+def _value(evaluation):
+    (score,) = evaluation.values.values()
+    return float(score.value)
+
+
+def _ranked(evaluation):
+    """Score, the least where the noise says nothing or there is none."""
+    value = math.nan if evaluation is None else _value(evaluation)
+    return -math.inf if math.isnan(value) else value
+
+
+def _rehearse(planner, plan, searched, rows):
+    """Find before the charge what is wrong with parameters or rows."""
+    fitted, scored = rows
+    estimator = searched.estimator
+    for params in planner.params:
+        charged = planner.charged(params, plan.fit, planner.size)
+        rehearse_candidate(estimator, params, plan.fit, charged, *fitted)
+        charge_of(with_params(estimator, params, plan.fit), *scored)
