@@ -22,6 +22,8 @@ if TYPE_CHECKING:
         local,
         losses,
         mechanisms,
+        metrics,
+        model_selection,
         pipeline,
         preprocessing,
         privacy,

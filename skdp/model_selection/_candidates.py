@@ -184,7 +184,7 @@ def planned_guarantee(estimator, params, point, schema, n_samples=None):
     return Plan.from_walk(made, walked).division.total, frozen_of(walked.node)
 
 
-def rehearse_candidate(estimator, params, point, X, y, planned=None):
+def rehearse_candidate(estimator, params, point, planned, X, y):
     """Refuse, before a charge, parameters and rows with which a fit would fail at once.
 
     Parameters
@@ -192,11 +192,12 @@ def rehearse_candidate(estimator, params, point, X, y, planned=None):
     estimator, params, point
         As for `planned_guarantee`.
 
+    planned : Guarantee or None
+        What `planned_guarantee` returned, to be compared with what the fit would charge; None
+        compares nothing.
+
     X, y
         Rows of the fit, none of which it uses.
-
-    planned : Guarantee, default=None
-        What `planned_guarantee` returned, to be compared with what the fit would charge.
     """
     asked = charge_of(with_params(estimator, params, point), X, y)
     if asked is not None and planned is not None and not covers(planned, asked):

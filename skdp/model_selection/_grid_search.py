@@ -254,7 +254,7 @@ class DPGridSearch(BaseDPSearch):
             searched = Searched.of(self, X, y)
             for params in candidates:  # what is wrong with them is easier to say than to plan
                 given = searched.estimator, params, self._target()
-                rehearse_candidate(*given, searched.X, searched.y)
+                rehearse_candidate(*given, None, searched.X, searched.y)
             blocks = self._blocks(len(candidates))
             plan = self._plan(searched, candidates, blocks.sizes(searched.n_samples))
             parts = blocks.parts(searched.X, searched.n_samples)
@@ -358,9 +358,9 @@ def _rehearse(plan, searched, candidates, fitted):
         fitted = [whole] * count  # a block may have no rows, which is nobody's to know
     for i, params in enumerate(candidates):
         args = searched.estimator, params
-        rehearse_candidate(*args, plan.fits[i], *fitted[i], plan.planned[i])
+        rehearse_candidate(*args, plan.fits[i], plan.planned[i], *fitted[i])
         if plan.refits:
-            rehearse_candidate(*args, plan.refits[i], *whole, plan.planned[count + i])
+            rehearse_candidate(*args, plan.refits[i], plan.planned[count + i], *whole)
 
 
 def _fitted_again(model, searched):

@@ -1,0 +1,414 @@
+"""Private evaluations: scikit-learn's scores in the limit, intervals, budgets, refusals."""
+
+import pickle
+import warnings
+from dataclasses import replace
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from support.releases import transcript
+
+from skdp import config_context
+from skdp._random import noise_source
+from skdp.exceptions import BudgetExceededError, PrivacyWarning
+from skdp.kernel import DPKernelRidge
+from skdp.linear_model import DPLinearSVC, DPLogisticRegression
+from skdp.mechanisms import Released
+from skdp.metrics import EvaluationPlan, dp_evaluate, make_dp_scorer
+from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP
+
+ADJACENCIES = pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+TARGETS = [ApproxDP(1.0), GaussianDP(0.5)]
+
+
+def problem(load, n_copies=1):
+    X, y = load(return_X_y=True)
+    X = X / np.maximum(np.abs(X).max(axis=0), 1e-9)
+    model = (Ridge() if load is load_diabetes else LogisticRegression()).fit(X, y)
+    return model, np.tile(X, (n_copies, 1)), np.tile(y, n_copies)
+
+
+def bounds_of(model):
+    return (0.0, 400.0) if isinstance(model, Ridge) else None
+
+
+@pytest.mark.parametrize(
+    ("load", "scoring"),
+    [
+        (load_breast_cancer, ["accuracy", "roc_auc", "neg_brier_score"]),
+        (load_breast_cancer, ["balanced_accuracy", "f1", "f1_macro", "neg_log_loss"]),
+        (load_digits, ["accuracy", "neg_brier_score", "neg_log_loss"]),
+        (load_digits, ["balanced_accuracy", "f1_macro"]),
+        (load_diabetes, ["r2", "neg_mean_absolute_error", "neg_root_mean_squared_error"]),
+        (load_diabetes, ["neg_mean_squared_error"]),
+    ],
+)
+@ADJACENCIES
+@pytest.mark.parametrize("kind", [ApproxDP, GaussianDP])
+def test_without_noise_scores_are_those_of_scikit_learn(load, scoring, adjacency, kind):
+    model, X, y = problem(load)
+    plan = EvaluationPlan.of(
+        scoring,
+        kind(1e6, adjacency=adjacency),
+        classes=getattr(model, "classes_", None),
+        y_bounds=bounds_of(model),
+    )
+    found = plan(model, X, y, noise_source(0))
+    for name in scoring:
+        expected = get_scorer(name)(model, X, y)
+        tolerance = 2e-3 * max(1.0, abs(expected))
+        assert_allclose(found.values[name].value, expected, atol=tolerance)
+
+
+class Said(BaseEstimator):
+    """A row holds what is said of it."""
+
+    def fit(self, X, y):
+        return self
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+
+class SaidClassifier(ClassifierMixin, Said):
+    classes_ = np.array([0, 1])
+
+    def predict(self, X):
+        return (X[:, 0] > 0.5).astype(int)
+
+    def predict_proba(self, X):
+        return np.column_stack([1.0 - X[:, 0], X[:, 0]])
+
+
+class SaidRegressor(RegressorMixin, Said):
+    def predict(self, X):
+        return X[:, 0]
+
+
+def spent(target, model, here, there, **public):
+    """What two data sets lose in one transcript: epsilon, or mu."""
+    plan = EvaluationPlan.of(
+        "auto" if len(public["scoring"]) == 1 else list(public["scoring"]),
+        target,
+        classes=public.get("classes"),
+        y_bounds=public.get("y_bounds"),
+    )
+    asked, _ = transcript(lambda: plan(model, *here, noise_source(0)))
+    again, _ = transcript(lambda: plan(model, *there, noise_source(0)), asked)
+    lost = []
+    for one, other in zip(asked, again, strict=True):
+        assert isinstance(one, Released)
+        assert one.law == other.law
+        assert one.sensitivity == other.sensitivity
+        distance = np.linalg.norm((one.asked - other.asked).ravel(), one.law.order)
+        budget = getattr(one.law.guarantee, "epsilon", None) or one.law.guarantee.mu
+        assert distance <= one.sensitivity * (1.0 + 1e-9)
+        lost.append(budget * distance / one.sensitivity)
+    return sum(lost) if isinstance(target, ApproxDP) else float(np.linalg.norm(lost))
+
+
+def neighbours(rng, adjacency, regression, row, target):
+    X = rng.uniform(0.02, 0.98, size=(300, 1))
+    y = 2.0 * X[:, 0] - 1.0 if regression else (rng.random(300) < X[:, 0]).astype(int)
+    there = X.copy(), y.copy()
+    there[0][0], there[1][0] = row, target
+    if adjacency == "add-remove":
+        return (X[1:], y[1:]), there
+    return (X, y), there
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+@ADJACENCIES
+@pytest.mark.parametrize(
+    ("model", "public", "rows"),
+    [
+        (
+            SaidClassifier(),
+            {"classes": [0, 1], "scoring": ("auto",)},
+            [(1.0, 0), (0.0, 1), (np.nan, 1), (0.5, 0), (1e-9, 1)],
+        ),
+        (
+            SaidClassifier(),
+            {"classes": [0, 1], "scoring": ("f1", "neg_log_loss", "balanced_accuracy")},
+            [(1.0, 0), (0.0, 1), (np.nan, 0)],
+        ),
+        (
+            SaidRegressor(),
+            {"y_bounds": (-1.0, 1.0), "scoring": ("auto",)},
+            [(1e9, -1e9), (-1e9, 1e9), (np.inf, 0.0), (0.0, 1.0), (0.0, -1.0)],
+        ),
+    ],
+    ids=["binary", "confusion", "regression"],
+)
+def test_neighbours_lose_no_more_than_is_declared(target, adjacency, model, public, rows):
+    rng = np.random.default_rng(0)
+    target = replace(target, adjacency=adjacency)
+    losses = []
+    for row, label in rows:
+        here, there = neighbours(rng, adjacency, "y_bounds" in public, row, label)
+        losses.append(spent(target, model, here, there, **public))
+    declared = target.epsilon if isinstance(target, ApproxDP) else target.mu
+    assert max(losses) <= declared * (1.0 + 1e-9)
+    assert max(losses) >= 0.55 * declared  # not that the noise were for more
+
+
+def check_covered(counts, n_runs):
+    # With 120 runs 26 misses, where 6 are expected, have a probability below 1e-8.
+    margin = 0.165 if n_runs < 1000 else 0.025
+    assert all(abs(count / n_runs - 0.95) < margin for count in counts.values()), counts
+
+
+@pytest.mark.parametrize("n", [2000, 16000])
+@ADJACENCIES
+def test_intervals_cover_the_population(n, adjacency, repetitions):
+    n_runs, n = repetitions(2000, 120), min(n, repetitions(16_000, 4000))
+    rng = np.random.default_rng(n)
+    population = rng.beta(1.0, 2.0, size=50_000)
+    labels = (rng.random(50_000) < population).astype(int)
+    model = SaidClassifier()
+    X = population[:, np.newaxis]
+    target = ApproxDP(0.5, adjacency=adjacency)
+    plan = EvaluationPlan.of("auto", target, classes=[0, 1])
+    covered = {"accuracy": 0, "roc_auc": 0, "neg_brier_score": 0}
+    truth = {name: get_scorer(name)(model, X, labels) for name in covered}
+    for seed in range(n_runs):
+        rows = rng.integers(50_000, size=n)
+        found = plan(model, X[rows], labels[rows], noise_source(seed)).values
+        for name, value in found.items():
+            covered[name] += value.low <= truth[name] <= value.high
+    check_covered(covered, n_runs)
+
+
+def test_intervals_of_regressors_cover_the_population(repetitions):
+    n_runs = repetitions(2000, 120)
+    rng = np.random.default_rng(0)
+    predicted = rng.uniform(-0.8, 0.8, size=50_000)
+    y = np.clip(predicted + 0.25 * rng.standard_t(5, size=50_000), -1.0, 1.0)
+    X, model = predicted[:, np.newaxis], SaidRegressor()
+    plan = EvaluationPlan.of("auto", ApproxDP(0.5), y_bounds=(-1.0, 1.0))
+    truth = {name: get_scorer(name)(model, X, y) for name in plan.names(model)}
+    covered = dict.fromkeys(truth, 0)
+    n = repetitions(16_000, 2000)
+    for seed in range(n_runs):
+        rows = rng.integers(50_000, size=n)
+        for name, value in plan(model, X[rows], y[rows], noise_source(seed)).values.items():
+            covered[name] += value.low <= truth[name] <= value.high
+    check_covered(covered, n_runs)
+
+
+def test_errors_of_a_default_evaluation_are_small():
+    """One call of the default list at epsilon 0.5: AUC within .004, accuracy within .0015."""
+    rng = np.random.default_rng(0)
+    chances = rng.beta(1.0, 3.0, size=(16_000, 1))
+    y = (rng.random(16_000) < chances[:, 0]).astype(int)
+    model, plan = SaidClassifier(), EvaluationPlan.of("auto", ApproxDP(0.5), classes=[0, 1])
+    exact = {name: get_scorer(name)(model, chances, y) for name in ("roc_auc", "accuracy")}
+    errors = {name: [] for name in exact}
+    for seed in range(40):
+        values = plan(model, chances, y, noise_source(seed)).values
+        for name in exact:
+            errors[name].append(values[name].value - exact[name])
+    assert np.sqrt(np.mean(np.square(errors["roc_auc"]))) < 0.004
+    assert np.sqrt(np.mean(np.square(errors["accuracy"]))) < 0.0015
+
+
+def test_where_the_noise_says_nothing_no_number_is_told():
+    rng = np.random.default_rng(0)
+    chances = rng.uniform(size=(200, 1))
+    y = (np.arange(200) < 3).astype(int)
+    found = dp_evaluate(SaidClassifier(), chances, y, 0.1, classes=[0, 1])
+    assert found.values["roc_auc"].says_nothing
+    assert np.isnan(found.values["roc_auc"].value)
+    assert "cannot tell" in str(found)
+    targets = dp_evaluate(SaidRegressor(), chances, chances[:, 0], 0.05, y_bounds=(-100.0, 100.0))
+    assert targets.values["r2"].says_nothing
+
+
+@ADJACENCIES
+def test_ranks_need_no_probabilities(adjacency):
+    X, y = load_breast_cancer(return_X_y=True)
+    X = X / np.linalg.norm(X, axis=1, keepdims=True)
+    model = DPLinearSVC(epsilon=1e4).fit(X, y)
+    found = dp_evaluate(model, X, y, 1e6, adjacency=adjacency)
+    assert list(found.values) == ["accuracy", "roc_auc"]
+    exact = get_scorer("roc_auc")(model, X, y)
+    assert_allclose(found.values["roc_auc"].value, exact, atol=1e-2)
+    with pytest.raises(ValueError, match="scoring must be among 'accuracy', 'roc_auc'"):
+        dp_evaluate(model, X, y, 1.0, scoring="neg_log_loss")
+
+
+def test_a_budget_with_delta_takes_the_lesser_noise():
+    model, X, y = problem(load_breast_cancer)
+    few = dp_evaluate(model, X, y, 0.5, 1e-5, scoring="accuracy").guarantee_
+    assert few.refined == ApproxDP(0.5)
+    many = dp_evaluate(
+        model, X, y, 0.5, 1e-2, scoring=["accuracy", "neg_log_loss", "neg_brier_score", "roc_auc"]
+    ).guarantee_
+    assert isinstance(many.refined, GaussianDP)
+    assert_allclose(many.epsilon_at(1e-2), 0.5)
+
+
+def test_the_ledger_is_charged_before_the_rows_are_asked_about(tmp_path):
+    class Failing(SaidClassifier):
+        def predict(self, X):
+            raise RuntimeError("a fault of the model")
+
+    ledger = BudgetLedger(tmp_path / "ledger.db", epsilon=1.0)
+    X, y = np.full((10, 1), 0.5), np.arange(10) % 2
+    with pytest.raises(RuntimeError):
+        dp_evaluate(Failing(), X, y, 0.6, ledger=ledger)
+    assert ledger.spent().epsilon_at(0.0) == 0.6
+    with pytest.raises(BudgetExceededError):
+        dp_evaluate(SaidClassifier(), X, y, 0.6, ledger=ledger)
+    assert ledger.spent().epsilon_at(0.0) == 0.6
+
+
+def query_model():
+    X = np.linspace(-1.0, 1.0, 30)[:, np.newaxis]
+    model = DPKernelRidge(
+        release="query", n_queries=50, alpha=1.0, loss="squared", y_bounds=(-1.0, 1.0)
+    )
+    return model.fit(X, X[:, 0])
+
+
+@pytest.mark.parametrize(
+    ("make", "kwargs", "error", "message"),
+    [
+        (lambda: LogisticRegression(), {}, NotFittedError, "not fitted"),
+        (SaidClassifier, {"classes": [1, 2]}, ValueError, r"classes must list every label of y"),
+        (SaidClassifier, {"scoring": "max_error"}, ValueError, "scoring must be 'auto' or names"),
+        (SaidClassifier, {"scoring": []}, ValueError, "scoring must be 'auto' or names"),
+        (SaidClassifier, {"scoring": "r2"}, ValueError, "scoring must be among 'accuracy'"),
+        (SaidClassifier, {"epsilon": 0.0}, ValueError, "epsilon must be"),
+        (SaidClassifier, {"adjacency": "swap"}, ValueError, "adjacency must be one of"),
+        (SaidRegressor, {}, ValueError, "y_bounds must be"),
+        (query_model, {}, ValueError, "must not answer by query"),
+        (lambda: FrozenEstimator(query_model()), {}, ValueError, "must not answer by query"),
+        (
+            lambda: make_pipeline(FunctionTransformer(), query_model()),
+            {},
+            ValueError,
+            "must not answer by query",
+        ),
+    ],
+)
+def test_what_cannot_be_evaluated_is_refused_before_the_charge(
+    make, kwargs, error, message, tmp_path
+):
+    ledger = BudgetLedger(tmp_path / "ledger.db", epsilon=1.0)
+    X, y = np.linspace(0.01, 0.99, 10)[:, np.newaxis], np.arange(10) % 2
+    options = {"epsilon": 0.5, "ledger": ledger, **kwargs}
+    with pytest.raises(error, match=message):
+        dp_evaluate(make(), X, y, **options)
+    assert ledger.spent().epsilon_at(0.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    "y", [np.arange(9) % 2, np.zeros((10, 2)), np.array(["secret"] * 10), [np.nan] * 10]
+)
+def test_targets_that_do_not_fit_are_refused_without_a_value(y):
+    X = np.full((10, 1), 0.25)
+    for model in (SaidClassifier(), SaidRegressor()):
+        with pytest.raises(ValueError) as caught:
+            dp_evaluate(model, X, y, 1.0, y_bounds=(0.0, 1.0))
+        assert "secret" not in str(caught.value)
+
+
+def test_an_evaluation_holds_nothing_of_the_rows():
+    rng = np.random.default_rng(0)
+    chances = rng.uniform(size=(3000, 1))
+    y = (rng.random(3000) < chances[:, 0]).astype(int)
+    found = dp_evaluate(SaidClassifier(), chances, y, 1.0)
+    text = pickle.dumps(found)
+    assert len(text) < 5000
+    again = pickle.loads(text)
+    assert str(again) == str(found)
+    assert "roc_auc" in found._repr_html_()
+
+
+def test_a_known_seed_warns_and_is_a_caveat():
+    X, y = np.full((100, 1), 0.5), np.arange(100) % 2
+    with config_context(known_seeds=False), pytest.warns(PrivacyWarning):
+        seeded = dp_evaluate(SaidClassifier(), X, y, 1.0, random_state=0)
+    assert seeded.guarantee_.caveats
+    again = dp_evaluate(SaidClassifier(), X, y, 1.0, random_state=0)
+    assert again.values == seeded.values
+
+
+def test_predictions_that_are_no_numbers_are_silent():
+    X = np.array([[np.nan], [0.0], [1.0], [np.inf]] * 500)
+    y = np.arange(2000) % 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = dp_evaluate(SaidClassifier(), X, y, 10.0)
+        dp_evaluate(SaidRegressor(), X, y, 10.0, y_bounds=(0.0, 1.0))
+    assert not found.values["accuracy"].says_nothing
+
+
+def test_a_scorer_charges_each_call_of_scikit_learn(tmp_path):
+    X, y = load_breast_cancer(return_X_y=True)
+    X = X / np.linalg.norm(X, axis=1, keepdims=True)
+    ledger = BudgetLedger(tmp_path / "ledger.db", epsilon=100.0)
+    scorer = pickle.loads(pickle.dumps(make_dp_scorer("accuracy", 2.0, ledger=ledger)))
+    model = DPLogisticRegression(epsilon=5.0)
+    scores = cross_val_score(model, X, y, scoring=scorer, cv=3)
+    assert scores.shape == (3,)
+    assert np.all((scores > 0.4) & (scores <= 1.0))
+    assert ledger.spent().epsilon_at(0.0) == 6.0
+    search = GridSearchCV(model, {"epsilon": [1.0, 5.0]}, scoring=scorer, cv=2).fit(X, y)
+    assert np.all(search.cv_results_["mean_test_score"] <= 1.0)
+    assert ledger.spent().epsilon_at(0.0) == 14.0
+
+
+def test_a_scorer_is_checked_when_it_is_made():
+    with pytest.raises(ValueError, match="name must be one of"):
+        make_dp_scorer("max_error", 1.0)
+    with pytest.raises(ValueError, match="epsilon must be"):
+        make_dp_scorer("r2", -1.0)
+    found = make_dp_scorer("neg_mean_squared_error", 1e6, y_bounds=(0.0, 1.0))(
+        SaidRegressor(), np.full((10, 1), 0.5), np.zeros(10)
+    )
+    assert_allclose(found, -0.25, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("load", "kinds"),
+    [
+        (load_breast_cancer, ("roc", "calibration", "confusion")),
+        (load_digits, ("confusion",)),
+        (load_diabetes, ("residuals",)),
+    ],
+)
+def test_pictures_are_of_released_counts(load, kinds):
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    model, X, y = problem(load, 4)
+    found = dp_evaluate(model, X, y, 5.0, y_bounds=bounds_of(model))
+    display = found.plot()
+    assert display.kinds == kinds
+    assert len(display.axes_) == len(kinds)
+    for kind in kinds:
+        _, ax = plt.subplots()
+        assert found.plot(kind, ax=ax).figure_ is ax.figure
+    with pytest.raises(ValueError, match="kind must be one of"):
+        found.plot("surface")
+    alone = dp_evaluate(
+        model, X, y, 5.0, scoring=next(iter(found.values)), y_bounds=bounds_of(model)
+    )
+    with pytest.raises(ValueError, match="kind must be one of those whose counts"):
+        replace(alone, counts={}).plot()
+    with pytest.raises(ValueError, match="ax must hold"):
+        found.plot(ax=list(range(7)))
+    plt.close("all")
