@@ -1,11 +1,11 @@
 """What is replayed of searches: neighbours that differ in a row of either block."""
 
 import numpy as np
-from support.audits import MOMENTS, Case, changed, each, lessened, named
 
 from skdp.linear_model import DPLinearSVC
 from skdp.model_selection import DPEpsilonSearch, DPGridSearch, DPRandomizedSearch
 from skdp.model_selection._blocks import Blocks
+from support.audits import MOMENTS, Case, changed, each, lessened, named
 
 # So small that margins stay in the straight part of the loss.
 GRID = {"C": [1e-4, 2e-4, 3e-4]}
