@@ -105,7 +105,7 @@ SLIPS = [
                 "best = min(range(len(losses)), key=lambda i: losses[i].sum())",
             )
         ],
-        "outcome",
+        "law",
     ),
     (
         "the last fit after random runs is free",
