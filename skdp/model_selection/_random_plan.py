@@ -162,7 +162,7 @@ class RandomPlanner:
         wholes = [self.charged(params, target, size) for params in self.params]
         if not self.is_pure and any(map(needs_delta, wholes)):
             self.share_of_delta = _OF_DELTA / (n_iter_mean + 1)
-        self.last = None if share == 0.0 else self._point(self._last_amount())
+        self.last = None if share == 0.0 else self._last_point()
 
     def plan(self):
         """Plan all parts, of which the runs take what the last fit leaves.
@@ -242,6 +242,13 @@ class RandomPlanner:
 
     def _last_amount(self):
         return self.base * (self.share if self.is_pure else math.sqrt(self.share))
+
+    def _last_point(self):
+        point = self._point(self._last_amount())
+        if self.share_of_delta == 1.0:
+            return point
+        # Of what is a point, epsilons nearly add up.
+        return replace(point, epsilon=min(point.epsilon, self.share * self.target.epsilon))
 
     def _point(self, amount):
         if self.is_pure:
