@@ -41,6 +41,7 @@ _OF_DELTA = 0.5  # for all fits that need some of it as a point
 _MOST_TRIED = 256  # lists of parameters up to here are looked at one by one
 _TRIED = 64  # draws that are looked at otherwise
 _NEAR, _N_STEPS = 0.02, 20  # of the logarithm of delta, below that of the budget
+_NARROW = 1e-2  # of the logarithm of mu
 _FEW, _TOO_FEW = 200.0, 60.0  # rows of a fit times its mu, or its epsilon
 
 
@@ -319,23 +320,27 @@ def _largest(above, guess, slope):
     slope : float
         Of ``above`` by it, roughly.
     """
-    best, before, at = None, None, guess
+    at, below, over = guess, None, None
     for _ in range(_N_STEPS):
         found = above(math.exp(at))
-        if found <= 0.0 and (best is None or at > best):
-            best = at
-            if found > -_NEAR:
-                break
-        if before is not None and at != before[0]:
-            slope = max((found - before[1]) / (at - before[0]), 0.5)
-        before = at, found
-        at -= min(max((found + _NEAR / 2) / slope, -1.0), 1.0)
-    if best is None:
+        if found <= 0.0:
+            below = at, found
+        else:
+            over = at, found
+        if found <= 0.0 and (found > -_NEAR or (over and over[0] - at < _NARROW)):
+            break
+        if below and over:  # profiles of points are steps, which straight lines do not find
+            slope = (over[1] - below[1]) / (over[0] - below[0])
+            share = (-_NEAR / 2 - below[1]) / (over[1] - below[1])
+            at = below[0] + min(max(share, 0.1), 0.9) * (over[0] - below[0])
+        else:
+            at -= min(max((found + _NEAR / 2) / slope, -1.0), 1.0)
+    if below is None:
         raise ValueError(
             "epsilon must be larger, or n_iter_mean smaller, for all parts of a search to have a "
             "part of it."
         )
-    return best, slope
+    return below[0], slope
 
 
 def check_rows(n_samples, point):

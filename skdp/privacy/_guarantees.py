@@ -92,6 +92,8 @@ class ApproxDP(Guarantee):
         return decimal(self.epsilon) if self.delta == 0.0 else None
 
     def _size(self, delta: float) -> float:
+        if self.refined is not None:
+            return self.refined._size(delta)
         return self.epsilon  # that it claims, whatever delta
 
     def to_zcdp(self) -> "ZCDP":

@@ -111,6 +111,9 @@ class RandomRunsDP(Guarantee):
     def _largest(self) -> float:
         return self.n_runs_mean * (1 + 1e-12)
 
+    def _size(self, delta: float) -> float:
+        return self._shift() + self.run._size(delta / self._largest())
+
     def _pure_epsilon(self) -> Fraction | None:
         pure = self.run._pure_epsilon()
         return None if pure is None else (2 + decimal(self.eta)) * pure

@@ -6,6 +6,7 @@ import struct
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import parallel_config
 from scipy.stats import loguniform, uniform
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -127,7 +128,7 @@ class Spy:
         return self._evaluation(model, X, y, noise)
 
 
-@pytest.mark.parametrize("count", [1, 57])
+@pytest.mark.parametrize("count", [1, 31])
 def test_the_number_of_runs_is_never_cut(fits, monkeypatch, count):
     n_runs(monkeypatch, count)
     make(n_iter_mean=2).fit(X, Y)
@@ -194,10 +195,10 @@ def test_parameters_that_cost_what_was_not_looked_at_are_the_worst(fits, monkeyp
         def rvs(self, random_state=None):
             return ["gradient", "objective"][int(random_state.uniform() < 0.5)]
 
-    first = plan_module.drawn_params({"mechanism": Mechanism()}, 0)["mechanism"]
-    make({"mechanism": Mechanism()}).fit(X, Y)
-    assert {params["mechanism"] for params, _ in fits} == {first}
-    assert 2 < len(fits) < 31
+    known = plan_module.drawn_params({"mechanism": Mechanism()}, 0)["mechanism"]
+    search = make({"mechanism": Mechanism()}).fit(X, Y)
+    assert len({params["mechanism"] for params, _ in fits}) == 2
+    assert search.best_params_ == {"mechanism": known}
 
 
 def test_costs_that_differ_are_those_of_the_worst(fits, monkeypatch):
@@ -205,7 +206,8 @@ def test_costs_that_differ_are_those_of_the_worst(fits, monkeypatch):
     search = make({"mechanism": ["gradient", "objective"]}).fit(X, Y)
     assert {params["mechanism"] for params, _ in fits} == {"gradient", "objective"}
     # Those with a delta of their own pay it as often as there are runs in the mean.
-    assert {params["delta"] for params, _ in fits} == {pytest.approx(0.5e-5 / 11)}
+    for params, _ in fits:
+        assert params["delta"] == pytest.approx(0.5e-5 / 11)
     assert search.guarantee_.refined.delta_at(6.0) <= 1e-5
 
 
@@ -213,7 +215,7 @@ def test_nothing_of_other_runs_is_kept(fits, monkeypatch):
     n_runs(monkeypatch, 23)
     search = make().fit(X, Y)
     found = [params["C"] for params, _ in fits[:-1]]
-    losers = [C for C in found if C != search.best_params_["C"]]
+    losers = [C for C in found if search.best_params_["C"] != C]
     assert len(losers) == 22
     state = pickle.dumps(search) + repr(vars(search)).encode()
     for C in losers:
@@ -237,7 +239,9 @@ def test_nothing_of_other_runs_is_kept(fits, monkeypatch):
 
 
 def test_jobs_change_nothing():
-    one, two = make(n_jobs=1).fit(X, Y), make(n_jobs=2).fit(X, Y)
+    one = make(n_jobs=1).fit(X, Y)
+    with parallel_config("threading"):
+        two = make(n_jobs=2).fit(X, Y)
     assert one.best_params_ == two.best_params_
     assert one.best_score_ == two.best_score_
     np.testing.assert_array_equal(one.best_estimator_.coef_, two.best_estimator_.coef_)
@@ -247,9 +251,9 @@ def test_without_a_seed_searches_differ():
     first, second = (make(random_state=None).fit(X, Y) for _ in range(2))
     assert first.best_params_ != second.best_params_
     assert first.guarantee_.caveats == ()
-    np.random.seed(0)
+    np.random.seed(0)  # noqa: NPY002
     third = make(random_state=None).fit(X, Y)
-    np.random.seed(0)
+    np.random.seed(0)  # noqa: NPY002
     assert make(random_state=None).fit(X, Y).best_params_ != third.best_params_
 
 
@@ -281,6 +285,7 @@ def test_a_regressor_is_scored_within_its_bounds():
         8.0,
         1e-5,
         random_state=0,
+        n_iter_mean=2,
         scoring="neg_mean_absolute_error",
     ).fit(X, target)
     assert -0.5 < search.best_score_ < 0.0
