@@ -200,9 +200,8 @@ def random_runs_mean(eta: float, gamma: float) -> float:
     if not 0.0 < gamma < 1.0:
         raise ValueError(f"gamma must be in (0, 1); got {gamma!r}.")
     log = math.log(gamma)
-    if eta == 0.0:
-        return (1 - gamma) / gamma / -log
-    return eta * (1 - gamma) / (gamma * -math.expm1(eta * log))
+    near = abs(eta * log) < 1e-12
+    return (1 - gamma) / gamma / (-log if near else -math.expm1(eta * log) / eta)
 
 
 def _check_eta(eta: float) -> None:
