@@ -96,6 +96,19 @@ class SaidRegressor(RegressorMixin, Said):
         return X[:, 0]
 
 
+@ADJACENCIES
+def test_no_residual_and_no_target_is_cut(adjacency):
+    """Targets at one end, of which a few are at the other, and predictions that miss those."""
+    y = np.where(np.arange(1000) % 10 == 0, 1.0, -1.0)
+    X = np.where(np.arange(1000) % 20 == 0, -0.9, 0.8 * y)[:, np.newaxis]
+    names = ["r2", "neg_mean_absolute_error", "neg_root_mean_squared_error"]
+    plan = EvaluationPlan.of(names, ApproxDP(1e6, adjacency=adjacency), y_bounds=(-1.0, 1.0))
+    found = plan(SaidRegressor(), X, y, noise_source(0)).values
+    for name in names:
+        expected = get_scorer(name)(SaidRegressor(), X, y)
+        assert_allclose(found[name].value, expected, atol=3e-3)
+
+
 def spent(target, model, here, there, **public):
     """What two data sets lose in one transcript: epsilon, or mu."""
     plan = EvaluationPlan.of(
@@ -338,12 +351,14 @@ def test_an_evaluation_holds_nothing_of_the_rows():
 
 
 def test_a_known_seed_warns_and_is_a_caveat():
-    X, y = np.full((100, 1), 0.5), np.arange(100) % 2
+    X, y = np.linspace(0.01, 0.99, 4000)[:, np.newaxis], np.arange(4000) >= 1500
     with config_context(known_seeds=False), pytest.warns(PrivacyWarning):
-        seeded = dp_evaluate(SaidClassifier(), X, y, 1.0, random_state=0)
+        seeded = dp_evaluate(SaidClassifier(), X, y, 5.0, random_state=0)
     assert seeded.guarantee_.caveats
-    again = dp_evaluate(SaidClassifier(), X, y, 1.0, random_state=0)
+    assert not seeded.values["roc_auc"].says_nothing
+    again = dp_evaluate(SaidClassifier(), X, y, 5.0, random_state=0)
     assert again.values == seeded.values
+    assert dp_evaluate(SaidClassifier(), X, y, 5.0).values != seeded.values
 
 
 def test_predictions_that_are_no_numbers_are_silent():
