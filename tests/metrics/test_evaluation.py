@@ -21,6 +21,7 @@ from support.releases import transcript
 
 from skdp import config_context
 from skdp._random import noise_source
+from skdp.audit import replay
 from skdp.exceptions import BudgetExceededError, PrivacyWarning
 from skdp.kernel import DPKernelRidge
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
@@ -182,6 +183,23 @@ def check_covered(counts, n_runs):
     assert all(abs(count / n_runs - 0.95) < margin for count in counts.values()), counts
 
 
+@ADJACENCIES
+def test_a_replay_finds_no_promise_broken(adjacency):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    y = (X[:, 0] + 0.5 * rng.normal(size=40) > 0.0).astype(int)
+    model = LogisticRegression().fit(X, y)
+
+    def evaluate(X, y, random_state=None):
+        names = ["accuracy", "roc_auc", "neg_log_loss", "f1"]
+        options = {"scoring": names, "adjacency": adjacency, "random_state": random_state}
+        return dp_evaluate(model, X, y, 1.0, **options)
+
+    claim = ApproxDP(1.0, adjacency=adjacency)
+    report = replay(evaluate, X, y, n=24, guarantee=claim, random_state=0)
+    assert "No promise was seen broken" in str(report)
+
+
 @pytest.mark.parametrize("n", [2000, 16000])
 @ADJACENCIES
 def test_intervals_cover_the_population(n, adjacency, repetitions):
@@ -301,11 +319,18 @@ def query_model():
         (lambda: LogisticRegression(), {}, NotFittedError, "not fitted"),
         (SaidClassifier, {"classes": [1, 2]}, ValueError, r"classes must list every label of y"),
         (SaidClassifier, {"scoring": "max_error"}, ValueError, "scoring must be 'auto' or names"),
+        (SaidClassifier, {"scoring": len}, ValueError, "scoring must be 'auto' or names"),
         (SaidClassifier, {"scoring": []}, ValueError, "scoring must be 'auto' or names"),
         (SaidClassifier, {"scoring": "r2"}, ValueError, "scoring must be among 'accuracy'"),
         (SaidClassifier, {"epsilon": 0.0}, ValueError, "epsilon must be"),
         (SaidClassifier, {"adjacency": "swap"}, ValueError, "adjacency must be one of"),
         (SaidRegressor, {}, ValueError, "y_bounds must be"),
+        (
+            lambda: Ridge().fit(np.zeros((3, 2)), [0.0, 1.0, 2.0]),
+            {"y_bounds": (0.0, 1.0)},
+            ValueError,
+            "X must have the 2 features",
+        ),
         (query_model, {}, ValueError, "must not answer by query"),
         (lambda: FrozenEstimator(query_model()), {}, ValueError, "must not answer by query"),
         (
