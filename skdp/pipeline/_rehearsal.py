@@ -3,6 +3,7 @@
 import math
 import sys
 import warnings
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,9 @@ class _Stop(BudgetLedger):
 
     def __init__(self):
         pass
+
+    def __repr__(self):
+        return "a ledger that stops what wants to be paid"
 
     def charge(self, guarantee, label=""):
         raise _Reached(guarantee)
@@ -65,7 +69,11 @@ def rehearse(learn, free, X, y, n_samples):
             continue
         if leaf in learn:
             estimator.set_params(ledger=_Stop(), random_state=None)
-        rows = _zeros(X, (n_samples if leaf in learn else 1, n_features), leaf.names)
+        stated = _stated(estimator, n_features)
+        if leaf in learn or stated is None:
+            rows = _zeros(X, (n_samples if leaf in learn else 1, n_features), leaf.names)
+        else:
+            rows = _framed(X, stated, leaf.names)
         with warnings.catch_warnings(), quiet(leaf.path):
             warnings.simplefilter("ignore")  # the fit itself will warn
             try:
@@ -105,10 +113,28 @@ def _zeros(X, shape, names):
     """Rows of the kind of ``X``, if their columns have names."""
     if math.prod(shape) > _DENSE:
         return csr_matrix(shape)
-    zeros = np.zeros(shape)
+    return _framed(X, np.zeros(shape), names)
+
+
+def _stated(estimator, n_features):
+    """A row that a step with stated categories knows: 0 need not be one of them."""
+    stated = getattr(estimator, "categories", None)
+    if isinstance(stated, str | None) or len(stated) != n_features:
+        return None
+    if not all(len(known) for known in stated):
+        return None
+    first = [known[0] for known in stated]
+    kind = float if all(isinstance(one, Real) for one in first) else object
+    return np.array([first], dtype=kind)
+
+
+def _framed(X, rows, names):
+    """Rows as a frame where ``X`` is one, if their columns have names."""
     frames: Any = sys.modules.get(type(X).__module__.partition(".")[0])
     if not names or not hasattr(frames, "DataFrame"):
-        return zeros
+        return rows
     if frames.__name__ == "pandas":
-        return frames.DataFrame(zeros, columns=list(names))
-    return frames.DataFrame(dict(zip(names, zeros.T, strict=True)))
+        return frames.DataFrame(rows, columns=list(names))
+    return frames.DataFrame(
+        {name: list(column) for name, column in zip(names, rows.T, strict=True)}
+    )

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone, is_classifier, is_regressor
@@ -91,6 +92,25 @@ def test_the_ledger_is_charged_once_before_a_row_is_read():
     assert entry.guarantee == fitted.guarantee_ and entry.label == "DPPipeline"
     assert not hasattr(pipeline, "steps_")
     assert book.spent().epsilon == pytest.approx(20.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("unknown", ["ignore", "error"])
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_stated_categories_are_no_error_before_the_charge(frame, unknown):
+    X, y = people()
+    X["floor"] = np.arange(len(X)) % 3 + 1
+    categories = [["Bonn", "Celle", "Ulm"], [1, 2, 3]]
+    encoders = [
+        (name, OneHotEncoder(categories=[known], handle_unknown=unknown), [name])
+        for name, known in zip(["city", "floor"], categories, strict=True)
+    ]
+    both = OneHotEncoder(categories=[[1, 2, 3], [1, 2, 3]], handle_unknown=unknown)
+    X["door"] = X["floor"]
+    told = ColumnTransformer([*encoders, ("both", both, ["floor", "door"])])
+    book = BudgetLedger(epsilon=1.0)
+    steps = [("told", told), ("model", DPLogisticRegression())]
+    DPPipeline(steps, 1.0, ledger=book).fit(frame(X.to_dict("list")), y)
+    assert len(book.history()) == 1
 
 
 def test_an_interrupted_fit_leaves_the_old_steps_whole():

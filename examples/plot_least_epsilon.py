@@ -1,0 +1,85 @@
+"""
+Which epsilon is enough?
+========================
+
+How good a model can be expected to be is asked before anything is paid, by fits on rows that are
+made up. What the least epsilon is that reaches a score is asked of the private rows, within a
+budget.
+"""
+
+# %%
+# Adult, or, without a connection, a survey that statsmodels brings along. All bounds and
+# categories are public. The test rows stand for rows that are public.
+
+import warnings
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+
+import skdp
+from skdp.datasets import fetch_adult, fetch_fair
+from skdp.inspection import PrivacyUtilityDisplay
+from skdp.linear_model import DPLogisticRegression
+from skdp.model_selection import DPEpsilonSearch, expected_score
+from skdp.preprocessing import make_public_preprocessor
+
+try:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "A network error occurred")
+        data = fetch_adult("all", timeout=3.0)
+    y, log, target = np.asarray(data.target == ">50K"), ["capital-gain", "capital-loss"], 0.83
+except OSError:
+    data = fetch_fair()
+    y, log, target = np.asarray(data.target) == max(data.target), [], 0.68
+prepare = make_public_preprocessor(data.bounds, data.categories, log=log)
+rows = prepare.fit_transform(data.data)  # learns nothing from them
+X, X_test, y, y_test = train_test_split(rows, y, test_size=0.3, random_state=0)
+
+# %%
+# What can be expected of so many rows and columns, if somebody guesses from elsewhere how good
+# the best model is and how frequent the classes are? Nothing private is looked at.
+
+epsilons = [0.03, 0.1, 0.3, 1.0, 3.0]
+guess = {"best_score": 0.85, "class_shares": (0.75, 0.25)}
+if target < 0.7:
+    guess = {"best_score": 0.73, "class_shares": (0.7, 0.3)}
+model = DPLogisticRegression(delta=1e-5)
+expected = expected_score(
+    model, *X.shape, epsilons=epsilons, n_repetitions=5, random_state=0, **guess
+)
+print(expected)
+
+# %%
+# Fits to the private rows, five at each epsilon, were all of them published: each is charged.
+# They are drawn beside the expectation to see how far off that was.
+
+fitted = [DPLogisticRegression(e, delta=1e-5).fit(X, y) for e in epsilons for _ in range(5)]
+plain = LogisticRegression(C=100.0, max_iter=1000).fit(X, y)
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), sharey=True, layout="constrained")
+expected.plot(left)
+left.set_title("expected, from made-up rows", fontsize="small")
+PrivacyUtilityDisplay.from_estimators(
+    fitted, X_test, y_test, references={"without privacy": plain}, ax=right
+)
+right.set(title="measured, on test rows", ylabel="")
+right.title.set_fontsize("small")
+
+# %%
+# The search begins with a small epsilon, doubles the budget from stage to stage, and stops where
+# the score, less its error, reaches the target. The scores are noisy and of private rows. The
+# title says what was spent by all stages together, scores included: more than the fit alone.
+#
+# The seed is for this page: it makes the noise known.
+
+search = DPEpsilonSearch(DPLogisticRegression(), target, delta=1e-5, random_state=0)
+with skdp.config_context(known_seeds=True):
+    search.fit(X, y)
+display = PrivacyUtilityDisplay.from_search(
+    search, references={"without privacy": plain.score(X_test, y_test)}
+)
+print(f"Before the search: {search.guarantee_}")
+print(f"In the end: {search.spent_}")
+print(f"Accuracy of the released model on test rows: {search.score(X_test, y_test):.3f}")
+plt.show()
