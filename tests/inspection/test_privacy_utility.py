@@ -27,6 +27,10 @@ def rows(n=400):
     return X, (X[:, 0] > 0).astype(int)
 
 
+def stage(epsilon, score):
+    return SimpleNamespace(epsilon=epsilon, score=score, standard_error=0.02)
+
+
 def test_numbers_are_drawn_in_the_order_of_epsilon():
     display = PrivacyUtilityDisplay(
         [1.0, 0.1, 0.3],
@@ -64,13 +68,9 @@ def test_plots_take_axes_and_names_and_no_bars():
 
 def test_a_search_shows_its_stages_and_what_it_spent():
     search = SimpleNamespace(
-        stages_={
-            "epsilon": np.array([0.1, 0.2, 0.4]),
-            "score": np.array([0.6, np.nan, 0.81]),  # noise said nothing
-            "standard_error": np.array([0.03, np.nan, 0.02]),
-        },
+        stages_=[stage(0.1, 0.6), stage(0.2, np.nan), stage(0.4, 0.81)],  # noise may say nothing
         target_score=0.75,
-        epsilon_=0.4,
+        best_epsilon_=0.4,
         spent_=ApproxDP(0.62, 1e-5),
         scoring="accuracy",
     )
