@@ -320,12 +320,13 @@ def charge_findings(run: Run, ledgers: bool) -> list[Finding]:
             found.append(Finding("charge", "the ledger is charged after data were released"))
             break
     if run.claim is not None and not _covers(run):
-        found.append(Finding("charge", "the ledger was charged less than guarantee_ says"))
+        name = "guarantee_" if run.spent is None else "spent_"
+        found.append(Finding("charge", f"the ledger was charged less than {name} says"))
     return found
 
 
 def _covers(run: Run) -> bool:
-    claim = run.claim
+    claim = run.claim if run.spent is None else run.spent
     assert claim is not None
     # A fit may add caveats to its own copy.
     plain = [guarantee.with_caveats(*claim.caveats) for _, guarantee in run.charges]

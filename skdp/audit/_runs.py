@@ -40,6 +40,9 @@ class Run:
 
     claim : Guarantee or None
 
+    spent : Guarantee or None
+        Of ``spent_``, what a search that stops early says it has cost.
+
     error : str
         Type and text of the exception that ended it.
 
@@ -51,6 +54,7 @@ class Run:
     charges: list[tuple[int, Guarantee]] = field(default_factory=list)
     calls: list[tuple[int, int]] = field(default_factory=list)
     claim: Guarantee | None = None
+    spent: Guarantee | None = None
     error: str = ""
     exception: Exception | None = None
     warned: list[str] = field(default_factory=list)
@@ -211,6 +215,8 @@ class Program:
                 said = _attempt(model.predict, queries[0][:N_BETWEEN])
                 run.outcome[f"predict after call {len(run.calls)}"] = said
         run.claim = self.guarantee if self.guarantee is not None else _claim(model)
+        if isinstance(spent := getattr(model, "spent_", None), Guarantee):
+            run.spent = _without_caveats(spent)
         run.stream = hasattr(model, "n_samples_seen_")
         run.calls.append((len(run.transcript), len(run.charges)))
         if queries is not None:

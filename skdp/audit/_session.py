@@ -239,10 +239,16 @@ class Session:
             return max(dense, moved, float(shares.max(initial=0.0)))
         guarantee = claim.to_replace_one() if self.changes > 1 else claim
         share = Claim(guarantee).share(distances)
+        name, spent = "guarantee_", one.run.spent
+        if spent is not None:  # of a search that stops early, what it has cost until then
+            of_spent = Claim(spent).share(distances)
+            name, share = max(
+                ("guarantee_", share), ("spent_", of_spent), key=lambda each: each[1]
+            )
         if share > self.share:
             self.share, self.pair = share, pair
         if share > 1.0 + TOLERANCE:
-            what = f"{share:.4g} times what guarantee_ says is lost together, for {pair}"
+            what = f"{share:.4g} times what {name} says is lost together, for {pair}"
             self.found(Finding("total", what))
         return dense + share + 0.01 * max(moved, float(shares.max(initial=0.0)))
 

@@ -24,7 +24,8 @@ class Blocks:
     Privacy: which block a record is in must not depend on others. Where records are replaced it
     follows from the position of the row, by a permutation that everybody knows, and the number of
     rows of a block is public. Where they are added or removed, positions move, and it follows from
-    a hash of the row's own key; how many rows a block has is private then, and it may have none.
+    a hash of the row's own key; how many rows a block has is private then. That it has none is an
+    error, as it is of all rows together.
     What is released about a record is what is released about its block.
 
     Parameters
@@ -86,7 +87,13 @@ class Blocks:
         places = np.array([_place(key) for key in self._keys(X, n_samples)])
         ends = np.cumsum(self.fractions)[:-1]
         block = np.searchsorted(ends, places, side="right")
-        return [np.flatnonzero(block == b) for b in range(len(self.fractions))]
+        parts = [np.flatnonzero(block == b) for b in range(len(self.fractions))]
+        if not all(map(len, parts)):  # as of no rows at all, an estimator can make nothing of it
+            raise ValueError(
+                f"row_key must spread the rows over {len(parts)} blocks, one of which has none: "
+                "it must tell rows apart."
+            )
+        return parts
 
     def _ends(self, n_samples):
         return np.rint(np.cumsum(self.fractions) * n_samples).astype(int)

@@ -71,12 +71,12 @@ class DPEpsilonSearch(BaseDPSearch):
     epsilons : "auto" or list of float, default="auto"
         Budget of the fit at each stage, at ``delta``: from one to the next epsilon at least
         doubles if ``delta`` is 0, and mu otherwise. "auto" begins where a score of that mu tells
-        more than its noise, doubles mu, or triples epsilon if ``delta`` is 0, and ends such that
+        more than its noise, doubles mu, or quadruples epsilon if ``delta`` is 0, and ends such that
         all stages together cost ``max_epsilon``.
 
     delta : float, default=0.0
         Of the whole search. 0 is pure differential privacy; epsilons add up then, and those before
-        the last cost up to half of it more.
+        the last cost up to a third of it more.
 
     max_epsilon : float, default=8.0
         What an automatic grid costs if no stage reaches the target, which is what ``guarantee_``
@@ -148,6 +148,9 @@ class DPEpsilonSearch(BaseDPSearch):
     resolution_ : float or None
         Standard error that a score at the target has at the last stage, as far as public numbers
         tell: smaller steps cannot be told. None where they do not tell it. Public.
+
+    classes_ : ndarray
+        Labels of the estimator, if it has them. Public.
 
     n_features_in_ : int
         Number of columns, where ``X`` has two dimensions. Public.

@@ -258,7 +258,7 @@ class GridPlanner:
         told = f"a search over {count} candidate{'s' if count > 1 else ''}"
         total = as_point(self._total(fits, scores, refit), self.target, told)
         words = [
-            ("fits", f"{count} fits, of which one is: {_words(planned)}"),
+            ("fits", f"{count} fits, each: {_words(planned)}"),
             ("choice", str(choice.guarantee)),
             ("score", str(evaluation.guarantee)),
             ("refit", _words(planned_again)),
@@ -272,9 +272,8 @@ class GridPlanner:
 
 
 def _words(planned):
-    """Guarantee of one of several fits, in words: of the one that costs the most at delta."""
-    known = [one for one in planned if one is not None]
-    return str(known[0]) if known else ""
+    """Guarantees of several fits in words, each once."""
+    return "; ".join(dict.fromkeys(str(one) for one in planned if one is not None))
 
 
 def check_rows(n_samples, point, n_candidates, *, disjoint):

@@ -159,6 +159,9 @@ class DPGridSearch(BaseDPSearch):
     failures may depend on the rows. The parameters, scores and warnings of others are not kept.
     What is wrong with parameters is found before the charge.
 
+    What the guarantee does not cover: the time that a search takes, errors about malformed input,
+    of which keys that leave a block without rows are one, and other uses of the same data.
+
     Where the rows of a fit times its mu (without a delta: its epsilon) are fewer than 200, the
     fits hardly tell candidates from another, which warns; below 60 it is refused. Under
     "add-remove", where their number is private, nothing is said. Whatever is fixed by knowledge or
@@ -180,12 +183,12 @@ class DPGridSearch(BaseDPSearch):
     >>> y = np.sin(5 * X[:, 0])
     >>> search = DPGridSearch(
     ...     DPKernelRidge(y_bounds=(-1, 1)),
-    ...     {"gamma": [0.01, 1.0, 100.0]},
+    ...     {"gamma": [0.001, 0.01, 10.0]},
     ...     epsilon=1.0,
     ...     delta=1e-6,
     ... )
     >>> search.fit(X, y).best_params_
-    {'gamma': 1.0}
+    {'gamma': 10.0}
     >>> print(search.guarantee_)
     (epsilon=1, delta=1e-06)-differential privacy when replacing one record, by a search over 3 ...
     """
@@ -355,7 +358,7 @@ def _rehearse(plan, searched, candidates, fitted):
     """Check that no fit would cost more than was planned, nor fail at once."""
     count, whole = len(candidates), (searched.X, searched.y)
     if searched.public_count is None:
-        fitted = [whole] * count  # a block may have no rows, which is nobody's to know
+        fitted = [whole] * count  # how many rows a block has is nobody's to know
     for i, params in enumerate(candidates):
         args = searched.estimator, params
         rehearse_candidate(*args, plan.fits[i], plan.planned[i], *fitted[i])

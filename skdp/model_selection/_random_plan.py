@@ -12,8 +12,17 @@ from sklearn.model_selection import ParameterGrid, ParameterSampler
 
 from skdp._validation import between, is_auto, shown
 from skdp.metrics import EvaluationPlan
-from skdp.model_selection._candidates import gaussian_point, needs_delta, planned_guarantee
-from skdp.pipeline._division import as_point, excess, largest_scale
+from skdp.model_selection._candidates import (
+    gaussian_point,
+    needs_delta,
+    planned_guarantee,
+    with_params,
+)
+from skdp.pipeline import DPPipeline
+from skdp.pipeline._division import as_point, excess
+from skdp.pipeline._guarantee_of import frozen_of
+from skdp.pipeline._plan import Walked
+from skdp.pipeline._rows import choose_splines
 from skdp.privacy import (
     ApproxDP,
     GaussianDP,
@@ -31,6 +40,7 @@ _REFIT = 0.75  # of mu^2, or of epsilon
 _OF_DELTA = 0.5  # for all fits that need some of it as a point
 _MOST_TRIED = 256  # lists of parameters up to here are looked at one by one
 _TRIED = 64  # draws that are looked at otherwise
+_NEAR, _N_STEPS = 0.02, 20  # of the logarithm of delta, below that of the budget
 _FEW, _TOO_FEW = 200.0, 60.0  # rows of a fit times its mu, or its epsilon
 
 
@@ -147,8 +157,8 @@ class RandomPlanner:
         self.base = target.epsilon if self.is_pure else target.gaussian_target().mu
         self.frozen: dict = {}
         self.share_of_delta = 1.0
-        self.examples = _examples(distributions)
-        self.params = self._kinds(target, target)
+        self.params = self._kinds(_examples(distributions))
+        self._known: dict = {}
         wholes = [self.charged(params, target, size) for params in self.params]
         if not self.is_pure and any(map(needs_delta, wholes)):
             self.share_of_delta = _OF_DELTA / (n_iter_mean + 1)
@@ -162,10 +172,6 @@ class RandomPlanner:
         RandomPlan
         """
         amount = self._amount()
-        known = self._kinds(self._point(amount), self.last)
-        if len(known) > len(self.params):  # alike at the whole budget, and not at a part of it
-            self.params = known
-            amount = self._amount()
         point, evaluation = self._point(amount), self._evaluation(amount)
         fits, lasts = self._charged(point)
         told = f"the best of {random_runs_mean(self.eta, self.gamma):.6g} runs in the mean"
@@ -177,12 +183,15 @@ class RandomPlanner:
         if self.last is not None:
             table.append(("refit", self.share, str(lasts[0])))
         charged = frozenset(fits), frozenset(lasts)
-        law = self.eta, self.gamma
         frozen = tuple(self.frozen.values())
+        law = self.eta, self.gamma
         return RandomPlan(*law, point, self.last, *charged, evaluation, total, table, frozen)
 
     def charged(self, params, point, n_samples):
         """What a fit will be charged."""
+        key = id(params), point, n_samples
+        if key in self._known:
+            return self._known[key]
         args = self.searched.estimator, params, point, self.searched.schema, n_samples
         found, frozen = planned_guarantee(*args)
         self.frozen |= frozen
@@ -193,6 +202,7 @@ class RandomPlanner:
                 "delta must be positive for a search over candidates without a pure guarantee, "
                 f"such as {shown(params)}; got 0."
             )
+        self._known[key] = found
         return found
 
     def _charged(self, point):
@@ -202,14 +212,30 @@ class RandomPlanner:
         lasts = [self.charged(params, self.last, count) for params in self.params if self.last]
         return list(dict.fromkeys(fits)), list(dict.fromkeys(lasts))
 
-    def _kinds(self, point, last):
-        """One of the parameters for each of the guarantees that fits may have."""
+    def _kinds(self, examples):
+        """One of the parameters for each kind of cost that fits may have."""
         kinds: dict = {}
-        for params in self.examples:
-            fit = self.charged(params, point, self.size)
-            whole = self.charged(params, last, self.searched.public_count) if last else None
-            kinds.setdefault((fit, whole), params)
+        for params in examples:
+            made = with_params(self.searched.estimator, params, self.target)
+            kinds.setdefault(self._cost_of(made), params)
         return list(kinds.values())
+
+    def _cost_of(self, made):
+        """What decides on the cost of a fit: of a pipeline the costs of steps before division."""
+        schema = self.searched.schema
+        if not isinstance(made, DPPipeline):
+            return made._planned_guarantee(schema.n_columns)
+        made._check_parameters()
+        walked = Walked.of(made, schema)
+        choose_splines(walked.learn, walked.free, self.target, self.size)
+        budget = {"epsilon": self.target.epsilon, "delta": self.target.delta} | self._kind()
+        for leaf in walked.learn:
+            leaf.estimator.set_params(**budget)
+        steps = [
+            (leaf.path, leaf.estimator._planned_guarantee(leaf.n_features))
+            for leaf in walked.learn
+        ]
+        return (*steps, repr(made.shares), repr(made.public), *sorted(frozen_of(walked.node)))
 
     def _kind(self):
         return {"adjacency": self.target.adjacency}
@@ -250,14 +276,59 @@ class RandomPlanner:
             while above(amount) > 0.0:
                 amount *= 1.0 - 1e-15
             return amount
+        # Composing costs little, dividing the budget of a pipeline much: that is done a few times.
+        guess, slope = _largest(self._if_gaussian, self._guess(), 5.0)
+        return math.exp(_largest(above, guess, slope)[0])
+
+    def _if_gaussian(self, amount):
+        """How far the total would be above the budget if all fits were Gaussian."""
+        run = RandomRunsDP(GaussianDP(amount), self.eta, self.gamma)
+        last = [GaussianDP(self._last_amount())] if self.last else []
+        return excess(compose([run, *last]), self.target)
+
+    def _guess(self):
+        """Logarithm of the mu of a run of Gaussian fits, without the last one."""
         alone = GaussianDP(self.base * math.sqrt(1.0 - self.share)).epsilon_at(self.target.delta)
 
-        def guessed(log_mu):
+        def excess(log_mu):
             law = RandomRunsDP(GaussianDP(math.exp(log_mu)), self.eta, self.gamma)
             return law.epsilon_at(self.target.delta) - alone
 
         most = math.log(self.base)
-        return largest_scale(above, self.target, math.exp(brentq(guessed, most - 12.0, most)))
+        return brentq(excess, most - 12.0, most)
+
+
+def _largest(above, guess, slope):
+    """Logarithm of nearly the largest amount within the budget, and the slope there.
+
+    Parameters
+    ----------
+    above : callable
+        Of an amount: how far the logarithm of delta is above that of the budget.
+
+    guess : float
+        Logarithm of an amount.
+
+    slope : float
+        Of ``above`` by it, roughly.
+    """
+    best, before, at = None, None, guess
+    for _ in range(_N_STEPS):
+        found = above(math.exp(at))
+        if found <= 0.0 and (best is None or at > best):
+            best = at
+            if found > -_NEAR:
+                break
+        if before is not None and at != before[0]:
+            slope = max((found - before[1]) / (at - before[0]), 0.5)
+        before = at, found
+        at -= min(max((found + _NEAR / 2) / slope, -1.0), 1.0)
+    if best is None:
+        raise ValueError(
+            "epsilon must be larger, or n_iter_mean smaller, for all parts of a search to have a "
+            "part of it."
+        )
+    return best, slope
 
 
 def check_rows(n_samples, point):

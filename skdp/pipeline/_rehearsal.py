@@ -33,6 +33,9 @@ class _Stop(BudgetLedger):
     def __init__(self):
         pass
 
+    def __repr__(self):
+        return "a ledger that stops what wants to be paid"
+
     def charge(self, guarantee, label=""):
         raise _Reached(guarantee)
 
