@@ -69,7 +69,7 @@ with skdp.config_context(known_seeds=True):
     print(dp_evaluate(search, X_test, y_test, epsilon=1.0, random_state=0))
 
 # %%
-# Is the search worth it? Each candidate is fitted with the whole budget, and five more searches are
+# Is the search worth it? Each candidate is fitted with the whole budget, five more searches are
 # made, all of them scored on the test rows. The best candidate is what an oracle would name, which
 # nobody has; somebody who chooses without looking has the average one.
 
