@@ -127,6 +127,7 @@ class PrivacyUtilityDisplay:
             raise ValueError(
                 f"search must be a fitted DPEpsilonSearch, with stages_; got {shown(search)}."
             )
+        missed = "" if search.reached_ else "target not reached; "
         display = cls(
             [stage.epsilon for stage in stages],
             [stage.score for stage in stages],
@@ -134,7 +135,7 @@ class PrivacyUtilityDisplay:
             references=references,
             target=search.target_score,
             chosen=search.best_epsilon_,
-            price=f"spent by the whole search: {_point(search.spent_)}",
+            price=f"{missed}spent by the whole search: {_point(search.spent_)}",
             score_name=_score_name(search),
         )
         return display.plot(ax, name=name, **kwargs)
