@@ -96,10 +96,12 @@ def _all():
     ridge = DPKernelRidge(n_components=20)
     runs = dict(n_iter_mean=3.0)
     yield "DPRandomizedSearch", DPRandomizedSearch(DPLogisticRegression(), grid, **few, **runs)
-    runs |= dict(delta=1e-4)
-    yield "DPRandomizedSearch-delta", DPRandomizedSearch(DPLinearSVC(), grid, **few, **runs)
     few |= dict(y_bounds=(-1.0, 1.0), adjacency="add-remove")
     yield "DPGridSearch-regression", DPGridSearch(ridge, {"gamma": [0.1, 1.0]}, **few)
+    yield (
+        "DPRandomizedSearch-regression",
+        DPRandomizedSearch(ridge, {"gamma": [0.1, 1.0]}, **few, **runs),
+    )
     # One stage, which is one charge; targets that any model reaches.
     one = dict(epsilons=[200.0], row_key=0)
     yield "DPEpsilonSearch", DPEpsilonSearch(DPLogisticRegression(), 0.01, **one)
