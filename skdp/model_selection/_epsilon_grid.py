@@ -152,6 +152,11 @@ def _fits(epsilons, target, planned):
     if target.delta > 0.0 and any(isinstance(fit, ApproxDP) and needs_delta(fit) for fit in fits):
         # Their deltas add up.
         part = _POINTS * target.delta / len(points)
+        if part < 1e-300:
+            raise ValueError(
+                f"delta must be large enough to be divided among {len(points)} stages; got "
+                f"{target.delta!r}."
+            )
         points = tuple(_same_mu(point, part) for point in points)
         fits = tuple(map(planned, points))
     return points, fits

@@ -107,7 +107,7 @@ def _all():
     yield "DPEpsilonSearch", DPEpsilonSearch(DPLogisticRegression(), 0.01, **one)
     one |= dict(y_bounds=(-1.0, 1.0), adjacency="add-remove")
     scoring = "neg_mean_absolute_error"
-    yield "DPEpsilonSearch-regression", DPEpsilonSearch(ridge, -0.99, scoring, **one)
+    yield "DPEpsilonSearch-regression", DPEpsilonSearch(ridge, -0.7, scoring, **one)
 
 
 def _pipeline(delta):
