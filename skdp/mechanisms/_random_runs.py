@@ -61,8 +61,9 @@ def _place(eta: float, gamma: float, uniform: Uniform) -> int | None:
 
     None where its known digits do not tell.
     """
-    exponent = abs(eta * math.log(gamma))  # of which the first probability cancels digits
-    spare = 96 + (math.ceil(-math.log2(exponent)) if 0.0 < exponent < 1.0 else 0)
+    spare = 96
+    if eta != 0.0:  # the first probability cancels digits
+        spare += max(0, math.ceil(-math.log2(abs(eta)) - math.log2(-math.log(gamma))))
     with precision(uniform.length + spare):
         least = Decimal(uniform.digits) / (1 << uniform.length)
         most = Decimal(uniform.digits + 1) / (1 << uniform.length)

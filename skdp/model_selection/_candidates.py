@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 
 from skdp._config import config_context
-from skdp._validation import shown
+from skdp._validation import is_whole, shown
 from skdp.pipeline import DPPipeline
 from skdp.pipeline._checks import OWN, check_defaults
 from skdp.pipeline._guarantee_of import frozen_of
@@ -22,6 +22,7 @@ from skdp.privacy._budget import covers
 
 __all__ = [
     "check_estimator",
+    "check_jobs",
     "check_names",
     "constant",
     "fit_candidate",
@@ -71,6 +72,12 @@ def _check_answers(estimator):
             "estimator must not answer by query: each score would cost queries. Use "
             "release='features'; got release='query'."
         )
+
+
+def check_jobs(n_jobs):
+    """Refuse a number of jobs that is none."""
+    if n_jobs is not None and (not is_whole(n_jobs) or not 0 < abs(n_jobs) < 2**31):
+        raise ValueError(f"n_jobs must be None, or an int that is not 0; got {shown(n_jobs)}.")
 
 
 def check_names(names):

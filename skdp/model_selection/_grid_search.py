@@ -5,11 +5,12 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skdp._config import config_context
 from skdp._random import noise_source
-from skdp._validation import boolean, fraction, is_auto, is_whole, one_of, shown
+from skdp._validation import boolean, fraction, is_auto, one_of, shown
 from skdp.estimators import charge, check_budget, unchanged_on_error
 from skdp.model_selection._blocks import Blocks
 from skdp.model_selection._candidates import (
     check_estimator,
+    check_jobs,
     check_names,
     constant,
     rehearse_candidate,
@@ -298,10 +299,7 @@ class DPGridSearch(BaseDPSearch):
         one_of(STRATEGIES, strategy=self.strategy)
         if not is_auto(self.blocks):
             fraction(blocks=self.blocks)
-        if self.n_jobs is not None and (not is_whole(self.n_jobs) or self.n_jobs == 0):
-            raise ValueError(
-                f"n_jobs must be None, or an int that is not 0; got {shown(self.n_jobs)}."
-            )
+        check_jobs(self.n_jobs)
         check_estimator(self)
         try:
             candidates = list(ParameterGrid(self.param_grid))

@@ -41,6 +41,7 @@ _OF_DELTA = 0.5  # for all fits that need some of it as a point
 _MOST_TRIED = 256  # lists of parameters up to here are looked at one by one
 _TRIED = 64  # draws that are looked at otherwise
 _NEAR, _N_STEPS = 0.02, 20  # of the logarithm of delta, below that of the budget
+_NARROW = 1e-2  # of the logarithm of mu
 _FEW, _TOO_FEW = 200.0, 60.0  # rows of a fit times its mu, or its epsilon
 
 
@@ -162,7 +163,7 @@ class RandomPlanner:
         wholes = [self.charged(params, target, size) for params in self.params]
         if not self.is_pure and any(map(needs_delta, wholes)):
             self.share_of_delta = _OF_DELTA / (n_iter_mean + 1)
-        self.last = None if share == 0.0 else self._point(self._last_amount())
+        self.last = None if share == 0.0 else self._last_point()
 
     def plan(self):
         """Plan all parts, of which the runs take what the last fit leaves.
@@ -243,6 +244,13 @@ class RandomPlanner:
     def _last_amount(self):
         return self.base * (self.share if self.is_pure else math.sqrt(self.share))
 
+    def _last_point(self):
+        point = self._point(self._last_amount())
+        if self.share_of_delta == 1.0:
+            return point
+        # Of what is a point, epsilons nearly add up.
+        return replace(point, epsilon=min(point.epsilon, self.share * self.target.epsilon))
+
     def _point(self, amount):
         if self.is_pure:
             return replace(self.target, epsilon=amount)
@@ -312,23 +320,27 @@ def _largest(above, guess, slope):
     slope : float
         Of ``above`` by it, roughly.
     """
-    best, before, at = None, None, guess
+    at, below, over = guess, None, None
     for _ in range(_N_STEPS):
         found = above(math.exp(at))
-        if found <= 0.0 and (best is None or at > best):
-            best = at
-            if found > -_NEAR:
-                break
-        if before is not None and at != before[0]:
-            slope = max((found - before[1]) / (at - before[0]), 0.5)
-        before = at, found
-        at -= min(max((found + _NEAR / 2) / slope, -1.0), 1.0)
-    if best is None:
+        if found <= 0.0:
+            below = at, found
+        else:
+            over = at, found
+        if found <= 0.0 and (found > -_NEAR or (over and over[0] - at < _NARROW)):
+            break
+        if below and over:  # profiles of points are steps, which straight lines do not find
+            slope = (over[1] - below[1]) / (over[0] - below[0])
+            share = (-_NEAR / 2 - below[1]) / (over[1] - below[1])
+            at = below[0] + min(max(share, 0.1), 0.9) * (over[0] - below[0])
+        else:
+            at -= min(max((found + _NEAR / 2) / slope, -1.0), 1.0)
+    if below is None:
         raise ValueError(
             "epsilon must be larger, or n_iter_mean smaller, for all parts of a search to have a "
             "part of it."
         )
-    return best, slope
+    return below[0], slope
 
 
 def check_rows(n_samples, point):

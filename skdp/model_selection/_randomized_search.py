@@ -16,6 +16,7 @@ from skdp.mechanisms import n_random_runs
 from skdp.model_selection._blocks import Blocks
 from skdp.model_selection._candidates import (
     check_estimator,
+    check_jobs,
     check_names,
     fit_candidate,
     rehearse_candidate,
@@ -302,6 +303,7 @@ class DPRandomizedSearch(BaseDPSearch):
         random_runs_gamma(float(self.n_iter_mean), self._eta())
         if not is_auto(self.blocks):
             fraction(blocks=self.blocks)
+        check_jobs(self.n_jobs)
         check_estimator(self)
         given = self.param_distributions
         try:

@@ -92,7 +92,8 @@ class ApproxDP(Guarantee):
         return decimal(self.epsilon) if self.delta == 0.0 else None
 
     def _size(self, delta: float) -> float:
-        return self.epsilon  # that it claims, whatever delta
+        behind = math.inf if self.refined is None else self.refined._size(delta)
+        return behind if behind < math.inf else self.epsilon  # that it claims, whatever delta
 
     def to_zcdp(self) -> "ZCDP":
         """Convert: through ``refined``, or epsilon^2/2 for pure DP (Bun and Steinke 2016)."""

@@ -111,6 +111,9 @@ class RandomRunsDP(Guarantee):
     def _largest(self) -> float:
         return self.n_runs_mean * (1 + 1e-12)
 
+    def _size(self, delta: float) -> float:
+        return self._shift() + self.run._size(delta / self._largest())
+
     def _pure_epsilon(self) -> Fraction | None:
         pure = self.run._pure_epsilon()
         return None if pure is None else (2 + decimal(self.eta)) * pure
@@ -197,9 +200,8 @@ def random_runs_mean(eta: float, gamma: float) -> float:
     if not 0.0 < gamma < 1.0:
         raise ValueError(f"gamma must be in (0, 1); got {gamma!r}.")
     log = math.log(gamma)
-    if eta == 0.0:
-        return (1 - gamma) / gamma / -log
-    return eta * (1 - gamma) / (gamma * -math.expm1(eta * log))
+    near = abs(eta * log) < 1e-12
+    return (1 - gamma) / gamma / (-log if near else -math.expm1(eta * log) / eta)
 
 
 def _check_eta(eta: float) -> None:

@@ -67,6 +67,13 @@ def known(digits, length):
     return uniform
 
 
+def test_tiny_shapes_are_nearly_none():
+    for seed in range(5):
+        drawn = {n_random_runs(eta=eta, gamma=0.1, random_state=seed) for eta in (0.0, 5e-324)}
+        assert len(drawn) == 1
+    assert random_runs_mean(5e-324, 0.1) == random_runs_mean(0.0, 0.1)
+
+
 @pytest.mark.parametrize("wrong", [{"eta": -1.0}, {"gamma": 1.0}, {"gamma": 0.0}])
 def test_what_is_no_law_is_refused(wrong):
     with pytest.raises(ValueError, match="must be"):

@@ -11,6 +11,7 @@ from scipy.stats import norm
 from skdp.privacy import (
     ZCDP,
     ApproxDP,
+    BoundedRangeDP,
     BudgetLedger,
     GaussianDP,
     Guarantee,
@@ -151,6 +152,25 @@ def test_a_run_that_may_fail_pays_for_it_as_often_as_it_is_made():
     won, other = best(p, order, counts), best(q, order, counts)
     found = hockey_stick(won, other, 0.01)
     assert claimed.delta_at(0.01) >= found > 0.9 * delta * claimed.n_runs_mean
+
+
+def test_runs_that_may_fail_compose():
+    best = RandomRunsDP(ApproxDP(0.1, 1e-7), 1.0, 0.1)
+    total = compose([best, ApproxDP(0.5, 1e-7)])
+    assert 1.09e-6 < total.delta_at(0.8 + 1e-3) < 1.2e-6
+    both = compose([parallel([best, GaussianDP(0.1)]), GaussianDP(0.1)])
+    assert both.epsilon_at(1e-5) < 1.0
+
+
+@pytest.mark.parametrize("last", [GaussianDP(0.3), ApproxDP(0.2)])
+def test_runs_with_a_point_before_their_guarantee_compose_as_those_without(last):
+    run = GaussianDP(0.2)
+    points = run, run.to_approx_dp(1e-2)
+    found = [compose([RandomRunsDP(one, 1.0, 0.1), last]).epsilon_at(1e-5) for one in points]
+    assert found[0] == pytest.approx(found[1], rel=1e-4)
+    worst = [parallel([BoundedRangeDP((0.3,)), one]) for one in points]
+    found = [compose([one, last]).epsilon_at(1e-5) for one in worst]
+    assert found[0] == pytest.approx(found[1], rel=1e-4)
 
 
 @pytest.mark.parametrize("guarantee", [GaussianDP(0.3), ApproxDP(0.2), ZCDP(0.02)])
