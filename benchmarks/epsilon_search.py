@@ -80,6 +80,7 @@ def report(name, delta, n_runs, n_rows, margin, strict):
     search, scores, errors, truths = runs_of(name, delta, n_runs, n_rows)
     epsilons = [stage.epsilon for stage in search.stages_]
     sizes, spent = cost(delta, epsilons)
+    margin = (0.5 if delta == 0.0 else 1.0) if margin is None else margin
     (total,) = cost(delta, [search.guarantee_.epsilon])[0]
     curve = truths.mean(axis=0)
     error = errors.mean(axis=0)
@@ -118,7 +119,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--rows", type=int, default=16_000)
-    parser.add_argument("--margin", type=float, default=1.0)
+    parser.add_argument("--margin", type=float, help="None takes those of the search")
     parser.add_argument("--strict", action="store_true", help="errors of sampling alone")
     parser.add_argument("--sets", nargs="+", default=["adult", "covertype2", "kddcup"])
     parser.add_argument("--deltas", nargs="+", type=float, default=[DELTA, 0.0])

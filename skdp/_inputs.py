@@ -21,6 +21,7 @@ __all__ = [
     "checked_array",
     "checked_data",
     "checked_rows",
+    "declared_classes",
     "encode_labels",
     "is_missing",
     "real_targets",
@@ -282,7 +283,7 @@ def encode_labels(y, classes):
             check_classification_targets(y)
         classes, codes = _unique_labels(y)
     else:
-        classes = _declared(classes)
+        classes = declared_classes(classes)
         codes = _positions(classes, y)
     if len(classes) < 2:
         raise ValueError(
@@ -298,7 +299,8 @@ def _unique_labels(y):
         raise ValueError("y must hold labels of one type.") from None
 
 
-def _declared(classes):
+def declared_classes(classes):
+    """Labels of a parameter ``classes``, in order: two at least, distinct, of one type."""
     if isinstance(classes, str) or not isinstance(classes, Iterable):
         raise ValueError(f"classes must be a list of labels or None; got {shown(classes)}.")
     try:

@@ -2,10 +2,10 @@
 
 import math
 import textwrap
-from collections.abc import Mapping
 from numbers import Real
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from skdp._validation import finite, positive, shown
 
@@ -123,18 +123,19 @@ class PrivacyUtilityDisplay:
         PrivacyUtilityDisplay
         """
         stages = getattr(search, "stages_", None)
-        if not isinstance(stages, Mapping):
+        if not stages:
             raise ValueError(
                 f"search must be a fitted DPEpsilonSearch, with stages_; got {shown(search)}."
             )
+        missed = "" if search.reached_ else "target not reached; "
         display = cls(
-            stages["epsilon"],
-            stages["score"],
-            stages["standard_error"],
+            [stage.epsilon for stage in stages],
+            [stage.score for stage in stages],
+            [stage.standard_error for stage in stages],
             references=references,
             target=search.target_score,
-            chosen=search.epsilon_,
-            price=f"spent by the whole search: {_point(search.spent_)}",
+            chosen=search.best_epsilon_,
+            price=f"{missed}spent by the whole search: {_point(search.spent_)}",
             score_name=_score_name(search),
         )
         return display.plot(ax, name=name, **kwargs)
@@ -335,13 +336,14 @@ def _epsilon_of(estimator):
 
 
 def _score_name(search):
-    scoring = getattr(search, "scoring", None)
-    return scoring if isinstance(scoring, str) else "score"
+    if isinstance(search.scoring, str):
+        return search.scoring
+    return "accuracy" if is_classifier(search.estimator) else "R^2"
 
 
 def _point(guarantee):
     """Epsilon and delta in a few words."""
-    return f"epsilon={guarantee.epsilon:.3g}, delta={guarantee.delta:g}"
+    return f"epsilon={guarantee.epsilon:.3g}, delta={guarantee.delta:.3g}"
 
 
 def _wrapped(text):

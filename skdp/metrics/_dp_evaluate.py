@@ -139,8 +139,8 @@ def dp_evaluate(
     ['accuracy', 'roc_auc', 'neg_brier_score']
     >>> evaluation.values["roc_auc"].low > 0.8
     True
-    >>> print(evaluation.guarantee_)
-    1-differential privacy (pure) when replacing one record.
+    >>> evaluation.guarantee_.epsilon
+    1.0
     """
     request = _Request(epsilon, delta, adjacency, ledger, random_state)
     return request.evaluate(estimator, X, y, scoring, classes, y_bounds)
@@ -307,6 +307,9 @@ def _checked_targets(estimator: Any, X: Any, y: Any, plan: EvaluationPlan) -> np
         y = np.asarray(y)
         if y.ndim != 1 or not len(y):
             raise ValueError("y must have one dimension and at least one entry.")
+    width, known = np.shape(X)[1:], getattr(estimator, "n_features_in_", None)
+    if known is not None and width not in ((), (known,)):
+        raise ValueError(f"X must have the {known} features of the fit; got {width[0]}.")
     if is_regressor(estimator):
         with without_values():
             return real_targets(y)

@@ -89,7 +89,7 @@ class EvaluationPlan:
 
         confidence : float, default=0.95
         """
-        names = (scoring,) if isinstance(scoring, str) else tuple(scoring)
+        names = tuple(scoring) if isinstance(scoring, list | tuple) else (scoring,)
         unknown = [name for name in names if name not in (*SCORINGS, "auto")]
         if unknown or not names or ("auto" in names and len(names) > 1):
             raise ValueError(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
-from skdp._inputs import without_values
+from skdp._inputs import declared_classes, without_values
 from skdp._targets import TargetRange
 from skdp._validation import shown
 
@@ -192,16 +192,7 @@ def public_classes(estimator: Any, classes: Any) -> tuple:
     """Labels in order: those declared, those of a fitted estimator, or none."""
     if classes is None:
         return tuple(np.asarray(getattr(estimator, "classes_", ())).tolist())
-    if isinstance(classes, str) or not np.iterable(classes):
-        raise ValueError(f"classes must be a list of labels or None; got {shown(classes)}.")
-    labels = list(classes)
-    try:
-        ordered = np.unique(np.asarray(labels))
-    except (TypeError, ValueError):
-        raise ValueError(f"classes must hold labels of one type; got {shown(labels)}.") from None
-    if ordered.ndim != 1 or len(ordered) != len(labels) or len(labels) < 2:
-        raise ValueError(f"classes must hold at least 2 distinct labels; got {shown(labels)}.")
-    return tuple(ordered.tolist())
+    return tuple(declared_classes(classes).tolist())
 
 
 def public_range(estimator: Any, y_bounds: Any) -> TargetRange:

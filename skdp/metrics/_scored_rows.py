@@ -144,7 +144,8 @@ class TargetRows:
     def of(cls, estimator: Any, X: Any, y: Any, y_range: TargetRange) -> Self:
         """Ask the estimator about each row."""
         y = np.asarray(y, dtype=np.float64).ravel()
-        return cls(y_range, residuals(estimator, X, y, y_range), y_range.scaled(y))
+        scaled = np.where(np.isfinite(y), y_range.scaled(y), 0.0)
+        return cls(y_range, residuals(estimator, X, y, y_range), scaled)
 
     def release(self, sums: Releases) -> None:
         """Release what there are shares for."""

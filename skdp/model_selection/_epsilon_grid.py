@@ -20,9 +20,9 @@ from skdp.privacy._guarantees import gaussian_behind
 
 __all__ = ["EpsilonGrid", "score_noise"]
 
-# From stage to stage, by whether they are pure: such that all stages before have at most a third of
-# what the last one adds to the sum, of the squares of mu that double or of epsilons.
-_RATIO = {True: 4.0, False: 2.0}
+# From stage to stage, by whether they are pure. Sums of squares of mu that double are at most 4/3
+# of the last one, sums of epsilons that triple at most 3/2 of it.
+_RATIO = {True: 3.0, False: 2.0}
 # Noise of the first score in units of one over the root of the rows that score: .4 of what the
 # binomial error is at most .5 of. Below that, noise stops the search by luck.
 _NOISE = 0.4

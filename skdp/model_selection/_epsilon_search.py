@@ -19,7 +19,9 @@ from skdp.privacy import ApproxDP
 __all__ = ["DPEpsilonSearch", "SearchStage"]
 
 _EX_POST = "ex-post: of this outcome, stated after it was seen"
-_MARGIN = 1.0  # standard errors that a score must be above the target
+# Standard errors that a score must be above the target, by whether stages are pure: then one too
+# many costs three times as much, and not twice.
+_MARGIN = {True: 0.5, False: 1.0}
 
 
 @dataclass(frozen=True)
@@ -71,12 +73,12 @@ class DPEpsilonSearch(BaseDPSearch):
     epsilons : "auto" or list of float, default="auto"
         Budget of the fit at each stage, at ``delta``: from one to the next epsilon at least
         doubles if ``delta`` is 0, and mu otherwise. "auto" begins where a score of that mu tells
-        more than its noise, doubles mu, or quadruples epsilon if ``delta`` is 0, and ends such that
+        more than its noise, doubles mu, or triples epsilon if ``delta`` is 0, and ends such that
         all stages together cost ``max_epsilon``.
 
     delta : float, default=0.0
         Of the whole search. 0 is pure differential privacy; epsilons add up then, and those before
-        the last cost up to a third of it more.
+        the last cost up to half of it more.
 
     max_epsilon : float, default=8.0
         What an automatic grid costs if no stage reaches the target, which is what ``guarantee_``
@@ -125,7 +127,7 @@ class DPEpsilonSearch(BaseDPSearch):
         than a standard error, because the search stopped there. Released under ``guarantee_``.
 
     reached_ : bool
-        Whether the score less its standard error reached the target. If not, the model is that of
+        Whether the score was far enough above the target, see Notes. If not, the model is that of
         the last stage. Released under ``guarantee_``.
 
     stages_ : list of SearchStage
@@ -142,8 +144,9 @@ class DPEpsilonSearch(BaseDPSearch):
         lost more. It is a statement about this outcome, made after it was seen ("ex-post"): the
         outcome tells any record from another by no more than this. With a positive delta it is
         quoted at delta divided by the number of stages, so that all outcomes together exceed
-        theirs with a probability of at most delta. A ledger holds it where it can be charged by
-        stages, see Notes. Released under ``guarantee_``.
+        theirs with a probability of at most delta; after the last stage that may be more than
+        ``guarantee_``, which holds as well. A ledger holds it where it can be charged by stages,
+        see Notes. Released under ``guarantee_``.
 
     resolution_ : float or None
         Standard error that a score at the target has at the last stage, as far as public numbers
@@ -179,8 +182,8 @@ class DPEpsilonSearch(BaseDPSearch):
     search that is interrupted, or refused since somebody else has charged the ledger meanwhile,
     stays charged for the stages that it began, and leaves the old model whole.
 
-    The score is to be a standard error above the target, so that a model below it is released
-    rarely: where the true score is a standard error below, about once in forty stages.
+    The score is to be above the target by its standard error, or by half of it if ``delta`` is 0,
+    where a stage too many costs the most: so a model that truly is below is released rarely.
 
     What a fit is charged follows from its parameters, from columns, and from the public number of
     rows. A fit that fails for another reason ends the search with its error; the ledger stays
@@ -301,7 +304,7 @@ class DPEpsilonSearch(BaseDPSearch):
 
     def _stages(self, task, charges):
         """Fit and score, each stage paid before it begins, until a score is reached."""
-        grid, target = task.grid, float(self.target_score)
+        grid, target, margin = task.grid, float(self.target_score), _MARGIN[self._delta() == 0.0]
         rows, scoring_rows = task.rows
         drawn = seeds(self.random_state, 2 * len(grid))
         stages = []
@@ -317,7 +320,7 @@ class DPEpsilonSearch(BaseDPSearch):
             stages.append(SearchStage(point.epsilon, *scored, spent))
             self._tell(f"epsilon {point.epsilon:.6g}: {found}")
             # A score of which the noise says nothing is NaN.
-            is_reached = found.value - _MARGIN * found.standard_error >= target
+            is_reached = found.value - margin * found.standard_error >= target
             if is_reached:
                 break
         return model, stages, is_reached

@@ -246,7 +246,12 @@ def expected_score(
     >>> from skdp.linear_model import DPLogisticRegression
     >>> from skdp.model_selection import expected_score
     >>> expected = expected_score(
-    ...     DPLogisticRegression(delta=1e-6), 2000, 10, epsilons=[0.1, 1.0], random_state=0
+    ...     DPLogisticRegression(delta=1e-6),
+    ...     n_samples=1000,
+    ...     n_features=50,
+    ...     epsilons=[0.1, 1.0],
+    ...     n_repetitions=5,
+    ...     random_state=0,
     ... )
     >>> expected.mean.round(1)
     array([0.6, 0.8])

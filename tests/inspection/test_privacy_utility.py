@@ -27,6 +27,10 @@ def rows(n=400):
     return X, (X[:, 0] > 0).astype(int)
 
 
+def stage(epsilon, score):
+    return SimpleNamespace(epsilon=epsilon, score=score, standard_error=0.02)
+
+
 def test_numbers_are_drawn_in_the_order_of_epsilon():
     display = PrivacyUtilityDisplay(
         [1.0, 0.1, 0.3],
@@ -64,13 +68,10 @@ def test_plots_take_axes_and_names_and_no_bars():
 
 def test_a_search_shows_its_stages_and_what_it_spent():
     search = SimpleNamespace(
-        stages_={
-            "epsilon": np.array([0.1, 0.2, 0.4]),
-            "score": np.array([0.6, np.nan, 0.81]),  # noise said nothing
-            "standard_error": np.array([0.03, np.nan, 0.02]),
-        },
+        stages_=[stage(0.1, 0.6), stage(0.2, np.nan), stage(0.4, 0.81)],  # noise may say nothing
         target_score=0.75,
-        epsilon_=0.4,
+        best_epsilon_=0.4,
+        reached_=True,
         spent_=ApproxDP(0.62, 1e-5),
         scoring="accuracy",
     )
@@ -78,6 +79,10 @@ def test_a_search_shows_its_stages_and_what_it_spent():
     assert_allclose(display.lines_[0].get_data(), [[0.1, 0.2, 0.4], [0.6, np.nan, 0.81]])
     assert display.chosen_.get_xdata()[0] == 0.4
     assert "epsilon=0.62, delta=1e-05" in display.ax_.get_title()
+    search.reached_, search.scoring, search.estimator = False, None, DPLogisticRegression()
+    missed = PrivacyUtilityDisplay.from_search(search)
+    assert missed.ax_.get_title().startswith("target not reached; spent by the whole search")
+    assert missed.score_name == display.score_name == "accuracy"
     with pytest.raises(ValueError, match="search must be a fitted DPEpsilonSearch"):
         PrivacyUtilityDisplay.from_search(DPLogisticRegression())
 

@@ -21,6 +21,7 @@ from support.releases import transcript
 
 from skdp import config_context
 from skdp._random import noise_source
+from skdp.audit import replay
 from skdp.exceptions import BudgetExceededError, PrivacyWarning
 from skdp.kernel import DPKernelRidge
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
@@ -96,6 +97,19 @@ class SaidRegressor(RegressorMixin, Said):
         return X[:, 0]
 
 
+@ADJACENCIES
+def test_no_residual_and_no_target_is_cut(adjacency):
+    """Targets at one end, of which a few are at the other, and predictions that miss those."""
+    y = np.where(np.arange(1000) % 10 == 0, 1.0, -1.0)
+    X = np.where(np.arange(1000) % 20 == 0, -0.9, 0.8 * y)[:, np.newaxis]
+    names = ["r2", "neg_mean_absolute_error", "neg_root_mean_squared_error"]
+    plan = EvaluationPlan.of(names, ApproxDP(1e6, adjacency=adjacency), y_bounds=(-1.0, 1.0))
+    found = plan(SaidRegressor(), X, y, noise_source(0)).values
+    for name in names:
+        expected = get_scorer(name)(SaidRegressor(), X, y)
+        assert_allclose(found[name].value, expected, atol=3e-3)
+
+
 def spent(target, model, here, there, **public):
     """What two data sets lose in one transcript: epsilon, or mu."""
     plan = EvaluationPlan.of(
@@ -167,6 +181,23 @@ def check_covered(counts, n_runs):
     # With 120 runs 26 misses, where 6 are expected, have a probability below 1e-8.
     margin = 0.165 if n_runs < 1000 else 0.025
     assert all(abs(count / n_runs - 0.95) < margin for count in counts.values()), counts
+
+
+@ADJACENCIES
+def test_a_replay_finds_no_promise_broken(adjacency):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    y = (X[:, 0] + 0.5 * rng.normal(size=40) > 0.0).astype(int)
+    model = LogisticRegression().fit(X, y)
+
+    def evaluate(X, y, random_state=None):
+        names = ["accuracy", "roc_auc", "neg_log_loss", "f1"]
+        options = {"scoring": names, "adjacency": adjacency, "random_state": random_state}
+        return dp_evaluate(model, X, y, 1.0, **options)
+
+    claim = ApproxDP(1.0, adjacency=adjacency)
+    report = replay(evaluate, X, y, n=24, guarantee=claim, random_state=0)
+    assert "No promise was seen broken" in str(report)
 
 
 @pytest.mark.parametrize("n", [2000, 16000])
@@ -288,11 +319,18 @@ def query_model():
         (lambda: LogisticRegression(), {}, NotFittedError, "not fitted"),
         (SaidClassifier, {"classes": [1, 2]}, ValueError, r"classes must list every label of y"),
         (SaidClassifier, {"scoring": "max_error"}, ValueError, "scoring must be 'auto' or names"),
+        (SaidClassifier, {"scoring": len}, ValueError, "scoring must be 'auto' or names"),
         (SaidClassifier, {"scoring": []}, ValueError, "scoring must be 'auto' or names"),
         (SaidClassifier, {"scoring": "r2"}, ValueError, "scoring must be among 'accuracy'"),
         (SaidClassifier, {"epsilon": 0.0}, ValueError, "epsilon must be"),
         (SaidClassifier, {"adjacency": "swap"}, ValueError, "adjacency must be one of"),
         (SaidRegressor, {}, ValueError, "y_bounds must be"),
+        (
+            lambda: Ridge().fit(np.zeros((3, 2)), [0.0, 1.0, 2.0]),
+            {"y_bounds": (0.0, 1.0)},
+            ValueError,
+            "X must have the 2 features",
+        ),
         (query_model, {}, ValueError, "must not answer by query"),
         (lambda: FrozenEstimator(query_model()), {}, ValueError, "must not answer by query"),
         (
@@ -338,12 +376,14 @@ def test_an_evaluation_holds_nothing_of_the_rows():
 
 
 def test_a_known_seed_warns_and_is_a_caveat():
-    X, y = np.full((100, 1), 0.5), np.arange(100) % 2
+    X, y = np.linspace(0.01, 0.99, 4000)[:, np.newaxis], np.arange(4000) >= 1500
     with config_context(known_seeds=False), pytest.warns(PrivacyWarning):
-        seeded = dp_evaluate(SaidClassifier(), X, y, 1.0, random_state=0)
+        seeded = dp_evaluate(SaidClassifier(), X, y, 5.0, random_state=0)
     assert seeded.guarantee_.caveats
-    again = dp_evaluate(SaidClassifier(), X, y, 1.0, random_state=0)
+    assert not seeded.values["roc_auc"].says_nothing
+    again = dp_evaluate(SaidClassifier(), X, y, 5.0, random_state=0)
     assert again.values == seeded.values
+    assert dp_evaluate(SaidClassifier(), X, y, 5.0).values != seeded.values
 
 
 def test_predictions_that_are_no_numbers_are_silent():

@@ -67,7 +67,7 @@ def test_the_search_stops_at_the_first_epsilon_that_does(delta, blunt):
     assert Blunt.fits == epsilons[:3] == [stage.epsilon for stage in found.stages_]
     assert found.reached_ and found.best_epsilon_ == found.best_estimator_.epsilon == 0.9
     last = found.stages_[-1]
-    assert found.best_score_ == last.score and 0.7 + last.standard_error <= last.score < 0.95
+    assert found.best_score_ == last.score and 0.7 + last.standard_error / 2 <= last.score < 0.95
     assert all(stage.score < 0.5 for stage in found.stages_[:2])
     assert found.score(X, y) == found.best_estimator_.score(X, y) > 0.85
     spent = [stage.spent for stage in found.stages_]
@@ -75,13 +75,15 @@ def test_the_search_stops_at_the_first_epsilon_that_does(delta, blunt):
     assert found.spent_.epsilon < 0.5 * found.guarantee_.epsilon
 
 
-def test_a_score_within_its_error_of_the_target_is_not_enough():
+@pytest.mark.parametrize(("delta", "margin"), [(0.0, 0.5), (1e-5, 1.0)])
+def test_a_score_within_its_error_of_the_target_is_not_enough(delta, margin):
     X, y = rows()
-    given = search(epsilons=[1.0]).fit(X, y).stages_[0]
-    at = given.score - given.standard_error
-    assert search(at - 1e-9, epsilons=[1.0]).fit(X, y).reached_
+    one = dict(epsilons=[1.0], delta=delta)
+    given = search(**one).fit(X, y).stages_[0]
+    at = given.score - margin * given.standard_error
+    assert search(at - 1e-9, **one).fit(X, y).reached_
     with pytest.warns(UserWarning, match=r"No stage reached target_score=.*epsilon=1 and"):
-        assert not search(at + 1e-9, epsilons=[1.0]).fit(X, y).reached_
+        assert not search(at + 1e-9, **one).fit(X, y).reached_
 
 
 def test_standard_errors_are_of_noise_and_sampling_together():
@@ -269,8 +271,8 @@ def test_automatic_epsilons_begin_above_the_noise_and_cost_at_most_what_is_said(
     assert 0.99 * most < found.guarantee_.epsilon <= most
     epsilons = np.array([stage.epsilon for stage in found.stages_])
     if delta == 0.0:
-        assert_allclose(epsilons[1:] / epsilons[:-1], 4.0, rtol=2e-3)
-        assert 0.4 / 4 < math.sqrt(2.0) / epsilons[0] / math.sqrt(2000) <= 0.401
+        assert_allclose(epsilons[1:] / epsilons[:-1], 3.0, rtol=2e-3)
+        assert 0.4 / 3 < math.sqrt(2.0) / epsilons[0] / math.sqrt(2000) <= 0.401
     else:
         mus = np.array([gaussian_mu(epsilon=epsilon, delta=delta) for epsilon in epsilons])
         assert_allclose(mus[1:] / mus[:-1], 2.0, rtol=2e-3)

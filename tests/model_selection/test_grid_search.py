@@ -176,13 +176,17 @@ def test_it_is_the_same_however_many_jobs_there_are(processes):
     assert again.best_estimator_.coef_[0, 0] != told[0][2]
 
 
-def test_fits_of_candidates_and_the_last_one_have_noise_of_their_own():
+def test_fits_choice_and_score_have_noise_of_their_own(monkeypatch):
     X, y = rows(600)
-    same = {"C": [1.0, 1.0 + 1e-12]}
+    given, source = [], _grid_search.noise_source
+    monkeypatch.setattr(_grid_search, "noise_source", lambda s: given.append(s) or source(s))
     with recording() as transcript:
-        search(same, DPLogisticRegression(), epsilon=20.0, random_state=0).fit(X, y)
+        found = search({"C": [1.0, 1.0]}, epsilon=20.0, random_state=0).fit(X, y)
     noises = [tuple(np.ravel(r.released - r.asked)) for r in transcript if hasattr(r, "asked")]
     assert len(noises) == len(set(noises)) >= 3
+    assert len({*given, found.best_estimator_.random_state}) == 3
+    search(epsilon=20.0).fit(X, y)
+    assert given[2:] == [None, None]
 
 
 def test_nothing_of_a_loser_is_kept():

@@ -94,17 +94,16 @@ def test_the_ledger_is_charged_once_before_a_row_is_read():
     assert book.spent().epsilon == pytest.approx(20.0, rel=1e-6)
 
 
-@pytest.mark.parametrize("unknown", ["ignore", "error"])
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_stated_categories_are_no_error_before_the_charge(frame, unknown):
+def test_stated_categories_are_no_error_before_the_charge(frame):
     X, y = people()
     X["floor"] = np.arange(len(X)) % 3 + 1
     categories = [["Bonn", "Celle", "Ulm"], [1, 2, 3]]
     encoders = [
-        (name, OneHotEncoder(categories=[known], handle_unknown=unknown), [name])
+        (name, OneHotEncoder(categories=[known], handle_unknown="ignore"), [name])
         for name, known in zip(["city", "floor"], categories, strict=True)
     ]
-    both = OneHotEncoder(categories=[[1, 2, 3], [1, 2, 3]], handle_unknown=unknown)
+    both = OneHotEncoder(categories=[[1, 2, 3], [1, 2, 3]], handle_unknown="ignore")
     X["door"] = X["floor"]
     told = ColumnTransformer([*encoders, ("both", both, ["floor", "door"])])
     book = BudgetLedger(epsilon=1.0)
