@@ -57,7 +57,7 @@ def test_the_budget_is_the_larger_profile_of_two_compositions(delta, refit, stra
         return planned[-1][0]
 
     monkeypatch.setattr(_grid_search.GridPlanner, "plan", spied)
-    X, y = rows()
+    X, y = rows(3000)
     found = search(delta=delta, refit=refit, strategy=strategy).fit(X, y)
     ((plan, _),) = planned
     # Composed here once more, by what each fit says that it has spent.
@@ -406,11 +406,11 @@ def test_a_search_that_cannot_pay_says_so():
     many = {"C": np.geomspace(0.01, 100.0, 40).tolist()}
     book = BudgetLedger(epsilon=50.0)
     with pytest.raises(
-        ValueError, match=r"fewer candidates for this budget, at most 5: 1600 rows"
+        ValueError, match=r"fewer candidates for this budget, at most 7: 1600 rows"
     ):
         search(many, epsilon=1.0, ledger=book).fit(X, y)
     assert not book.history()
-    with pytest.warns(UserWarning, match=r"1600 rows and epsilon=0.0667 .* tell little"):
+    with pytest.warns(UserWarning, match=r"1600 rows and epsilon=0.0577 .* tell little"):
         search(epsilon=1.0).fit(X, y)
     eight, most = {"C": np.geomspace(0.01, 100.0, 8).tolist()}, {"refit": 0.2}
     with pytest.warns(UserWarning, match=r"mu=0.08.* A grid of 3 would be told apart"):
