@@ -16,6 +16,7 @@ from skdp.audit import recording
 from skdp.exceptions import BudgetExceededError
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
+from skdp.metrics import row_loss
 from skdp.model_selection import DPGridSearch, _grid_search
 from skdp.model_selection._blocks import Blocks
 from skdp.pipeline import DPPipeline, guarantee_of
@@ -238,6 +239,25 @@ def test_a_candidate_that_fails_is_the_worst_and_nobody_hears_of_it(capsys):
         with pytest.raises(RuntimeError, match="could not be fitted, and nothing"):
             search({"C": [2.0, 3.0]}, Fragile(), epsilon=20.0, refit=False).fit(X, y)
     assert [(model, set(loss)) for model, loss in losses] == [(None, {1.0})] * 2
+
+
+def test_a_row_that_a_model_fails_at_moves_no_other_row():
+    class Picky(DPLogisticRegression):
+        def predict(self, X):
+            if np.any(X[:, 0] > 5.0):
+                raise ArithmeticError("a row is too large")
+            return super().predict(X)
+
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (300, 2))
+    y = X[:, 0] > 0
+    X[[17, 230], 0] = 9.0
+    point = ApproxDP(1.0)
+    loss = row_loss("accuracy", Picky(), classes=[False, True])
+    model, losses = _tried(Picky(), {}, point, (X, y), 0, loss, (X, y))
+    good = np.setdiff1d(np.arange(300), [17, 230])
+    assert losses[[17, 230]].tolist() == [1.0, 1.0]
+    assert_array_equal(losses[good], loss(model, X[good], y[good]))
 
 
 _tried = _grid_search.tried
