@@ -168,6 +168,7 @@ BAD = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:No stage reached")
 @pytest.mark.parametrize(
     ("name", "parameter", "value"),
     [(n, p, v) for n, kind in CONFIGURATIONS.items() for p, v in BAD if p in kind.get_params()],
