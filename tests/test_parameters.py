@@ -168,6 +168,7 @@ BAD = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:No stage reached")
 @pytest.mark.parametrize(
     ("name", "parameter", "value"),
     [(n, p, v) for n, kind in CONFIGURATIONS.items() for p, v in BAD if p in kind.get_params()],
@@ -257,6 +258,9 @@ def test_odd_parameters_are_refused_as_values_before_the_charge(name, value):
         estimator = model(name, ledger=BudgetLedger(epsilon=1e6, delta=0.5))
         try:
             estimator.set_params(**{parameter: value}).fit(X, y)
+        except UserWarning:  # a list of one number, which is few epsilons for a search
+            assert "Search" in name
+            continue
         except ValueError as error:
             assert "ambiguous" not in str(error)
         else:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from skdp._validation import is_auto, plain, positive, shown
 from skdp.metrics import EvaluationPlan
 from skdp.model_selection._candidates import needs_delta
@@ -210,7 +212,7 @@ def _rounded_down(epsilon):
 
 def _check(epsilons: Any, delta: float) -> None:
     """Check given epsilons: what a search costs beyond its last stage is bounded by doubling."""
-    values = [plain(e) for e in epsilons] if hasattr(epsilons, "__iter__") else []
+    values = [plain(e) for e in epsilons] if np.iterable(epsilons) else []
     if isinstance(epsilons, str) or not values:
         raise ValueError(
             f"epsilons must be 'auto' or increasing numbers, at least one; got {shown(epsilons)}."
