@@ -17,8 +17,9 @@ __all__ = ["GridPlan", "GridPlanner", "check_rows", "shares_of"]
 
 PARTS = ("fits", "choice", "score", "refit")
 # Of the budget, times the root of the number of candidates, for all that is not the last fit: of
-# mu^2, of epsilon without a delta. Measured on three sets: from .2 to .4 for eight and twelve.
-_SEARCH, _LEAST, _MOST = 0.1, 0.15, 0.5
+# mu^2, of epsilon without a delta. Measured on six sets: less, and the noise of the first fits
+# decides; what the last fit loses by it is little.
+_SEARCH, _LEAST, _MOST = 0.15, 0.15, 0.5
 _SCORE = 0.1  # of what the rows that compare have, for the score of the winner
 _OF_DELTA = 0.5  # for all fits that need some of it as a point
 _FEW, _TOO_FEW = 200.0, 60.0  # rows of a fit times its mu, or its epsilon

@@ -13,6 +13,7 @@ from skdp.model_selection._candidates import (
     check_jobs,
     check_names,
     constant,
+    regrets,
     rehearse_candidate,
     tried,
     with_params,
@@ -55,7 +56,8 @@ class DPGridSearch(BaseDPSearch):
     scoring : str, default=None
         "accuracy", "neg_log_loss" or "neg_brier_score" of a classifier, "r2" or
         "neg_mean_absolute_error" or "neg_mean_squared_error" of a regressor: what has a bounded
-        range in each row. None is that of ``score``.
+        range in each row. None is that of ``score``. In the choice a row counts with what it loses
+        more than with the best of all candidates, a fifth of the range of a loss at most.
 
     blocks : "auto" or float, default="auto"
         Part of the rows by which candidates are compared. "auto" is a fifth, or as many as each
@@ -65,7 +67,7 @@ class DPGridSearch(BaseDPSearch):
         Part of the budget of the "fits" of all candidates, of the "choice" among them, of the
         "score" of the winner, and of the "refit": of mu^2 with a positive delta and of epsilon
         otherwise. Fits and refit sum to at most 1, and so do choice, score and refit, as they are
-        about other rows. "auto" is a tenth of the root of the number of candidates for all but the
+        about other rows. "auto" is .15 times the root of the number of candidates for all but the
         refit, .15 to .5. The last fit takes exactly what is left.
 
     refit : bool, default=True
@@ -269,7 +271,7 @@ class DPGridSearch(BaseDPSearch):
             charge(self, plan.guarantee)
             *own, choice, score, last = seeds(self.random_state, len(candidates) + 3)
             models, losses = self._compared(plan, searched, candidates, own, fitted, parts[-1])
-            best = plan.choice(losses, noise_source(choice))
+            best = plan.choice(regrets(losses), noise_source(choice))
             model = models[best]
             scored = constant(searched) if model is None else model
             evaluation = plan.evaluation(scored, *parts[-1], noise_source(score))

@@ -19,9 +19,11 @@ from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.metrics import row_loss
 from skdp.model_selection import DPGridSearch, _grid_search
 from skdp.model_selection._blocks import Blocks
+from skdp.model_selection._candidates import regrets
 from skdp.pipeline import DPPipeline, guarantee_of
 from skdp.preprocessing import DPOneHotEncoder, DPQuantileScaler, RowNormClipper
 from skdp.privacy import ApproxDP, BoundedRangeDP, BudgetLedger, GaussianDP, compose, gaussian_mu
+from skdp.releases import ChoiceRelease
 
 DELTA = 1e-5
 GRID = {"C": [1e-4, 1.0, 100.0]}
@@ -241,6 +243,36 @@ def test_a_candidate_that_fails_is_the_worst_and_nobody_hears_of_it(capsys):
     assert [(model, set(loss)) for model, loss in losses] == [(None, {1.0})] * 2
 
 
+def test_a_row_counts_with_its_regrets_and_for_itself():
+    losses = np.random.default_rng(0).uniform(size=(5, 40)) ** 4
+    losses[-1] = 1.0  # failed
+    found = regrets(losses)
+    assert found.min(axis=0).tolist() == [0.0] * 40 and found.max() == 1.0
+    near = losses - losses.min(axis=0) < 0.2
+    assert_allclose(found[near], 5.0 * (losses - losses.min(axis=0))[near])
+    assert_array_equal(found[~near], 1.0)
+    losses[:, 7] = np.linspace(0.0, 1.0, 5)  # another record
+    assert_array_equal(np.flatnonzero((regrets(losses) != found).any(axis=0)), [7])
+    wrong = (losses > 0.3).astype(float)
+    some = ~wrong.all(axis=0)
+    assert_array_equal(regrets(wrong)[:, some], wrong[:, some])
+    assert_array_equal(regrets(wrong)[:, ~some], 0.0)
+
+
+def test_a_choice_is_by_regrets(monkeypatch):
+    seen = []
+    chosen = ChoiceRelease.__call__
+    monkeypatch.setattr(
+        ChoiceRelease, "__call__", lambda *args: seen.append(args[1]) or chosen(*args)
+    )
+    X, y = rows()
+    search(scoring="neg_brier_score", random_state=0).fit(X, y)
+    (losses,) = seen
+    assert losses.shape == (3, 400)
+    assert_array_equal(losses.min(axis=0), 0.0)
+    assert 0.0 < losses.mean() < losses.max() <= 1.0
+
+
 def test_a_row_that_a_model_fails_at_moves_no_other_row():
     class Picky(DPLogisticRegression):
         def predict(self, X):
@@ -426,11 +458,11 @@ def test_a_search_that_cannot_pay_says_so():
     many = {"C": np.geomspace(0.01, 100.0, 40).tolist()}
     book = BudgetLedger(epsilon=50.0)
     with pytest.raises(
-        ValueError, match=r"fewer candidates for this budget, at most 7: 1600 rows"
+        ValueError, match=r"fewer candidates for this budget, at most 13: 1600 rows"
     ):
         search(many, epsilon=1.0, ledger=book).fit(X, y)
     assert not book.history()
-    with pytest.warns(UserWarning, match=r"1600 rows and epsilon=0.0577 .* tell little"):
+    with pytest.warns(UserWarning, match=r"1600 rows and epsilon=0.0866 .* tell little"):
         search(epsilon=1.0).fit(X, y)
     eight, most = {"C": np.geomspace(0.01, 100.0, 8).tolist()}, {"refit": 0.2}
     with pytest.warns(UserWarning, match=r"mu=0.08.* A grid of 3 would be told apart"):
