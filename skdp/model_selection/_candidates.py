@@ -84,10 +84,12 @@ def check_jobs(n_jobs):
 def check_names(names):
     """Refuse to search over what the budget is made of."""
     for name in names:
-        if name.rpartition("__")[2] in OWN:
+        own = name.rpartition("__")[2]
+        if own in OWN:
+            further = " DPEpsilonSearch looks for the least epsilon that does."
             raise ValueError(
-                f"{shown(name)} must not be searched over: a search has one budget, which it "
-                "divides. DPEpsilonSearch looks for the least epsilon that does."
+                f"{shown(name)} must not be searched over: a search has one {own} for all fits."
+                f"{further if own == 'epsilon' else ''}"
             )
 
 

@@ -6,7 +6,7 @@ from html import escape
 
 from skdp._config import config_context
 from skdp._random import noise_source
-from skdp._validation import between, boolean, finite, is_auto, positive, shown
+from skdp._validation import boolean, finite, is_auto, positive, shown
 from skdp.estimators import check_budget, unchanged_on_error, warn_of_seed
 from skdp.model_selection._candidates import check_estimator, with_params
 from skdp.model_selection._epsilon_task import EpsilonTask
@@ -215,8 +215,6 @@ class DPEpsilonSearch(BaseDPSearch):
     (0.17, 8.0)
     """
 
-    _divides_budget = True
-
     def __init__(
         self,
         estimator,
@@ -250,7 +248,7 @@ class DPEpsilonSearch(BaseDPSearch):
         self.random_state = random_state
         self.ledger = ledger
 
-    def fit(self, X, y):
+    def fit(self, X, y=None):
         """Search for the least epsilon, and keep the model of the last stage.
 
         Parameters
@@ -344,8 +342,7 @@ class DPEpsilonSearch(BaseDPSearch):
         check_budget(self, epsilon=self.max_epsilon)
         finite(target_score=self.target_score)
         boolean(verbose=self.verbose)
-        if not is_auto(self.blocks):
-            between(0.01, 0.99, blocks=self.blocks)
+        self._check_blocks()
         if is_auto(self.epsilons) and self.adjacency == "add-remove":
             raise ValueError(
                 "epsilons must be given under adjacency='add-remove', where the number of rows, "

@@ -308,7 +308,7 @@ class _Trial:
         self.has_seed = self.seed in params
         self.estimator, self.params = estimator, params
         self.is_classifier = is_classifier(estimator)
-        self.scorer = check_scoring(estimator, scoring)
+        self.scorer = _scorer(estimator, scoring)
         self.scoring = scoring if isinstance(scoring, str) else "score"
         if scoring is None:
             self.scoring = "accuracy" if self.is_classifier else "R^2"
@@ -333,6 +333,16 @@ class _Trial:
         """Score of the same answer for each row."""
         dummy = DummyClassifier() if self.is_classifier else DummyRegressor()
         return self.scorer(dummy.fit(*train), *test)
+
+
+def _scorer(estimator, scoring):
+    try:
+        return check_scoring(estimator, scoring)
+    except (TypeError, ValueError):  # which lists all names that there are
+        raise ValueError(
+            "scoring must be None, a name that scikit-learn knows or a callable; got "
+            f"{shown(scoring)}."
+        ) from None
 
 
 def _checked_epsilons(epsilons):

@@ -55,7 +55,7 @@ def shares_of(shares, n_candidates, *, refit):
     score = given.get("score", _SCORE * searched)
     choice = given.get("choice", searched - score)
     last = 1.0 - max(fits, choice + score)
-    if (refit and last <= 0.0) or last < -1e-12 or choice <= 0.0:
+    if last < given.get("refit", 0.0) - 1e-12 or (refit and last <= 0.0) or choice <= 0.0:
         raise ValueError(
             "shares must leave something for each part: fits and refit sum to at most 1, and so "
             f"do choice, score and refit; got {shown(dict(given))}."

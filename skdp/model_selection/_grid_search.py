@@ -5,7 +5,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skdp._config import config_context
 from skdp._random import noise_source
-from skdp._validation import boolean, fraction, is_auto, one_of, shown
+from skdp._validation import boolean, is_auto, one_of, shown
 from skdp.estimators import charge, check_budget, unchanged_on_error
 from skdp.model_selection._blocks import Blocks
 from skdp.model_selection._candidates import (
@@ -298,8 +298,7 @@ class DPGridSearch(BaseDPSearch):
         check_budget(self)
         boolean(refit=self.refit)
         one_of(STRATEGIES, strategy=self.strategy)
-        if not is_auto(self.blocks):
-            fraction(blocks=self.blocks)
+        self._check_blocks()
         check_jobs(self.n_jobs)
         check_estimator(self)
         try:
@@ -327,13 +326,7 @@ class DPGridSearch(BaseDPSearch):
         rows = [None] * count if sizes is None else self._rows_of_fits(sizes, count)
         target = self._target()
         planner = GridPlanner(searched, candidates, target, shares, rows, disjoint=disjoint)
-        if sizes is not None:
-            least = 2 if searched.classes is None else len(searched.classes)
-            if min(sizes) < least:
-                raise ValueError(
-                    f"X must have more rows than n_samples={searched.n_samples}: the smallest of "
-                    f"{len(sizes)} blocks would have {min(sizes)}, and needs {least}."
-                )
+        searched.check_sizes(sizes)
         plan = planner.plan(refit=self.refit)
         if sizes is not None:
 

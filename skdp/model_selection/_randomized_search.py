@@ -4,13 +4,13 @@ import math
 import warnings
 from collections.abc import Mapping
 
-from sklearn.model_selection import ParameterSampler
+from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.utils.parallel import Parallel, delayed
 
 from skdp._config import config_context
 from skdp._random import noise_source
 from skdp._recording import one_of_runs
-from skdp._validation import boolean, finite, fraction, is_auto, shown
+from skdp._validation import boolean, finite, is_auto, shown
 from skdp.estimators import charge, check_budget, unchanged_on_error
 from skdp.mechanisms import n_random_runs
 from skdp.model_selection._blocks import Blocks
@@ -271,7 +271,7 @@ class DPRandomizedSearch(BaseDPSearch):
             blocks = Blocks.of((1 - part, part), row_key=self.row_key, adjacency=self.adjacency)
             planner, plan = self._plan(searched, blocks.sizes(searched.n_samples))
             rows = [searched.rows(one) for one in blocks.parts(searched.X, searched.n_samples)]
-            _rehearse(planner, plan, searched, rows)
+            _rehearse(planner, plan, searched, rows[0])
             charge(self, plan.guarantee)
             number, runs, last = seeds(self.random_state, 3)
             best = self._best_of(plan, searched, rows, number, runs)
@@ -304,14 +304,16 @@ class DPRandomizedSearch(BaseDPSearch):
             random_runs_gamma(float(self.n_iter_mean), self._eta())
         except ValueError as error:
             raise ValueError(str(error).replace("n_runs_mean", "n_iter_mean")) from None
-        if not is_auto(self.blocks):
-            fraction(blocks=self.blocks)
+        self._check_blocks()
         check_jobs(self.n_jobs)
         check_estimator(self)
         given = self.param_distributions
         try:
             ParameterSampler(given, 1)
             parts = [given] if isinstance(given, Mapping) else list(given)
+            for part in parts:
+                lists = {name: one for name, one in part.items() if not hasattr(one, "rvs")}
+                ParameterGrid(lists)
             names = {name for part in parts for name in part}
         except (TypeError, ValueError, AttributeError):
             names = set()
@@ -330,13 +332,7 @@ class DPRandomizedSearch(BaseDPSearch):
         return float(self.eta)
 
     def _plan(self, searched, sizes):
-        if sizes is not None:
-            least = 2 if searched.classes is None else len(searched.classes)
-            if min(sizes) < least:
-                raise ValueError(
-                    f"X must have more rows: the smaller of 2 blocks would have {min(sizes)}, "
-                    f"and needs {least}."
-                )
+        searched.check_sizes(sizes)
         planner = RandomPlanner(
             searched,
             self.param_distributions,
@@ -399,11 +395,11 @@ def _ranked(evaluation):
     return -math.inf if math.isnan(value) else value
 
 
-def _rehearse(planner, plan, searched, rows):
+def _rehearse(planner, plan, searched, fitted):
     """Find before the charge what is wrong with parameters or rows."""
-    fitted, scored = rows
-    estimator = searched.estimator
+    estimator, whole = searched.estimator, (searched.X, searched.y)
     for params in planner.params:
         charged = planner.charged(params, plan.fit, planner.size)
         rehearse_candidate(estimator, params, plan.fit, charged, *fitted)
-        charge_of(with_params(estimator, params, plan.fit), *scored)
+        # Rows that score are among all rows, and would fail as they do; they are too few to fit.
+        charge_of(with_params(estimator, params, plan.last or plan.fit), *whole)

@@ -19,6 +19,7 @@ from skdp import (
     DPLogisticRegression,
     DPOnlineKernelRegressor,
     DPPipeline,
+    DPQuantileScaler,
     DPRandomizedSearch,
     config_context,
 )
@@ -316,12 +317,14 @@ def test_it_is_cloned_and_asked_as_others():
         ({"param_distributions": {}}, "param_distributions must be a dict"),
         ({"param_distributions": 3}, "param_distributions must be a dict"),
         ({"param_distributions": {"C": 1.0}}, "param_distributions must be a dict"),
+        ({"param_distributions": {"C": "auto"}}, "param_distributions must be a dict"),
+        ({"param_distributions": {"C": []}}, "param_distributions must be a dict"),
         ({"param_distributions": {"epsilon": [1.0]}}, "must not be searched over"),
         ({"param_distributions": {"D": [1.0]}}, "param_distributions must name parameters"),
         ({"param_distributions": {"C": [-1.0]}}, "C must be"),
         ({"shares": {"fits": 0.1}}, "shares must be 'auto' or a dict from 'runs' and 'refit'"),
         ({"shares": {"runs": 0.6, "refit": 0.6}}, "shares must sum to at most 1"),
-        ({"blocks": 1.5}, "blocks must be"),
+        ({"blocks": 1.5}, "blocks must be 'auto' or a number between 0 and 1"),
         ({"scoring": "wishes"}, "scoring must"),
         ({"epsilon": 0.1}, "tell nothing about which is best"),
         ({"estimator": DPOnlineKernelRegressor()}, "estimator must not learn a stream"),
@@ -337,6 +340,21 @@ def test_what_is_wrong_is_said_before_the_charge(params, message):
         search.fit(X, Y)
     assert ledger.history() == []
     assert not hasattr(search, "best_params_")
+
+
+def test_rows_that_score_need_not_be_enough_for_a_fit():
+    """A fifth of the rows score: what a step needs of its rows, it needs of those of a fit."""
+    generator = np.random.default_rng(3)
+    X = generator.uniform(0.0, 100.0, size=(8000, 1))
+    y = (X[:, 0] > 50.0).astype(int)
+    steps = [("scale", DPQuantileScaler()), ("model", DPLogisticRegression())]
+    space = {"model__C": ["auto", 1e-3]}
+    search = DPRandomizedSearch(
+        DPPipeline(steps), space, epsilon=5.5, delta=1e-6, blocks=0.05, n_iter_mean=2.0
+    )
+    with config_context(known_seeds=True):
+        search.set_params(random_state=0).fit(X, y)
+    assert search.score(X, y) > 0.8
 
 
 def test_few_rows_warn_and_a_ledger_that_cannot_pay_refuses():
