@@ -187,7 +187,8 @@ def expected_score(
     X_public : {array-like, sparse matrix, DataFrame}, default=None
         Public rows of the same kind as the private ones. In each repetition three in ten are set
         aside for the score, and of the others ``n_samples`` are drawn, with replacement if
-        they are fewer. None makes rows up: see Notes.
+        they are fewer. None makes rows up: see Notes. A pipeline that takes columns by name needs
+        public rows, since columns that are made up have no names.
 
     y_public : array-like, default=None
         Targets of ``X_public``.
