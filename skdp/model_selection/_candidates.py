@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 
 from skdp._config import config_context
 from skdp._validation import is_whole, shown
+from skdp.model_selection._blocks import rows_of
 from skdp.pipeline import DPPipeline
 from skdp.pipeline._checks import OWN, check_defaults
 from skdp.pipeline._guarantee_of import frozen_of
@@ -321,19 +322,30 @@ def tried(estimator, params, point, rows, seed, loss, compared):
         None where the fit fails.
 
     losses : ndarray of shape (n_compared,)
-        The worst where it fails.
+        The worst where it fails, or what it made fails at the row.
 
     Raises
     ------
     ValueError
-        If rows are refused, by the fit or by what it made.
+        If rows of the fit are refused.
     """
     X, y = rows
     model = fit_candidate(estimator, params, point, X, y, seed)
     if model is None:
         return None, np.ones(len(compared[1]))
-    with warnings.catch_warnings(), suppress(Exception):
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with quiet():
-            return model, loss(model, *compared)
-    raise ValueError(REFUSED)  # as one row may be to blame, others must not count as the worst
+        return model, _losses(loss, model, *compared)
+
+
+def _losses(loss, model, X, y):
+    """Losses of rows, each for itself: one that a model fails at is the worst, and moves no other.
+
+    Between neighbours one row changes. So it must not decide what others lose.
+    """
+    with suppress(Exception), quiet():
+        return loss(model, X, y)
+    if len(y) < 2:
+        return np.ones(len(y))
+    halves = np.array_split(np.arange(len(y)), 2)
+    return np.concatenate([_losses(loss, model, rows_of(X, half), y[half]) for half in halves])

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from skdp._validation import is_auto, plain, positive, shown
 from skdp.metrics import EvaluationPlan
 from skdp.model_selection._candidates import needs_delta
@@ -152,6 +154,11 @@ def _fits(epsilons, target, planned):
     if target.delta > 0.0 and any(isinstance(fit, ApproxDP) and needs_delta(fit) for fit in fits):
         # Their deltas add up.
         part = _POINTS * target.delta / len(points)
+        if part < 1e-300:
+            raise ValueError(
+                f"delta must be large enough to be divided among {len(points)} stages; got "
+                f"{target.delta!r}."
+            )
         points = tuple(_same_mu(point, part) for point in points)
         fits = tuple(map(planned, points))
     return points, fits
@@ -205,7 +212,7 @@ def _rounded_down(epsilon):
 
 def _check(epsilons: Any, delta: float) -> None:
     """Check given epsilons: what a search costs beyond its last stage is bounded by doubling."""
-    values = [plain(e) for e in epsilons] if hasattr(epsilons, "__iter__") else []
+    values = [plain(e) for e in epsilons] if np.iterable(epsilons) else []
     if isinstance(epsilons, str) or not values:
         raise ValueError(
             f"epsilons must be 'auto' or increasing numbers, at least one; got {shown(epsilons)}."

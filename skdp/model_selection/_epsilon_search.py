@@ -143,9 +143,9 @@ class DPEpsilonSearch(BaseDPSearch):
         What was lost in the end: by the stages until the last one, for a record of the part that
         lost more. It is a statement about this outcome, made after it was seen ("ex-post"): the
         outcome tells any record from another by no more than this. With a positive delta it is
-        quoted at delta divided by the number of stages, so that all outcomes together exceed
-        theirs with a probability of at most delta; after the last stage that may be more than
-        ``guarantee_``, which holds as well. A ledger holds it where it can be charged by stages,
+        quoted at delta divided by the number of stages, so that of all outcomes together no more
+        than delta is left uncovered; after the last stage that may be more than ``guarantee_``,
+        which holds as well. A ledger holds it where it can be charged by stages,
         see Notes. Released under ``guarantee_``.
 
     resolution_ : float or None

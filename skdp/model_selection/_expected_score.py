@@ -2,30 +2,24 @@
 
 import warnings
 from dataclasses import dataclass, field
-from numbers import Real
 
 import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import train_test_split
-from sklearn.utils import indexable, resample
 
 from skdp._config import config_context
 from skdp._random import check_random_state, seed_sequence
-from skdp._validation import fraction, is_auto, positive, positive_int, shown
+from skdp._validation import positive, positive_int, shown
 from skdp.exceptions import PrivacyWarning
 from skdp.inspection import PrivacyUtilityDisplay
-from skdp.model_selection._made_up import MadeUpClasses, MadeUpTargets
+from skdp.model_selection._expected_rows import MadeUpRows, PublicRows, named
 
 __all__ = ["ExpectedScore", "expected_score"]
 
 # An epsilon at which noise no longer matters. Rules for penalties that see even less of it hold
 # nothing back, which scores worse.
 _WITHOUT = 100.0
-_N_TEST = 4000
-_TEST_SHARE = 0.3
-_BEST = {True: 0.85, False: 0.8}  # accuracy of classifiers, R^2 of regressors
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,11 +254,11 @@ def expected_score(
     check_random_state(random_state)
     epsilons = _checked_epsilons(epsilons)
     trial = _Trial(estimator, scoring)
-    rows: _MadeUp | _Public
+    rows: MadeUpRows | PublicRows
     if X_public is None:
-        rows = _MadeUp(trial, n_features, best_score, class_shares)
+        rows = MadeUpRows(trial, n_features, best_score, class_shares)
     else:
-        rows = _Public(X_public, y_public, n_features)
+        rows = PublicRows(X_public, y_public, n_features)
     seeded = random_state is not None
     root = seed_sequence(random_state) if seeded else np.random.SeedSequence()
     sequences = root.spawn(int(n_repetitions))
@@ -303,7 +297,7 @@ class _Trial:
                 f"estimator must be a classifier or a regressor; got {shown(estimator)}."
             )
         params = estimator.get_params(deep=True)
-        names = ["epsilon"] if "epsilon" in params else _named(params, "epsilon")
+        names = ["epsilon"] if "epsilon" in params else named(params, "epsilon")
         if len(names) != 1:
             raise ValueError(
                 "estimator must have one parameter epsilon; a DPPipeline divides one among its "
@@ -319,11 +313,11 @@ class _Trial:
         if scoring is None:
             self.scoring = "accuracy" if self.is_classifier else "R^2"
         # The ledger is shared by clones, and pays for nothing here.
-        self.changed = dict.fromkeys(_named(params, "ledger"))
+        self.changed = dict.fromkeys(named(params, "ledger"))
 
     def public(self, name):
         """First value of a parameter of this name that is given, here or in a step."""
-        found = (self.params[full] for full in _named(self.params, name))
+        found = (self.params[full] for full in named(self.params, name))
         return next((value for value in found if value is not None), None)
 
     def score(self, epsilon, seed, train, test):
@@ -341,72 +335,6 @@ class _Trial:
         return self.scorer(dummy.fit(*train), *test)
 
 
-class _Public:
-    """Public rows: some for the score, of the others as many as were asked for."""
-
-    def __init__(self, X, y, n_features):
-        if y is None:
-            raise ValueError("y_public must hold the targets of X_public; got None.")
-        if n_features is not None:
-            raise ValueError(
-                "n_features must be None with X_public, which has columns of its own; "
-                f"got {shown(n_features)}."
-            )
-        self.data = indexable(X, y)
-
-    def draw(self, n, rng):
-        """Rows and targets for a fit, and others for its score."""
-        seeds = [int(seed) for seed in rng.integers(2**31, size=2)]
-        parts = train_test_split(*self.data, test_size=_TEST_SHARE, random_state=seeds[0])
-        replace = n > len(parts[2])
-        train = resample(*parts[::2], replace=replace, n_samples=n, random_state=seeds[1])
-        return train, parts[1::2]
-
-
-class _MadeUp:
-    """Rows that are made up, in the units that an estimator was told."""
-
-    def __init__(self, trial, n_features, best_score, class_shares):
-        positive_int(n_features=n_features)
-        self.n_features, self.is_classifier = int(n_features), trial.is_classifier
-        self.best = _BEST[self.is_classifier] if is_auto(best_score) else best_score
-        fraction(best_score=self.best)
-        if self.is_classifier:
-            self.labels, self.shares = _checked_shares(trial.public("classes"), class_shares)
-            if self.best <= max(self.shares):
-                raise ValueError(
-                    "best_score must be above the share of the most frequent class, "
-                    f"{max(self.shares):.3g}; got {shown(best_score)}."
-                )
-            x_norm = trial.params.get("x_norm")
-            self.unit = x_norm if isinstance(x_norm, Real) else 1.0
-        else:
-            if class_shares is not None:
-                raise ValueError(
-                    f"class_shares must be None for a regressor; got {shown(class_shares)}."
-                )
-            bounds = trial.public("y_bounds")
-            self.bounds = (-1.0, 1.0) if bounds is None or is_auto(bounds) else bounds
-            if bounds is None:
-                trial.changed |= dict.fromkeys(_named(trial.params, "y_bounds"), (-1.0, 1.0))
-
-    def draw(self, n, rng):
-        """Rows and targets for a fit, and others for its score, all of a new model."""
-        if self.is_classifier:
-            model = MadeUpClasses.of(self.n_features, self.shares, self.best, rng)
-            X, codes = model.draw(n + _N_TEST, rng)
-            X, y = self.unit * X, self.labels[codes]
-        else:
-            X, y = MadeUpTargets.of(self.n_features, self.best, rng).draw(n + _N_TEST, rng)
-            low, high = self.bounds
-            y = low + (high - low) * (y + 1.0) / 2.0
-        return (X[:n], y[:n]), (X[n:], y[n:])
-
-
-def _named(params, name):
-    return [full for full in params if full == name or full.endswith(f"__{name}")]
-
-
 def _checked_epsilons(epsilons):
     try:
         found = [float(epsilon) for epsilon in epsilons]
@@ -417,33 +345,6 @@ def _checked_epsilons(epsilons):
     for epsilon in found:
         positive(epsilons=epsilon)
     return sorted(set(found))
-
-
-def _checked_shares(classes, shares):
-    """Labels, and how frequent they are."""
-    labels = None if classes is None else np.asarray(classes)
-    if shares is None:
-        size = 2 if labels is None else len(labels)
-        shares = [1.0 / size] * size
-    try:
-        found = np.asarray(shares, dtype=np.float64)
-    except (TypeError, ValueError):
-        found = np.empty(0)
-    if found.ndim != 1 or len(found) < 2 or not _is_law(found):
-        raise ValueError(
-            "class_shares must be two or more positive numbers that sum to 1; "
-            f"got {shown(shares)}."
-        )
-    if labels is not None and len(labels) != len(found):
-        raise ValueError(
-            f"class_shares must have one number for each of {len(labels)} classes; "
-            f"got {shown(shares)}."
-        )
-    return np.arange(len(found)) if labels is None else labels, found
-
-
-def _is_law(shares):
-    return bool((shares > 0.0).all()) and abs(shares.sum() - 1.0) < 1e-6
 
 
 def _standard_error(scores):

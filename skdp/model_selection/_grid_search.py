@@ -65,7 +65,8 @@ class DPGridSearch(BaseDPSearch):
         Part of the budget of the "fits" of all candidates, of the "choice" among them, of the
         "score" of the winner, and of the "refit": of mu^2 with a positive delta and of epsilon
         otherwise. Fits and refit sum to at most 1, and so do choice, score and refit, as they are
-        about other rows. The last fit takes exactly what is left.
+        about other rows. "auto" is a tenth of the root of the number of candidates for all but the
+        refit, .15 to .5. The last fit takes exactly what is left.
 
     refit : bool, default=True
         Whether the winner is fitted again, to all rows. Otherwise it stays as it was compared,
@@ -158,9 +159,9 @@ class DPGridSearch(BaseDPSearch):
 
     A candidate whose fit fails counts as the worst and stays in the choice, and nothing says so:
     failures may depend on the rows. The parameters, scores and warnings of others are not kept.
-    What is wrong with parameters is found before the charge. A candidate that refuses rows, as one
-    without an imputer does a missing value, ends the search with an error instead: one row would
-    decide that it is the worst.
+    What is wrong with parameters is found before the charge. A candidate whose fit refuses a row, as
+    one without an imputer does a missing value, ends the search with an error instead: that row
+    would decide that it is the worst. One that fails at a row that compares loses the most there.
 
     What the guarantee does not cover: the time that a search takes, errors about malformed input,
     of which keys that leave a block without rows are one, and other uses of the same data.
@@ -323,9 +324,8 @@ class DPGridSearch(BaseDPSearch):
         return Blocks.of(fractions, row_key=self.row_key, adjacency=self.adjacency)
 
     def _plan(self, searched, candidates, sizes):
-        shares = shares_of(self.shares, refit=self.refit, pure=self.delta == 0.0)
-        disjoint = self.strategy == "split"
-        count = len(candidates)
+        disjoint, count = self.strategy == "split", len(candidates)
+        shares = shares_of(self.shares, count, refit=self.refit)
         rows = [None] * count if sizes is None else self._rows_of_fits(sizes, count)
         target = self._target()
         planner = GridPlanner(searched, candidates, target, shares, rows, disjoint=disjoint)
@@ -338,7 +338,11 @@ class DPGridSearch(BaseDPSearch):
                 )
         plan = planner.plan(refit=self.refit)
         if sizes is not None:
-            check_rows(min(rows), plan.fits[0], count, disjoint=disjoint)
+
+            def share_of(count):
+                return shares_of(self.shares, count, refit=self.refit)["fits"]
+
+            check_rows(min(rows), target, count, share_of, disjoint=disjoint)
         return plan
 
     def _rows_of_fits(self, parts, n_candidates):

@@ -217,7 +217,11 @@ class RandomPlanner:
         """One of the parameters for each kind of cost that fits may have."""
         kinds: dict = {}
         for params in examples:
-            made = with_params(self.searched.estimator, params, self.target)
+            try:
+                made = with_params(self.searched.estimator, params, self.target)
+            except ValueError as error:
+                told = str(error).replace("param_grid", "param_distributions")
+                raise ValueError(told) from None
             kinds.setdefault(self._cost_of(made), params)
         return list(kinds.values())
 

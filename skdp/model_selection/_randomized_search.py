@@ -303,7 +303,10 @@ class DPRandomizedSearch(BaseDPSearch):
         check_budget(self)
         boolean(refit=self.refit)
         finite(n_iter_mean=self.n_iter_mean)
-        random_runs_gamma(float(self.n_iter_mean), self._eta())
+        try:
+            random_runs_gamma(float(self.n_iter_mean), self._eta())
+        except ValueError as error:
+            raise ValueError(str(error).replace("n_runs_mean", "n_iter_mean")) from None
         if not is_auto(self.blocks):
             fraction(blocks=self.blocks)
         check_jobs(self.n_jobs)

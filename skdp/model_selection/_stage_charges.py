@@ -69,13 +69,19 @@ class StageCharges:
         """
         if self._ledger is None or n_stages <= self._charged:
             return
-        cost = self._grid.spent(n_stages)
-        if not self._ledger._is_filter_for(cost):
-            n_stages = len(self._grid)
-            cost = self._grid.spent(n_stages)
+        self._charge(n_stages if self._is_filter(n_stages) else len(self._grid))
+        if not self._is_filter(n_stages):  # somebody charged between the question and the charge
+            self._charge(len(self._grid))
+
+    def _is_filter(self, n_stages):
+        return self._ledger._is_filter_for(self._grid.spent(n_stages))
+
+    def _charge(self, n_stages):
+        if n_stages <= self._charged:
+            return
         charge_stream(
             self._search,
-            cost,
+            self._grid.spent(n_stages),
             stream=self._stream,
             version=n_stages,
             continues=self._charged or None,

@@ -40,9 +40,10 @@ def beginnings(name):
 
 
 def outcomes(estimator, X):
-    """All that is seen of a fitted model but its guarantee, as it comes out last."""
+    """All that is seen of a fitted model but what it guarantees, as it comes out last."""
     told = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
     del told["guarantee_"]
+    told.pop("spent_", None)
     told.pop("topology_", None)  # of a seed of its own
     for step, part in told.pop("steps_", ()):
         seen = {key: value for key, value in vars(part).items() if key.endswith("_")}

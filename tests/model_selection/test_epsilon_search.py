@@ -248,6 +248,27 @@ def test_where_others_charge_what_is_not_gaussian_the_rest_is_charged_at_once(bl
     assert_allclose(rest.guarantee.mu, found.guarantee_.to_gdp().mu)
 
 
+def test_so_it_is_where_others_charge_just_before_a_stage_is_charged(blunt, monkeypatch):
+    X, y = rows()
+    ledger = BudgetLedger(epsilon=30.0, delta=1e-5)
+    found = DPEpsilonSearch(
+        blunt, 0.7, epsilons=[0.1, 0.3, 0.9, 2.7, 8.1], delta=1e-6, ledger=ledger
+    )
+    asked = BudgetLedger._is_filter_for
+    answers = []
+
+    def overtaken(self, guarantee):
+        answers.append(asked(self, guarantee))
+        if len(answers) == 1:
+            ledger.charge(ApproxDP(0.1))
+        return answers[-1]
+
+    monkeypatch.setattr(BudgetLedger, "_is_filter_for", overtaken)
+    found.fit(X, y)
+    assert answers[:2] == [True, False]
+    assert_allclose(ledger.history()[-1].guarantee.mu, found.guarantee_.to_gdp().mu)
+
+
 # The grid
 
 

@@ -333,7 +333,7 @@ def test_it_is_cloned_and_asked_as_others():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"n_iter_mean": 1}, "n_runs_mean must be larger than 1"),
+        ({"n_iter_mean": 1}, "n_iter_mean must be larger than 1"),
         ({"n_iter_mean": "many"}, "n_iter_mean must be a finite number"),
         ({"eta": -1.0}, "eta must be a finite number larger than -1"),
         ({"eta": None}, "eta must be"),
@@ -341,7 +341,7 @@ def test_it_is_cloned_and_asked_as_others():
         ({"param_distributions": 3}, "param_distributions must be a dict"),
         ({"param_distributions": {"C": 1.0}}, "param_distributions must be a dict"),
         ({"param_distributions": {"epsilon": [1.0]}}, "must not be searched over"),
-        ({"param_distributions": {"D": [1.0]}}, "Invalid parameter 'D'"),
+        ({"param_distributions": {"D": [1.0]}}, "param_distributions must name parameters"),
         ({"param_distributions": {"C": [-1.0]}}, "C must be"),
         ({"shares": {"fits": 0.1}}, "shares must be 'auto' or a dict from 'runs' and 'refit'"),
         ({"shares": {"runs": 0.6, "refit": 0.6}}, "shares must sum to at most 1"),

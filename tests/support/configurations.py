@@ -6,7 +6,7 @@ from sklearn.base import clone, is_classifier
 from skdp.distributed import DistributedDPClassifier
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
-from skdp.model_selection import DPEpsilonSearch, DPGridSearch
+from skdp.model_selection import DPEpsilonSearch, DPGridSearch, DPRandomizedSearch
 from skdp.pipeline import DPPipeline
 from skdp.preprocessing import (
     BoundedScaler,
@@ -94,14 +94,20 @@ def _all():
     yield "DPGridSearch", DPGridSearch(DPLogisticRegression(), grid, **few)
     yield "DPGridSearch-delta", DPGridSearch(DPLinearSVC(), grid, delta=1e-4, **few)
     ridge = DPKernelRidge(n_components=20)
+    runs = dict(n_iter_mean=3.0)
+    yield "DPRandomizedSearch", DPRandomizedSearch(DPLogisticRegression(), grid, **few, **runs)
     few |= dict(y_bounds=(-1.0, 1.0), adjacency="add-remove")
     yield "DPGridSearch-regression", DPGridSearch(ridge, {"gamma": [0.1, 1.0]}, **few)
+    yield (
+        "DPRandomizedSearch-regression",
+        DPRandomizedSearch(ridge, {"gamma": [0.1, 1.0]}, **few, **runs),
+    )
     # One stage, which is one charge; targets that any model reaches.
     one = dict(epsilons=[200.0], row_key=0)
     yield "DPEpsilonSearch", DPEpsilonSearch(DPLogisticRegression(), 0.01, **one)
     one |= dict(y_bounds=(-1.0, 1.0), adjacency="add-remove")
     scoring = "neg_mean_absolute_error"
-    yield "DPEpsilonSearch-regression", DPEpsilonSearch(ridge, -0.99, scoring, **one)
+    yield "DPEpsilonSearch-regression", DPEpsilonSearch(ridge, -0.7, scoring, **one)
 
 
 def _pipeline(delta):
