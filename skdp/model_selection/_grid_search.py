@@ -159,9 +159,9 @@ class DPGridSearch(BaseDPSearch):
 
     A candidate whose fit fails counts as the worst and stays in the choice, and nothing says so:
     failures may depend on the rows. The parameters, scores and warnings of others are not kept.
-    What is wrong with parameters is found before the charge. A candidate whose fit refuses a row, as
-    one without an imputer does a missing value, ends the search with an error instead: that row
-    would decide that it is the worst. One that fails at a row that compares loses the most there.
+    What is wrong with parameters is found before the charge. A candidate whose fit refuses a row,
+    as one without an imputer does a missing value, ends the search with an error instead: that
+    row would decide that it is the worst. One that fails at a row that compares loses most there.
 
     What the guarantee does not cover: the time that a search takes, errors about malformed input,
     of which keys that leave a block without rows are one, and other uses of the same data.
