@@ -22,6 +22,7 @@ from skdp.privacy import gaussian_epsilon
 from skdp.privacy._budget import covers
 
 __all__ = [
+    "REFUSED",
     "check_estimator",
     "check_jobs",
     "check_names",
@@ -37,6 +38,12 @@ __all__ = [
     "with_params",
 ]
 
+# Of a solver, by what it computed. What else a fit raises is about its rows or its parameters.
+_FAILURES = (RuntimeError, ArithmeticError, np.linalg.LinAlgError)
+REFUSED = (
+    "X and y must be such that every candidate takes each row: one of them refuses some, as it "
+    "would a missing value without an imputer. The search is over and stays charged."
+)
 _WHOLE = "the search has one {name} for all fits. Give it to the search"
 
 
@@ -210,6 +217,11 @@ def rehearse_candidate(estimator, params, point, planned, X, y):
         Rows of the fit, none of which it uses.
     """
     asked = charge_of(with_params(estimator, params, point), X, y)
+    if asked is None and planned is not None and planned.delta_at(0.0) > 0.0:
+        raise RuntimeError(
+            f"A fit with {shown(params)} would charge nothing, where this was planned for it: "
+            f"{planned}"
+        )
     if asked is not None and planned is not None and not covers(planned, asked):
         raise RuntimeError(
             f"A fit with {shown(params)} would cost more than was planned for it. Planned: "
@@ -219,6 +231,9 @@ def rehearse_candidate(estimator, params, point, planned, X, y):
 
 def fit_candidate(estimator, params, point, X, y, seed=None):
     """Fit a candidate, or None where that fails, which is nobody's to know.
+
+    What refuses its rows is another thing: one row would move all losses of the candidate from
+    the best to the worst, which no noise hides, so that nothing is chosen then.
 
     Parameters
     ----------
@@ -233,15 +248,21 @@ def fit_candidate(estimator, params, point, X, y, seed=None):
     Returns
     -------
     estimator or None
+
+    Raises
+    ------
+    ValueError
+        If rows are refused. It tells nothing of the candidate.
     """
     made = with_params(estimator, params, point, seed)
     with warnings.catch_warnings(), config_context(known_seeds=True):
         warnings.simplefilter("ignore")  # which candidate would warn may depend on the rows
-        try:
-            with quiet():
+        with suppress(Exception), np.errstate(all="ignore"):
+            try:
                 return made.fit(X, y)
-        except Exception:
-            return None
+            except _FAILURES:
+                return None
+    raise ValueError(REFUSED)  # and not from the error, which may hold the candidate
 
 
 class ConstantClassifier(ClassifierMixin, BaseEstimator):
@@ -304,6 +325,11 @@ def tried(estimator, params, point, rows, seed, loss, compared):
 
     losses : ndarray of shape (n_compared,)
         The worst where it fails, or what it made fails at the row.
+
+    Raises
+    ------
+    ValueError
+        If rows of the fit are refused.
     """
     X, y = rows
     model = fit_candidate(estimator, params, point, X, y, seed)

@@ -178,9 +178,11 @@ class DPEpsilonSearch(BaseDPSearch):
     A ledger is first asked whether it bears all stages, because any may be the last. Where all its
     charges and those of the search are Gaussian, or all are pure and its delta is 0, the search
     has one entry, which grows by each stage before that begins: sizes of such charges may follow
-    from what was released. Otherwise all stages are charged at once, and nothing is refunded. A
-    search that is interrupted, or refused since somebody else has charged the ledger meanwhile,
-    stays charged for the stages that it began, and leaves the old model whole.
+    from what was released. Charges that follow must then be of that kind, too: a ledger takes
+    others, but that its total bounds them together is proven for sizes which were settled before.
+    Otherwise all stages are charged at once, and nothing is refunded. A search that is
+    interrupted, or refused since somebody else has charged the ledger meanwhile, stays charged for
+    the stages that it began, and leaves the old model whole.
 
     The score is to be above the target by its standard error, or by half of it if ``delta`` is 0,
     where a stage too many costs the most: so a model that truly is below is released rarely.

@@ -159,7 +159,9 @@ class DPGridSearch(BaseDPSearch):
 
     A candidate whose fit fails counts as the worst and stays in the choice, and nothing says so:
     failures may depend on the rows. The parameters, scores and warnings of others are not kept.
-    What is wrong with parameters is found before the charge.
+    What is wrong with parameters is found before the charge. A candidate whose fit refuses a row,
+    as one without an imputer does a missing value, ends the search with an error instead: that
+    row would decide that it is the worst. One that fails at a row that compares loses most there.
 
     What the guarantee does not cover: the time that a search takes, errors about malformed input,
     of which keys that leave a block without rows are one, and other uses of the same data.
@@ -250,7 +252,7 @@ class DPGridSearch(BaseDPSearch):
         ------
         ValueError
             If a parameter or the input is invalid, or the budget is too small for so many
-            candidates.
+            candidates. That a candidate refuses rows may be found after the charge.
         BudgetExceededError
             If the ledger cannot pay; what was found before stays.
         """
@@ -288,7 +290,7 @@ class DPGridSearch(BaseDPSearch):
     def _store(self, plan, candidates, best, model, evaluation):
         self.best_estimator_, self.best_index_ = model, best
         self.best_params_, self.candidates_ = candidates[best], candidates
-        self.best_evaluation_ = evaluation
+        self.best_evaluation_ = self._told(evaluation)
         self.best_score_ = next(iter(evaluation.values.values())).value
         self.guarantee_ = self._stated(compose([*plan.frozen, plan.guarantee]))
         self.division_ = plan.table
@@ -343,7 +345,7 @@ class DPGridSearch(BaseDPSearch):
     def _compared(self, plan, searched, candidates, seeds, fitted, compared):
         """Fit candidates, and tell what the rows that compare lose with each."""
         tasks = zip(candidates, plan.fits, fitted, seeds, strict=True)
-        found = Parallel(n_jobs=self.n_jobs)(
+        found = Parallel(n_jobs=self.n_jobs, verbose=0)(
             delayed(tried)(searched.estimator, *task, searched.loss, compared) for task in tasks
         )
         return tuple(zip(*found, strict=True))

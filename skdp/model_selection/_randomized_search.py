@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.utils.parallel import Parallel, delayed
@@ -15,6 +16,7 @@ from skdp.estimators import charge, check_budget, unchanged_on_error
 from skdp.mechanisms import n_random_runs
 from skdp.model_selection._blocks import Blocks
 from skdp.model_selection._candidates import (
+    REFUSED,
     check_estimator,
     check_jobs,
     check_names,
@@ -167,8 +169,9 @@ class DPRandomizedSearch(BaseDPSearch):
 
     A run whose fit fails counts as the worst, and nothing says so, since failures may depend on
     the rows. So does one whose parameters change what a fit costs in a way that the parameters
-    which were looked at beforehand, all of lists and 64 public draws of others, do not have. An
-    error of a model at the rows that score ends the search.
+    which were looked at beforehand, all of lists and 64 public draws of others, do not have. A
+    run that refuses rows, or parameters which were not looked at, ends the search with an error:
+    one row would decide that it is the worst.
 
     Where the rows of a fit times its mu (without a delta: its epsilon) are fewer than 200, runs
     hardly tell parameters from another, which warns; below 60 it is refused.
@@ -291,7 +294,7 @@ class DPRandomizedSearch(BaseDPSearch):
                         "search is kept."
                     )
         self.best_estimator_, self.best_params_ = model, params
-        self.best_evaluation_, self.best_score_ = evaluation, _value(evaluation)
+        self.best_evaluation_, self.best_score_ = self._told(evaluation), _value(evaluation)
         self.guarantee_ = self._stated(compose([*plan.frozen, plan.guarantee]))
         self.division_ = plan.table
         return self
@@ -352,7 +355,7 @@ class DPRandomizedSearch(BaseDPSearch):
         source = noise_source(number)
         count = n_random_runs(eta=plan.eta, gamma=plan.gamma, random_state=source)  # never cut
         own = seeds(runs, 3 * count)
-        found = Parallel(n_jobs=self.n_jobs)(
+        found = Parallel(n_jobs=self.n_jobs, verbose=0)(
             delayed(_run)(plan, searched, self.param_distributions, rows, *own[i : i + 3])
             for i in range(0, 3 * count, 3)
         )
@@ -367,14 +370,16 @@ def _run(plan, searched, distributions, rows, drawn, fitted, scored):
     claim = parallel([*plan.fits, plan.evaluation.guarantee])
     with one_of_runs(claim, eta=plan.eta, gamma=plan.gamma):
         try:
-            model = fit_candidate(searched.estimator, params, plan.fit, X, y, fitted)
+            with_params(searched.estimator, params, plan.fit)
         except ValueError:  # parameters that are none
-            model = None
+            return None, None, None
+        model = fit_candidate(searched.estimator, params, plan.fit, X, y, fitted)
         if model is None or not _is_planned(model, plan.fits, plan.frozen):
             return None, None, None
-        with warnings.catch_warnings(), quiet():
+        with warnings.catch_warnings(), suppress(Exception), quiet():
             warnings.simplefilter("ignore")  # which run would warn may depend on the rows
             return params, model, plan.evaluation(model, *rows[1], noise_source(scored))
+        raise ValueError(REFUSED)
 
 
 def _is_planned(model, planned, frozen):

@@ -1,6 +1,6 @@
 """What searches share: the rows and what is public of them, and what a search can be asked."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -197,6 +197,10 @@ class BaseDPSearch(StatedGuarantee, LinkedDocumentation, MetaEstimatorMixin, Bas
     def _target(self):
         """Budget of the search."""
         return ApproxDP(float(self.epsilon), float(self.delta), adjacency=self.adjacency)
+
+    def _told(self, evaluation):
+        """The evaluation with the caveats of the search, of which it is a part."""
+        return replace(evaluation, guarantee_=self._stated(evaluation.guarantee_))
 
     def _ask(self, name, X, *args):
         check_is_fitted(self)

@@ -9,6 +9,7 @@ import pytest
 from joblib import parallel_config
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, clone
+from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -20,7 +21,7 @@ from skdp.metrics import row_loss
 from skdp.model_selection import DPGridSearch, _grid_search
 from skdp.model_selection._blocks import Blocks
 from skdp.pipeline import DPPipeline, guarantee_of
-from skdp.preprocessing import DPOneHotEncoder, DPQuantileScaler, RowNormClipper
+from skdp.preprocessing import DPOneHotEncoder, DPQuantileScaler, DPSimpleImputer, RowNormClipper
 from skdp.privacy import ApproxDP, BoundedRangeDP, BudgetLedger, GaussianDP, compose, gaussian_mu
 
 DELTA = 1e-5
@@ -261,6 +262,57 @@ def test_a_row_that_a_model_fails_at_moves_no_other_row():
 
 
 _tried = _grid_search.tried
+
+
+def test_one_row_that_a_candidate_refuses_does_not_decide_on_the_choice():
+    """All of its losses would be the worst."""
+    X, y = rows(3000)
+    X = pd.DataFrame(X, columns=list("abc"))
+    parts = Blocks.of((0.8, 0.2), row_key=None, adjacency="replace-one").parts(X, 3000)
+    X.loc[parts[0][0], "a"] = np.nan
+    imputer = DPSimpleImputer(strategy="constant", fill_value=0.0)
+    prepared = ColumnTransformer([("filled", imputer, ["a"]), ("kept", "passthrough", ["b", "c"])])
+    model = DPPipeline([("prepared", prepared), ("model", DPLogisticRegression())])
+    grid = {"prepared__filled": [imputer, "passthrough"]}
+    with pytest.raises(ValueError, match="every candidate takes each row"):
+        search(grid, model, epsilon=20.0).fit(X, y)
+
+
+class Free(DPLogisticRegression):
+    """Learns, and charges nothing for it."""
+
+    def fit(self, X, y):
+        DPLogisticRegression(C=self.C).fit(X, y)
+        return self
+
+
+def test_an_estimator_that_charges_nothing_of_what_it_plans_is_refused():
+    X, y = rows()
+    ledger = BudgetLedger(epsilon=10.0, delta=0.0)
+    with pytest.raises(RuntimeError, match="would charge nothing"):
+        search(model=Free(), ledger=ledger).fit(X, y)
+    assert not ledger.history()
+
+
+def test_the_score_has_the_caveats_of_the_search():
+    X, y = rows()
+    with recording():
+        found = search(epsilon=20.0).fit(X, y)
+    assert found.best_evaluation_.guarantee_.caveats == found.guarantee_.caveats != ()
+
+
+def test_keys_may_be_in_lists():
+    X, _ = rows(300)
+    blocks = Blocks.of((0.8, 0.2), row_key=-1, adjacency="add-remove")
+    for known, told in zip(blocks.parts(X, 300), blocks.parts(X.tolist(), 300), strict=True):
+        assert_array_equal(known, told)
+
+
+def test_no_progress_is_told(capfd):
+    X, y = rows(3000)
+    with parallel_config(verbose=100):
+        search(epsilon=20.0).fit(X, y)
+    assert not any(capfd.readouterr())
 
 
 def test_a_block_may_lack_a_class():

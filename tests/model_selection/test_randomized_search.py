@@ -9,6 +9,7 @@ import pytest
 from joblib import parallel_config
 from scipy.stats import loguniform, uniform
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import Normalizer
 
@@ -21,6 +22,7 @@ from skdp import (
     DPPipeline,
     DPQuantileScaler,
     DPRandomizedSearch,
+    DPSimpleImputer,
     config_context,
 )
 from skdp.exceptions import BudgetExceededError
@@ -174,6 +176,28 @@ def test_a_fit_that_fails_is_the_worst_and_nobody_is_told(monkeypatch, recwarn):
     search = make({"C": [1e-4, 100.0]}, epsilon=20.0)
     assert search.fit(X, Y).best_params_ == {"C": 1e-4}
     assert not recwarn.list
+
+
+@pytest.mark.parametrize("block", [0, 1])
+def test_one_row_that_a_run_refuses_does_not_decide_which_is_best(block, monkeypatch):
+    n_runs(monkeypatch, 12)
+    told = pd.DataFrame(X, columns=list("abc"))
+    parts = search_module.Blocks.of((0.8, 0.2), row_key=None, adjacency="replace-one")
+    told.loc[parts.parts(told, len(told))[block][0], "a"] = np.nan
+    imputer = DPSimpleImputer(strategy="constant", fill_value=0.0)
+    prepared = ColumnTransformer([("filled", imputer, ["a"]), ("kept", "passthrough", ["b", "c"])])
+    model = DPPipeline([("prepared", prepared), ("model", DPLogisticRegression())])
+    grid = {"prepared__filled": [imputer, "passthrough"]}
+    search = DPRandomizedSearch(model, grid, epsilon=6.0, delta=1e-5, random_state=0)
+    with pytest.raises(ValueError, match="every candidate takes each row"):
+        search.fit(told, Y)
+
+
+def test_the_number_of_runs_is_not_told_by_progress(monkeypatch, capfd):
+    n_runs(monkeypatch, 3)
+    with parallel_config(verbose=100):
+        make(refit=False).fit(X, Y)
+    assert not any(capfd.readouterr())
 
 
 def test_a_search_of_which_all_runs_fail_stays_charged_and_keeps_the_old_model(monkeypatch):
