@@ -10,7 +10,7 @@ from skdp.metrics import EvaluationPlan
 from skdp.model_selection._blocks import Blocks
 from skdp.model_selection._candidates import planned_guarantee, rehearse_candidate, with_params
 from skdp.model_selection._epsilon_grid import EpsilonGrid, score_noise
-from skdp.model_selection._search import Searched
+from skdp.model_selection._search import Searched, check_sizes
 from skdp.pipeline._rehearsal import charge_of
 from skdp.privacy import compose
 
@@ -55,8 +55,8 @@ class EpsilonTask:
         part = _SCORING if is_auto(search.blocks) else float(search.blocks)
         blocks = Blocks.of((1 - part, part), row_key=search.row_key, adjacency=search.adjacency)
         sizes = blocks.sizes(searched.n_samples) or (None, None)
-        if sizes[0] is not None and min(sizes) < 2:
-            raise ValueError(f"X must have rows to learn from and rows that score; got {sizes}.")
+        if sizes[0] is not None:
+            check_sizes(sizes, searched)
         parts = blocks.parts(searched.X, searched.n_samples)
         rows = [searched.rows(part) for part in parts]
         fits = _Fits(searched, rows[0], sizes[0])

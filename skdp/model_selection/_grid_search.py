@@ -17,8 +17,8 @@ from skdp.model_selection._candidates import (
     tried,
     with_params,
 )
-from skdp.model_selection._grid_plan import GridPlanner, check_rows, shares_of
-from skdp.model_selection._search import BaseDPSearch, Searched
+from skdp.model_selection._grid_plan import GridPlanner, check_rows, plan_of, shares_of
+from skdp.model_selection._search import BaseDPSearch, Searched, check_sizes
 from skdp.pipeline._plan import seeds
 from skdp.privacy import compose
 
@@ -323,23 +323,22 @@ class DPGridSearch(BaseDPSearch):
 
     def _plan(self, searched, candidates, sizes):
         disjoint, count = self.strategy == "split", len(candidates)
-        shares = shares_of(self.shares, count, refit=self.refit)
         rows = [None] * count if sizes is None else self._rows_of_fits(sizes, count)
         target = self._target()
-        planner = GridPlanner(searched, candidates, target, shares, rows, disjoint=disjoint)
+        shares_of(self.shares, count, refit=self.refit)  # what is wrong with them is said first
         if sizes is not None:
-            least = 2 if searched.classes is None else len(searched.classes)
-            if min(sizes) < least:
-                raise ValueError(
-                    f"X must have more rows than n_samples={searched.n_samples}: the smallest of "
-                    f"{len(sizes)} blocks would have {min(sizes)}, and needs {least}."
-                )
-        plan = planner.plan(refit=self.refit)
+            check_sizes(sizes, searched)
+
+        def share_of(count):
+            return shares_of(self.shares, count, refit=self.refit)["fits"]
+
+        def planned(count):
+            shares = shares_of(self.shares, count, refit=self.refit)
+            some = candidates[:count], target, shares, rows[:count]
+            return GridPlanner(searched, *some, disjoint=disjoint).plan(refit=self.refit)
+
+        plan = plan_of(planned, count)
         if sizes is not None:
-
-            def share_of(count):
-                return shares_of(self.shares, count, refit=self.refit)["fits"]
-
             check_rows(min(rows), target, count, share_of, disjoint=disjoint)
         return plan
 

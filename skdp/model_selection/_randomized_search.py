@@ -28,7 +28,7 @@ from skdp.model_selection._random_plan import (
     drawn_params,
     refit_share,
 )
-from skdp.model_selection._search import BaseDPSearch, Searched
+from skdp.model_selection._search import BaseDPSearch, Searched, check_sizes
 from skdp.pipeline._plan import seeds
 from skdp.pipeline._rehearsal import charge_of
 from skdp.pipeline._told import quiet
@@ -331,12 +331,7 @@ class DPRandomizedSearch(BaseDPSearch):
 
     def _plan(self, searched, sizes):
         if sizes is not None:
-            least = 2 if searched.classes is None else len(searched.classes)
-            if min(sizes) < least:
-                raise ValueError(
-                    f"X must have more rows: the smaller of 2 blocks would have {min(sizes)}, "
-                    f"and needs {least}."
-                )
+            check_sizes(sizes, searched)
         planner = RandomPlanner(
             searched,
             self.param_distributions,

@@ -25,7 +25,7 @@ from skdp.pipeline._schema import Schema
 from skdp.pipeline._view import table_of
 from skdp.privacy import ApproxDP
 
-__all__ = ["BaseDPSearch", "Searched"]
+__all__ = ["BaseDPSearch", "Searched", "check_sizes"]
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,16 @@ class Searched:
     def rows(self, positions):
         """Rows and targets of a block."""
         return rows_of(self.X, positions), self.y[positions]
+
+
+def check_sizes(sizes, searched):
+    """Refuse blocks that are smaller than the classes, where sizes are public."""
+    least = 2 if searched.classes is None else len(searched.classes)
+    if min(sizes) < least:
+        raise ValueError(
+            f"X must have more rows than n_samples={searched.n_samples}: the smallest of "
+            f"{len(sizes)} blocks would have {min(sizes)}, and needs {least}."
+        )
 
 
 def _stated_bounds(search):
