@@ -23,6 +23,7 @@ from skdp.privacy._budget import covers
 
 __all__ = [
     "REFUSED",
+    "NothingLeftError",
     "check_estimator",
     "check_jobs",
     "check_names",
@@ -133,15 +134,16 @@ def last_param(estimator, name):
     return getattr(last, name, None)
 
 
+class NothingLeftError(ValueError):
+    """A budget is too small for a part of a search to have anything of it."""
+
+
 def gaussian_point(mu, target, *, share_of_delta=1.0):
     """Budget of a fit that costs ``mu`` if it is Gaussian, and its part of delta if it is not."""
     delta = target.delta * share_of_delta
     epsilon = gaussian_epsilon(mu=mu, delta=delta)
     if epsilon <= 0.0:
-        raise ValueError(
-            f"epsilon must be larger, or candidates fewer: each would have mu={mu:.3g}, which is "
-            f"nothing at delta={delta:g}; got {target.epsilon!r}."
-        )
+        raise NothingLeftError(f"mu={mu:.3g} for the fit of each is nothing at delta={delta:g}")
     return replace(target, epsilon=epsilon, delta=delta)
 
 

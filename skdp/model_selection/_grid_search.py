@@ -17,7 +17,7 @@ from skdp.model_selection._candidates import (
     tried,
     with_params,
 )
-from skdp.model_selection._grid_plan import GridPlanner, check_rows, shares_of
+from skdp.model_selection._grid_plan import GridPlanner, check_rows, plan_of, shares_of
 from skdp.model_selection._search import BaseDPSearch, Searched
 from skdp.pipeline._plan import seeds
 from skdp.privacy import compose
@@ -324,17 +324,21 @@ class DPGridSearch(BaseDPSearch):
 
     def _plan(self, searched, candidates, sizes):
         disjoint, count = self.strategy == "split", len(candidates)
-        shares = shares_of(self.shares, count, refit=self.refit)
         rows = [None] * count if sizes is None else self._rows_of_fits(sizes, count)
         target = self._target()
-        planner = GridPlanner(searched, candidates, target, shares, rows, disjoint=disjoint)
+        shares_of(self.shares, count, refit=self.refit)  # what is wrong with them is said first
         searched.check_sizes(sizes)
-        plan = planner.plan(refit=self.refit)
+
+        def share_of(count):
+            return shares_of(self.shares, count, refit=self.refit)["fits"]
+
+        def planned(count):
+            shares = shares_of(self.shares, count, refit=self.refit)
+            some = candidates[:count], target, shares, rows[:count]
+            return GridPlanner(searched, *some, disjoint=disjoint).plan(refit=self.refit)
+
+        plan = plan_of(planned, count)
         if sizes is not None:
-
-            def share_of(count):
-                return shares_of(self.shares, count, refit=self.refit)["fits"]
-
             check_rows(min(rows), target, count, share_of, disjoint=disjoint)
         return plan
 

@@ -115,6 +115,17 @@ def test_points_share_delta():
     assert found.guarantee_.refined.delta_at(8.0) > 0.5 * DELTA
 
 
+def test_points_that_add_up_leave_something_for_the_last_fit():
+    X, y = rows()
+    model = DPLogisticRegression(mechanism="output")
+    book = BudgetLedger(epsilon=50.0, delta=1e-4)
+    grid = {"C": np.geomspace(0.1, 10.0, 6).tolist()}
+    found = search(grid, model, delta=DELTA, epsilon=8.0, ledger=book).fit(X, y)
+    assert 0.8 * DELTA < found.guarantee_.refined.delta_at(8.0) <= DELTA
+    assert 2.0 < found.best_estimator_.epsilon < 8.0
+    assert_allclose(book.history()[0].guarantee.epsilon_at(DELTA), 8.0)
+
+
 def test_frozen_steps_count_beside_the_budget():
     X, y = rows()
     scaler = DPQuantileScaler(epsilon=50.0, quantiles=(0.1, 0.9)).fit(X)
