@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from skdp._validation import is_auto, plain, positive, shown
+from skdp.exceptions import NoConversionError
 from skdp.metrics import EvaluationPlan
 from skdp.model_selection._candidates import needs_delta
 from skdp.privacy import (
@@ -28,7 +29,7 @@ _RATIO = {True: 3.0, False: 2.0}
 # Noise of the first score in units of one over the root of the rows that score: .4 of what the
 # binomial error is at most .5 of. Below that, noise stops the search by luck.
 _NOISE = 0.4
-# Of delta, what fits have together that need some of it as a point.
+# Of each stage's part of delta, what all fits have together that need some of it as a point.
 _POINTS = 0.5
 _DIGITS = 4  # of automatic epsilons, rounded down
 
@@ -87,7 +88,7 @@ class EpsilonGrid:
 
         if not is_auto(epsilons):
             _check(epsilons, target.delta)
-            return of(epsilons)
+            return of(epsilons)._quotable(target)
         top, at_most = _size(target.epsilon, target.delta), math.inf
         while True:
             wanted = _automatic(top, target, n_scoring, at_most)
@@ -100,7 +101,7 @@ class EpsilonGrid:
                 continue
             excess = grid.declared(target.delta).epsilon
             if excess <= target.epsilon:
-                return grid
+                return grid._quotable(target)
             # Fits that are not Gaussian compose to more than their mu says.
             top *= min(0.99, _size(target.epsilon, target.delta) / _size(excess, target.delta))
 
@@ -131,6 +132,17 @@ class EpsilonGrid:
         """
         return _point(self.spent(n_stages), delta / len(self))
 
+    def _quotable(self, target):
+        """The grid, if what is spent can be stated wherever it ends: all stages are the most."""
+        try:
+            self.quoted(len(self), target.delta)
+        except NoConversionError:
+            raise ValueError(
+                f"epsilons must be fewer than {len(self)}, or delta larger, for what is spent to "
+                f"be told at a part of delta for each; got delta={target.delta!r}."
+            ) from None
+        return self
+
 
 def _point(guarantee, delta):
     if delta == 0.0 and isinstance(guarantee, ApproxDP):
@@ -152,8 +164,8 @@ def _fits(epsilons, target, planned):
     points = tuple(replace(target, epsilon=float(epsilon)) for epsilon in epsilons)
     fits = tuple(map(planned, points))
     if target.delta > 0.0 and any(isinstance(fit, ApproxDP) and needs_delta(fit) for fit in fits):
-        # Their deltas add up.
-        part = _POINTS * target.delta / len(points)
+        # Their deltas add up, and what all of them spent is told at one stage's part of delta.
+        part = _POINTS * target.delta / len(points) ** 2
         if part < 1e-300:
             raise ValueError(
                 f"delta must be large enough to be divided among {len(points)} stages; got "

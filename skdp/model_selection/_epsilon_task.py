@@ -54,9 +54,9 @@ class EpsilonTask:
         _check_target(search, searched)
         part = _SCORING if is_auto(search.blocks) else float(search.blocks)
         blocks = Blocks.of((1 - part, part), row_key=search.row_key, adjacency=search.adjacency)
-        sizes = blocks.sizes(searched.n_samples) or (None, None)
-        if sizes[0] is not None and min(sizes) < 2:
-            raise ValueError(f"X must have rows to learn from and rows that score; got {sizes}.")
+        sizes = blocks.sizes(searched.n_samples)
+        searched.check_sizes(sizes)
+        sizes = sizes or (None, None)
         parts = blocks.parts(searched.X, searched.n_samples)
         rows = [searched.rows(part) for part in parts]
         fits = _Fits(searched, rows[0], sizes[0])

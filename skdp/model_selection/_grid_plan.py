@@ -8,12 +8,17 @@ from typing import Any
 
 from skdp._validation import between, is_auto, shown
 from skdp.metrics import EvaluationPlan
-from skdp.model_selection._candidates import gaussian_point, needs_delta, planned_guarantee
+from skdp.model_selection._candidates import (
+    NothingLeftError,
+    gaussian_point,
+    needs_delta,
+    planned_guarantee,
+)
 from skdp.pipeline._division import as_point, excess, largest_scale
 from skdp.privacy import ApproxDP, GaussianDP, Guarantee, compose, parallel
 from skdp.releases import ChoiceRelease
 
-__all__ = ["GridPlan", "GridPlanner", "check_rows", "shares_of"]
+__all__ = ["GridPlan", "GridPlanner", "check_rows", "plan_of", "shares_of"]
 
 PARTS = ("fits", "choice", "score", "refit")
 # Of the budget, times the root of the number of candidates, for all that is not the last fit: of
@@ -22,6 +27,7 @@ PARTS = ("fits", "choice", "score", "refit")
 _SEARCH, _LEAST, _MOST = 0.15, 0.15, 0.5
 _SCORE = 0.1  # of what the rows that compare have, for the score of the winner
 _OF_DELTA = 0.5  # for all fits that need some of it as a point
+_SMALL = 0.5  # of what the last fit should have: below it all parts have less
 _FEW, _TOO_FEW = 200.0, 60.0  # rows of a fit times its mu, or its epsilon
 
 
@@ -56,7 +62,7 @@ def shares_of(shares, n_candidates, *, refit):
     score = given.get("score", _SCORE * searched)
     choice = given.get("choice", searched - score)
     last = 1.0 - max(fits, choice + score)
-    if (refit and last <= 0.0) or last < -1e-12 or choice <= 0.0:
+    if last < given.get("refit", 0.0) - 1e-12 or (refit and last <= 0.0) or choice <= 0.0:
         raise ValueError(
             "shares must leave something for each part: fits and refit sum to at most 1, and so "
             f"do choice, score and refit; got {shown(dict(given))}."
@@ -143,21 +149,30 @@ class GridPlanner:
         GridPlan
         """
         if refit:
-            scale = self._largest(lambda at: self._total(1.0, 1.0, at), self._guess())
+            guess = self._guess()
+            if self._is_beyond(_SMALL * guess):
+                scale = self._largest(lambda at: self._total(at, at, at * guess), 1.0)
+                return self._made(scale, scale, scale * guess)
+            scale = self._largest(lambda at: self._total(1.0, 1.0, at), guess)
             return self._made(1.0, 1.0, scale)
         fits = self._largest(lambda at: self._of_fits(at, []), 1.0)
         scores = self._largest(lambda at: self._of_scores(at, []), 1.0)
         return self._made(fits, scores, None)
+
+    def _is_beyond(self, refit):
+        """Whether fits that are points, whose epsilons add up, leave no such last fit."""
+        if all(share == 1.0 for share in self.of_delta):
+            return False
+        return excess(self._total(1.0, 1.0, refit), self.target) > 0.0
 
     def _largest(self, total, guess):
         total(guess)  # what is wrong with a part is said here
         try:
             return largest_scale(lambda at: excess(total(at), self.target), self.target, guess)
         except ValueError:
-            raise ValueError(
-                f"epsilon must be larger, or candidates fewer than {len(self.params)}, for all "
-                f"parts of a search to have a part of it at delta={self.target.delta!r}; got "
-                f"{self.target.epsilon!r}."
+            raise NothingLeftError(
+                f"not all parts of the search can have a part of epsilon={self.target.epsilon!r} "
+                f"at delta={self.target.delta!r}"
             ) from None
 
     def _guess(self):
@@ -269,6 +284,45 @@ class GridPlanner:
         return GridPlan(
             tuple(points), tuple(refits), everything, choice, evaluation, total, table, frozen
         )
+
+
+def plan_of(planned, n_candidates):
+    """The plan of a search, or how many candidates its budget bears.
+
+    Parameters
+    ----------
+    planned : callable
+        ``planned(count)`` is the plan for as many of the candidates.
+
+    n_candidates : int
+
+    Returns
+    -------
+    GridPlan
+    """
+    try:
+        return planned(n_candidates)
+    except NothingLeftError as error:
+        told = str(error)
+
+    def bears(count):
+        try:
+            return bool(planned(count))
+        except NothingLeftError:
+            return False
+
+    least, most = 0, 1  # few are planned soon
+    while most < n_candidates and bears(most):
+        least, most = most, 2 * most
+    most = min(most, n_candidates)
+    while most - least > 1:
+        count = (least + most) // 2
+        least, most = (count, most) if bears(count) else (least, count)
+    able = f"{least} at most" if least else "not even 1"
+    raise ValueError(
+        f"param_grid must hold fewer candidates, or epsilon be larger: this budget bears {able}, "
+        f"for {told}; got {n_candidates}."
+    )
 
 
 def _words(planned):

@@ -5,7 +5,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skdp._config import config_context
 from skdp._random import noise_source
-from skdp._validation import boolean, fraction, is_auto, one_of, shown
+from skdp._validation import boolean, is_auto, one_of, shown
 from skdp.estimators import charge, check_budget, unchanged_on_error
 from skdp.model_selection._blocks import Blocks
 from skdp.model_selection._candidates import (
@@ -18,7 +18,7 @@ from skdp.model_selection._candidates import (
     tried,
     with_params,
 )
-from skdp.model_selection._grid_plan import GridPlanner, check_rows, shares_of
+from skdp.model_selection._grid_plan import GridPlanner, check_rows, plan_of, shares_of
 from skdp.model_selection._search import BaseDPSearch, Searched
 from skdp.pipeline._plan import seeds
 from skdp.privacy import compose
@@ -161,7 +161,9 @@ class DPGridSearch(BaseDPSearch):
 
     A candidate whose fit fails counts as the worst and stays in the choice, and nothing says so:
     failures may depend on the rows. The parameters, scores and warnings of others are not kept.
-    What is wrong with parameters is found before the charge.
+    What is wrong with parameters is found before the charge. A candidate whose fit refuses a row,
+    as one without an imputer does a missing value, ends the search with an error instead: that
+    row would decide that it is the worst. One that fails at a row that compares loses most there.
 
     What the guarantee does not cover: the time that a search takes, errors about malformed input,
     of which keys that leave a block without rows are one, and other uses of the same data.
@@ -252,7 +254,7 @@ class DPGridSearch(BaseDPSearch):
         ------
         ValueError
             If a parameter or the input is invalid, or the budget is too small for so many
-            candidates.
+            candidates. That a candidate refuses rows may be found after the charge.
         BudgetExceededError
             If the ledger cannot pay; what was found before stays.
         """
@@ -290,7 +292,7 @@ class DPGridSearch(BaseDPSearch):
     def _store(self, plan, candidates, best, model, evaluation):
         self.best_estimator_, self.best_index_ = model, best
         self.best_params_, self.candidates_ = candidates[best], candidates
-        self.best_evaluation_ = evaluation
+        self.best_evaluation_ = self._told(evaluation)
         self.best_score_ = next(iter(evaluation.values.values())).value
         self.guarantee_ = self._stated(compose([*plan.frozen, plan.guarantee]))
         self.division_ = plan.table
@@ -300,8 +302,7 @@ class DPGridSearch(BaseDPSearch):
         check_budget(self)
         boolean(refit=self.refit)
         one_of(STRATEGIES, strategy=self.strategy)
-        if not is_auto(self.blocks):
-            fraction(blocks=self.blocks)
+        self._check_blocks()
         check_jobs(self.n_jobs)
         check_estimator(self)
         try:
@@ -325,23 +326,21 @@ class DPGridSearch(BaseDPSearch):
 
     def _plan(self, searched, candidates, sizes):
         disjoint, count = self.strategy == "split", len(candidates)
-        shares = shares_of(self.shares, count, refit=self.refit)
         rows = [None] * count if sizes is None else self._rows_of_fits(sizes, count)
         target = self._target()
-        planner = GridPlanner(searched, candidates, target, shares, rows, disjoint=disjoint)
-        if sizes is not None:
-            least = 2 if searched.classes is None else len(searched.classes)
-            if min(sizes) < least:
-                raise ValueError(
-                    f"X must have more rows than n_samples={searched.n_samples}: the smallest of "
-                    f"{len(sizes)} blocks would have {min(sizes)}, and needs {least}."
-                )
-        plan = planner.plan(refit=self.refit)
-        if sizes is not None:
+        shares_of(self.shares, count, refit=self.refit)  # what is wrong with them is said first
+        searched.check_sizes(sizes)
 
-            def share_of(count):
-                return shares_of(self.shares, count, refit=self.refit)["fits"]
+        def share_of(count):
+            return shares_of(self.shares, count, refit=self.refit)["fits"]
 
+        def planned(count):
+            shares = shares_of(self.shares, count, refit=self.refit)
+            some = candidates[:count], target, shares, rows[:count]
+            return GridPlanner(searched, *some, disjoint=disjoint).plan(refit=self.refit)
+
+        plan = plan_of(planned, count)
+        if sizes is not None:
             check_rows(min(rows), target, count, share_of, disjoint=disjoint)
         return plan
 
@@ -352,7 +351,7 @@ class DPGridSearch(BaseDPSearch):
     def _compared(self, plan, searched, candidates, seeds, fitted, compared):
         """Fit candidates, and tell what the rows that compare lose with each."""
         tasks = zip(candidates, plan.fits, fitted, seeds, strict=True)
-        found = Parallel(n_jobs=self.n_jobs)(
+        found = Parallel(n_jobs=self.n_jobs, verbose=0)(
             delayed(tried)(searched.estimator, *task, searched.loss, compared) for task in tasks
         )
         return tuple(zip(*found, strict=True))

@@ -13,6 +13,7 @@ from sklearn.model_selection import ParameterGrid, ParameterSampler
 from skdp._validation import between, is_auto, shown
 from skdp.metrics import EvaluationPlan
 from skdp.model_selection._candidates import (
+    NothingLeftError,
     gaussian_point,
     needs_delta,
     planned_guarantee,
@@ -258,7 +259,13 @@ class RandomPlanner:
     def _point(self, amount):
         if self.is_pure:
             return replace(self.target, epsilon=amount)
-        return gaussian_point(amount, self.target, share_of_delta=self.share_of_delta)
+        try:
+            return gaussian_point(amount, self.target, share_of_delta=self.share_of_delta)
+        except NothingLeftError as error:
+            raise ValueError(
+                f"epsilon must be larger, or n_iter_mean smaller: {error}; got "
+                f"{self.target.epsilon!r}."
+            ) from None
 
     def _evaluation(self, amount):
         kind = ApproxDP if self.is_pure else GaussianDP
@@ -364,9 +371,10 @@ def check_rows(n_samples, point):
         f"{n_samples} rows for the fit of each run, at {'epsilon' if pure else 'mu'}={amount:.3g},"
     )
     if n_samples * amount < _TOO_FEW:
+        fewer = "" if pure else ", or n_iter_mean smaller"  # which costs nothing if it is pure
         raise ValueError(
-            f"epsilon must be larger, or n_iter_mean smaller: {sizes} tell nothing about which "
-            f"is best. Choose without the data, or by public data; got {point.epsilon:.3g} a run."
+            f"epsilon must be larger{fewer}: {sizes} tell nothing about which is best. "
+            f"Choose without the data, or by public data; got {point.epsilon:.3g} a run."
         )
     if n_samples * amount < _FEW:
         warnings.warn(

@@ -447,8 +447,25 @@ def test_pictures_are_of_released_counts(load, kinds):
     alone = dp_evaluate(
         model, X, y, 5.0, scoring=next(iter(found.values)), y_bounds=bounds_of(model)
     )
-    with pytest.raises(ValueError, match="kind must be one of those whose counts"):
+    with pytest.raises(ValueError, match="scoring of an evaluation that is drawn must release"):
         replace(alone, counts={}).plot()
     with pytest.raises(ValueError, match="ax must hold"):
         found.plot(ax=list(range(7)))
+    plt.close("all")
+
+
+def test_a_picture_of_noise_alone_draws_no_curve():
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    model, X, y = problem(load_breast_cancer)
+    with config_context(known_seeds=True):
+        found = dp_evaluate(model, X, y, 0.01, random_state=0)
+    assert found.values["roc_auc"].says_nothing
+    roc, _, confusion = found.plot().axes_
+    assert len(roc.lines) == 1  # the diagonal
+    assert roc.get_title() == "AUC: cannot tell"
+    assert "e+" not in confusion.get_title()
+    told = [text.get_text() for text in found.plot("confusion").axes_[0].texts]
+    assert all(str(int(text)) == text for text in told)
     plt.close("all")

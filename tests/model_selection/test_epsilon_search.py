@@ -176,6 +176,35 @@ def test_points_that_are_not_gaussian_share_delta_and_are_charged_at_once():
     assert found.spent_.epsilon <= 4.5
 
 
+@pytest.mark.parametrize("mechanism", ["output", "objective"])
+def test_what_points_cost_can_be_told_after_every_stage(mechanism):
+    model = DPLogisticRegression(mechanism=mechanism)
+    X, y = rows(400)
+    with pytest.warns(UserWarning, match="No stage reached"):
+        found = search(0.999, estimator=model, delta=1e-5).fit(X, y)
+    assert len(found.stages_) == 4 and found.spent_.delta == 1e-5 / 4
+    assert np.isfinite([stage.spent for stage in found.stages_]).all()
+    # Of all outcomes together no more than delta is left uncovered, deltas of fits included.
+    assert 4 * found.best_estimator_.delta < found.spent_.delta
+
+
+def test_a_grid_whose_cost_could_not_be_told_is_refused():
+    def planned(point):
+        return ApproxDP(point.epsilon, 1e-5)
+
+    def evaluated(target):
+        return EvaluationPlan.of("accuracy", target)
+
+    with pytest.raises(ValueError, match="epsilons must be fewer than 2, or delta larger"):
+        EpsilonGrid.plan(
+            [0.1, 1.0],
+            ApproxDP(8.0, 1e-5),
+            n_scoring=1000,
+            planned=planned,
+            evaluated=evaluated,
+        )
+
+
 def test_a_ledger_that_cannot_bear_all_stages_is_not_charged():
     ledger = BudgetLedger(epsilon=2.0)
     X, y = rows()
@@ -321,7 +350,8 @@ def test_a_budget_for_which_no_score_tells_anything_is_refused():
         (dict(epsilons="many"), "epsilons must be 'auto' or increasing numbers"),
         (dict(epsilons=[-1.0]), r"epsilons\[0\] must be a positive"),
         (dict(max_epsilon=0.0), "max_epsilon must be a positive"),
-        (dict(blocks=1.0), "blocks must be between 0.01 and 0.99"),
+        (dict(blocks=1.0), "blocks must be 'auto' or a number between 0 and 1; got 1.0"),
+        (dict(blocks=1e-3), "X must have more rows than n_samples=400: .* have 0, and needs 2"),
         (dict(delta=1.0), "delta must be at least 0"),
         (dict(verbose="yes"), "verbose must be True or False"),
         (dict(adjacency="add-remove", row_key=object()), "row_key must be"),

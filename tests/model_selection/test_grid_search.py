@@ -9,6 +9,7 @@ import pytest
 from joblib import parallel_config
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, clone
+from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -21,7 +22,7 @@ from skdp.model_selection import DPGridSearch, _grid_search
 from skdp.model_selection._blocks import Blocks
 from skdp.model_selection._candidates import regrets
 from skdp.pipeline import DPPipeline, guarantee_of
-from skdp.preprocessing import DPOneHotEncoder, DPQuantileScaler, RowNormClipper
+from skdp.preprocessing import DPOneHotEncoder, DPQuantileScaler, DPSimpleImputer, RowNormClipper
 from skdp.privacy import ApproxDP, BoundedRangeDP, BudgetLedger, GaussianDP, compose, gaussian_mu
 from skdp.releases import ChoiceRelease
 
@@ -114,6 +115,17 @@ def test_points_share_delta():
     found = search(grid, delta=DELTA, epsilon=8.0).fit(X, y)
     assert found.guarantee_.refined.delta_at(8.0) <= DELTA
     assert found.guarantee_.refined.delta_at(8.0) > 0.5 * DELTA
+
+
+def test_points_that_add_up_leave_something_for_the_last_fit():
+    X, y = rows()
+    model = DPLogisticRegression(mechanism="output")
+    book = BudgetLedger(epsilon=50.0, delta=1e-4)
+    grid = {"C": np.geomspace(0.1, 10.0, 6).tolist()}
+    found = search(grid, model, delta=DELTA, epsilon=8.0, ledger=book).fit(X, y)
+    assert 0.8 * DELTA < found.guarantee_.refined.delta_at(8.0) <= DELTA
+    assert 2.0 < found.best_estimator_.epsilon < 8.0
+    assert_allclose(book.history()[0].guarantee.epsilon_at(DELTA), 8.0)
 
 
 def test_frozen_steps_count_beside_the_budget():
@@ -295,6 +307,57 @@ def test_a_row_that_a_model_fails_at_moves_no_other_row():
 _tried = _grid_search.tried
 
 
+def test_one_row_that_a_candidate_refuses_does_not_decide_on_the_choice():
+    """All of its losses would be the worst."""
+    X, y = rows(3000)
+    X = pd.DataFrame(X, columns=list("abc"))
+    parts = Blocks.of((0.8, 0.2), row_key=None, adjacency="replace-one").parts(X, 3000)
+    X.loc[parts[0][0], "a"] = np.nan
+    imputer = DPSimpleImputer(strategy="constant", fill_value=0.0)
+    prepared = ColumnTransformer([("filled", imputer, ["a"]), ("kept", "passthrough", ["b", "c"])])
+    model = DPPipeline([("prepared", prepared), ("model", DPLogisticRegression())])
+    grid = {"prepared__filled": [imputer, "passthrough"]}
+    with pytest.raises(ValueError, match="every candidate takes each row"):
+        search(grid, model, epsilon=20.0).fit(X, y)
+
+
+class Free(DPLogisticRegression):
+    """Learns, and charges nothing for it."""
+
+    def fit(self, X, y):
+        DPLogisticRegression(C=self.C).fit(X, y)
+        return self
+
+
+def test_an_estimator_that_charges_nothing_of_what_it_plans_is_refused():
+    X, y = rows()
+    ledger = BudgetLedger(epsilon=10.0, delta=0.0)
+    with pytest.raises(RuntimeError, match="would charge nothing"):
+        search(model=Free(), ledger=ledger).fit(X, y)
+    assert not ledger.history()
+
+
+def test_the_score_has_the_caveats_of_the_search():
+    X, y = rows()
+    with recording():
+        found = search(epsilon=20.0).fit(X, y)
+    assert found.best_evaluation_.guarantee_.caveats == found.guarantee_.caveats != ()
+
+
+def test_keys_may_be_in_lists():
+    X, _ = rows(300)
+    blocks = Blocks.of((0.8, 0.2), row_key=-1, adjacency="add-remove")
+    for known, told in zip(blocks.parts(X, 300), blocks.parts(X.tolist(), 300), strict=True):
+        assert_array_equal(known, told)
+
+
+def test_no_progress_is_told(capfd):
+    X, y = rows(3000)
+    with parallel_config(verbose=100):
+        search(epsilon=20.0).fit(X, y)
+    assert not any(capfd.readouterr())
+
+
 def test_a_block_may_lack_a_class():
     X, y = rows(3000)
     parts = Blocks.of((0.8, 0.2), row_key=None, adjacency="replace-one").parts(X, 3000)
@@ -430,12 +493,21 @@ class Learner(BaseEstimator):
         ({"param_grid": {"D": [1.0, 2.0]}}, "param_grid must name parameters"),
         ({"param_grid": {"C": [1.0, -1.0]}}, "C must be a positive"),
         ({"param_grid": {"epsilon": [1.0, 2.0]}}, "'epsilon' must not be searched over"),
-        ({"param_grid": {"ledger": [None]}}, "'ledger' must not be searched over"),
+        ({"param_grid": {"ledger": [None]}}, "'ledger' must not be .*one ledger for all fits.$"),
+        ({"blocks": "half"}, "blocks must be 'auto' or a number between 0 and 1; got 'half'"),
+        (
+            {"shares": {"fits": 0.9, "refit": 0.9}},
+            "shares must leave .*fits and refit sum to at most 1",
+        ),
+        (
+            {"scoring": "acuracy"},
+            "scoring must .*'accuracy', 'neg_log_loss', 'neg_brier_score'; got",
+        ),
         ({"scoring": "roc_auc"}, "scoring must be a mean over rows"),
         ({"scoring": "r2"}, "scoring must"),
         ({"classes": [0, 5]}, "classes must list every label"),
         ({"strategy": "both"}, "strategy must be one of"),
-        ({"blocks": 1.5}, "blocks must be less than 1"),
+        ({"blocks": 1.5}, "blocks must be 'auto' or a number between 0 and 1; got 1.5"),
         ({"shares": {"fit": 0.1}}, "shares must name fits, choice, score, refit; got 'fit'"),
         ({"shares": {"fits": 0.6, "refit": 1.0}}, "shares must leave something"),
         ({"shares": {"refit": 0.5}, "refit": False}, "shares must name"),
