@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_regressor
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from skdp._inputs import encode_labels, real_targets, without_values
+from skdp._inputs import checked_array, encode_labels, real_targets, without_values
 from skdp._random import noise_source
 from skdp._validation import shown
 from skdp.estimators import StatedGuarantee, charge, check_budget
@@ -310,11 +311,20 @@ def _checked_targets(estimator: Any, X: Any, y: Any, plan: EvaluationPlan) -> np
     width, known = np.shape(X)[1:], getattr(estimator, "n_features_in_", None)
     if known is not None and width not in ((), (known,)):
         raise ValueError(f"X must have the {known} features of the fit; got {width[0]}.")
+    _check_finite(estimator, X)
     if is_regressor(estimator):
         with without_values():
             return real_targets(y)
     encode_labels(y, plan.known(estimator).tolist())
     return y
+
+
+def _check_finite(estimator: Any, X: Any) -> None:
+    """Refuse numbers that a model without steps would refuse; what steps take is theirs to say."""
+    model = getattr(estimator, "best_estimator_", estimator)
+    is_numeric = isinstance(X, np.ndarray) and X.dtype.kind == "f"
+    if is_numeric and not hasattr(model, "steps") and not get_tags(model).input_tags.allow_nan:
+        checked_array(X, allow_nd=True, ensure_2d=False, input_name="X")
 
 
 def _refuse_queries(estimator: Any, depth: int = 8) -> None:

@@ -352,6 +352,17 @@ def test_what_cannot_be_evaluated_is_refused_before_the_charge(
     assert ledger.spent().epsilon_at(0.0) == 0.0
 
 
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_rows_that_a_model_refuses_are_refused_before_the_charge(wrong, tmp_path):
+    ledger = BudgetLedger(tmp_path / "ledger.db", epsilon=1.0)
+    X, y = np.linspace(-0.5, 0.5, 100)[:, np.newaxis], np.arange(100) >= 50
+    model = DPLogisticRegression(epsilon=9.0).fit(X, y)
+    X[3] = wrong
+    with pytest.raises(ValueError, match=r"X contains (NaN|infinity)"):
+        dp_evaluate(model, X, y, 0.5, ledger=ledger)
+    assert not ledger.history()
+
+
 @pytest.mark.parametrize(
     "y", [np.arange(9) % 2, np.zeros((10, 2)), np.array(["secret"] * 10), [np.nan] * 10]
 )
