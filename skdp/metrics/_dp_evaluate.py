@@ -320,10 +320,12 @@ def _checked_targets(estimator: Any, X: Any, y: Any, plan: EvaluationPlan) -> np
 
 
 def _check_finite(estimator: Any, X: Any) -> None:
-    """Refuse numbers that a model without steps would refuse; what steps take is theirs to say."""
+    """Refuse numbers that a model of ours refuses; what others and steps take is theirs to say."""
     model = getattr(estimator, "best_estimator_", estimator)
     is_numeric = isinstance(X, np.ndarray) and X.dtype.kind == "f"
-    if is_numeric and not hasattr(model, "steps") and not get_tags(model).input_tags.allow_nan:
+    if not is_numeric or not isinstance(model, StatedGuarantee) or hasattr(model, "steps"):
+        return
+    if not get_tags(model).input_tags.allow_nan:
         checked_array(X, allow_nd=True, ensure_2d=False, input_name="X")
 
 
