@@ -1,5 +1,6 @@
 """Scores of a fitted model on private rows, as one release that is charged."""
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,7 +9,7 @@ from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from skdp._inputs import checked_array, encode_labels, real_targets, without_values
+from skdp._inputs import checked_rows, encode_labels, real_targets, without_values
 from skdp._random import noise_source
 from skdp._validation import shown
 from skdp.estimators import StatedGuarantee, charge, check_budget
@@ -222,6 +223,7 @@ class _Request(StatedGuarantee):
         plans = [EvaluationPlan.of(scoring, target, **known) for target in _targets(point)]
         plan = min(plans, key=lambda one: one.noise(estimator))
         y = _checked_targets(estimator, X, y, plan)
+        _check_rows(estimator, X)
         guarantee = replace(
             point,
             refined=None if point.delta == 0.0 else plan.guarantee,
@@ -289,6 +291,7 @@ class DPScorer:
         return f"make_dp_scorer({self.name!r}, epsilon={self.request.epsilon!r})"
 
 
+_OF_OTHERS = ("estimator", "estimators", "steps")  # parameters of what is made of estimators
 _SOURCES = {
     "laplace": "Dwork et al., TCC 2006, proposition 1",
     "gaussian": "Balle and Wang, ICML 2018, Theorem 8; Dong, Roth and Su, JRSS-B 2022",
@@ -311,7 +314,6 @@ def _checked_targets(estimator: Any, X: Any, y: Any, plan: EvaluationPlan) -> np
     width, known = np.shape(X)[1:], getattr(estimator, "n_features_in_", None)
     if known is not None and width not in ((), (known,)):
         raise ValueError(f"X must have the {known} features of the fit; got {width[0]}.")
-    _check_finite(estimator, X)
     if is_regressor(estimator):
         with without_values():
             return real_targets(y)
@@ -319,14 +321,25 @@ def _checked_targets(estimator: Any, X: Any, y: Any, plan: EvaluationPlan) -> np
     return y
 
 
-def _check_finite(estimator: Any, X: Any) -> None:
-    """Refuse numbers that a model of ours refuses; what others and steps take is theirs to say."""
-    model = getattr(estimator, "best_estimator_", estimator)
-    is_numeric = isinstance(X, np.ndarray) and X.dtype.kind == "f"
-    if not is_numeric or not isinstance(model, StatedGuarantee) or hasattr(model, "steps"):
+def _check_rows(estimator: Any, X: Any) -> None:
+    """Refuse rows that a model of this package or of scikit-learn would refuse, but uncharged.
+
+    Pipelines and others that are made of estimators take what the first of them takes; what
+    takes missing values or texts, and what is from elsewhere, is asked after the charge.
+    """
+    while hasattr(estimator, "best_estimator_"):
+        estimator = estimator.best_estimator_
+    home = getattr(getattr(type(estimator), "predict", None), "__module__", "").partition(".")[0]
+    if home not in ("skdp", "sklearn") or not hasattr(estimator, "n_features_in_"):
         return
-    if not get_tags(model).input_tags.allow_nan:
-        checked_array(X, allow_nd=True, ensure_2d=False, input_name="X")
+    tags = get_tags(estimator)
+    inputs = tags.input_tags
+    takes_more = inputs.allow_nan or inputs.string or inputs.categorical or tags.no_validation
+    if takes_more or any(hasattr(estimator, name) for name in _OF_OTHERS):
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns when it predicts
+        checked_rows(estimator, X, accept_sparse=inputs.sparse)
 
 
 def _refuse_queries(estimator: Any, depth: int = 8) -> None:
