@@ -1,13 +1,15 @@
 """Scores of a fitted model on private rows, as one release that is charged."""
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_regressor
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from skdp._inputs import encode_labels, real_targets, without_values
+from skdp._inputs import checked_rows, encode_labels, real_targets, without_values
 from skdp._random import noise_source
 from skdp._validation import shown
 from skdp.estimators import StatedGuarantee, charge, check_budget
@@ -221,6 +223,7 @@ class _Request(StatedGuarantee):
         plans = [EvaluationPlan.of(scoring, target, **known) for target in _targets(point)]
         plan = min(plans, key=lambda one: one.noise(estimator))
         y = _checked_targets(estimator, X, y, plan)
+        _check_rows(estimator, X)
         guarantee = replace(
             point,
             refined=None if point.delta == 0.0 else plan.guarantee,
@@ -288,6 +291,7 @@ class DPScorer:
         return f"make_dp_scorer({self.name!r}, epsilon={self.request.epsilon!r})"
 
 
+_OF_OTHERS = ("estimator", "estimators", "steps")  # parameters of what is made of estimators
 _SOURCES = {
     "laplace": "Dwork et al., TCC 2006, proposition 1",
     "gaussian": "Balle and Wang, ICML 2018, Theorem 8; Dong, Roth and Su, JRSS-B 2022",
@@ -315,6 +319,27 @@ def _checked_targets(estimator: Any, X: Any, y: Any, plan: EvaluationPlan) -> np
             return real_targets(y)
     encode_labels(y, plan.known(estimator).tolist())
     return y
+
+
+def _check_rows(estimator: Any, X: Any) -> None:
+    """Refuse rows that a model of this package or of scikit-learn would refuse, but uncharged.
+
+    Pipelines and others that are made of estimators take what the first of them takes; what
+    takes missing values or texts, and what is from elsewhere, is asked after the charge.
+    """
+    while hasattr(estimator, "best_estimator_"):
+        estimator = estimator.best_estimator_
+    home = getattr(getattr(type(estimator), "predict", None), "__module__", "").partition(".")[0]
+    if home not in ("skdp", "sklearn") or not hasattr(estimator, "n_features_in_"):
+        return
+    tags = get_tags(estimator)
+    inputs = tags.input_tags
+    takes_more = inputs.allow_nan or inputs.string or inputs.categorical or tags.no_validation
+    if takes_more or any(hasattr(estimator, name) for name in _OF_OTHERS):
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns when it predicts
+        checked_rows(estimator, X, accept_sparse=inputs.sparse)
 
 
 def _refuse_queries(estimator: Any, depth: int = 8) -> None:

@@ -166,7 +166,8 @@ class DPGridSearch(BaseDPSearch):
     row would decide that it is the worst. One that fails at a row that compares loses most there.
 
     What the guarantee does not cover: the time that a search takes, errors about malformed input,
-    of which keys that leave a block without rows are one, and other uses of the same data.
+    of which keys that leave a block without rows are one, whether a solver fails, and other uses
+    of the same data.
 
     Where the rows of a fit times its mu (without a delta: its epsilon) are fewer than 200, the
     fits hardly tell candidates from another, which warns; below 60 it is refused. Under

@@ -70,8 +70,8 @@ class DPRandomizedSearch(BaseDPSearch):
         rows.
 
     n_iter_mean : float, default=10
-        Mean of the number of runs, which is drawn anew in each search. It is at least 1, often
-        far from its mean, and nothing limits it.
+        Mean of the number of runs, larger than 1. The number is drawn anew in each search, is
+        often far from its mean, and nothing limits it.
 
     eta : "auto" or float, default="auto"
         Shape of its law, larger than -1; see `~skdp.privacy.RandomRunsDP`. The larger, the fewer

@@ -10,8 +10,11 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -27,6 +30,7 @@ from skdp.kernel import DPKernelRidge
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.mechanisms import Released
 from skdp.metrics import EvaluationPlan, dp_evaluate, make_dp_scorer
+from skdp.model_selection import DPEpsilonSearch
 from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP
 
 ADJACENCIES = pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
@@ -352,6 +356,17 @@ def test_what_cannot_be_evaluated_is_refused_before_the_charge(
     assert ledger.spent().epsilon_at(0.0) == 0.0
 
 
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_rows_that_a_model_refuses_are_refused_before_the_charge(wrong, tmp_path):
+    ledger = BudgetLedger(tmp_path / "ledger.db", epsilon=1.0)
+    X, y = np.linspace(-0.5, 0.5, 100)[:, np.newaxis], np.arange(100) >= 50
+    model = DPLogisticRegression(epsilon=9.0).fit(X, y)
+    X[3] = wrong
+    with pytest.raises(ValueError, match=r"X contains (NaN|infinity)"):
+        dp_evaluate(model, X, y, 0.5, ledger=ledger)
+    assert not ledger.history()
+
+
 @pytest.mark.parametrize(
     "y", [np.arange(9) % 2, np.zeros((10, 2)), np.array(["secret"] * 10), [np.nan] * 10]
 )
@@ -361,6 +376,54 @@ def test_targets_that_do_not_fit_are_refused_without_a_value(y):
         with pytest.raises(ValueError) as caught:
             dp_evaluate(model, X, y, 1.0, y_bounds=(0.0, 1.0))
         assert "secret" not in str(caught.value)
+
+
+def changed_at(value, kind=object):
+    X = np.full((10, 2), 0.25, dtype=kind)
+    X[7, 1] = value
+    return X
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        changed_at(np.nan, float),
+        changed_at(-np.inf, float),
+        changed_at("secret"),
+        changed_at(None),
+        np.full((10, 2), 1j),
+        np.full((10, 3), 0.25),
+        changed_at(np.nan, float).tolist(),
+    ],
+)
+def test_rows_that_a_model_would_refuse_are_refused_before_the_charge(X, tmp_path):
+    y = np.arange(10) % 2
+    rows = np.linspace(0.0, 0.5, 20).reshape(10, 2)
+    private = DPLogisticRegression(epsilon=1.0).fit(rows, y)
+    search = DPEpsilonSearch(DPLogisticRegression(), 0.01, epsilons=[1.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        search.fit(np.tile(rows, (10, 1)), np.tile(y, 10))
+    ledger = BudgetLedger(tmp_path / "ledger.db", epsilon=9.0)
+    for model in (private, LogisticRegression().fit(rows, y), search):
+        with pytest.raises(ValueError, match=r"\bX\b") as caught:
+            dp_evaluate(model, X, y, 1.0, ledger=ledger)
+        assert "secret" not in str(caught.value)
+        assert ledger.history() == []
+    dp_evaluate(private, rows, y, 1.0, ledger=ledger)
+    assert len(ledger.history()) == 1
+
+
+def test_rows_that_a_model_takes_are_not_refused():
+    X, y = np.array([[np.nan], [0.2], [0.3], [0.4]] * 50), np.arange(200) % 2
+    words = np.array([["a"], ["b"], ["c"], ["d"]] * 50)
+    for model, rows in (
+        (HistGradientBoostingClassifier(max_iter=2), X),
+        (make_pipeline(SimpleImputer(), LogisticRegression()), X),
+        (GridSearchCV(make_pipeline(SimpleImputer(), LogisticRegression()), {}, cv=2), X),
+        (DummyClassifier(), words),
+    ):
+        dp_evaluate(model.fit(rows, y), rows, y, 1.0)
 
 
 def test_an_evaluation_holds_nothing_of_the_rows():
