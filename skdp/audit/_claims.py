@@ -285,14 +285,20 @@ def _of_point(guarantee: Guarantee, mu: float) -> float:
 
 
 def _gaussian(guarantee: Guarantee) -> float | None:
-    """Return ``mu`` of a claim that is Gaussian, or that stands on one."""
-    behind = guarantee
+    """Return the largest ``mu`` that a Gaussian claim, or a claimed point, leaves.
+
+    What stands behind a point may be the worse of two cases, of which one becomes Gaussian only
+    at a loss: the point says more then.
+    """
+    behind, mus = guarantee, []
     while isinstance(behind, ApproxDP) and behind.refined is not None:
+        if behind.delta:
+            mus.append(behind.gaussian_target().mu)
         behind = behind.refined
     if isinstance(behind, ApproxDP):
-        return behind.gaussian_target().mu if behind.delta else None
+        return min([*mus, behind.gaussian_target().mu]) if behind.delta else None
     try:
-        return behind.to_gdp().mu
+        return min([*mus, behind.to_gdp().mu])
     except ValueError:
         return None
 

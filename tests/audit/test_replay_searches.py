@@ -4,14 +4,16 @@ from contextlib import ExitStack
 
 import pytest
 from mutation import replaced
+from numpy.testing import assert_allclose
 from support.audits import Row
 from support.search_audits import searches
 
 from skdp._recording import one_of_runs
 from skdp.audit import _session, recording
+from skdp.audit._claims import Claim
 from skdp.audit._several_runs import run_findings
 from skdp.mechanisms import n_random_runs
-from skdp.privacy import GaussianDP, random_runs_mean
+from skdp.privacy import ApproxDP, BoundedRangeDP, GaussianDP, parallel, random_runs_mean
 
 CASES = list(searches())
 
@@ -35,6 +37,16 @@ def test_a_row_of_either_block_loses_what_is_declared_and_no_more(case):
     assert not row.wrong
     assert row.most <= 1.0 + 1e-9 and row.total <= 1.0 + 1e-6
     assert row.most > 0.99
+
+
+def test_a_point_says_more_than_the_gaussian_of_the_worse_of_two_cases():
+    fits, scores = GaussianDP(2.0), BoundedRangeDP((3.0,), then=GaussianDP(1.0))
+    worst = parallel([fits, scores])
+    delta = 1e-5
+    assert worst.epsilon_at(delta) == fits.epsilon_at(delta) and worst.to_gdp().mu > 2.05
+    claim = Claim(ApproxDP(fits.epsilon_at(delta), delta, refined=worst))
+    assert_allclose(claim.share_of(0.0, 1.9), 0.95, rtol=1e-6)
+    assert claim.share_of(0.0, 2.01) > 1.0
 
 
 # Slips, the beginning of the name of a case that shows them, and what is found.

@@ -61,11 +61,9 @@ def searches():
             fractions = (0.75, 0.25) if by_stages else (0.8, 0.2)
             if "strategy" in options:
                 fractions = (1 / 4,) * 4
-            # Of a model that is not fitted again, what loses less than it could is all that is.
-            less = dict(total=0.85 if options.get("refit", True) else 0.65, reason=MOMENTS)
+            whole = dict(total=0.85, reason=MOMENTS) if chosen["delta"] else dict(total=0.95)
             for block, words in ((0, "a row of fits"), (-1, "a row of scores")):
                 data, neighbours = turning(chosen["adjacency"], fractions, block)
                 name = f"{words}, {named(kind, **chosen)}"
                 made = program(kind, **chosen)
-                less = less if chosen["delta"] else dict(total=0.95)
-                yield Case(name, made, data, neighbours, least=0.0, **less)
+                yield Case(name, made, data, neighbours, least=0.0, **whole)
