@@ -6,6 +6,7 @@ from numbers import Real
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.metrics import get_scorer
 
 from skdp._validation import finite, positive, shown
 
@@ -208,8 +209,9 @@ class PrivacyUtilityDisplay:
         X, y : array-like
             Rows and targets that are public.
 
-        scoring : callable, default=None
-            ``scoring(estimator, X, y)``. None is the estimator's ``score``.
+        scoring : str or callable, default=None
+            Name of a scoring of scikit-learn's, or ``scoring(estimator, X, y)``. None is the
+            estimator's ``score``.
 
         references : dict of str to estimator or float, default=None
             Models without privacy, fitted on public rows, or their scores.
@@ -221,7 +223,14 @@ class PrivacyUtilityDisplay:
         -------
         PrivacyUtilityDisplay
         """
+        if not isinstance(estimators, list | tuple) or not estimators:
+            raise ValueError(
+                f"estimators must be a list of fitted estimators; got {shown(estimators)}."
+            )
         score = scoring or (lambda estimator, X, y: estimator.score(X, y))
+        score_name = "score"
+        if isinstance(scoring, str):
+            score, score_name = get_scorer(scoring), scoring
         tried = np.array([_epsilon_of(estimator) for estimator in estimators])
         found = np.array([score(estimator, X, y) for estimator in estimators])
         epsilons = np.unique(tried)
@@ -233,7 +242,8 @@ class PrivacyUtilityDisplay:
             label: float(one) if isinstance(one, Real) else score(one, X, y)
             for label, one in (references or {}).items()
         }
-        display = cls(epsilons, [g.mean() for g in groups], errors, references=references)
+        means = [group.mean() for group in groups]
+        display = cls(epsilons, means, errors, references=references, score_name=score_name)
         return display.plot(ax, name=name, **kwargs)
 
     def plot(self, ax=None, *, name=None, **kwargs):

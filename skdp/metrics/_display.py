@@ -52,10 +52,15 @@ class EvaluationDisplay:
         there = tuple(
             name for name, tables in _TABLES.items() if set(tables) & set(evaluation.counts)
         )
-        if not there or (kind != "auto" and kind not in there):
+        if not there:
             raise ValueError(
-                f"kind must be one of those whose counts were released, {shown(there)}: with "
-                f"scoring='auto', 'roc_auc' or 'balanced_accuracy' some are; got {shown(kind)}."
+                "scoring of an evaluation that is drawn must release counts, as 'auto', 'roc_auc' "
+                f"and 'balanced_accuracy' do; got {shown(list(evaluation.values))}."
+            )
+        if kind != "auto" and kind not in there:
+            raise ValueError(
+                f"kind must be one of those whose counts were released, {shown(there)}; got "
+                f"{shown(kind)}."
             )
         return cls(evaluation, there if kind == "auto" else (kind,))
 
@@ -91,12 +96,22 @@ def _ranking(evaluation):
 
 def _roc(evaluation, ax):
     """Shares of both classes above each edge, with the noise in that of the second."""
+    area = evaluation.values.get("roc_auc")
+    ax.plot([0, 1], [0, 1], linestyle=":", color="gray")
+    ax.set(
+        xlabel="false positive rate",
+        ylabel=f"true positive rate ({evaluation.classes[1]})",
+        title="ROC curve" if area is None else f"AUC {area}",
+    )
+    if area is not None and area.says_nothing:
+        ax.set_title("AUC: cannot tell")
+        return
     ranking, level = _ranking(evaluation), evaluation.level["scores"]
     above = np.cumsum(ranking.shares[:, ::-1], axis=1)
     above = np.concatenate([np.zeros((2, 1)), above], axis=1)
     cells = np.arange(N_BINS + 1)
     noise = np.sqrt(cells * (N_BINS - cells) / N_BINS) * level / ranking.sizes[1]
-    (line,) = ax.plot(above[0], above[1], marker=".")
+    (line,) = ax.plot(above[0], above[1], marker=".", color="C0")
     ax.fill_between(
         above[0],
         np.clip(above[1] - 2 * noise, 0, 1),
@@ -104,13 +119,6 @@ def _roc(evaluation, ax):
         alpha=0.25,
         color=line.get_color(),
         linewidth=0,
-    )
-    ax.plot([0, 1], [0, 1], linestyle=":", color="gray")
-    area = evaluation.values.get("roc_auc")
-    ax.set(
-        xlabel="false positive rate",
-        ylabel=f"true positive rate ({evaluation.classes[1]})",
-        title="ROC curve" if area is None else f"AUC {area}",
     )
 
 
@@ -147,13 +155,12 @@ def _confusion(evaluation, ax):
     if len(counts) <= 12:
         for (row, column), count in np.ndenumerate(counts):
             color = "white" if shares[row, column] > 0.5 else "black"
-            ax.text(
-                *(column, row, f"{count:.0f}"), ha="center", va="center", color=color, fontsize=8
-            )
+            label = str(round(count))  # not -0
+            ax.text(column, row, label, ha="center", va="center", color=color, fontsize=8)
     ticks = np.arange(len(counts))
     ax.set_xticks(ticks, [str(label) for label in evaluation.classes])
     ax.set_yticks(ticks, [str(label) for label in evaluation.classes])
-    ax.set(xlabel="predicted", ylabel="true", title=f"Rows, each ± {level:.2g} of noise")
+    ax.set(xlabel="predicted", ylabel="true", title=f"Rows, each ± {_short(level)} of noise")
 
 
 def _residuals(evaluation, ax):
@@ -164,9 +171,13 @@ def _residuals(evaluation, ax):
     along = np.linspace(down, up, counts.shape[1] + 1)
     seen = np.ma.masked_less(counts, level)
     mesh = ax.pcolormesh(across, along, seen.T, cmap="Blues", vmin=0.0)
-    ax.figure.colorbar(mesh, ax=ax, label=f"rows, each ± {level:.2g} of noise")
+    ax.figure.colorbar(mesh, ax=ax, label=f"rows, each ± {_short(level)} of noise")
     ax.axhline(0.0, linestyle=":", color="gray")
     ax.set(xlabel="prediction", ylabel="target less prediction", title="Residuals")
+
+
+def _short(level):
+    return f"{float(f'{level:.2g}'):,g}"
 
 
 _DRAWN = {

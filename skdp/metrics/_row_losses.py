@@ -153,7 +153,7 @@ def row_loss(
     ValueError
         If the scoring has no bounded range, or is none of each row for itself.
     """
-    if scoring in _OF_ALL_ROWS:
+    if isinstance(scoring, str) and scoring in _OF_ALL_ROWS:
         raise ValueError(
             f"scoring must be a mean over rows, and {scoring!r} is none: choose by 'accuracy' or "
             f"'neg_log_loss', and evaluate what was chosen by {scoring!r}."

@@ -120,6 +120,8 @@ def _column(X, key):
     columns = getattr(X, "columns", None)
     if columns is not None and key in list(columns):
         return X[key]
+    if isinstance(X, list | tuple) and not isinstance(key, str):
+        return [row[key] for row in X]
     if isinstance(key, str) or not -X.shape[1] <= key < X.shape[1]:
         raise ValueError(f"row_key must be a column of X; got {shown(key)}.")
     if columns is not None:

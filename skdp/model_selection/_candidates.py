@@ -22,6 +22,7 @@ from skdp.privacy import gaussian_epsilon
 from skdp.privacy._budget import covers
 
 __all__ = [
+    "REFUSED",
     "NothingLeftError",
     "check_estimator",
     "check_jobs",
@@ -33,11 +34,22 @@ __all__ = [
     "needs_delta",
     "planned_guarantee",
     "prepared",
+    "regrets",
     "rehearse_candidate",
     "tried",
     "with_params",
 ]
 
+# What a row may lose more with a candidate than with the best one, before it counts in full: of
+# the range of a loss. Good candidates differ by much less in most rows, and the noise of a choice
+# is in proportion to it. Replayed on five sets, a half of it or twice as much changes little.
+_REGRET = 0.2
+# Of a solver, by what it computed. What else a fit raises is about its rows or its parameters.
+_FAILURES = (RuntimeError, ArithmeticError, np.linalg.LinAlgError)
+REFUSED = (
+    "X and y must be such that every candidate takes each row: one of them refuses some, as it "
+    "would a missing value without an imputer. The search is over and stays charged."
+)
 _WHOLE = "the search has one {name} for all fits. Give it to the search"
 
 
@@ -85,10 +97,12 @@ def check_jobs(n_jobs):
 def check_names(names):
     """Refuse to search over what the budget is made of."""
     for name in names:
-        if name.rpartition("__")[2] in OWN:
+        own = name.rpartition("__")[2]
+        if own in OWN:
+            further = " DPEpsilonSearch looks for the least epsilon that does."
             raise ValueError(
-                f"{shown(name)} must not be searched over: a search has one budget, which it "
-                "divides. DPEpsilonSearch looks for the least epsilon that does."
+                f"{shown(name)} must not be searched over: a search has one {own} for all fits."
+                f"{further if own == 'epsilon' else ''}"
             )
 
 
@@ -210,6 +224,11 @@ def rehearse_candidate(estimator, params, point, planned, X, y):
         Rows of the fit, none of which it uses.
     """
     asked = charge_of(with_params(estimator, params, point), X, y)
+    if asked is None and planned is not None and planned.delta_at(0.0) > 0.0:
+        raise RuntimeError(
+            f"A fit with {shown(params)} would charge nothing, where this was planned for it: "
+            f"{planned}"
+        )
     if asked is not None and planned is not None and not covers(planned, asked):
         raise RuntimeError(
             f"A fit with {shown(params)} would cost more than was planned for it. Planned: "
@@ -219,6 +238,9 @@ def rehearse_candidate(estimator, params, point, planned, X, y):
 
 def fit_candidate(estimator, params, point, X, y, seed=None):
     """Fit a candidate, or None where that fails, which is nobody's to know.
+
+    What refuses its rows is another thing: one row would move all losses of the candidate from
+    the best to the worst, which no noise hides, so that nothing is chosen then.
 
     Parameters
     ----------
@@ -233,15 +255,21 @@ def fit_candidate(estimator, params, point, X, y, seed=None):
     Returns
     -------
     estimator or None
+
+    Raises
+    ------
+    ValueError
+        If rows are refused. It tells nothing of the candidate.
     """
     made = with_params(estimator, params, point, seed)
     with warnings.catch_warnings(), config_context(known_seeds=True):
         warnings.simplefilter("ignore")  # which candidate would warn may depend on the rows
-        try:
-            with quiet():
+        with suppress(Exception), np.errstate(all="ignore"):
+            try:
                 return made.fit(X, y)
-        except Exception:
-            return None
+            except _FAILURES:
+                return None
+    raise ValueError(REFUSED)  # and not from the error, which may hold the candidate
 
 
 class ConstantClassifier(ClassifierMixin, BaseEstimator):
@@ -304,6 +332,11 @@ def tried(estimator, params, point, rows, seed, loss, compared):
 
     losses : ndarray of shape (n_compared,)
         The worst where it fails, or what it made fails at the row.
+
+    Raises
+    ------
+    ValueError
+        If rows of the fit are refused.
     """
     X, y = rows
     model = fit_candidate(estimator, params, point, X, y, seed)
@@ -325,3 +358,26 @@ def _losses(loss, model, X, y):
         return np.ones(len(y))
     halves = np.array_split(np.arange(len(y)), 2)
     return np.concatenate([_losses(loss, model, rows_of(X, half), y[half]) for half in halves])
+
+
+def regrets(losses):
+    """What each row loses more with a candidate than with the best of all for that row.
+
+    Between the candidates nothing changes by what is taken from a row, except that few rows
+    decide less: a regret counts in full from `_REGRET` on. Losses of 0 and 1 stay as they are, but
+    for rows that all candidates lose.
+
+    Privacy: what a row counts depends on that row, on fits to other rows and on public numbers.
+
+    Parameters
+    ----------
+    losses : sequence of ndarray of shape (n_rows,)
+        Of each candidate, in [0, 1].
+
+    Returns
+    -------
+    ndarray of shape (n_candidates, n_rows)
+        In [0, 1].
+    """
+    losses = np.asarray(losses)
+    return np.minimum((losses - losses.min(axis=0)) / _REGRET, 1.0)

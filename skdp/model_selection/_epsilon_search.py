@@ -6,7 +6,7 @@ from html import escape
 
 from skdp._config import config_context
 from skdp._random import noise_source
-from skdp._validation import between, boolean, finite, is_auto, positive, shown
+from skdp._validation import boolean, finite, is_auto, positive, shown
 from skdp.estimators import check_budget, unchanged_on_error, warn_of_seed
 from skdp.model_selection._candidates import check_estimator, with_params
 from skdp.model_selection._epsilon_task import EpsilonTask
@@ -178,9 +178,11 @@ class DPEpsilonSearch(BaseDPSearch):
     A ledger is first asked whether it bears all stages, because any may be the last. Where all its
     charges and those of the search are Gaussian, or all are pure and its delta is 0, the search
     has one entry, which grows by each stage before that begins: sizes of such charges may follow
-    from what was released. Otherwise all stages are charged at once, and nothing is refunded. A
-    search that is interrupted, or refused since somebody else has charged the ledger meanwhile,
-    stays charged for the stages that it began, and leaves the old model whole.
+    from what was released. Charges that follow must then be of that kind, too: a ledger takes
+    others, but that its total bounds them together is proven for sizes which were settled before.
+    Otherwise all stages are charged at once, and nothing is refunded. A search that is
+    interrupted, or refused since somebody else has charged the ledger meanwhile, stays charged for
+    the stages that it began, and leaves the old model whole.
 
     The score is to be above the target by its standard error, or by half of it if ``delta`` is 0,
     where a stage too many costs the most: so a model that truly is below is released rarely.
@@ -215,8 +217,6 @@ class DPEpsilonSearch(BaseDPSearch):
     (0.17, 8.0)
     """
 
-    _divides_budget = True
-
     def __init__(
         self,
         estimator,
@@ -250,7 +250,7 @@ class DPEpsilonSearch(BaseDPSearch):
         self.random_state = random_state
         self.ledger = ledger
 
-    def fit(self, X, y):
+    def fit(self, X, y=None):
         """Search for the least epsilon, and keep the model of the last stage.
 
         Parameters
@@ -344,8 +344,7 @@ class DPEpsilonSearch(BaseDPSearch):
         check_budget(self, epsilon=self.max_epsilon)
         finite(target_score=self.target_score)
         boolean(verbose=self.verbose)
-        if not is_auto(self.blocks):
-            between(0.01, 0.99, blocks=self.blocks)
+        self._check_blocks()
         if is_auto(self.epsilons) and self.adjacency == "add-remove":
             raise ValueError(
                 "epsilons must be given under adjacency='add-remove', where the number of rows, "

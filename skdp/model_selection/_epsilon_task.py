@@ -10,7 +10,7 @@ from skdp.metrics import EvaluationPlan
 from skdp.model_selection._blocks import Blocks
 from skdp.model_selection._candidates import planned_guarantee, rehearse_candidate, with_params
 from skdp.model_selection._epsilon_grid import EpsilonGrid, score_noise
-from skdp.model_selection._search import Searched, check_sizes
+from skdp.model_selection._search import Searched
 from skdp.pipeline._rehearsal import charge_of
 from skdp.privacy import compose
 
@@ -54,9 +54,9 @@ class EpsilonTask:
         _check_target(search, searched)
         part = _SCORING if is_auto(search.blocks) else float(search.blocks)
         blocks = Blocks.of((1 - part, part), row_key=search.row_key, adjacency=search.adjacency)
-        sizes = blocks.sizes(searched.n_samples) or (None, None)
-        if sizes[0] is not None:
-            check_sizes(sizes, searched)
+        sizes = blocks.sizes(searched.n_samples)
+        searched.check_sizes(sizes)
+        sizes = sizes or (None, None)
         parts = blocks.parts(searched.X, searched.n_samples)
         rows = [searched.rows(part) for part in parts]
         fits = _Fits(searched, rows[0], sizes[0])

@@ -187,7 +187,8 @@ def expected_score(
     X_public : {array-like, sparse matrix, DataFrame}, default=None
         Public rows of the same kind as the private ones. In each repetition three in ten are set
         aside for the score, and of the others ``n_samples`` are drawn, with replacement if
-        they are fewer. None makes rows up: see Notes.
+        they are fewer. None makes rows up: see Notes. A pipeline that takes columns by name needs
+        public rows, since columns that are made up have no names.
 
     y_public : array-like, default=None
         Targets of ``X_public``.
@@ -308,7 +309,7 @@ class _Trial:
         self.has_seed = self.seed in params
         self.estimator, self.params = estimator, params
         self.is_classifier = is_classifier(estimator)
-        self.scorer = check_scoring(estimator, scoring)
+        self.scorer = _scorer(estimator, scoring)
         self.scoring = scoring if isinstance(scoring, str) else "score"
         if scoring is None:
             self.scoring = "accuracy" if self.is_classifier else "R^2"
@@ -333,6 +334,16 @@ class _Trial:
         """Score of the same answer for each row."""
         dummy = DummyClassifier() if self.is_classifier else DummyRegressor()
         return self.scorer(dummy.fit(*train), *test)
+
+
+def _scorer(estimator, scoring):
+    try:
+        return check_scoring(estimator, scoring)
+    except (TypeError, ValueError):  # which lists all names that there are
+        raise ValueError(
+            "scoring must be None, a name that scikit-learn knows or a callable; got "
+            f"{shown(scoring)}."
+        ) from None
 
 
 def _checked_epsilons(epsilons):

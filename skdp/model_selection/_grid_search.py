@@ -5,7 +5,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skdp._config import config_context
 from skdp._random import noise_source
-from skdp._validation import boolean, fraction, is_auto, one_of, shown
+from skdp._validation import boolean, is_auto, one_of, shown
 from skdp.estimators import charge, check_budget, unchanged_on_error
 from skdp.model_selection._blocks import Blocks
 from skdp.model_selection._candidates import (
@@ -13,12 +13,13 @@ from skdp.model_selection._candidates import (
     check_jobs,
     check_names,
     constant,
+    regrets,
     rehearse_candidate,
     tried,
     with_params,
 )
 from skdp.model_selection._grid_plan import GridPlanner, check_rows, plan_of, shares_of
-from skdp.model_selection._search import BaseDPSearch, Searched, check_sizes
+from skdp.model_selection._search import BaseDPSearch, Searched
 from skdp.pipeline._plan import seeds
 from skdp.privacy import compose
 
@@ -55,7 +56,8 @@ class DPGridSearch(BaseDPSearch):
     scoring : str, default=None
         "accuracy", "neg_log_loss" or "neg_brier_score" of a classifier, "r2" or
         "neg_mean_absolute_error" or "neg_mean_squared_error" of a regressor: what has a bounded
-        range in each row. None is that of ``score``.
+        range in each row. None is that of ``score``. In the choice a row counts with what it loses
+        more than with the best of all candidates, a fifth of the range of a loss at most.
 
     blocks : "auto" or float, default="auto"
         Part of the rows by which candidates are compared. "auto" is a fifth, or as many as each
@@ -65,7 +67,7 @@ class DPGridSearch(BaseDPSearch):
         Part of the budget of the "fits" of all candidates, of the "choice" among them, of the
         "score" of the winner, and of the "refit": of mu^2 with a positive delta and of epsilon
         otherwise. Fits and refit sum to at most 1, and so do choice, score and refit, as they are
-        about other rows. "auto" is a tenth of the root of the number of candidates for all but the
+        about other rows. "auto" is .15 times the root of the number of candidates for all but the
         refit, .15 to .5. The last fit takes exactly what is left.
 
     refit : bool, default=True
@@ -159,10 +161,13 @@ class DPGridSearch(BaseDPSearch):
 
     A candidate whose fit fails counts as the worst and stays in the choice, and nothing says so:
     failures may depend on the rows. The parameters, scores and warnings of others are not kept.
-    What is wrong with parameters is found before the charge.
+    What is wrong with parameters is found before the charge. A candidate whose fit refuses a row,
+    as one without an imputer does a missing value, ends the search with an error instead: that
+    row would decide that it is the worst. One that fails at a row that compares loses most there.
 
     What the guarantee does not cover: the time that a search takes, errors about malformed input,
-    of which keys that leave a block without rows are one, and other uses of the same data.
+    of which keys that leave a block without rows are one, whether a solver fails, and other uses
+    of the same data.
 
     Where the rows of a fit times its mu (without a delta: its epsilon) are fewer than 200, the
     fits hardly tell candidates from another, which warns; below 60 it is refused. Under
@@ -250,7 +255,7 @@ class DPGridSearch(BaseDPSearch):
         ------
         ValueError
             If a parameter or the input is invalid, or the budget is too small for so many
-            candidates.
+            candidates. That a candidate refuses rows may be found after the charge.
         BudgetExceededError
             If the ledger cannot pay; what was found before stays.
         """
@@ -269,7 +274,7 @@ class DPGridSearch(BaseDPSearch):
             charge(self, plan.guarantee)
             *own, choice, score, last = seeds(self.random_state, len(candidates) + 3)
             models, losses = self._compared(plan, searched, candidates, own, fitted, parts[-1])
-            best = plan.choice(losses, noise_source(choice))
+            best = plan.choice(regrets(losses), noise_source(choice))
             model = models[best]
             scored = constant(searched) if model is None else model
             evaluation = plan.evaluation(scored, *parts[-1], noise_source(score))
@@ -288,7 +293,7 @@ class DPGridSearch(BaseDPSearch):
     def _store(self, plan, candidates, best, model, evaluation):
         self.best_estimator_, self.best_index_ = model, best
         self.best_params_, self.candidates_ = candidates[best], candidates
-        self.best_evaluation_ = evaluation
+        self.best_evaluation_ = self._told(evaluation)
         self.best_score_ = next(iter(evaluation.values.values())).value
         self.guarantee_ = self._stated(compose([*plan.frozen, plan.guarantee]))
         self.division_ = plan.table
@@ -298,8 +303,7 @@ class DPGridSearch(BaseDPSearch):
         check_budget(self)
         boolean(refit=self.refit)
         one_of(STRATEGIES, strategy=self.strategy)
-        if not is_auto(self.blocks):
-            fraction(blocks=self.blocks)
+        self._check_blocks()
         check_jobs(self.n_jobs)
         check_estimator(self)
         try:
@@ -326,8 +330,7 @@ class DPGridSearch(BaseDPSearch):
         rows = [None] * count if sizes is None else self._rows_of_fits(sizes, count)
         target = self._target()
         shares_of(self.shares, count, refit=self.refit)  # what is wrong with them is said first
-        if sizes is not None:
-            check_sizes(sizes, searched)
+        searched.check_sizes(sizes)
 
         def share_of(count):
             return shares_of(self.shares, count, refit=self.refit)["fits"]
@@ -349,7 +352,7 @@ class DPGridSearch(BaseDPSearch):
     def _compared(self, plan, searched, candidates, seeds, fitted, compared):
         """Fit candidates, and tell what the rows that compare lose with each."""
         tasks = zip(candidates, plan.fits, fitted, seeds, strict=True)
-        found = Parallel(n_jobs=self.n_jobs)(
+        found = Parallel(n_jobs=self.n_jobs, verbose=0)(
             delayed(tried)(searched.estimator, *task, searched.loss, compared) for task in tasks
         )
         return tuple(zip(*found, strict=True))

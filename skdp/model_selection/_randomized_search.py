@@ -3,18 +3,20 @@
 import math
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 
-from sklearn.model_selection import ParameterSampler
+from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.utils.parallel import Parallel, delayed
 
 from skdp._config import config_context
 from skdp._random import noise_source
 from skdp._recording import one_of_runs
-from skdp._validation import boolean, finite, fraction, is_auto, shown
+from skdp._validation import boolean, finite, is_auto, shown
 from skdp.estimators import charge, check_budget, unchanged_on_error
 from skdp.mechanisms import n_random_runs
 from skdp.model_selection._blocks import Blocks
 from skdp.model_selection._candidates import (
+    REFUSED,
     check_estimator,
     check_jobs,
     check_names,
@@ -28,7 +30,7 @@ from skdp.model_selection._random_plan import (
     drawn_params,
     refit_share,
 )
-from skdp.model_selection._search import BaseDPSearch, Searched, check_sizes
+from skdp.model_selection._search import BaseDPSearch, Searched
 from skdp.pipeline._plan import seeds
 from skdp.pipeline._rehearsal import charge_of
 from skdp.pipeline._told import quiet
@@ -68,8 +70,8 @@ class DPRandomizedSearch(BaseDPSearch):
         rows.
 
     n_iter_mean : float, default=10
-        Mean of the number of runs, which is drawn anew in each search. It is at least 1, often
-        far from its mean, and nothing limits it.
+        Mean of the number of runs, larger than 1. The number is drawn anew in each search, is
+        often far from its mean, and nothing limits it.
 
     eta : "auto" or float, default="auto"
         Shape of its law, larger than -1; see `~skdp.privacy.RandomRunsDP`. The larger, the fewer
@@ -167,8 +169,9 @@ class DPRandomizedSearch(BaseDPSearch):
 
     A run whose fit fails counts as the worst, and nothing says so, since failures may depend on
     the rows. So does one whose parameters change what a fit costs in a way that the parameters
-    which were looked at beforehand, all of lists and 64 public draws of others, do not have. An
-    error of a model at the rows that score ends the search.
+    which were looked at beforehand, all of lists and 64 public draws of others, do not have. A
+    run that refuses rows, or parameters which were not looked at, ends the search with an error:
+    one row would decide that it is the worst.
 
     Where the rows of a fit times its mu (without a delta: its epsilon) are fewer than 200, runs
     hardly tell parameters from another, which warns; below 60 it is refused.
@@ -271,7 +274,7 @@ class DPRandomizedSearch(BaseDPSearch):
             blocks = Blocks.of((1 - part, part), row_key=self.row_key, adjacency=self.adjacency)
             planner, plan = self._plan(searched, blocks.sizes(searched.n_samples))
             rows = [searched.rows(one) for one in blocks.parts(searched.X, searched.n_samples)]
-            _rehearse(planner, plan, searched, rows)
+            _rehearse(planner, plan, searched, rows[0])
             charge(self, plan.guarantee)
             number, runs, last = seeds(self.random_state, 3)
             best = self._best_of(plan, searched, rows, number, runs)
@@ -291,7 +294,7 @@ class DPRandomizedSearch(BaseDPSearch):
                         "search is kept."
                     )
         self.best_estimator_, self.best_params_ = model, params
-        self.best_evaluation_, self.best_score_ = evaluation, _value(evaluation)
+        self.best_evaluation_, self.best_score_ = self._told(evaluation), _value(evaluation)
         self.guarantee_ = self._stated(compose([*plan.frozen, plan.guarantee]))
         self.division_ = plan.table
         return self
@@ -304,14 +307,16 @@ class DPRandomizedSearch(BaseDPSearch):
             random_runs_gamma(float(self.n_iter_mean), self._eta())
         except ValueError as error:
             raise ValueError(str(error).replace("n_runs_mean", "n_iter_mean")) from None
-        if not is_auto(self.blocks):
-            fraction(blocks=self.blocks)
+        self._check_blocks()
         check_jobs(self.n_jobs)
         check_estimator(self)
         given = self.param_distributions
         try:
             ParameterSampler(given, 1)
             parts = [given] if isinstance(given, Mapping) else list(given)
+            for part in parts:
+                lists = {name: one for name, one in part.items() if not hasattr(one, "rvs")}
+                ParameterGrid(lists)
             names = {name for part in parts for name in part}
         except (TypeError, ValueError, AttributeError):
             names = set()
@@ -330,8 +335,7 @@ class DPRandomizedSearch(BaseDPSearch):
         return float(self.eta)
 
     def _plan(self, searched, sizes):
-        if sizes is not None:
-            check_sizes(sizes, searched)
+        searched.check_sizes(sizes)
         planner = RandomPlanner(
             searched,
             self.param_distributions,
@@ -351,7 +355,7 @@ class DPRandomizedSearch(BaseDPSearch):
         source = noise_source(number)
         count = n_random_runs(eta=plan.eta, gamma=plan.gamma, random_state=source)  # never cut
         own = seeds(runs, 3 * count)
-        found = Parallel(n_jobs=self.n_jobs)(
+        found = Parallel(n_jobs=self.n_jobs, verbose=0)(
             delayed(_run)(plan, searched, self.param_distributions, rows, *own[i : i + 3])
             for i in range(0, 3 * count, 3)
         )
@@ -366,14 +370,16 @@ def _run(plan, searched, distributions, rows, drawn, fitted, scored):
     claim = parallel([*plan.fits, plan.evaluation.guarantee])
     with one_of_runs(claim, eta=plan.eta, gamma=plan.gamma):
         try:
-            model = fit_candidate(searched.estimator, params, plan.fit, X, y, fitted)
+            with_params(searched.estimator, params, plan.fit)
         except ValueError:  # parameters that are none
-            model = None
+            return None, None, None
+        model = fit_candidate(searched.estimator, params, plan.fit, X, y, fitted)
         if model is None or not _is_planned(model, plan.fits, plan.frozen):
             return None, None, None
-        with warnings.catch_warnings(), quiet():
+        with warnings.catch_warnings(), suppress(Exception), quiet():
             warnings.simplefilter("ignore")  # which run would warn may depend on the rows
             return params, model, plan.evaluation(model, *rows[1], noise_source(scored))
+        raise ValueError(REFUSED)
 
 
 def _is_planned(model, planned, frozen):
@@ -394,11 +400,11 @@ def _ranked(evaluation):
     return -math.inf if math.isnan(value) else value
 
 
-def _rehearse(planner, plan, searched, rows):
+def _rehearse(planner, plan, searched, fitted):
     """Find before the charge what is wrong with parameters or rows."""
-    fitted, scored = rows
-    estimator = searched.estimator
+    estimator, whole = searched.estimator, (searched.X, searched.y)
     for params in planner.params:
         charged = planner.charged(params, plan.fit, planner.size)
         rehearse_candidate(estimator, params, plan.fit, charged, *fitted)
-        charge_of(with_params(estimator, params, plan.fit), *scored)
+        # Rows that score are among all rows, and would fail as they do; they are too few to fit.
+        charge_of(with_params(estimator, params, plan.last or plan.fit), *whole)

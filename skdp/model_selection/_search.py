@@ -1,6 +1,6 @@
 """What searches share: the rows and what is public of them, and what a search can be asked."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._inputs import checked_data, encode_labels, without_values
-from skdp._validation import is_auto
+from skdp._validation import fraction, is_auto, shown
 from skdp.estimators import LinkedDocumentation, StatedGuarantee
 from skdp.metrics import default_scoring, row_loss
 from skdp.metrics._plan import SCORINGS
@@ -25,7 +25,7 @@ from skdp.pipeline._schema import Schema
 from skdp.pipeline._view import table_of
 from skdp.privacy import ApproxDP
 
-__all__ = ["BaseDPSearch", "Searched", "check_sizes"]
+__all__ = ["BaseDPSearch", "Searched"]
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,8 @@ class Searched:
             bounds = _stated_bounds(search)
         estimator = prepared(search, classes=classes, y_bounds=bounds)
         scoring = default_scoring(estimator) if search.scoring is None else search.scoring
-        check_scoring(scoring, SCORINGS, estimator)
+        if not by_rows:
+            check_scoring(scoring, SCORINGS, estimator)
         loss = None
         if by_rows or scoring in (*MEANS, "r2"):
             loss = row_loss(scoring, estimator, classes=classes, y_bounds=bounds)
@@ -109,19 +110,18 @@ class Searched:
         """Number of rows where it is public; None where it is not."""
         return self.n_samples if self.estimator.adjacency == "replace-one" else None
 
+    def check_sizes(self, sizes):
+        """Refuse blocks that cannot hold a row of each class; None are not public."""
+        least = 2 if self.classes is None else len(self.classes)
+        if sizes is not None and min(sizes) < least:
+            raise ValueError(
+                f"X must have more rows than n_samples={self.n_samples}: the smallest of "
+                f"{len(sizes)} blocks would have {min(sizes)}, and needs {least}."
+            )
+
     def rows(self, positions):
         """Rows and targets of a block."""
         return rows_of(self.X, positions), self.y[positions]
-
-
-def check_sizes(sizes, searched):
-    """Refuse blocks that are smaller than the classes, where sizes are public."""
-    least = 2 if searched.classes is None else len(searched.classes)
-    if min(sizes) < least:
-        raise ValueError(
-            f"X must have more rows than n_samples={searched.n_samples}: the smallest of "
-            f"{len(sizes)} blocks would have {min(sizes)}, and needs {least}."
-        )
 
 
 def _stated_bounds(search):
@@ -184,9 +184,23 @@ class BaseDPSearch(StatedGuarantee, LinkedDocumentation, MetaEstimatorMixin, Bas
     def __sklearn_is_fitted__(self):
         return hasattr(self, "best_estimator_")
 
+    def _check_blocks(self):
+        """Refuse a part of the rows that is none."""
+        try:
+            if not is_auto(self.blocks):
+                fraction(blocks=self.blocks)
+        except ValueError:
+            raise ValueError(
+                f"blocks must be 'auto' or a number between 0 and 1; got {shown(self.blocks)}."
+            ) from None
+
     def _target(self):
         """Budget of the search."""
         return ApproxDP(float(self.epsilon), float(self.delta), adjacency=self.adjacency)
+
+    def _told(self, evaluation):
+        """The evaluation with the caveats of the search, of which it is a part."""
+        return replace(evaluation, guarantee_=self._stated(evaluation.guarantee_))
 
     def _ask(self, name, X, *args):
         check_is_fitted(self)

@@ -171,7 +171,8 @@ class BoundedRangeDP(Guarantee):
         runs = [(epsilon, len(list(same))) for epsilon, same in groupby(self.epsilons)]
         told = ", ".join(f"{n} of range {epsilon:.6g}" for epsilon, n in runs[:4])
         told += ", ..." if len(runs) > 4 else ""
-        claim = f"{len(self.epsilons)} selections ({told or 'none'})"
+        count = len(self.epsilons)
+        claim = f"{count} selection{'' if count == 1 else 's'} ({told or 'none'})"
         return claim if self.then is None else f"{claim}, followed by {self.then._claim()}"
 
 

@@ -57,7 +57,7 @@ def _rows(records: list[LedgerRecord], n_earlier: int) -> list[tuple[str, ...]]:
         rows.append(("...", "", *("" for _ in team), f"{n_earlier} earlier", "", ""))
     for r in records:
         time = f"{r.time:%Y-%m-%d %H:%M:%S}"
-        step = "" if r.stream is None else "(replaced) " if r.is_replaced else "(stream) "
+        step = "" if r.stream is None else "(replaced) " if r.is_replaced else "(so far) "
         cells = (str(r.id), time, *(r.team for _ in team), r.label, f"{step}{r.guarantee}")
         rows.append((*map(clean, cells), str(r.pid)))
     return rows

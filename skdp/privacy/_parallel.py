@@ -29,9 +29,10 @@ class ParallelDP(Guarantee):
 
     Notes
     -----
-    The profile is the largest of those of the cases. As a maximum of functions that are convex in
-    ``exp(epsilon)`` it belongs to a pair of distributions, no easier to tell than the data sets of
-    any case, by which it composes with other guarantees. Two compositions of the same blocks cost
+    The profile is the largest of those of the cases. What a record truly loses is convex in
+    ``exp(epsilon)``, hence below the greatest convex function under that profile. This belongs to
+    a pair of distributions, no harder to tell than the data sets of any case, by which it composes
+    with other guarantees. Two compositions of the same blocks cost
     less block by block: ``parallel([compose([a, c]), compose([b, d])])`` is at most
     ``compose([parallel([a, b]), parallel([c, d])])``.
 

@@ -113,7 +113,7 @@ SLIPS = [
         [
             (
                 GRID,
-                "best = plan.choice(losses, noise_source(choice))",
+                "best = plan.choice(regrets(losses), noise_source(choice))",
                 "best = min(range(len(losses)), key=lambda i: losses[i].sum())",
             )
         ],

@@ -6,6 +6,7 @@ import pytest
 from matplotlib import pyplot as plt
 from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
@@ -121,6 +122,13 @@ def test_estimators_are_scored_on_public_rows_and_averaged():
     assert display.references == {"without privacy": plain.score(X, y), "told": 0.5}
     alone = PrivacyUtilityDisplay.from_estimators(models[:2], X, y, scoring=lambda *_: 0.25)
     assert alone.errors_ is None and alone.scores == [0.25, 0.25]
+    named = PrivacyUtilityDisplay.from_estimators(models[:2], X, y, scoring="neg_log_loss")
+    losses = [log_loss(y, model.predict_proba(X)) for model in (models[1], models[0])]
+    assert_allclose(named.scores, np.negative(losses))
+    assert named.ax_.get_ylabel() == "neg_log_loss"
+    for none in (models[0], []):
+        with pytest.raises(ValueError, match="estimators must be a list of fitted estimators"):
+            PrivacyUtilityDisplay.from_estimators(none, X, y)
     with pytest.raises(ValueError, match="estimators must have one parameter epsilon each"):
         PrivacyUtilityDisplay.from_estimators([plain], X, y)
 

@@ -356,6 +356,17 @@ def test_what_cannot_be_evaluated_is_refused_before_the_charge(
     assert ledger.spent().epsilon_at(0.0) == 0.0
 
 
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_rows_that_a_model_refuses_are_refused_before_the_charge(wrong, tmp_path):
+    ledger = BudgetLedger(tmp_path / "ledger.db", epsilon=1.0)
+    X, y = np.linspace(-0.5, 0.5, 100)[:, np.newaxis], np.arange(100) >= 50
+    model = DPLogisticRegression(epsilon=9.0).fit(X, y)
+    X[3] = wrong
+    with pytest.raises(ValueError, match=r"X contains (NaN|infinity)"):
+        dp_evaluate(model, X, y, 0.5, ledger=ledger)
+    assert not ledger.history()
+
+
 @pytest.mark.parametrize(
     "y", [np.arange(9) % 2, np.zeros((10, 2)), np.array(["secret"] * 10), [np.nan] * 10]
 )
@@ -499,8 +510,25 @@ def test_pictures_are_of_released_counts(load, kinds):
     alone = dp_evaluate(
         model, X, y, 5.0, scoring=next(iter(found.values)), y_bounds=bounds_of(model)
     )
-    with pytest.raises(ValueError, match="kind must be one of those whose counts"):
+    with pytest.raises(ValueError, match="scoring of an evaluation that is drawn must release"):
         replace(alone, counts={}).plot()
     with pytest.raises(ValueError, match="ax must hold"):
         found.plot(ax=list(range(7)))
+    plt.close("all")
+
+
+def test_a_picture_of_noise_alone_draws_no_curve():
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    model, X, y = problem(load_breast_cancer)
+    with config_context(known_seeds=True):
+        found = dp_evaluate(model, X, y, 0.01, random_state=0)
+    assert found.values["roc_auc"].says_nothing
+    roc, _, confusion = found.plot().axes_
+    assert len(roc.lines) == 1  # the diagonal
+    assert roc.get_title() == "AUC: cannot tell"
+    assert "e+" not in confusion.get_title()
+    told = [text.get_text() for text in found.plot("confusion").axes_[0].texts]
+    assert all(str(int(text)) == text for text in told)
     plt.close("all")

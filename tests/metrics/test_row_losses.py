@@ -92,6 +92,7 @@ def test_bounds_are_those_of_the_estimator_where_none_are_given():
         ("neg_log_loss", DPLinearSVC(), "without predict_proba"),
         ("neg_mean_squared_error", Ridge(), "y_bounds must be"),
         (len, DPLogisticRegression(), "scoring must have a bounded range"),
+        (np.zeros(2), DPLogisticRegression(), "scoring must have a bounded range"),
     ],
 )
 def test_scorings_that_rows_do_not_have_are_refused(scoring, model, message):

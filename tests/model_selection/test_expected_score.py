@@ -187,6 +187,8 @@ def test_tables_and_pictures_show_the_same_numbers():
         ({"class_shares": (0.7, 0.7)}, "class_shares must be two or more positive numbers"),
         ({"class_shares": "half"}, "class_shares must be two or more positive numbers"),
         ({"random_state": -1}, "random_state must be None"),
+        ({"scoring": "wishes"}, "^scoring must be None, a name .*; got 'wishes'.$"),
+        ({"scoring": 3}, "^scoring must be None, a name .*; got 3.$"),
         ({"estimator": LogisticRegression()}, "estimator must have one parameter epsilon"),
         ({"estimator": MIPrivateSGDRegressor()}, "estimator must have one parameter epsilon"),
         ({"estimator": FunctionTransformer()}, "estimator must be a classifier or a regressor"),

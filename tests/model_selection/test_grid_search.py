@@ -9,6 +9,7 @@ import pytest
 from joblib import parallel_config
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, clone
+from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -19,9 +20,11 @@ from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.metrics import row_loss
 from skdp.model_selection import DPGridSearch, _grid_search
 from skdp.model_selection._blocks import Blocks
+from skdp.model_selection._candidates import regrets
 from skdp.pipeline import DPPipeline, guarantee_of
-from skdp.preprocessing import DPOneHotEncoder, DPQuantileScaler, RowNormClipper
+from skdp.preprocessing import DPOneHotEncoder, DPQuantileScaler, DPSimpleImputer, RowNormClipper
 from skdp.privacy import ApproxDP, BoundedRangeDP, BudgetLedger, GaussianDP, compose, gaussian_mu
+from skdp.releases import ChoiceRelease
 
 DELTA = 1e-5
 GRID = {"C": [1e-4, 1.0, 100.0]}
@@ -252,6 +255,36 @@ def test_a_candidate_that_fails_is_the_worst_and_nobody_hears_of_it(capsys):
     assert [(model, set(loss)) for model, loss in losses] == [(None, {1.0})] * 2
 
 
+def test_a_row_counts_with_its_regrets_and_for_itself():
+    losses = np.random.default_rng(0).uniform(size=(5, 40)) ** 4
+    losses[-1] = 1.0  # failed
+    found = regrets(losses)
+    assert found.min(axis=0).tolist() == [0.0] * 40 and found.max() == 1.0
+    near = losses - losses.min(axis=0) < 0.2
+    assert_allclose(found[near], 5.0 * (losses - losses.min(axis=0))[near])
+    assert_array_equal(found[~near], 1.0)
+    losses[:, 7] = np.linspace(0.0, 1.0, 5)  # another record
+    assert_array_equal(np.flatnonzero((regrets(losses) != found).any(axis=0)), [7])
+    wrong = (losses > 0.3).astype(float)
+    some = ~wrong.all(axis=0)
+    assert_array_equal(regrets(wrong)[:, some], wrong[:, some])
+    assert_array_equal(regrets(wrong)[:, ~some], 0.0)
+
+
+def test_a_choice_is_by_regrets(monkeypatch):
+    seen = []
+    chosen = ChoiceRelease.__call__
+    monkeypatch.setattr(
+        ChoiceRelease, "__call__", lambda *args: seen.append(args[1]) or chosen(*args)
+    )
+    X, y = rows()
+    search(scoring="neg_brier_score", random_state=0).fit(X, y)
+    (losses,) = seen
+    assert losses.shape == (3, 400)
+    assert_array_equal(losses.min(axis=0), 0.0)
+    assert 0.0 < losses.mean() < losses.max() <= 1.0
+
+
 def test_a_row_that_a_model_fails_at_moves_no_other_row():
     class Picky(DPLogisticRegression):
         def predict(self, X):
@@ -272,6 +305,57 @@ def test_a_row_that_a_model_fails_at_moves_no_other_row():
 
 
 _tried = _grid_search.tried
+
+
+def test_one_row_that_a_candidate_refuses_does_not_decide_on_the_choice():
+    """All of its losses would be the worst."""
+    X, y = rows(3000)
+    X = pd.DataFrame(X, columns=list("abc"))
+    parts = Blocks.of((0.8, 0.2), row_key=None, adjacency="replace-one").parts(X, 3000)
+    X.loc[parts[0][0], "a"] = np.nan
+    imputer = DPSimpleImputer(strategy="constant", fill_value=0.0)
+    prepared = ColumnTransformer([("filled", imputer, ["a"]), ("kept", "passthrough", ["b", "c"])])
+    model = DPPipeline([("prepared", prepared), ("model", DPLogisticRegression())])
+    grid = {"prepared__filled": [imputer, "passthrough"]}
+    with pytest.raises(ValueError, match="every candidate takes each row"):
+        search(grid, model, epsilon=20.0).fit(X, y)
+
+
+class Free(DPLogisticRegression):
+    """Learns, and charges nothing for it."""
+
+    def fit(self, X, y):
+        DPLogisticRegression(C=self.C).fit(X, y)
+        return self
+
+
+def test_an_estimator_that_charges_nothing_of_what_it_plans_is_refused():
+    X, y = rows()
+    ledger = BudgetLedger(epsilon=10.0, delta=0.0)
+    with pytest.raises(RuntimeError, match="would charge nothing"):
+        search(model=Free(), ledger=ledger).fit(X, y)
+    assert not ledger.history()
+
+
+def test_the_score_has_the_caveats_of_the_search():
+    X, y = rows()
+    with recording():
+        found = search(epsilon=20.0).fit(X, y)
+    assert found.best_evaluation_.guarantee_.caveats == found.guarantee_.caveats != ()
+
+
+def test_keys_may_be_in_lists():
+    X, _ = rows(300)
+    blocks = Blocks.of((0.8, 0.2), row_key=-1, adjacency="add-remove")
+    for known, told in zip(blocks.parts(X, 300), blocks.parts(X.tolist(), 300), strict=True):
+        assert_array_equal(known, told)
+
+
+def test_no_progress_is_told(capfd):
+    X, y = rows(3000)
+    with parallel_config(verbose=100):
+        search(epsilon=20.0).fit(X, y)
+    assert not any(capfd.readouterr())
 
 
 def test_a_block_may_lack_a_class():
@@ -409,12 +493,21 @@ class Learner(BaseEstimator):
         ({"param_grid": {"D": [1.0, 2.0]}}, "param_grid must name parameters"),
         ({"param_grid": {"C": [1.0, -1.0]}}, "C must be a positive"),
         ({"param_grid": {"epsilon": [1.0, 2.0]}}, "'epsilon' must not be searched over"),
-        ({"param_grid": {"ledger": [None]}}, "'ledger' must not be searched over"),
+        ({"param_grid": {"ledger": [None]}}, "'ledger' must not be .*one ledger for all fits.$"),
+        ({"blocks": "half"}, "blocks must be 'auto' or a number between 0 and 1; got 'half'"),
+        (
+            {"shares": {"fits": 0.9, "refit": 0.9}},
+            "shares must leave .*fits and refit sum to at most 1",
+        ),
+        (
+            {"scoring": "acuracy"},
+            "scoring must .*'accuracy', 'neg_log_loss', 'neg_brier_score'; got",
+        ),
         ({"scoring": "roc_auc"}, "scoring must be a mean over rows"),
         ({"scoring": "r2"}, "scoring must"),
         ({"classes": [0, 5]}, "classes must list every label"),
         ({"strategy": "both"}, "strategy must be one of"),
-        ({"blocks": 1.5}, "blocks must be less than 1"),
+        ({"blocks": 1.5}, "blocks must be 'auto' or a number between 0 and 1; got 1.5"),
         ({"shares": {"fit": 0.1}}, "shares must name fits, choice, score, refit; got 'fit'"),
         ({"shares": {"fits": 0.6, "refit": 1.0}}, "shares must leave something"),
         ({"shares": {"refit": 0.5}, "refit": False}, "shares must name"),
@@ -437,11 +530,11 @@ def test_a_search_that_cannot_pay_says_so():
     many = {"C": np.geomspace(0.01, 100.0, 40).tolist()}
     book = BudgetLedger(epsilon=50.0)
     with pytest.raises(
-        ValueError, match=r"fewer candidates for this budget, at most 7: 1600 rows"
+        ValueError, match=r"fewer candidates for this budget, at most 13: 1600 rows"
     ):
         search(many, epsilon=1.0, ledger=book).fit(X, y)
     assert not book.history()
-    with pytest.warns(UserWarning, match=r"1600 rows and epsilon=0.0577 .* tell little"):
+    with pytest.warns(UserWarning, match=r"1600 rows and epsilon=0.0866 .* tell little"):
         search(epsilon=1.0).fit(X, y)
     eight, most = {"C": np.geomspace(0.01, 100.0, 8).tolist()}, {"refit": 0.2}
     with pytest.warns(UserWarning, match=r"mu=0.08.* A grid of 3 would be told apart"):

@@ -9,6 +9,7 @@ import pytest
 from joblib import parallel_config
 from scipy.stats import loguniform, uniform
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import Normalizer
 
@@ -19,7 +20,9 @@ from skdp import (
     DPLogisticRegression,
     DPOnlineKernelRegressor,
     DPPipeline,
+    DPQuantileScaler,
     DPRandomizedSearch,
+    DPSimpleImputer,
     config_context,
 )
 from skdp.exceptions import BudgetExceededError
@@ -175,6 +178,28 @@ def test_a_fit_that_fails_is_the_worst_and_nobody_is_told(monkeypatch, recwarn):
     assert not recwarn.list
 
 
+@pytest.mark.parametrize("block", [0, 1])
+def test_one_row_that_a_run_refuses_does_not_decide_which_is_best(block, monkeypatch):
+    n_runs(monkeypatch, 12)
+    told = pd.DataFrame(X, columns=list("abc"))
+    parts = search_module.Blocks.of((0.8, 0.2), row_key=None, adjacency="replace-one")
+    told.loc[parts.parts(told, len(told))[block][0], "a"] = np.nan
+    imputer = DPSimpleImputer(strategy="constant", fill_value=0.0)
+    prepared = ColumnTransformer([("filled", imputer, ["a"]), ("kept", "passthrough", ["b", "c"])])
+    model = DPPipeline([("prepared", prepared), ("model", DPLogisticRegression())])
+    grid = {"prepared__filled": [imputer, "passthrough"]}
+    search = DPRandomizedSearch(model, grid, epsilon=6.0, delta=1e-5, random_state=0)
+    with pytest.raises(ValueError, match="every candidate takes each row"):
+        search.fit(told, Y)
+
+
+def test_the_number_of_runs_is_not_told_by_progress(monkeypatch, capfd):
+    n_runs(monkeypatch, 3)
+    with parallel_config(verbose=100):
+        make(refit=False).fit(X, Y)
+    assert not any(capfd.readouterr())
+
+
 def test_a_search_of_which_all_runs_fail_stays_charged_and_keeps_the_old_model(monkeypatch):
     n_runs(monkeypatch, 3)
     ledger = BudgetLedger(epsilon=12.0, delta=1e-5)
@@ -316,12 +341,14 @@ def test_it_is_cloned_and_asked_as_others():
         ({"param_distributions": {}}, "param_distributions must be a dict"),
         ({"param_distributions": 3}, "param_distributions must be a dict"),
         ({"param_distributions": {"C": 1.0}}, "param_distributions must be a dict"),
+        ({"param_distributions": {"C": "auto"}}, "param_distributions must be a dict"),
+        ({"param_distributions": {"C": []}}, "param_distributions must be a dict"),
         ({"param_distributions": {"epsilon": [1.0]}}, "must not be searched over"),
         ({"param_distributions": {"D": [1.0]}}, "param_distributions must name parameters"),
         ({"param_distributions": {"C": [-1.0]}}, "C must be"),
         ({"shares": {"fits": 0.1}}, "shares must be 'auto' or a dict from 'runs' and 'refit'"),
         ({"shares": {"runs": 0.6, "refit": 0.6}}, "shares must sum to at most 1"),
-        ({"blocks": 1.5}, "blocks must be"),
+        ({"blocks": 1.5}, "blocks must be 'auto' or a number between 0 and 1"),
         ({"scoring": "wishes"}, "scoring must"),
         ({"epsilon": 0.1}, "tell nothing about which is best"),
         ({"estimator": DPOnlineKernelRegressor()}, "estimator must not learn a stream"),
@@ -337,6 +364,21 @@ def test_what_is_wrong_is_said_before_the_charge(params, message):
         search.fit(X, Y)
     assert ledger.history() == []
     assert not hasattr(search, "best_params_")
+
+
+def test_rows_that_score_need_not_be_enough_for_a_fit():
+    """A fifth of the rows score: what a step needs of its rows, it needs of those of a fit."""
+    generator = np.random.default_rng(3)
+    X = generator.uniform(0.0, 100.0, size=(8000, 1))
+    y = (X[:, 0] > 50.0).astype(int)
+    steps = [("scale", DPQuantileScaler()), ("model", DPLogisticRegression())]
+    space = {"model__C": ["auto", 1e-3]}
+    search = DPRandomizedSearch(
+        DPPipeline(steps), space, epsilon=5.5, delta=1e-6, blocks=0.05, n_iter_mean=2.0
+    )
+    with config_context(known_seeds=True):
+        search.set_params(random_state=0).fit(X, y)
+    assert search.score(X, y) > 0.8
 
 
 def test_few_rows_warn_and_a_ledger_that_cannot_pay_refuses():

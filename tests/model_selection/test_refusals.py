@@ -60,7 +60,7 @@ MANY = {"C": np.geomspace(0.01, 10.0, 12).tolist()}
 CASES = {
     # More candidates than the budget bears
     "a grid, by mu": (
-        fit(grid(None, MANY, epsilon=0.8, delta=0.05, **KEYED)),
+        fit(grid(None, MANY, epsilon=0.5, delta=0.05, **KEYED)),
         r"param_grid must hold fewer candidates, .* bears [2-9] at most, for mu=0\.\d+ .* got 12",
     ),
     "runs, by mu": (

@@ -340,6 +340,7 @@ def test_plain_values_restore_it():
     )
     assert BoundedRangeDP(()).epsilon_at(0.0) == 0.0
     assert str(BoundedRangeDP(())).startswith("0 selections (none)")
+    assert str(BoundedRangeDP((0.1,))).startswith("1 selection (1 of range 0.1)")
 
 
 def test_replacing_is_removing_and_adding():

@@ -66,7 +66,7 @@ def test_the_history_shows_every_step_and_what_replaced_it(make):
     ]
     for view in (str(ledger), ledger._repr_html_()):
         assert "(replaced) 0.5-differential" in view
-        assert "(stream) 0.7-differential" in view
+        assert "(so far) 0.7-differential" in view
 
 
 def test_a_stream_cannot_get_cheaper(make):
