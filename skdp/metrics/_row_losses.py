@@ -14,6 +14,7 @@ from skdp._validation import shown
 __all__ = ["RowLoss", "default_scoring", "row_loss"]
 
 LARGEST_LOG_LOSS = 5.0  # a probability below exp(-5) = 0.0067 counts as that
+_WIDEST = 1e150  # range of a target, of which squares are numbers
 _OF_LABELS = ("accuracy", "neg_log_loss", "neg_brier_score")
 _OF_TARGETS = (
     "r2",
@@ -212,7 +213,13 @@ def public_range(estimator: Any, y_bounds: Any) -> TargetRange:
             "y_bounds must be (low, high), public: without it scores of a regressor have no "
             "bounded range; got None."
         )
-    return TargetRange.of(y_bounds)
+    found = TargetRange.of(y_bounds)
+    if not found.high - found.low <= _WIDEST:
+        raise ValueError(
+            f"y_bounds must be at most {_WIDEST:g} apart, for squares of residuals to be numbers; "
+            f"got {shown(y_bounds)}."
+        )
+    return found
 
 
 def label_codes(y: Any, classes: np.ndarray) -> np.ndarray:

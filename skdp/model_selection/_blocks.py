@@ -1,6 +1,7 @@
 """Blocks of rows, by what is public of each row alone."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from numbers import Real
@@ -99,10 +100,20 @@ class Blocks:
         return np.rint(np.cumsum(self.fractions) * n_samples).astype(int)
 
     def _keys(self, X, n_samples):
-        keys = list(self.row_key(X) if callable(self.row_key) else _column(X, self.row_key))
+        if callable(self.row_key):
+            keys = _made(self.row_key, X)
+        else:
+            keys = list(_column(X, self.row_key))
         if len(keys) != n_samples:
             raise ValueError("row_key must give one key a row.")
         return keys
+
+
+def _made(row_key, X):
+    """Keys by a function, whose errors may quote a row."""
+    with suppress(Exception):
+        return list(row_key(X))
+    raise ValueError("row_key must give one key a row; as a function it raised an error.")
 
 
 def _column(X, key):

@@ -11,11 +11,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._inputs import checked_data, encode_labels, without_values
-from skdp._validation import check_y_bounds, fraction, is_auto, shown
+from skdp._validation import fraction, is_auto, shown
 from skdp.estimators import LinkedDocumentation, StatedGuarantee
 from skdp.metrics import default_scoring, row_loss
 from skdp.metrics._plan import SCORINGS
-from skdp.metrics._row_losses import check_scoring
+from skdp.metrics._row_losses import check_scoring, public_range
 from skdp.metrics._scored_rows import MEANS
 from skdp.model_selection._blocks import rows_of
 from skdp.model_selection._candidates import last_param, prepared
@@ -131,7 +131,7 @@ def _stated_bounds(search):
         bounds = last_param(search.estimator, "y_bounds")
         bounds = None if is_auto(bounds) else bounds
     if bounds is not None:
-        check_y_bounds(bounds)
+        public_range(None, bounds)
     return bounds
 
 

@@ -91,3 +91,11 @@ def test_where_stages_are_charged_at_once_a_ledger_holds_all_of_them(delta, tmp_
     entry = ledger.history()[-1].guarantee
     assert len(search.stages_) < 3
     assert_allclose(entry.epsilon_at(delta), stated.epsilon_at(delta), **EXACT)
+
+
+@pytest.mark.parametrize("refit", [True, False])
+def test_random_runs_of_points_have_a_part_of_a_large_budget(refit):
+    model = DPLinearSVC(mechanism="output")
+    search = DPRandomizedSearch(model, GRID, 40.0, 1e-4, n_iter_mean=3, refit=refit).fit(X, Y)
+    assert search.best_estimator_.epsilon > 20.0
+    assert 0.2e-4 < search.guarantee_.refined.delta_at(40.0) <= 1e-4

@@ -108,6 +108,18 @@ CASES = {
         fit(grid(PIPELINE, {"model__C": [0.1, 1.0]}, classes=[1, 2])),
         "classes must list every label of y",
     ),
+    # Ranges whose squares are no numbers
+    **{
+        f"wide, {make.__name__}": (
+            fit(make(ridge(), *given, scoring="r2", y_bounds=(-1e308, 1e308)), X, TARGETS),
+            r"y_bounds must be at most 1e\+150 apart",
+        )
+        for make, given in ((grid, [GAMMAS]), (runs, [GAMMAS]), (stages, [0.1]))
+    },
+    "wide, evaluation": (
+        evaluate(REGRESSOR, X, TARGETS, y_bounds=(-1e308, 1e308)),
+        r"y_bounds must be at most 1e\+150 apart",
+    ),
     # Of an evaluation
     "unfitted": (score("accuracy", DPLogisticRegression()), "not fitted"),
     "an unfitted search": (evaluate(grid()), "not fitted"),
@@ -128,3 +140,15 @@ def test_it_is_refused_in_one_sentence_before_the_charge(name):
         ask(ledger)
     assert ledger.history() == [] and ledger.spent().epsilon == 0.0
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("make", [grid, runs, stages])
+def test_a_key_that_raises_quotes_no_row(make):
+    def key(X):
+        raise RuntimeError(f"X must be secret: {X[0]}")
+
+    ledger = BudgetLedger(epsilon=50.0)
+    with pytest.raises(ValueError, match="row_key must give one key a row") as raised:
+        make(adjacency="add-remove", row_key=key, ledger=ledger).fit(X, Y)
+    assert "secret" not in str(raised.value) and ledger.history() == []
+    assert raised.value.__context__ is None and raised.value.__cause__ is None
