@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["ADJACENCIES", "Guarantee", "decimal", "n_records_changed", "smallest_epsilon", "union"]
 
 ADJACENCIES = ("replace-one", "add-remove")
+_FAR = 500.0  # an epsilon beyond which no profile falls
 _CHANGE = {"replace-one": "replacing one {}", "add-remove": "adding or removing one {}"}
 
 
@@ -230,7 +231,11 @@ class Guarantee(ABC):
 
     def _size(self, delta: float) -> float:
         """Loss that next to all finite ones stay below: roughly epsilon at ``delta``."""
-        return self.epsilon_at(delta)
+        size = self.epsilon_at(delta)
+        if size < math.inf:
+            return size
+        lost = self.delta_at(_FAR)  # points fail with a probability of their own
+        return self.epsilon_at(delta + 1.000001 * lost) if lost < 0.1 else math.inf
 
     def _plain(self, unit: str = "record") -> Self:
         """Without the texts, so that equal promises are known as such."""

@@ -173,6 +173,18 @@ def test_conversions_are_the_largest_of_the_cases():
         ParallelDP((ShiftedGaussianDP(0.1, ((0.2, 1),)), GaussianDP(0.3))).to_zcdp()
 
 
+def test_cases_that_fail_more_often_than_sizes_are_measured_at_still_compose():
+    fails = compose([ApproxDP(0.0, 1e-8), GaussianDP(0.2)])
+    worst = parallel([fails, BoundedRangeDP((0.3,), then=GaussianDP(0.1))])
+    total = compose([ApproxDP(0.5), worst])
+    beside = max(
+        compose([ApproxDP(0.5), case]).epsilon_at(1e-6)
+        for case in (fails, BoundedRangeDP((0.3,), then=GaussianDP(0.1)))
+    )
+    assert beside * (1 - 1e-9) <= total.epsilon_at(1e-6) < 1.05 * beside  # both round up
+    assert BudgetLedger(epsilon=3.0, delta=1e-6).affords(total)
+
+
 def test_replacing_may_move_a_record_from_one_block_to_another():
     # Removed where 0.1 holds and added where 0.7 does, or twice within the worse block.
     context = {"adjacency": "add-remove", "unit": "user"}
