@@ -93,7 +93,7 @@ def charge_quietly(estimator, guarantee):
     """Charge the ledger, if there is one, where a seed has been warned of."""
     ledger = ledger_of(estimator)
     if ledger is not None:
-        ledger.charge(guarantee, label=type(estimator).__name__)
+        ledger.charge(guarantee, label=getattr(estimator, "_label", type(estimator).__name__))
 
 
 def charge_stream(estimator, guarantee, *, stream, version, continues):

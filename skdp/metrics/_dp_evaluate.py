@@ -201,6 +201,8 @@ def make_dp_scorer(
 class _Request(StatedGuarantee):
     """A budget, as what checks, charges and states one takes it."""
 
+    _label = "dp_evaluate"  # in a ledger
+
     epsilon: Any
     delta: Any
     adjacency: Any

@@ -303,6 +303,7 @@ def test_the_ledger_is_charged_before_the_rows_are_asked_about(tmp_path):
     X, y = np.full((10, 1), 0.5), np.arange(10) % 2
     with pytest.raises(RuntimeError):
         dp_evaluate(Failing(), X, y, 0.6, ledger=ledger)
+    assert [record.label for record in ledger.history()] == ["dp_evaluate"]
     assert ledger.spent().epsilon_at(0.0) == 0.6
     with pytest.raises(BudgetExceededError):
         dp_evaluate(SaidClassifier(), X, y, 0.6, ledger=ledger)
