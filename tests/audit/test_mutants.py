@@ -15,11 +15,14 @@ ADJACENCIES = ("replace-one", "add-remove")
 DEVICES = {m.target: m for m in MUTANTS if m.slips and not hasattr(m.target, "fit")}.values()
 
 
+# Rows of zeros have one key: searches under add-remove refuse them, as it leaves a block empty.
+# `test_replay_searches` replays those with keys that spread.
 CLEAN = [
     (name, adjacency)
     for name, estimator in CONFIGURATIONS.items()
     for adjacency in ADJACENCIES
-    if "adjacency" in estimator.get_params() or adjacency == "replace-one"
+    if adjacency == "replace-one"
+    or ("adjacency" in estimator.get_params() and not hasattr(estimator, "row_key"))
 ]
 
 
