@@ -25,6 +25,13 @@ def made(kind, model, **options):
     return kind(model, GRID, 9.0, **options)
 
 
+def check_spent(ledger, stated, delta):
+    """Not more than is stated; less by what a law of losses rounds otherwise, at most."""
+    spent, promised = ledger.spent().epsilon, stated.epsilon_at(delta)
+    assert spent <= promised + EXACT["atol"]
+    assert_allclose(spent, promised, rtol=1e-7 if delta else 0.0, atol=EXACT["atol"])
+
+
 @pytest.mark.parametrize("kind", [DPGridSearch, DPRandomizedSearch])
 @pytest.mark.parametrize(
     ("delta", "model"),
@@ -42,7 +49,7 @@ def test_a_ledger_holds_what_a_search_states_whatever_the_jobs(kind, delta, mode
             search.fit(X, Y)
         stated = guarantee_of(search)
         assert stated == search.guarantee_ and len(ledger.history()) == 1
-        assert_allclose(ledger.spent().epsilon, stated.epsilon_at(delta), **EXACT)
+        check_spent(ledger, stated, delta)
         assert_allclose(ledger.spent().epsilon, 9.0, rtol=5e-3 if delta else 1e-9)
 
 
@@ -51,7 +58,7 @@ def test_a_ledger_holds_what_a_search_states_whatever_the_jobs(kind, delta, mode
 def test_so_it_does_with_processes(kind, tmp_path):
     ledger = BudgetLedger(tmp_path / "ledger.db", epsilon=50.0, delta=1e-5)
     search = made(kind, DPLinearSVC(), delta=1e-5, n_jobs=2, ledger=ledger).fit(X, Y)
-    assert_allclose(ledger.spent().epsilon, guarantee_of(search).epsilon_at(1e-5), **EXACT)
+    check_spent(ledger, guarantee_of(search), 1e-5)
     assert len(ledger.history()) == 1
 
 
