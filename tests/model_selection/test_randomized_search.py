@@ -181,7 +181,7 @@ def test_a_fit_that_fails_is_the_worst_and_nobody_is_told(monkeypatch, recwarn):
 @pytest.mark.parametrize("block", [0, 1])
 def test_one_row_that_a_run_refuses_does_not_decide_which_is_best(block, monkeypatch):
     n_runs(monkeypatch, 12)
-    told = pd.DataFrame(X, columns=list("abc"))
+    told = pd.DataFrame(X.copy(), columns=list("abc"))
     parts = search_module.Blocks.of((0.8, 0.2), row_key=None, adjacency="replace-one")
     told.loc[parts.parts(told, len(told))[block][0], "a"] = np.nan
     imputer = DPSimpleImputer(strategy="constant", fill_value=0.0)
