@@ -1,5 +1,6 @@
 """Candidates of a search: what their fits cost, and the fits."""
 
+import math
 import warnings
 from contextlib import suppress
 from dataclasses import replace
@@ -22,13 +23,18 @@ from skdp.privacy import gaussian_epsilon
 from skdp.privacy._budget import covers
 
 __all__ = [
+    "FEW",
+    "OF_DELTA",
     "REFUSED",
+    "TOO_FEW",
     "NothingLeftError",
     "check_estimator",
     "check_jobs",
     "check_names",
+    "check_pure",
     "constant",
     "fit_candidate",
+    "fitted_again",
     "gaussian_point",
     "last_param",
     "needs_delta",
@@ -44,6 +50,9 @@ __all__ = [
 # the range of a loss. Good candidates differ by much less in most rows, and the noise of a choice
 # is in proportion to it. Replayed on five sets, a half of it or twice as much changes little.
 _REGRET = 0.2
+OF_DELTA = 0.5  # for all fits of a search that need some of it as a point
+# Rows of a fit times its mu, or its epsilon: below them it tells little, and nothing.
+FEW, TOO_FEW = 200.0, 60.0
 # Of a solver, by what it computed. What else a fit raises is about its rows or its parameters.
 _FAILURES = (RuntimeError, ArithmeticError, np.linalg.LinAlgError)
 REFUSED = (
@@ -158,6 +167,15 @@ def needs_delta(planned):
     return planned.delta > 0.0 and planned.delta_at(far) > 0.01 * planned.delta
 
 
+def check_pure(planned, params):
+    """Refuse a fit without a pure guarantee where there is no delta."""
+    if math.isinf(planned.epsilon_at(0.0)):
+        raise ValueError(
+            "delta must be positive for a search over candidates without a pure guarantee, such "
+            f"as {shown(params)}; got 0."
+        )
+
+
 def with_params(estimator, params, point, seed=None):
     """Clone of an estimator with parameters, a budget and a seed."""
     made = clone(estimator)
@@ -270,6 +288,13 @@ def fit_candidate(estimator, params, point, X, y, seed=None):
             except _FAILURES:
                 return None
     raise ValueError(REFUSED)  # and not from the error, which may hold the candidate
+
+
+def fitted_again(searched, params, point, seed):
+    """Fit what was found to all rows; what there is to warn of has been said."""
+    made = with_params(searched.estimator, params, point, seed)
+    with config_context(known_seeds=True), quiet():
+        return made.fit(searched.X, searched.y)
 
 
 class ConstantClassifier(ClassifierMixin, BaseEstimator):

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from skdp._validation import is_auto, shown
-from skdp.metrics import EvaluationPlan
 from skdp.model_selection._blocks import Blocks
 from skdp.model_selection._candidates import planned_guarantee, rehearse_candidate, with_params
 from skdp.model_selection._epsilon_grid import EpsilonGrid, score_noise
@@ -61,17 +60,12 @@ class EpsilonTask:
         rows = [searched.rows(part) for part in parts]
         fits = _Fits(searched, rows[0], sizes[0])
 
-        def evaluated(target):
-            return EvaluationPlan.of(
-                searched.scoring, target, classes=searched.classes, y_bounds=searched.y_bounds
-            )
-
         grid = EpsilonGrid.plan(
             search.epsilons,
             search._target(),
             n_scoring=sizes[1],
             planned=fits.planned,
-            evaluated=evaluated,
+            evaluated=searched.evaluation,
         )
         # Rows that score are prepared as those of a fit, and would fail as they do.
         charge_of(with_params(searched.estimator, {}, grid.points[-1]), searched.X, searched.y)

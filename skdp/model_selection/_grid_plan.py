@@ -7,9 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from skdp._validation import between, is_auto, shown
-from skdp.metrics import EvaluationPlan
 from skdp.model_selection._candidates import (
+    FEW,
+    OF_DELTA,
+    TOO_FEW,
     NothingLeftError,
+    check_pure,
     gaussian_point,
     needs_delta,
     planned_guarantee,
@@ -26,9 +29,7 @@ PARTS = ("fits", "choice", "score", "refit")
 # decides; what the last fit loses by it is little.
 _SEARCH, _LEAST, _MOST = 0.15, 0.15, 0.5
 _SCORE = 0.1  # of what the rows that compare have, for the score of the winner
-_OF_DELTA = 0.5  # for all fits that need some of it as a point
 _SMALL = 0.5  # of what the last fit should have: below it all parts have less
-_FEW, _TOO_FEW = 200.0, 60.0  # rows of a fit times its mu, or its epsilon
 
 
 def shares_of(shares, n_candidates, *, refit):
@@ -199,11 +200,8 @@ class GridPlanner:
             )
             self._known[key], frozen = found
             self.frozen |= frozen
-            if self.is_pure and found[0] is not None and math.isinf(found[0].epsilon_at(0.0)):
-                raise ValueError(
-                    "delta must be positive for a search over candidates without a pure "
-                    f"guarantee, such as {shown(self.params[i])}; got 0."
-                )
+            if self.is_pure and found[0] is not None:
+                check_pure(found[0], self.params[i])
         return self._known[key]
 
     def _share_of_delta(self, i):
@@ -211,7 +209,7 @@ class GridPlanner:
         whole = self._planned(i, self.target, None)
         if self.is_pure or whole is None or not needs_delta(whole):
             return 1.0
-        return _OF_DELTA / (self.each + 1)
+        return OF_DELTA / (self.each + 1)
 
     def _fits(self, scale):
         points = [self._fit_point(i, scale) for i in range(len(self.params))]
@@ -251,13 +249,7 @@ class GridPlanner:
             )
             part, adjacency = self._amount(self.shares["score"], scale), self.target.adjacency
             kind = ApproxDP if self.is_pure else GaussianDP
-            evaluation = EvaluationPlan.of(
-                self.searched.scoring,
-                kind(part, adjacency=adjacency),
-                classes=self.searched.classes,
-                y_bounds=self.searched.y_bounds,
-            )
-            self._known[key] = choice, evaluation
+            self._known[key] = choice, self.searched.evaluation(kind(part, adjacency=adjacency))
         return self._known[key]
 
     def _total(self, fits, scores, refit):
@@ -364,16 +356,16 @@ def check_rows(n_samples, target, n_candidates, share_of, *, disjoint):
         fewer = (count for count in range(n_candidates - 1, 0, -1) if tells(count, needed))
         return next(fewer, 1)
 
-    if n_candidates == 1 or tells(n_candidates, _FEW):
+    if n_candidates == 1 or tells(n_candidates, FEW):
         return
     what = f"{n_samples} rows and {'epsilon' if pure else 'mu'}={amount(n_candidates):.3g}"
-    if not tells(n_candidates, _TOO_FEW):
+    if not tells(n_candidates, TOO_FEW):
         raise ValueError(
             "param_grid must hold fewer candidates for this budget, at most "
-            f"{most(_TOO_FEW)}: {what} for the fit of each tell nothing about which is best. "
+            f"{most(TOO_FEW)}: {what} for the fit of each tell nothing about which is best. "
             f"Choose by knowledge or by public data; got {n_candidates}."
         )
-    fewer = most(_FEW)
+    fewer = most(FEW)
     better = f" A grid of {fewer} would be told apart." if fewer > 1 else ""
     warnings.warn(
         f"{what} for the fit of each of {n_candidates} candidates tell little about which is "

@@ -3,7 +3,6 @@
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.parallel import Parallel, delayed
 
-from skdp._config import config_context
 from skdp._random import noise_source
 from skdp._validation import boolean, is_auto, one_of, shown
 from skdp.estimators import charge, check_budget, unchanged_on_error
@@ -13,10 +12,10 @@ from skdp.model_selection._candidates import (
     check_jobs,
     check_names,
     constant,
+    fitted_again,
     regrets,
     rehearse_candidate,
     tried,
-    with_params,
 )
 from skdp.model_selection._grid_plan import GridPlanner, check_rows, plan_of, shares_of
 from skdp.model_selection._search import BaseDPSearch, Searched
@@ -279,9 +278,7 @@ class DPGridSearch(BaseDPSearch):
             scored = constant(searched) if model is None else model
             evaluation = plan.evaluation(scored, *parts[-1], noise_source(score))
             if self.refit:
-                args = searched.estimator, candidates[best], plan.refits[best]
-                model = with_params(*args, seed=last)
-                model = _fitted_again(model, searched)
+                model = fitted_again(searched, candidates[best], plan.refits[best], last)
             elif model is None:
                 raise RuntimeError(
                     "The candidate that was chosen could not be fitted, and nothing of this "
@@ -368,8 +365,3 @@ def _rehearse(plan, searched, candidates, fitted):
         rehearse_candidate(*args, plan.fits[i], plan.planned[i], *fitted[i])
         if plan.refits:
             rehearse_candidate(*args, plan.refits[i], plan.planned[count + i], *whole)
-
-
-def _fitted_again(model, searched):
-    with config_context(known_seeds=True):  # what there is to warn of has been said
-        return model.fit(searched.X, searched.y)

@@ -11,9 +11,12 @@ from scipy.optimize import brentq
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
 from skdp._validation import between, is_auto, shown
-from skdp.metrics import EvaluationPlan
 from skdp.model_selection._candidates import (
+    FEW,
+    OF_DELTA,
+    TOO_FEW,
     NothingLeftError,
+    check_pure,
     gaussian_point,
     needs_delta,
     planned_guarantee,
@@ -38,12 +41,10 @@ from skdp.privacy import (
 __all__ = ["RandomPlan", "RandomPlanner", "check_rows", "drawn_params", "refit_share"]
 
 _REFIT = 0.75  # of mu^2, or of epsilon
-_OF_DELTA = 0.5  # for all fits that need some of it as a point
 _MOST_TRIED = 256  # lists of parameters up to here are looked at one by one
 _TRIED = 64  # draws that are looked at otherwise
 _NEAR, _N_STEPS = 0.02, 20  # of the logarithm of delta, below that of the budget
 _NARROW = 1e-2  # of the logarithm of mu
-_FEW, _TOO_FEW = 200.0, 60.0  # rows of a fit times its mu, or its epsilon
 
 
 def drawn_params(distributions, seed):
@@ -163,7 +164,7 @@ class RandomPlanner:
         self._known: dict = {}
         wholes = [self.charged(params, target, size) for params in self.params]
         if not self.is_pure and any(map(needs_delta, wholes)):
-            self.share_of_delta = _OF_DELTA / (n_iter_mean + 1)
+            self.share_of_delta = OF_DELTA / (n_iter_mean + 1)
         self.last = None if share == 0.0 else self._last_point()
 
     def plan(self):
@@ -199,11 +200,8 @@ class RandomPlanner:
         self.frozen |= frozen
         if found is None:
             found = ApproxDP(0.0, **self._kind())
-        if self.is_pure and math.isinf(found.epsilon_at(0.0)):
-            raise ValueError(
-                "delta must be positive for a search over candidates without a pure guarantee, "
-                f"such as {shown(params)}; got 0."
-            )
+        if self.is_pure:
+            check_pure(found, params)
         self._known[key] = found
         return found
 
@@ -269,12 +267,7 @@ class RandomPlanner:
 
     def _evaluation(self, amount):
         kind = ApproxDP if self.is_pure else GaussianDP
-        return EvaluationPlan.of(
-            self.searched.scoring,
-            kind(amount, **self._kind()),
-            classes=self.searched.classes,
-            y_bounds=self.searched.y_bounds,
-        )
+        return self.searched.evaluation(kind(amount, **self._kind()))
 
     def _total(self, amount):
         """Of the worse of both blocks: to one runs are fitted, on the other they are scored."""
@@ -370,13 +363,13 @@ def check_rows(n_samples, point):
     sizes = (
         f"{n_samples} rows for the fit of each run, at {'epsilon' if pure else 'mu'}={amount:.3g},"
     )
-    if n_samples * amount < _TOO_FEW:
+    if n_samples * amount < TOO_FEW:
         fewer = "" if pure else ", or n_iter_mean smaller"  # which costs nothing if it is pure
         raise ValueError(
             f"epsilon must be larger{fewer}: {sizes} tell nothing about which is best. "
             f"Choose without the data, or by public data; got {point.epsilon:.3g} a run."
         )
-    if n_samples * amount < _FEW:
+    if n_samples * amount < FEW:
         warnings.warn(
             f"{sizes} tell little about which is best. A choice without the data, or by public "
             "data, may well be better.",

@@ -8,7 +8,6 @@ from contextlib import suppress
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.utils.parallel import Parallel, delayed
 
-from skdp._config import config_context
 from skdp._random import noise_source
 from skdp._recording import one_of_runs
 from skdp._validation import boolean, finite, is_auto, shown
@@ -21,6 +20,7 @@ from skdp.model_selection._candidates import (
     check_jobs,
     check_names,
     fit_candidate,
+    fitted_again,
     rehearse_candidate,
     with_params,
 )
@@ -284,10 +284,7 @@ class DPRandomizedSearch(BaseDPSearch):
                     "No run of this search could be fitted, and nothing of it is kept."
                 )
             if self.refit:
-                model = with_params(searched.estimator, params, plan.last, seed=last)
-                # What there is to warn of has been said.
-                with config_context(known_seeds=True), quiet():
-                    model.fit(searched.X, searched.y)
+                model = fitted_again(searched, params, plan.last, last)
                 if not _is_planned(model, plan.lasts, plan.frozen):
                     raise RuntimeError(
                         "The last fit spent more than was planned for it, and nothing of this "

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._inputs import checked_data, encode_labels, without_values
 from skdp._validation import fraction, is_auto, shown
 from skdp.estimators import LinkedDocumentation, StatedGuarantee
-from skdp.metrics import default_scoring, row_loss
+from skdp.metrics import EvaluationPlan, default_scoring, row_loss
 from skdp.metrics._plan import SCORINGS
 from skdp.metrics._row_losses import check_scoring, public_range
 from skdp.metrics._scored_rows import MEANS
@@ -118,6 +118,12 @@ class Searched:
                 f"X must have more rows than n_samples={self.n_samples}: the smallest of "
                 f"{len(sizes)} blocks would have {min(sizes)}, and needs {least}."
             )
+
+    def evaluation(self, target):
+        """Plan of a score that meets ``target``."""
+        return EvaluationPlan.of(
+            self.scoring, target, classes=self.classes, y_bounds=self.y_bounds
+        )
 
     def rows(self, positions):
         """Rows and targets of a block."""
