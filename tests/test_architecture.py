@@ -15,7 +15,7 @@ PACKAGE = ROOT / "skdp"
 FLOORS = [
     {"exceptions", "_validation", "_random", "_recording", "_config"},
     {"_grid", "_targets", "_inputs", "privacy", "losses", "features", "topology"},
-    {"mechanisms", "theory"},
+    {"_users", "mechanisms", "theory"},
     {"solvers"},
     {"releases", "engines"},
     {"estimators", "local"},

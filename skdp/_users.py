@@ -1,0 +1,125 @@
+"""Users instead of rows: who owns each row, and how much of a sum over users it is.
+
+To check it: a user's rows share a weight of 1. What a record adds to a sum lies in some set; a
+user adds a mean of such points, which lies in the convex hull of the set. The hull is as wide as
+the set, and reaches no farther from 0. So a sum over users of the means of their rows has the
+sensitivity that a sum over rows has, for replacing all rows of a user, however many they are and
+become, and for adding or removing them.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from skdp._inputs import is_missing
+from skdp._validation import shown
+
+__all__ = ["Users"]
+
+# Ids in an array: numbers, text, times. Others are told apart as Python objects.
+_KINDS = "biuSUmM"
+
+
+@dataclass(frozen=True, eq=False)
+class Users:
+    """Owners of rows. Who they are, and in which order they first come, is public.
+
+    How many rows a user has is private.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n_samples,)
+        Number of the owner of each row, from 0, in the order in which they first come.
+
+    n_users : int
+
+    Attributes
+    ----------
+    shares : ndarray of shape (n_samples,)
+        One over the number of rows of the owner, rounded down: those of a user add up to at most
+        1, exactly.
+    """
+
+    codes: np.ndarray = field(repr=False)
+    n_users: int
+    shares: np.ndarray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        counts = np.bincount(self.codes, minlength=self.n_users)
+        # One unit in the last place below the quotient, whichever way that was rounded.
+        shares = np.nextafter(1.0 / np.maximum(counts, 1), 0.0)
+        object.__setattr__(self, "shares", np.where(counts == 1, 1.0, shares)[self.codes])
+
+    @classmethod
+    def of(cls, groups: Any, n_samples: int) -> "Self | None":
+        """Owners by a parameter ``groups``, checked; None if it is None.
+
+        Parameters
+        ----------
+        groups : array-like of shape (n_samples,), or None
+            Ids: numbers, text, or any objects that can be hashed.
+
+        n_samples : int
+
+        Raises
+        ------
+        ValueError
+            If they are not one id a row, or one is missing. It shows no id.
+        """
+        if groups is None:
+            return None
+        ids = _as_array(groups, n_samples)
+        _, first, codes = _unique(ids)
+        order = np.argsort(first, kind="stable")
+        place = np.empty(len(order), dtype=np.intp)
+        place[order] = np.arange(len(order))
+        return cls(place[codes], len(order))
+
+
+def _as_array(groups: Any, n_samples: int) -> np.ndarray:
+    if np.ma.is_masked(groups):
+        raise ValueError("groups must not have masked entries.")
+    try:
+        ids = np.asarray(groups)
+    except (TypeError, ValueError):
+        ids = np.empty((0, 0))
+    if ids.shape != (n_samples,):
+        raise ValueError(
+            f"groups must hold one id a row, in one dimension; got an array of {ids.ndim} "
+            f"dimension{'s' if ids.ndim != 1 else ' and another length'}."
+        )
+    if ids.dtype.kind == "f":
+        missing = np.isnan(ids).any()
+    elif ids.dtype.kind in "mM":
+        missing = np.isnat(ids).any()
+    elif ids.dtype.kind == "O" or (ids.dtype.kind == "U" and isinstance(groups, list | tuple)):
+        # numpy makes text of what is missing among text
+        missing = any(is_missing(one) for one in groups)
+    else:
+        missing = False
+    if missing:
+        raise ValueError("groups must name the owner of every row; an id is missing.")
+    if ids.dtype.kind not in _KINDS + "fO":
+        raise ValueError(
+            f"groups must hold numbers, text or other ids; got an array of {shown(ids.dtype)}."
+        )
+    return ids
+
+
+def _unique(ids: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Ids, the place of the first row of each, and the number of each row's id among them."""
+    if ids.dtype.kind != "O":
+        return np.unique(ids, return_index=True, return_inverse=True)
+    known: dict[Any, int] = {}
+    first = list[int]()
+    codes = np.empty(len(ids), dtype=np.intp)
+    try:
+        for row, one in enumerate(ids):
+            number = known.setdefault(one, len(known))
+            if number == len(first):
+                first.append(row)
+            codes[row] = number
+    except TypeError:
+        raise ValueError("groups must hold ids that can be hashed.") from None
+    return list(known), np.asarray(first, dtype=np.intp), codes
