@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from skdp._facts import note, without_facts
+
 __all__ = [
     "Kept",
     "OneOfRuns",
@@ -25,7 +27,13 @@ __all__ = [
 ]
 
 # Where noise is added on behalf of others.
-_HOUSEKEEPING = ("skdp._recording", "skdp._grid", "skdp.mechanisms.", "skdp._validation")
+_HOUSEKEEPING = (
+    "skdp._recording",
+    "skdp._facts",
+    "skdp._grid",
+    "skdp.mechanisms.",
+    "skdp._validation",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,6 +217,7 @@ def recorded(
     law: Any,
     scale: float,
     step: float,
+    purpose: str | None = "",
 ) -> Any:
     """Return what goes on as released; the listener, if there is one, hears of it.
 
@@ -224,10 +233,15 @@ def recorded(
     scale, step : float
         Of the noise that was drawn, and of its lattice.
 
+    purpose : str or None, default=""
+        In words, for the account of the fit; None where that was noted when noise was drawn.
+
     Returns
     -------
     ndarray
     """
+    if purpose is not None:
+        note(purpose, law.kind, asked.size, law, scale=scale, sensitivity=sensitivity)
     listener = released_values.get()
     if listener is None:
         return released
@@ -247,6 +261,7 @@ def kept(
     scale: float,
     step: float,
     threshold: float,
+    purpose: str = "",
 ) -> tuple[Any, ...]:
     """Return the names that go on as released, in their order; the listener hears of the counts.
 
@@ -258,13 +273,15 @@ def kept(
     noisy : ndarray
         Counts with noise, which are not released.
 
-    sensitivity, law, scale, step
+    sensitivity, law, scale, step, purpose
         As for `recorded`.
 
     Returns
     -------
     tuple
     """
+    # How many names there are is private.
+    note(purpose, law.kind, None, law, scale=scale, sensitivity=sensitivity)
     record = Kept(asked, sensitivity, law, scale, step, noisy, "", names, threshold)
     listener = released_values.get()
     instead = None
@@ -287,6 +304,7 @@ def perturbed(
     step: float,
     tolerance: float,
     pull: np.ndarray,
+    purpose: str = "",
 ) -> np.ndarray:
     """Return the linear term to minimise with; the listener, if there is one, hears of it.
 
@@ -295,10 +313,15 @@ def perturbed(
     linear, loss, data, penalty, law, step, tolerance, pull
         See `Perturbed`.
 
+    purpose : str, default=""
+        As for `recorded`.
+
     Returns
     -------
     ndarray of the shape of ``linear``
     """
+    kind = "gaussian" if law.gaussian else "k_norm"
+    note(purpose, kind, linear.size, law, scale=law.scale)
     listener = released_values.get()
     if listener is None:
         return linear
@@ -314,6 +337,7 @@ def selected(
     spreads: np.ndarray,
     rates: np.ndarray,
     epsilon: float,
+    purpose: str = "",
 ) -> np.ndarray:
     """Return the places that go on as released; the listener, if there is one, hears of them.
 
@@ -322,10 +346,14 @@ def selected(
     utilities, chosen, spreads, rates, epsilon
         See `Selected`.
 
+    purpose : str, default=""
+        As for `recorded`.
+
     Returns
     -------
     ndarray of shape (n_selections,)
     """
+    note(purpose, "exponential", 1, epsilon, times=len(chosen))
     listener = released_values.get()
     if listener is None:
         return chosen
@@ -347,7 +375,8 @@ def one_of_runs(run: Any, *, eta: float, gamma: float) -> Iterator[None]:
     if listener is not None:
         listener(OneOfRuns(run, eta, gamma))
     try:
-        yield
+        with without_facts():  # which would tell how many runs there are
+            yield
     finally:
         if listener is not None:
             listener(OneOfRuns(None))

@@ -28,6 +28,7 @@ def select(
     epsilon: float,
     spread: ArrayLike,
     random_state: Any = None,
+    purpose: str = "",
 ) -> np.ndarray:
     """Select candidates with probabilities proportional to ``exp(epsilon / spread * utility)``.
 
@@ -51,6 +52,9 @@ def select(
 
     random_state : None, int, RandomState, Generator or NoiseSource, default=None
         None draws from the operating system; anything else is for tests.
+
+    purpose : str, default=""
+        What is selected, in words, for the account of the fit. Public.
 
     Returns
     -------
@@ -90,7 +94,9 @@ def select(
     rows = rows.astype(np.int64)
     rates = np.array([_rate(float(epsilon), int(one)) for one in spreads])
     chosen = _selected(rows, rates, noise_source(random_state))
-    chosen = selected(rows, chosen, spreads=spreads, rates=rates, epsilon=float(epsilon))
+    chosen = selected(
+        rows, chosen, spreads=spreads, rates=rates, epsilon=float(epsilon), purpose=purpose
+    )
     return chosen if numbers.ndim == 2 else chosen[0]
 
 

@@ -49,6 +49,7 @@ def frequent_names(
     lattice: Lattice,
     threshold: float,
     random_state: NoiseSource | Any = None,
+    purpose: str = "",
 ) -> tuple[Any, ...]:
     """Release the names whose noisy counts reach a threshold, and nothing else of the counts.
 
@@ -74,6 +75,9 @@ def frequent_names(
 
     random_state : None, int, RandomState, Generator or NoiseSource, default=None
         None draws from the operating system; anything else is for tests.
+
+    purpose : str, default=""
+        What the names are, in words, for the account of the fit. Public.
 
     Returns
     -------
@@ -103,4 +107,5 @@ def frequent_names(
         scale=law.scale * lattice.sensitivity * UP,
         step=lattice.step,
         threshold=threshold,
+        purpose=purpose,
     )

@@ -141,7 +141,7 @@ class NoiseLaw:
         """What stands behind ``target`` where this law meets it; None if it says no more."""
         return None if target.delta == 0.0 else self.guarantee
 
-    def on(self, lattice: Lattice, size: int) -> GridNoise:
+    def on(self, lattice: Lattice, size: int, purpose: str = "") -> GridNoise:
         """Noise of many releases of ``size`` numbers each, on one lattice.
 
         Parameters
@@ -150,12 +150,22 @@ class NoiseLaw:
             Its sensitivity is that of one release.
 
         size : int
+
+        purpose : str, default=""
+            Of the releases, in words.
         """
         scale = self.scale * lattice.sensitivity * UP
-        return GridNoise(self.kind, scale, lattice.step, size, lattice.sensitivity, self)
+        grid = self.kind, scale, lattice.step, size, lattice.sensitivity, self
+        return GridNoise(*grid, purpose=purpose)
 
     def release(
-        self, exact: np.ndarray, source: NoiseSource, *, step: float, sensitivity: float
+        self,
+        exact: np.ndarray,
+        source: NoiseSource,
+        *,
+        step: float,
+        sensitivity: float,
+        purpose: str = "",
     ) -> np.ndarray:
         """Release one vector that is on a grid, whose sensitivity no other shares.
 
@@ -171,6 +181,9 @@ class NoiseLaw:
 
         sensitivity : float
 
+        purpose : str, default=""
+            In words, for the account of the fit.
+
         Returns
         -------
         ndarray of shape (size,)
@@ -178,7 +191,15 @@ class NoiseLaw:
         noisy = self.draw(source, 1, len(exact), sensitivity / step)[0] * step
         noisy += exact
         scale = self.scale * sensitivity * UP
-        return recorded(exact, noisy, sensitivity=sensitivity, law=self, scale=scale, step=step)
+        return recorded(
+            exact,
+            noisy,
+            sensitivity=sensitivity,
+            law=self,
+            scale=scale,
+            step=step,
+            purpose=purpose,
+        )
 
     def draw(self, source: NoiseSource, n: int, size: int, steps: float) -> np.ndarray:
         """Noise of ``n`` releases of ``size`` numbers each, in steps of a lattice.
@@ -208,6 +229,7 @@ def release(
     error: float = 0.0,
     lattice: Lattice | None = None,
     random_state: Any = None,
+    purpose: str = "",
 ) -> np.ndarray:
     """Release a value with noise of ``law``: the one call through which every release passes.
 
@@ -236,6 +258,9 @@ def release(
     random_state : None, int, RandomState, Generator or NoiseSource, default=None
         None draws from the operating system; anything else is for tests.
 
+    purpose : str, default=""
+        What is released, in words, for the account of the fit. Public.
+
     Returns
     -------
     ndarray
@@ -256,4 +281,5 @@ def release(
         law=law,
         scale=law.scale * lattice.sensitivity * UP,
         step=lattice.step,
+        purpose=purpose,
     )

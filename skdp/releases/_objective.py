@@ -190,6 +190,7 @@ class ObjectivePerturbation:
             step=step,
             tolerance=tolerance,
             pull=pull,
+            purpose="random linear term of the objective, whose minimiser is released",
         )
         linear = linear + pull
         weights = minimise(
@@ -202,6 +203,7 @@ class ObjectivePerturbation:
             law=self.masking,
             sensitivity=2 * (tolerance + rounding) / law.penalty,
             random_state=noise,
+            purpose="error of the solver, which noise covers",
         )
 
     def coefficient_noise(self) -> CoefficientNoise:
