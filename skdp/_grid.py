@@ -155,7 +155,6 @@ class GridNoise:
             law=self.law,
             scale=self.scale,
             step=self.step,
-            purpose=None,
         )
 
     def release_each(self, exact: np.ndarray, noise: np.ndarray) -> np.ndarray:

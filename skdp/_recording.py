@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from skdp._facts import note, without_facts
-
 __all__ = [
     "Kept",
     "OneOfRuns",
@@ -27,13 +25,7 @@ __all__ = [
 ]
 
 # Where noise is added on behalf of others.
-_HOUSEKEEPING = (
-    "skdp._recording",
-    "skdp._facts",
-    "skdp._grid",
-    "skdp.mechanisms.",
-    "skdp._validation",
-)
+_HOUSEKEEPING = ("skdp._recording", "skdp._grid", "skdp.mechanisms.", "skdp._validation")
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +209,6 @@ def recorded(
     law: Any,
     scale: float,
     step: float,
-    purpose: str | None = "",
 ) -> Any:
     """Return what goes on as released; the listener, if there is one, hears of it.
 
@@ -233,15 +224,10 @@ def recorded(
     scale, step : float
         Of the noise that was drawn, and of its lattice.
 
-    purpose : str or None, default=""
-        In words, for the account of the fit; None where that was noted when noise was drawn.
-
     Returns
     -------
     ndarray
     """
-    if purpose is not None:
-        note(purpose, law.kind, asked.size, law, scale=scale, sensitivity=sensitivity)
     listener = released_values.get()
     if listener is None:
         return released
@@ -261,7 +247,6 @@ def kept(
     scale: float,
     step: float,
     threshold: float,
-    purpose: str = "",
 ) -> tuple[Any, ...]:
     """Return the names that go on as released, in their order; the listener hears of the counts.
 
@@ -273,15 +258,13 @@ def kept(
     noisy : ndarray
         Counts with noise, which are not released.
 
-    sensitivity, law, scale, step, purpose
+    sensitivity, law, scale, step
         As for `recorded`.
 
     Returns
     -------
     tuple
     """
-    # How many names there are is private.
-    note(purpose, law.kind, None, law, scale=scale, sensitivity=sensitivity)
     record = Kept(asked, sensitivity, law, scale, step, noisy, "", names, threshold)
     listener = released_values.get()
     instead = None
@@ -304,7 +287,6 @@ def perturbed(
     step: float,
     tolerance: float,
     pull: np.ndarray,
-    purpose: str = "",
 ) -> np.ndarray:
     """Return the linear term to minimise with; the listener, if there is one, hears of it.
 
@@ -313,15 +295,10 @@ def perturbed(
     linear, loss, data, penalty, law, step, tolerance, pull
         See `Perturbed`.
 
-    purpose : str, default=""
-        As for `recorded`.
-
     Returns
     -------
     ndarray of the shape of ``linear``
     """
-    kind = "gaussian" if law.gaussian else "k_norm"
-    note(purpose, kind, linear.size, law, scale=law.scale)
     listener = released_values.get()
     if listener is None:
         return linear
@@ -337,7 +314,6 @@ def selected(
     spreads: np.ndarray,
     rates: np.ndarray,
     epsilon: float,
-    purpose: str = "",
 ) -> np.ndarray:
     """Return the places that go on as released; the listener, if there is one, hears of them.
 
@@ -346,14 +322,10 @@ def selected(
     utilities, chosen, spreads, rates, epsilon
         See `Selected`.
 
-    purpose : str, default=""
-        As for `recorded`.
-
     Returns
     -------
     ndarray of shape (n_selections,)
     """
-    note(purpose, "exponential", 1, epsilon, times=len(chosen))
     listener = released_values.get()
     if listener is None:
         return chosen
@@ -375,8 +347,7 @@ def one_of_runs(run: Any, *, eta: float, gamma: float) -> Iterator[None]:
     if listener is not None:
         listener(OneOfRuns(run, eta, gamma))
     try:
-        with without_facts():  # which would tell how many runs there are
-            yield
+        yield
     finally:
         if listener is not None:
             listener(OneOfRuns(None))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdp._facts import note
 from skdp._random import NoiseSource, noise_source
 from skdp._random._exact import Uniform, precision
 from skdp._recording import selected
@@ -94,9 +95,8 @@ def select(
     rows = rows.astype(np.int64)
     rates = np.array([_rate(float(epsilon), int(one)) for one in spreads])
     chosen = _selected(rows, rates, noise_source(random_state))
-    chosen = selected(
-        rows, chosen, spreads=spreads, rates=rates, epsilon=float(epsilon), purpose=purpose
-    )
+    note(purpose, "exponential", 1, float(epsilon), times=len(chosen))
+    chosen = selected(rows, chosen, spreads=spreads, rates=rates, epsilon=float(epsilon))
     return chosen if numbers.ndim == 2 else chosen[0]
 
 

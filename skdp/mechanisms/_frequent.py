@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from skdp._facts import note
 from skdp._grid import UP
 from skdp._random import NoiseSource, noise_source
 from skdp._recording import kept
@@ -98,14 +99,16 @@ def frequent_names(
         )
     asked = np.fromiter(counts.values(), dtype=np.float64, count=len(counts))
     noise = law.draw(noise_source(random_state), 1, len(asked), lattice.sensitivity / lattice.step)
+    bounds: dict[str, Any] = dict(
+        scale=law.scale * lattice.sensitivity * UP, sensitivity=lattice.sensitivity
+    )
+    note(purpose, law.kind, None, law, **bounds)  # how many names there are is private
     return kept(
         tuple(counts),
         asked,
         lattice.release(asked, noise[0]),
-        sensitivity=lattice.sensitivity,
         law=law,
-        scale=law.scale * lattice.sensitivity * UP,
         step=lattice.step,
         threshold=threshold,
-        purpose=purpose,
+        **bounds,
     )

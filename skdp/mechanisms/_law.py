@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdp._facts import note
 from skdp._grid import UP, GridNoise
 from skdp._random import NoiseSource, noise_source
 from skdp._recording import recorded
@@ -191,15 +192,9 @@ class NoiseLaw:
         noisy = self.draw(source, 1, len(exact), sensitivity / step)[0] * step
         noisy += exact
         scale = self.scale * sensitivity * UP
-        return recorded(
-            exact,
-            noisy,
-            sensitivity=sensitivity,
-            law=self,
-            scale=scale,
-            step=step,
-            purpose=purpose,
-        )
+        bounds: dict[str, Any] = dict(scale=scale, sensitivity=sensitivity)
+        note(purpose, self.kind, len(exact), self, **bounds)
+        return recorded(exact, noisy, law=self, step=step, **bounds)
 
     def draw(self, source: NoiseSource, n: int, size: int, steps: float) -> np.ndarray:
         """Noise of ``n`` releases of ``size`` numbers each, in steps of a lattice.
@@ -274,12 +269,8 @@ def release(
     noise = law.draw(noise_source(random_state), 1, value.size, lattice.sensitivity / lattice.step)
     noisy = lattice.release(value, noise.reshape(value.shape))
     # What was computed for neighbours may err on either side.
-    return recorded(
-        value,
-        noisy,
-        sensitivity=sensitivity + 2.0 * error,
-        law=law,
-        scale=law.scale * lattice.sensitivity * UP,
-        step=lattice.step,
-        purpose=purpose,
+    bounds: dict[str, Any] = dict(
+        scale=law.scale * lattice.sensitivity * UP, sensitivity=sensitivity + 2.0 * error
     )
+    note(purpose, law.kind, value.size, law, **bounds)
+    return recorded(value, noisy, law=law, step=lattice.step, **bounds)
