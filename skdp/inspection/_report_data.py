@@ -120,10 +120,11 @@ def _headline(subject, epsilon, delta, attacker):
     but = f", except with a probability of {rare:.2g}" if rare else ""
     size = "no finite epsilon" if epsilon is None else f"epsilon {_up(epsilon)}"
     size += f" at delta {delta:g}" if delta else ", which is pure"
+    sure = _percent(even["posterior"])
     told = (
-        f"Whoever sees {what}, knows everything about all other {unit}s, and holds something about "
-        f"one {unit} to be as likely as not, can become at most {_percent(even['posterior'])} sure "
-        f"of it{but} ({size})."
+        f"Whoever sees {what}, knows everything about all other {unit}s, and holds something "
+        f"about one {unit} to be as likely as not, can become at most {sure} sure of it{but} "
+        f"({size})."
     )
     if is_void(subject.guarantee.caveats):
         reasons = "; ".join(subject.guarantee.caveats)
@@ -286,7 +287,7 @@ def _accounting(guarantee):
         (method,) = _METHODS.get(type(behind), ("the privacy profile of the mechanism",))
         text = (
             f"Proven is more than the point that is claimed: {behind._claim()}. Losses of all "
-            "releases are composed by their whole curves, never by a rule of thumb, and rounded up."
+            "releases are composed by their whole curves, not by a rule of thumb, and rounded up."
         )
         if isinstance(guarantee, ApproxDP):
             slack = max(0.0, guarantee.epsilon - behind.epsilon_at(guarantee.delta))

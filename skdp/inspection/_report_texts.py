@@ -33,8 +33,8 @@ def floating_point(kind):
     )
     if kind != "local":
         yield (
-            "Sums and minimisers have certified bounds on their rounding errors, which are part of "
-            "the sensitivities as well; where a bound cannot be certified nothing is released."
+            "Sums and minimisers have certified bounds on their rounding errors, which are part "
+            "of the sensitivities, too; where a bound cannot be certified nothing is released."
         )
 
 
@@ -153,8 +153,8 @@ def _has_declared(caveats):
 GLOSSARY = (
     (
         "differential privacy",
-        "A promise about a computation with random noise: its result is nearly as likely, whatever "
-        "one of those in the data says.",
+        "A promise about a computation with random noise: its result is nearly as likely, "
+        "whatever one of those in the data says.",
     ),
     (
         "unit",
@@ -180,8 +180,8 @@ GLOSSARY = (
     ("scale", "How large the noise is; for Gaussian noise the standard deviation of a number."),
     (
         "mu",
-        "Of Gaussian noise: how many standard deviations one unit can move the answer. The squares "
-        "of several releases add up.",
+        "Of Gaussian noise: how many standard deviations one unit can move the answer. The "
+        "squares of several releases add up.",
     ),
     ("composition", "What several releases from the same data cost together."),
     ("ledger", "A file that counts what all releases from one data set cost, and refuses more."),

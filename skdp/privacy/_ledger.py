@@ -13,6 +13,7 @@ from sqlite3 import Connection
 from typing import Any, TypeVar
 
 from skdp._validation import positive, probability
+from skdp._views import clean
 from skdp.exceptions import BudgetExceededError, StaleStreamError
 from skdp.privacy import _ledger_file as file
 from skdp.privacy import _ledger_view as view
@@ -91,7 +92,7 @@ class BudgetLedger:
         elif path is None or delta != 0.0:
             raise ValueError("epsilon must be given, unless the path of a ledger stands alone.")
         self.path = None if path is None else str(Path(path).resolve())
-        self.label = file.clean(label)
+        self.label = clean(label)
         self._key, self._pid = "", os.getpid()
         self._memory: Connection | None = None
         if self.path is not None:
@@ -248,7 +249,7 @@ class BudgetLedger:
         continues: Version | None = None,
     ) -> None:
         body, guarantee = _checked(guarantee, stream)
-        row = {"label": file.clean(label), "body": body, "team": self.label}
+        row = {"label": clean(label), "body": body, "team": self.label}
         if stream is not None:
             row |= {"stream": stream, "version": version_text(version)}
         if self._memory is None:

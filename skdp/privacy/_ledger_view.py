@@ -2,7 +2,7 @@
 
 import html
 
-from skdp.privacy._ledger_file import clean
+from skdp._views import clean
 from skdp.privacy._ledger_record import LedgerRecord
 
 __all__ = ["SHOWN", "as_html", "as_text"]
