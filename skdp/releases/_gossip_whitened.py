@@ -218,6 +218,7 @@ class WhitenedGossip:
             sensitivity=self.budget.n_records_changed * cap * spread,
             error=error,
             noise=noise,
+            purpose="sum of the gradients of one node, one round",
         )
 
         def released_sums(points: np.ndarray) -> np.ndarray:
@@ -258,6 +259,7 @@ class WhitenedGossip:
             sensitivity=changed,
             error=0.0,
             noise=noise,
+            purpose="how many more rows of one node the model gets right than its start",
         )
         return self.rules.kept(float(network.mean(gains)[0]))
 
@@ -269,6 +271,7 @@ class WhitenedGossip:
         sensitivity: float,
         error: float,
         noise: Sequence[NoiseSource],
+        purpose: str,
     ) -> np.ndarray:
         """Release what each node here is asked for, with noise of its own."""
         values, lattice = [], None
@@ -289,6 +292,7 @@ class WhitenedGossip:
                     error=error,
                     lattice=lattice,
                     random_state=source,
+                    purpose=purpose,
                 )
             )
         return np.stack(values)
@@ -311,6 +315,7 @@ class WhitenedGossip:
             if separate.level(n_outputs) * changed < law.level(n_outputs) * sensitivity:
                 law, sensitivity = separate, float(changed)
         noisy = partial(self._released, law=law, sensitivity=sensitivity, error=0.0, noise=noise)
+        noisy = partial(noisy, purpose="numbers of the classes at one node")
         totals = noisy(
             [(partial(_class_counts, rows, n_outputs), rows.n_samples) for rows in data]
         )
@@ -353,6 +358,7 @@ class WhitenedGossip:
                 sensitivity=guarantee.n_records_changed * longest,
                 error=ROUNDING_SHARE * longest,
                 noise=noise,
+                purpose="sum of the rows of one node",
             )
             totals = noisy([(rows.total, rows.n_samples) for rows in data])
             typical = network.mean(totals)
