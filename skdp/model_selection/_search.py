@@ -10,19 +10,18 @@ from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._inputs import checked_data, encode_labels, without_values
+from skdp._inputs import checked_data, encode_labels, rows_of, without_values
 from skdp._validation import fraction, is_auto, shown
 from skdp.estimators import LinkedDocumentation, StatedGuarantee
 from skdp.metrics import EvaluationPlan, default_scoring, row_loss
 from skdp.metrics._plan import SCORINGS
 from skdp.metrics._row_losses import check_scoring, public_range
 from skdp.metrics._scored_rows import MEANS
-from skdp.model_selection._blocks import rows_of
 from skdp.model_selection._candidates import last_param, prepared
 from skdp.pipeline import DPPipeline
 from skdp.pipeline._plan import count_of_rows
 from skdp.pipeline._schema import Schema
-from skdp.pipeline._view import table_of
+from skdp.pipeline._view import budget_of, table_of
 from skdp.privacy import ApproxDP
 
 __all__ = ["BaseDPSearch", "Searched"]
@@ -315,9 +314,14 @@ class BaseDPSearch(StatedGuarantee, LinkedDocumentation, MetaEstimatorMixin, Bas
         tags.transformer_tags, tags.input_tags = inner.transformer_tags, inner.input_tags
         return tags
 
-    def _repr_html_(self):
-        """Show the estimator, and how the budget is divided."""
-        return f"<div>{super()._repr_html_()}{table_of(self)}</div>"
+    def _view_children(self):
+        """Show the estimator that was found, and before that the one to search with."""
+        name = "best_estimator_" if hasattr(self, "best_estimator_") else "estimator"
+        return "parallel", [(name, getattr(self, name))]
 
-    def _repr_mimebundle_(self, **kwargs):
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+    def _planned_title(self):
+        return budget_of(self)
+
+    def _view_parts(self):
+        """Show how the budget is divided."""
+        return (table_of(self),)

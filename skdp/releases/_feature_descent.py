@@ -134,6 +134,7 @@ def release_target_scale(
         sensitivity=sensitivity,
         error=error,
         random_state=noise,
+        purpose="mean and mean square of the target",
     )
     n_samples, deviation = plan.n_samples, law.scale * sensitivity / plan.n_samples
     means = float(first) / n_samples, float(second) / weight / n_samples
@@ -155,6 +156,7 @@ def _release_level(
         sensitivity=sensitivity,
         error=ERROR_SHARE * cap,
         random_state=noise,
+        purpose="mean of the predictions with released weights",
     )
     return float(released) / plan.n_samples
 
@@ -213,7 +215,7 @@ class FeatureDescent:
     def __call__(self, data: FeatureBlocks, noise: NoiseSource) -> tuple[np.ndarray, float]:
         """Weights of the features, the mean of the last iterates, and what is added to values."""
         count, descent = cast(tuple[GaussianDP | None, GaussianDP], split_budget(self.budget))
-        n_samples = release_n_samples(data.n_samples, guarantee=count, noise=noise)
+        n_samples = release_n_samples(data.n_units, guarantee=count, noise=noise)
         plan = plan_features(n_samples=n_samples, n_components=data.n_features, guarantee=descent)
         offset, variance = release_target_scale(data, plan, noise)
         cap = plan.residual_cap(variance) if self.clip_norm is None else self.clip_norm
@@ -253,6 +255,7 @@ class FeatureDescent:
                 sensitivity=l2_sensitivity,
                 error=ERROR_SHARE * largest,
                 random_state=noise,
+                purpose="sum of the gradients at a released point, one step of a descent",
             )
             mean_gradient = released / plan.n_samples + ridge * whitening.apply(ahead)
             velocity = schedule.momentum * velocity - whitening.apply(mean_gradient)
