@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._inputs import checked_rows
 from skdp._recording import is_recorded
+from skdp.estimators._views import GuaranteeView
 from skdp.mechanisms import clip_rows
 from skdp.privacy import ApproxDP, Guarantee
 
@@ -45,7 +46,7 @@ class NoisyPredictions:
         return tags
 
 
-class StatedGuarantee:
+class StatedGuarantee(GuaranteeView):
     """Mixin: ``guarantee_`` says if the noise is known, or releases were recorded.
 
     Who records releases holds the exact answers behind them, so that nothing is promised of a
@@ -92,6 +93,13 @@ class StatedGuarantee:
             Which does not depend on the number of rows.
         """
         return ApproxDP(float(self.epsilon), float(self.delta), adjacency=self.adjacency)
+
+    def _planned_for_users(self, n_features):
+        """`_planned_guarantee` of a fit with ``groups``, for those that take any.
+
+        It differs in its unit, unless a subclass says more.
+        """
+        return self._planned_guarantee(n_features)._plain("user")
 
     def __reduce_ex__(self, protocol):
         stated = getattr(self, "guarantee_", None)

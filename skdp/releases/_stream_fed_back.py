@@ -99,7 +99,7 @@ class FedBackRelease(FeatureStream):
         )
         lattice = Lattice.for_sensitivity(change, size=size, error=1e-12 * change)
         check_noise(self.law.scale, size)
-        grid = self.law.on(lattice, size)
+        grid = self.law.on(lattice, size, "gradient of the stream, one step")
         charge(lambda account: (self.guarantee, account))
 
         gathered, average = self.gathered, self.average

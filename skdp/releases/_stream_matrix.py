@@ -140,7 +140,7 @@ class MatrixRelease(FeatureStream):
         # The noise of one sum is that for the whole column: its law is of a part of mu.
         lattice = Lattice(step, together / norm)
         check_noise(8.0 * self.law.scale, size * horizon)
-        grid = self.law.on(lattice, size)
+        grid = self.law.on(lattice, size, "sum of gradients of the stream")
         charge(lambda account: (self.guarantee, account))
 
         prefix, gathered = self.prefix, np.zeros(size)

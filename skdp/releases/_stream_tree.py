@@ -115,7 +115,8 @@ class TreeRelease(FeatureStream):
             # Of the record, the sum holds the gradient times its weight, which is at most that
             # of the last step of the interval, rounded to the lattice.
             sensitivity = change * weight * (1 + 1e-12) + rounding
-            return law.release(total, self.noise, step=lattice.step, sensitivity=sensitivity)
+            told = dict(step=lattice.step, sensitivity=sensitivity)
+            return law.release(total, self.noise, **told, purpose="sum of gradients of the stream")
 
         tree, gathered = self.tree, np.zeros(size)
         for rows, part, start in self.blocks(X, targets):

@@ -226,14 +226,17 @@ def check_n_rows(loss, *, n_samples, adjacency, **numbers):
     refuse_rows(n_samples, largest_n_rows(loss, **numbers), adjacency)
 
 
-def refuse_rows(n_samples, most, adjacency):
-    """Raise `ValueError` if there are more rows than can be certified.
+def refuse_rows(n_samples, most, adjacency, *, unit="record"):
+    """Raise `ValueError` if there are more rows, or users, than can be certified.
 
-    The limit is public. The number of rows is not said where it is private.
+    The limit is public. Their number is not said where it is private.
     """
     if n_samples > most:
         given = f"; got {n_samples}" if adjacency == "replace-one" else ""
+        what = "X must have at most {} rows"
+        if unit == "user":
+            what = "groups must name at most {} users"
         raise ValueError(
-            f"X must have at most {most} rows with these parameters: the rounding errors of "
-            f"longer sums are not certified{given}."
+            f"{what.format(most)} with these parameters: the rounding errors of longer sums are "
+            f"not certified{given}."
         )
