@@ -88,8 +88,13 @@ def subject_of(fitted, public=()):
             "fitted must be a fitted estimator, an Evaluation or what adds the noise on a device; "
             f"got {shown(fitted)}."
         )
-    check_is_fitted(fitted)
-    guarantee = guarantee_of(fitted, public=public)
+    if not hasattr(fitted, "guarantee_"):
+        check_is_fitted(fitted)
+    guarantee = (
+        getattr(fitted, "guarantee_", None) if isinstance(fitted, StatedGuarantee) else None
+    )
+    if guarantee is None:
+        guarantee = guarantee_of(fitted, public=public)
     if not isinstance(fitted, StatedGuarantee) and hasattr(fitted, "cv_results_"):
         kind = "search"
     return Subject(fitted, kind, guarantee, list(_steps(fitted, public)))
