@@ -69,6 +69,8 @@ text-align:left;white-space:normal;width:auto}
 grid-template-columns:8.5em minmax(0,1fr);column-gap:.6em}
 .skdp-view table:not(.skdp-small) td[data-label]::before{content:attr(data-label);opacity:.7}
 .skdp-view table:not(.skdp-small) td:empty{display:none}
+.skdp-view table.skdp-fields tr{display:grid;grid-template-columns:8.5em minmax(0,1fr);
+column-gap:.6em}
 }
 """
 
@@ -133,7 +135,7 @@ def fields(pairs: Iterable[tuple[object, object]], *, caption: object = "") -> s
         if clean(value)
     )
     title = f"<caption>{escaped(caption)}</caption>" if caption else ""
-    return f"<table>{title}<tbody>{lines}</tbody></table>" if lines else ""
+    return f'<table class="skdp-fields">{title}<tbody>{lines}</tbody></table>' if lines else ""
 
 
 def note(text: object, *, warns: bool = False) -> str:
