@@ -88,12 +88,10 @@ def subject_of(fitted, public=()):
             "fitted must be a fitted estimator, an Evaluation or what adds the noise on a device; "
             f"got {shown(fitted)}."
         )
-    if not hasattr(fitted, "guarantee_"):
+    if isinstance(fitted, StatedGuarantee) and hasattr(fitted, "guarantee_"):
+        guarantee = fitted.guarantee_
+    else:
         check_is_fitted(fitted)
-    guarantee = (
-        getattr(fitted, "guarantee_", None) if isinstance(fitted, StatedGuarantee) else None
-    )
-    if guarantee is None:
         guarantee = guarantee_of(fitted, public=public)
     if not isinstance(fitted, StatedGuarantee) and hasattr(fitted, "cv_results_"):
         kind = "search"

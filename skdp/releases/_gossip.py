@@ -151,20 +151,13 @@ class GossipRelease:
         change = target.n_records_changed * bounds[kind] * UP
         # It is on the grid of what it is added to.
         scale = change / _unit(law.guarantee) * UP
-<<<<<<< HEAD
-        rows, grid = _grids(scale, size, kind, slope_step(loss), constant, target)
+        rows, grid = _grids(scale, size, kind, loss, constant, target)
         of_a_node = "sum of the gradients of one node, one round"
         noise_of_one = GridNoise(kind, scale, grid, size, change, law, purpose=of_a_node)
-        claim = _transcript(target, together.refining(target), kind, n_passes)
-        return cls(loss, x_norm, x_l1, constant, n_passes, clip_norm, rows, noise_of_one, claim)
-=======
-        rows, grid = _grids(scale, size, kind, loss, constant, target)
-        noise_of_one = GridNoise(kind, scale, grid, size, change, law)
         claim = _transcript(target, together.refining(target), kind, n_passes, n_calls)
         return cls(
             loss, x_norm, x_l1, constant, n_passes, clip_norm, rows, noise_of_one, claim, n_calls
         )
->>>>>>> work18
 
     def __call__(
         self, rounds: Callable[..., Any], sources: Sequence[NoiseSource], nodes: np.ndarray
