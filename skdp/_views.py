@@ -69,6 +69,8 @@ text-align:left;white-space:normal;width:auto}
 grid-template-columns:8.5em minmax(0,1fr);column-gap:.6em}
 .skdp-view table:not(.skdp-small) td[data-label]::before{content:attr(data-label);opacity:.7}
 .skdp-view table:not(.skdp-small) td:empty{display:none}
+.skdp-view table:not(.skdp-small) td:first-child:not(.skdp-n){display:block;font-weight:600}
+.skdp-view table:not(.skdp-small) td:first-child:not(.skdp-n)::before{content:none}
 .skdp-view table.skdp-fields tr{display:grid;grid-template-columns:8.5em minmax(0,1fr);
 column-gap:.6em}
 }
@@ -124,7 +126,7 @@ def table(
 def _is_small(head: Sequence[object], rows: Iterable[Sequence[object]]) -> bool:
     """Whether rows fit on a telephone as they are."""
     columns = zip(head, *rows, strict=True)
-    return sum(max(len(clean(cell)) for cell in column) + 2 for column in columns) <= 40
+    return sum(max(len(clean(cell)) for cell in column) + 2 for column in columns) <= 34
 
 
 def fields(pairs: Iterable[tuple[object, object]], *, caption: object = "") -> str:

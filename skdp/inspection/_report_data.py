@@ -305,7 +305,7 @@ def _accounting(guarantee):
         known = (text for kind, text in _METHODS if isinstance(behind, kind))
         method = next(known, "the privacy profile of the mechanism")
         text = (
-            f"Proven is more than the point that is claimed: {behind._claim()}. Losses of all "
+            f"What is proven is finer than what is claimed: {behind._claim()}. Losses of all "
             "releases are composed by their whole curves, not by a rule of thumb, and rounded up."
         )
         if isinstance(guarantee, ApproxDP):

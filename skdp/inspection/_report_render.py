@@ -218,7 +218,7 @@ _PAGE = f"""{_REPORT}
 :root{{color-scheme:light dark}}
 body{{margin:0;padding:1.2rem;font-family:system-ui,sans-serif;background:Canvas;color:CanvasText}}
 .skdp-report{{margin:0 auto;font-size:1rem}}
-.skdp-report h1{{font-size:1.6rem;line-height:1.2;margin:.2em 0 .6em}}
+.skdp-report h1{{font-size:clamp(1.1rem,5.2vw,1.6rem);line-height:1.2;margin:.2em 0 .6em}}
 .skdp-report>p,.skdp-report ul{{max-width:44rem}}
 @media print{{
 @page{{size:A4;margin:16mm}}

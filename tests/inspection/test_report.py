@@ -1,4 +1,1 @@
 """Reports for whoever answers for the data: what they say is public, and by the schema."""
-
-import numpy as np
-import pytest
