@@ -142,11 +142,12 @@ def _promise(data):
             "all of these hold at once."
         )
         rows = tuple((_delta(point["delta"]), _up(point["epsilon"])) for point in curve)
-        yield Table(("delta", "epsilon"), rows, (1,))
+        yield Table(("delta", "epsilon"), rows, (0, 1))
     others = told.get("conversions") or ()
     if others:
         yield Text("Further numbers that follow from the promise:")
-        yield Fields(tuple((one["name"], _value(one["value"])) for one in others))
+        rows = tuple((one["name"], _value(one["value"])) for one in others)
+        yield Table(("what", "number"), rows, (1,))
     steps = data["subject"].get("steps") or ()
     if steps:
         yield Text("The model is made of these steps, of which the private ones read the data:")

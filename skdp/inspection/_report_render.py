@@ -209,9 +209,9 @@ def _marked_rows(head, rows, numbers):
 
 # The report in a notebook, and alone.
 _REPORT = """
-.skdp-view h2{font-size:1.15em;margin:1.5em 0 .3em;line-height:1.25}
-.skdp-view ul{margin:.3em 0;padding-left:1.3em}
-.skdp-view .skdp-lead{font-size:1.08em;border-left:4px solid #36c;padding:.4em .9em;
+.skdp-view.skdp-view h2{font-size:1.15em;font-weight:600;margin:1.5em 0 .3em;line-height:1.25}
+.skdp-view.skdp-view ul{margin:.3em 0;padding-left:1.3em}
+.skdp-view.skdp-view .skdp-lead{font-size:1.08em;border-left:4px solid #36c;padding:.4em .9em;
 background:var(--faint);margin:.6em 0}
 """
 _PAGE = f"""{_REPORT}
