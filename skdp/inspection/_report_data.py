@@ -306,7 +306,7 @@ def _accounting(subject):
     else:
         known = (text for kind, text in _METHODS if isinstance(behind, kind))
         method = next(known, "the privacy profile of the mechanism")
-        claimed = "Proven is more than the point that is claimed" if is_point else "Claimed is"
+        claimed = "What is proven is finer than what is claimed" if is_point else "Claimed is"
         text = (
             f"{claimed}: {behind._claim()}. Losses of several releases are composed by their "
             "whole curves, not by a rule of thumb, and rounded up."

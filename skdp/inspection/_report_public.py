@@ -44,8 +44,9 @@ def public_of(subject):
     """
     guarantee, found = subject.guarantee, []
     if guarantee.adjacency == "replace-one" and subject.kind != "local":
-        note = "neighbours have as many, so that how many there are is not protected"
+        note = "how many there are is not protected: the promise is about what they say"
         found.append(_entry(f"number of {guarantee.unit}s", "known", "library", note))
+    found += _of_the_budget(subject.fitted)
     found += _of_the_data(subject.fitted)
     alone = [] if subject.kind == "evaluation" else [("", subject.fitted)]
     chosen = getattr(subject.fitted, "best_params_", {})
@@ -62,6 +63,17 @@ def public_of(subject):
 
 def _entry(what, value, declared_by, note=""):
     return {"what": what, "value": value, "declared_by": declared_by, "note": note}
+
+
+def _of_the_budget(fitted):
+    """Who chose how much may be told."""
+    defaults = _defaults(type(fitted))
+    for name in ("epsilon", "max_epsilon", "delta"):
+        if name in defaults and hasattr(fitted, name):
+            value = getattr(fitted, name)
+            whose = "default" if _same(value, defaults[name]) else "caller"
+            whose = "library" if is_auto(value) else whose
+            yield _entry(name, _value(value), whose, "how much may be told of one unit, at most")
 
 
 def _of_the_data(fitted):
