@@ -90,7 +90,7 @@ def report_of(subject, ledger):
         "attacker": attacker,
         "public": public_of(subject),
         "releases": _releases(subject),
-        "accounting": _accounting(guarantee),
+        "accounting": _accounting(subject),
         "ledger": _ledger(subject, ledger),
         "floating_point": list(floating_point(subject.kind)),
         "randomness": list(randomness(guarantee.caveats)),
@@ -295,8 +295,10 @@ def _part(share):
     return min(max(float(share), 0.0), 1.0)
 
 
-def _accounting(guarantee):
-    behind = guarantee.refined if isinstance(guarantee, ApproxDP) else guarantee
+def _accounting(subject):
+    guarantee = subject.guarantee
+    is_point = isinstance(guarantee, ApproxDP)
+    behind = guarantee.refined if is_point else guarantee
     slack = None
     if behind is None:
         method = "one release, or releases whose epsilons add up"
@@ -304,14 +306,29 @@ def _accounting(guarantee):
     else:
         known = (text for kind, text in _METHODS if isinstance(behind, kind))
         method = next(known, "the privacy profile of the mechanism")
+        claimed = "What is proven is finer than what is claimed" if is_point else "Claimed is"
         text = (
-            f"What is proven is finer than what is claimed: {behind._claim()}. Losses of all "
-            "releases are composed by their whole curves, not by a rule of thumb, and rounded up."
+            f"{claimed}: {behind._claim()}. Losses of several releases are composed by their "
+            "whole curves, not by a rule of thumb, and rounded up."
         )
-        if isinstance(guarantee, ApproxDP):
-            slack = max(0.0, guarantee.epsilon - behind.epsilon_at(guarantee.delta))
-            slack = _finite(slack)
+        if is_point:
+            slack = _finite(max(0.0, guarantee.epsilon - behind.epsilon_at(guarantee.delta)))
+    of_few = _OF_FEW.get(subject.kind, "").format(unit=guarantee.unit)
+    text = f"{text} {of_few}".strip()
     return {"method": method, "text": text, "total": str(guarantee), "slack": slack}
+
+
+# Where one unit moves few of the releases that are listed.
+_OF_FEW = {
+    "network": "The times are those of all nodes together; what one {unit} tells is in the "
+    "messages of its own node.",
+    "stream": "The times are those of the whole stream, of which one {unit} moves some: the proof "
+    "counts these.",
+    "local": "The times are those of all who sent something; each is protected by the noise of "
+    "what they sent themselves.",
+    "search": "Shares of stages that read different rows do not add up: of such stages the one "
+    "that costs most counts.",
+}
 
 
 def _ledger(subject, ledger):
