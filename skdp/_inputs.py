@@ -67,10 +67,11 @@ _RESHAPE = (
 
 
 @contextmanager
-def without_values(what="X and y"):
+def without_values(what="X and y", *, counts=True):
     """Raise errors about data again, without the values and the frames that hold them.
 
-    Objects among the data raise what they like, and libraries have errors of their own.
+    Objects among the data raise what they like, and libraries have errors of their own. They say
+    how many rows there are, if ``counts``.
     """
     try:
         yield
@@ -79,6 +80,8 @@ def without_values(what="X and y"):
         raise
     except Exception as error:
         kind, message = _told(error, what)
+        if not counts and message.startswith("Found input variables with"):
+            message = "X and y must have as many rows."
     try:
         raise kind(message) from None
     except (TypeError, ValueError) as told:
@@ -112,7 +115,7 @@ def checked_array(X, **options):
         return _summed(check_array(_well_formed(X), **_defaults(options)))
 
 
-def checked_data(estimator, X, y, *, reset=True, numeric=False, **options):
+def checked_data(estimator, X, y, *, reset=True, numeric=False, counts=True, **options):
     """Rows and targets: well formed, finite after every conversion, each entry stored once.
 
     Parameters
@@ -130,6 +133,9 @@ def checked_data(estimator, X, y, *, reset=True, numeric=False, **options):
     numeric : bool, default=False
         Whether targets are numbers, and otherwise labels.
 
+    counts : bool, default=True
+        Whether messages may say how many rows there are, which is private where users own them.
+
     **options
         Of `~sklearn.utils.validation.validate_data`.
 
@@ -146,7 +152,7 @@ def checked_data(estimator, X, y, *, reset=True, numeric=False, **options):
     """
     if not reset and not options and numeric and _is_plain(estimator, X, y):
         return X, y.copy()
-    with without_values(), np.errstate(all="ignore"):
+    with without_values(counts=counts), np.errstate(all="ignore"):
         _check_unmasked(y, "y")
         if y is not None and not numeric:
             _check_present(y)

@@ -93,6 +93,13 @@ class StatedGuarantee:
         """
         return ApproxDP(float(self.epsilon), float(self.delta), adjacency=self.adjacency)
 
+    def _planned_for_users(self, n_features):
+        """`_planned_guarantee` of a fit with ``groups``, for those that take any.
+
+        It differs in its unit, unless a subclass says more.
+        """
+        return self._planned_guarantee(n_features)._plain("user")
+
     def __reduce_ex__(self, protocol):
         stated = getattr(self, "guarantee_", None)
         if stated is not None and VOID in stated.caveats:

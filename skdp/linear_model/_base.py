@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skdp._inputs import checked_data, encode_labels
 from skdp._random import noise_source
+from skdp._users import Users
 from skdp._validation import between, boolean, is_auto, number_or_auto, one_of, positive, shown
 from skdp.estimators import (
     LinearPredictions,
@@ -74,7 +75,7 @@ class BaseDPLinearClassifier(
         """Norm to which the gradient mechanism clips residuals, or None for a rule."""
         return None
 
-    def fit(self, X, y):
+    def fit(self, X, y, groups=None):
         """Fit the model under ``(epsilon, delta)``-differential privacy.
 
         Parameters
@@ -84,6 +85,10 @@ class BaseDPLinearClassifier(
 
         y : array-like of shape (n_samples,)
             Labels.
+
+        groups : array-like of shape (n_samples,), default=None
+            Id of the user who owns each row. The guarantee is then for users: it covers all rows
+            of one, however many. None protects rows.
 
         Returns
         -------
@@ -100,15 +105,18 @@ class BaseDPLinearClassifier(
         """
         with unchanged_on_error(self):
             self._check_parameters()
-            X, y = checked_data(self, X, y)
+            X, y = checked_data(self, X, y, counts=groups is None)
+            users = Users.of(groups, X.shape[0])
             classes, codes = encode_labels(y, self.classes)
-            # Under add-remove the number of rows is private: rules do not see it.
-            n_public = X.shape[0] if self.adjacency == "replace-one" else None
-            release = self._plan(classes, X.shape[1], n_public)
-            release.check_n_rows(X.shape[0])
+            # Sensitivities and rules count users, if rows have any: how many rows is private then.
+            unit, n_units = ("record", X.shape[0]) if users is None else ("user", users.n_users)
+            # Under add-remove their number is private: rules do not see it.
+            n_public = n_units if self.adjacency == "replace-one" else None
+            release = self._plan(classes, X.shape[1], n_public, unit)
+            release.check_n_rows(n_units)
             noise = noise_source(self.random_state)
             charge(self, release.guarantee)
-            weights, spread = with_noise(release, self._rows(X, codes), noise)
+            weights, spread = with_noise(release, self._rows(X, codes, users), noise)
             coef, intercept = self._in_units(weights)
         self.classes_, self.guarantee_ = classes, self._stated(release.guarantee)
         self.x_norm_ = float(self.x_norm)
@@ -122,14 +130,15 @@ class BaseDPLinearClassifier(
             return target
         return replace(target, refined=target.gaussian_target())
 
-    def _plan(self, classes, n_features, n_samples):
+    def _plan(self, classes, n_features, n_samples, unit="record"):
         """Release for the parameters, from public numbers. Norms are in units of `_unit`.
 
-        ``n_samples`` is None where the number of rows is private.
+        ``n_samples``, of rows or of users as ``unit`` says, is None where it is private.
         """
-        target = ApproxDP(float(self.epsilon), float(self.delta), adjacency=self.adjacency)
+        epsilon, delta = float(self.epsilon), float(self.delta)
+        target = ApproxDP(epsilon, delta, adjacency=self.adjacency, unit=unit)
         n_features += bool(self.fit_intercept)
-        mechanism = self._resolved_mechanism()
+        mechanism = self._resolved_mechanism(unit)
         row_norm = RowBlocks.norm_bound(float(self.x_norm), self._constant(), n_features)
         public = dict(n_features=n_features, row_norm=row_norm / self._unit())
         if mechanism == "objective":
@@ -203,9 +212,9 @@ class BaseDPLinearClassifier(
             return self._own_penalty(heaviest)
         return max(rule * row_norm**2, _least_penalty(loss, row_norm))
 
-    def _rows(self, X, codes):
+    def _rows(self, X, codes, users=None):
         """Rows, clipped, in units of `_unit`."""
-        options = dict(constant=self._constant(), unit=self._unit())
+        options = dict(constant=self._constant(), unit=self._unit(), users=users)
         return RowBlocks(X, codes, x_norm=float(self.x_norm), **options)
 
     def _constant(self):
@@ -273,8 +282,21 @@ class BaseDPLinearClassifier(
                 f"get along with the curvature of the loss; got {shown(self.C)}."
             )
 
-    def _resolved_mechanism(self):
+    def _resolved_mechanism(self, unit="record"):
         published = self.calibration != "tight"
+        if unit == "user":
+            for name, allowed in (
+                ("mechanism", ("auto", "gradient")),
+                ("calibration", ("tight",)),
+            ):
+                if getattr(self, name) not in allowed:
+                    raise ValueError(
+                        f"{name} must be {' or '.join(map(repr, allowed))} with groups: objective "
+                        "and output perturbation bound what one row changes, and not what all "
+                        "rows of a user do. skdp.preprocessing.bound_contributions bounds how "
+                        f"many each has; got {shown(getattr(self, name))}."
+                    )
+            return "gradient"
         if self.mechanism == "auto":
             return "objective" if published or self.delta == 0.0 else "gradient"
         if published and self.mechanism != "objective":

@@ -35,7 +35,9 @@ __all__ = ["NoisyDescent"]
 class NoisyDescent:
     """Full-batch descent along noisy sums of gradients, capped in whitened coordinates.
 
-    Privacy: satisfies ``budget`` for any rows. The data are used in at most ``n_steps + 2``
+    Privacy: satisfies ``budget`` for any rows; for any users where its unit is the user, whose
+    rows then count by their means in every release, and whose number stands for that of rows in
+    every rule. The data are used in at most ``n_steps + 2``
     releases: the number of rows where it is private, the second moments of the rows, and one sum
     of gradients a step, each at a released point. Gaussian releases compose by the root of summed
     squares, pure ones by their sum.
@@ -104,9 +106,17 @@ class NoisyDescent:
         )
         return cls(loss, n_features, row_norm, clip_norm, penalty, budget, guarantee)
 
+    @property
+    def _is_for_users(self) -> bool:
+        return self.guarantee.unit == "user"
+
     def check_n_rows(self, n_samples: int) -> None:
-        """Refuse more rows than can be certified whatever they are, before a ledger is charged."""
-        refuse_rows(n_samples, self._most_rows(), self.guarantee.adjacency)
+        """Refuse more rows than can be certified whatever they are, before a ledger is charged.
+
+        Where the guarantee is for users, it is their number: that of rows decides nothing.
+        """
+        adjacency, unit = self.guarantee.adjacency, self.guarantee.unit
+        refuse_rows(n_samples, self._most_rows(), adjacency, unit=unit)
 
     def _most_rows(self) -> int:
         """Number of rows up to which sums are certified at small weights; public."""
@@ -126,6 +136,7 @@ class NoisyDescent:
                 n_terms=self.n_features,
                 row_norm=self.row_norm,
                 exactly=True,
+                shared=self._is_for_users,
             )
             cap = plan.clip_norm * self.row_norm / math.sqrt(steepest)
             error = capped_error(
@@ -164,7 +175,7 @@ class NoisyDescent:
         Parameters
         ----------
         data : RowBlocks
-            Clipped to ``row_norm``.
+            Clipped to ``row_norm``. With owners of the rows if the guarantee is for users.
 
         noise : NoiseSource
 
@@ -176,8 +187,12 @@ class NoisyDescent:
             A function of what was released.
         """
         data.check_norm(self.row_norm)
+        if (data.users is not None) != self._is_for_users:
+            raise ValueError(
+                "data must have users where, and only where, the guarantee is theirs."
+            )
         counting, _ = split_budget(self.budget)
-        n_samples = release_n_samples(data.n_samples, guarantee=counting, noise=noise)
+        n_samples = release_n_samples(data.n_units, guarantee=counting, noise=noise)
         plan = self._planned(n_samples)
         coordinates, cap = self._coordinates(data, plan, n_samples, noise)
         capped_sum = CappedSums(data, self.loss, coordinates, cap)

@@ -5,6 +5,7 @@ All constants stand here. They are functions of public and of released numbers.
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -121,7 +122,7 @@ def plan_descent(
     Parameters
     ----------
     n_samples : float
-        Number of rows, public or released.
+        Number of rows, or of the users who own them, public or released.
 
     n_features : int
 
@@ -167,7 +168,7 @@ def plan_descent(
     edge = math.sqrt(guarantee.n_records_changed * 2.0 * n_features) / (gram_mu * n_samples)
     gram_guarantee = None
     if few and not is_pure and edge < (1.0 if many else 0.5):
-        gram_guarantee = GaussianDP(gram_mu, adjacency=guarantee.adjacency)
+        gram_guarantee = GaussianDP(gram_mu, adjacency=guarantee.adjacency, unit=guarantee.unit)
         mu *= math.sqrt(1.0 - _GRAM_SHARE)
     else:
         edge = 1.0
@@ -205,9 +206,10 @@ def _strength(guarantee: GaussianDP | ApproxDP, size: int, few: bool) -> float:
 
 def _share(guarantee: GaussianDP | ApproxDP, mu: float, n_steps: int) -> GaussianDP | ApproxDP:
     """Guarantee of one of as many steps, which have ``mu`` together where they are Gaussian."""
+    context: Any = dict(adjacency=guarantee.adjacency, unit=guarantee.unit)
     if isinstance(guarantee, ApproxDP):
-        return ApproxDP(guarantee.epsilon / n_steps, adjacency=guarantee.adjacency)
-    return GaussianDP(mu / math.sqrt(n_steps), adjacency=guarantee.adjacency)
+        return ApproxDP(guarantee.epsilon / n_steps, **context)
+    return GaussianDP(mu / math.sqrt(n_steps), **context)
 
 
 def _steps(

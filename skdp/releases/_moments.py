@@ -4,6 +4,7 @@ Of each the bound, its reason and the noise; the share of the budget that the co
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -29,7 +30,7 @@ __all__ = [
 def split_budget(
     guarantee: GaussianDP | ApproxDP,
 ) -> tuple[GaussianDP | ApproxDP | None, GaussianDP | ApproxDP]:
-    """Set a share aside for counting the rows, where their number is private.
+    """Set a share aside for counting the rows, or the users, where their number is private.
 
     Parameters
     ----------
@@ -39,7 +40,7 @@ def split_budget(
     Returns
     -------
     count, descent : GaussianDP or ApproxDP
-        ``count`` is None under replace-one, where the number of rows is public.
+        ``count`` is None under replace-one, where the number is public.
     """
     if guarantee.adjacency == "replace-one":
         return None, guarantee
@@ -50,9 +51,10 @@ def split_budget(
 
 
 def _scaled(guarantee: GaussianDP | ApproxDP, factor: float) -> GaussianDP | ApproxDP:
+    context: Any = dict(adjacency=guarantee.adjacency, unit=guarantee.unit)
     if isinstance(guarantee, GaussianDP):
-        return GaussianDP(factor * guarantee.mu, adjacency=guarantee.adjacency)
-    return ApproxDP(factor * guarantee.epsilon, adjacency=guarantee.adjacency)
+        return GaussianDP(factor * guarantee.mu, **context)
+    return ApproxDP(factor * guarantee.epsilon, **context)
 
 
 def release_n_samples(
@@ -63,6 +65,7 @@ def release_n_samples(
     Parameters
     ----------
     n_samples : int
+        That of users where the rows are theirs: one more or less is what neighbours differ in.
 
     guarantee : GaussianDP, pure ApproxDP or None
         None takes the number as it is, where it is public.
@@ -96,7 +99,9 @@ def release_second_moments(
     Parameters
     ----------
     moments : ndarray of shape (d, d)
-        Symmetric.
+        Symmetric. Where rows are users', a sum over users of the means of their rows' products:
+        a mean of such matrices is no longer than they are, and two means have as little a
+        negative inner product.
 
     row_norm : float
         Bound on the norm of a row.

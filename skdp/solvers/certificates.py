@@ -11,6 +11,7 @@ from skdp.solvers.exact_sums import RESIDUAL_BITS, power_above
 
 __all__ = [
     "CHUNK",
+    "FEW_ROWS",
     "MOST_ROWS",
     "ROUNDING_SHARE",
     "UNIT_ROUNDOFF",
@@ -28,6 +29,12 @@ UNIT_ROUNDOFF = 2.0**-53
 
 # Entries of a dense row that are multiplied at once.
 CHUNK = 256
+
+# Rows with shares that are multiplied at once where products are to be exact.
+FEW_ROWS = 256
+
+# More rows than any machine holds: how many the users have is private, and decides no bound.
+_ANY_ROWS = 2.0**40
 
 # Certified error of sums in floating point, as a share of the sensitivity.
 ROUNDING_SHARE = 1e-4
@@ -74,6 +81,7 @@ def rounding_error(
     exactly,
     mean_loss=math.inf,
     score_error=None,
+    shared=False,
 ):
     """Bound on the norm of the error of a sum of gradients.
 
@@ -102,9 +110,17 @@ def rounding_error(
     score_error : float, default=None
         Mean bound on the norm of the errors of a row's scores in unit roundoffs, if known; not
         for ``exactly``.
+
+    shared : bool, default=False
+        Whether rows have shares of users: ``n_samples`` is then their number, and the bound holds
+        for any number of rows. An error in proportion to the size of a term adds up to as large
+        a part of the sum of all sizes, in which a user's rows count as one.
     """
     slope = loss.mean_slope(mean_loss)
-    sums = (2 * math.log2(max(1.0, n_samples / length)) + 10 + 8 * loss.n_outputs) * slope
+    depth = math.log2(max(1.0, (_ANY_ROWS if shared else n_samples) / length))
+    sums = (2 * depth + 10 + 8 * loss.n_outputs) * slope
+    if shared:  # the product with a share, and the sum of the parts of a block
+        sums += (2 + length / FEW_ROWS) * slope
     size = loss.curvature * row_norm * weights_norm
     root = math.sqrt(n_features)
     if exactly:
@@ -113,6 +129,10 @@ def rounding_error(
         # each entry. Beyond them scores err in their own last place.
         sums += 2 * slope + length * 2.0**-24 * root * slope
         fine = length**2 * 2.0 ** (2 - RESIDUAL_BITS) * loss.lipschitz
+        if shared:
+            # Of few rows the finest part is that of the largest residual, which may be all that
+            # they weigh together: then each errs by as much.
+            fine = FEW_ROWS**3 * 2.0 ** (2 - RESIDUAL_BITS) * loss.lipschitz
         sums += fine * math.sqrt(loss.n_outputs)
         rest = 2.0**-23 * root + n_terms * 2.0**-45 * n_features
         scores = 2 * loss.relative_curvature(slope) + 4 * rest * size
@@ -206,14 +226,17 @@ def check_n_rows(loss, *, n_samples, adjacency, **numbers):
     refuse_rows(n_samples, largest_n_rows(loss, **numbers), adjacency)
 
 
-def refuse_rows(n_samples, most, adjacency):
-    """Raise `ValueError` if there are more rows than can be certified.
+def refuse_rows(n_samples, most, adjacency, *, unit="record"):
+    """Raise `ValueError` if there are more rows, or users, than can be certified.
 
-    The limit is public. The number of rows is not said where it is private.
+    The limit is public. Their number is not said where it is private.
     """
     if n_samples > most:
         given = f"; got {n_samples}" if adjacency == "replace-one" else ""
+        what = "X must have at most {} rows"
+        if unit == "user":
+            what = "groups must name at most {} users"
         raise ValueError(
-            f"X must have at most {most} rows with these parameters: the rounding errors of "
-            f"longer sums are not certified{given}."
+            f"{what.format(most)} with these parameters: the rounding errors of longer sums are "
+            f"not certified{given}."
         )

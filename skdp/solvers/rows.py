@@ -7,7 +7,13 @@ import numpy as np
 from scipy import sparse
 
 from skdp.mechanisms import clip_rows
-from skdp.solvers.certificates import CHUNK, UNIT_ROUNDOFF, rounding_error, score_terms
+from skdp.solvers.certificates import (
+    CHUNK,
+    FEW_ROWS,
+    UNIT_ROUNDOFF,
+    rounding_error,
+    score_terms,
+)
 from skdp.solvers.exact_sums import RESIDUAL_BITS, ExactScores, PairwiseSum, coarse, power_above
 
 __all__ = ["Blocks", "RowBlocks"]
@@ -35,9 +41,17 @@ class Blocks:
 
     dense_limit : int
         Unknowns up to which Newton systems are factorised.
+
+    users : Users or None
+        Owners of the rows, if sums are over users.
+
+    shares : list of ndarray, or None
+        For each block the shares that its rows have of their users' weight of 1.
     """
 
     blocks: Any
+    users: Any = None
+    shares: Any = None
     n_samples: int
     n_features: int
     row_norm: float
@@ -46,6 +60,11 @@ class Blocks:
     n_terms: int
     dense_limit: int
 
+    @property
+    def n_units(self):
+        """Users where rows have owners, rows otherwise: what sensitivities and rules count."""
+        return self.n_samples if self.users is None else self.users.n_users
+
     def check_norm(self, most):
         """Check that no row is longer than a release was planned for."""
         if self.row_norm > most:
@@ -53,6 +72,8 @@ class Blocks:
 
     def gradient(self, loss, weights, *, caps=None, total=False, exactly=False, scores_into=None):
         """Sum of the records' gradients, residuals optionally clipped row by row.
+
+        Where rows have shares, it is the sum over users of the means of their rows' gradients.
 
         Parameters
         ----------
@@ -64,7 +85,7 @@ class Blocks:
             For each block the norms that its rows' residuals are clipped to.
 
         total : bool, default=False
-            Whether to sum the losses as well.
+            Whether to sum the losses as well, where rows have no shares.
 
         exactly : bool, default=False
             Whether to multiply without rounding, which takes several times as long, for sums of
@@ -97,13 +118,15 @@ class Blocks:
             elif caps is not None:
                 norms = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))
                 residuals *= (caps[i] / np.maximum(norms, caps[i]))[:, np.newaxis]
+            if self.shares is not None:
+                # After the cap: a mean of capped gradients is no longer than the cap.
+                residuals *= self.shares[i][:, np.newaxis]
             if scores_of is None:
                 part = rows.T @ residuals
+            elif self.shares is not None:
+                part = _shared_products(high, low, residuals)
             else:
-                bits = RESIDUAL_BITS - math.ceil(math.log2(self.length))
-                most = coarse(residuals, power_above(loss.lipschitz) * 2.0**-bits)
-                part = high.T @ most  # no rounding
-                part += high.T @ (residuals - most) + low.T @ residuals
+                part = _products(high, low, residuals, loss.lipschitz, self.length)
             sums.add(part.T)
             if total:
                 totals[i] = loss.total(scores, codes)
@@ -128,13 +151,14 @@ class Blocks:
             loss,
             float(np.linalg.norm(weights)),
             score_error=self._score_error(weights) if closely else None,
-            n_samples=self.n_samples,
+            n_samples=self.n_units,
             n_features=self.n_features,
             length=self.length,
             n_terms=self.n_terms,
             row_norm=self.row_norm,
             exactly=exactly,
             mean_loss=mean_loss,
+            shared=self.shares is not None,
         )
 
     def _score_error(self, weights):
@@ -143,11 +167,14 @@ class Blocks:
         A score errs by as many as its chain has terms of the sum of its absolute products.
         """
         sizes, total = np.linalg.norm(weights, axis=0), 0.0
-        for rows, _ in self.blocks:
+        for i, (rows, _) in enumerate(self.blocks):
             products = abs(rows) @ sizes
             n_terms = np.diff(rows.indptr) if self.is_sparse else self.n_terms
-            total += float(((n_terms + 4.0) * products).sum())
-        return 2.0 * total / max(1, self.n_samples)
+            products = (n_terms + 4.0) * products
+            if self.shares is not None:
+                products *= self.shares[i]
+            total += float(products.sum())
+        return 2.0 * total / max(1, self.n_units)
 
     def hessian(self, loss, weights, n_rows, *, share=0.0, dtype=np.float64):
         """Second derivative of the sum of losses, scaled up from about ``n_rows`` rows.
@@ -256,6 +283,10 @@ class RowBlocks(Blocks):
     unit : float, default=1.0
         A power of two that clipped rows are divided by.
 
+    users : Users, default=None
+        Owners of the rows. Sums are over users then, of the means of their rows; None is a sum
+        over rows. Newton's method is for rows.
+
     Attributes
     ----------
     row_norm : float
@@ -267,8 +298,9 @@ class RowBlocks(Blocks):
 
     dense_limit = 1500  # unknowns up to which Newton systems are factorised
 
-    def __init__(self, X, codes, *, x_norm, constant=0.0, unit=1.0):
+    def __init__(self, X, codes, *, x_norm, constant=0.0, unit=1.0, users=None):
         self.n_samples = X.shape[0]
+        self.users = users
         self.n_features = X.shape[1] + (constant != 0.0)
         self.row_norm = self.norm_bound(x_norm, constant, self.n_features) / unit
         self.is_sparse = sparse.issparse(X)
@@ -299,6 +331,9 @@ class RowBlocks(Blocks):
         self.n_terms = score_terms(self.n_features)
         if self.is_sparse:
             self.n_terms = max((int(np.diff(r.indptr).max()) for r, _ in self.blocks), default=0)
+        if users is not None:
+            starts = range(0, self.n_samples, self.length)
+            self.shares = [users.shares[start : start + self.length] for start in starts]
 
     @staticmethod
     def norm_bound(x_norm, constant, n_features):
@@ -306,19 +341,56 @@ class RowBlocks(Blocks):
         return math.hypot(x_norm, constant) * (1 + 4 * UNIT_ROUNDOFF * (n_features + 8))
 
     def second_moments(self):
-        """Sum of the outer products of the rows, of shape (n_features, n_features)."""
+        """Sum of the outer products of the rows, of shape (n_features, n_features).
+
+        Where rows have shares, it is the sum over users of the means of their rows' products.
+        """
         moments = PairwiseSum((self.n_features, self.n_features))
-        for rows, _ in self.blocks:
+        for i, (rows, _) in enumerate(self.blocks):
+            if self.shares is not None:  # roots, since a square is formed in half the time
+                rows = _times(rows, np.sqrt(self.shares[i]))
             part = rows.T @ rows
             moments.add(part.toarray() if self.is_sparse else part)
         return moments.total()
 
     def total(self):
-        """Sum of the rows, of shape (n_features,)."""
+        """Sum of the rows, or over users of the means of their rows, of shape (n_features,)."""
         total = PairwiseSum(self.n_features)
-        for rows, _ in self.blocks:
+        for i, (rows, _) in enumerate(self.blocks):
+            if self.shares is not None:
+                rows = _times(rows, self.shares[i])
             total.add(np.ravel(rows.sum(axis=0)))
         return total.total()
+
+
+def _products(high, low, residuals, largest, length):
+    """Sum of the rows of a block times their residuals, with next to no rounding error."""
+    bits = RESIDUAL_BITS - math.ceil(math.log2(length))
+    most = coarse(residuals, power_above(largest) * 2.0**-bits)
+    part = high.T @ most  # no rounding
+    return part + (high.T @ (residuals - most) + low.T @ residuals)
+
+
+def _shared_products(high, low, residuals):
+    """As `_products`, for residuals of any size: few rows at once, in units of the largest.
+
+    That is no more than the loss may be steep times the shares of these rows together, so that
+    the error of a sum is in proportion to the number of users, and not of rows.
+    """
+    parts = 0.0
+    for start in range(0, len(residuals), FEW_ROWS):
+        few = slice(start, start + FEW_ROWS)
+        largest = float(np.abs(residuals[few]).max())
+        parts = parts + _products(high[few], low[few], residuals[few], largest, FEW_ROWS)
+    return parts
+
+
+def _times(rows, factors):
+    """Rows times one number each."""
+    if not sparse.issparse(rows):
+        return rows * factors[:, np.newaxis]
+    data = rows.data * np.repeat(factors, np.diff(rows.indptr))
+    return sparse.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
 
 
 def _few_rows(X, start, stop):

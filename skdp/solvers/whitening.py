@@ -4,7 +4,9 @@ A record's gradient is the outer product of its residual r and its row x; in new
 of ``x L`` for a released matrix L, its norm is ``||r|| ||x L||``. The residual of each row is
 capped at ``cap / N(x)``, where ``N(x) >= ||x L||`` is a function of the row alone. So no record's
 gradient is longer than ``cap`` there, wherever the row points and whatever L stretches, and the
-exact sum moves by two caps at most when a record is replaced.
+exact sum moves by two caps at most when a record is replaced. Where rows have owners, capped
+gradients are multiplied by the share of the row, and a user's rows share a weight of 1: their mean
+is no longer than ``cap`` either, however many there are.
 
 What floating point makes of it is counted apart, in `capped_error`, and enters the sensitivity as
 an error of the sum. (a) ``N(x)`` is that of the row's first bits, whose image has no rounding
@@ -139,13 +141,14 @@ class CappedSums:
     Parameters
     ----------
     data : RowBlocks
+        If its rows have shares, sums are over users, of the means of their rows' gradients.
 
     loss : LogisticLoss, HuberHingeLoss or SoftmaxLoss
 
     coordinates : PlainRows or WhitenedRows
 
     cap : float
-        Largest norm of a record's gradient in these coordinates.
+        Largest norm of a record's gradient, and of a user's, in these coordinates.
     """
 
     def __init__(self, data, loss, coordinates, cap):
@@ -175,7 +178,7 @@ class CappedSums:
         return capped_error(
             self.data.rounding_error(self.loss, weights, exactly=exactly),
             loss=self.loss,
-            n_samples=self.data.n_samples,
+            n_samples=self.data.n_units,
             n_features=self.data.n_features,
             row_norm=self.data.row_norm,
             cap=self.cap,
@@ -204,7 +207,8 @@ def capped_error(
     ``error`` is that of the sum before it is mapped. A cap errs by the rounding of a norm, a
     quotient and a product, which moves a capped gradient by as large a part of it. The coarse
     part of a gradient is mapped without error, and its rest is 2**-25 of the gradient's norm in
-    each entry.
+    each entry. All are in proportion to the gradients, so that for rows with shares ``n_samples``
+    is the number of users.
     """
     rounded = n_samples * cap * (n_features / 2 + loss.n_outputs + 16 + norm_error)
     entries = math.sqrt(n_features * loss.n_outputs)

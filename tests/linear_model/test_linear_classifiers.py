@@ -135,7 +135,7 @@ def test_plans_see_the_number_of_rows_only_where_it_is_public(
     monkeypatch.setattr(kind, "_plan", watched)
     for adjacency in ("replace-one", "add-remove"):
         kind(1.0, delta, mechanism=mechanism, adjacency=adjacency).fit(X[:90], y[:90])
-    assert seen == [(3, 6, 90), (3, 6, None)]
+    assert seen == [(3, 6, 90, "record"), (3, 6, None, "record")]
 
 
 @pytest.mark.parametrize("kind", BOTH)
