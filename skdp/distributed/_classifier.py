@@ -143,6 +143,11 @@ default="ring"
     keep_iterates : bool, default=False
         Whether to keep the points of all rounds, for `regret`.
 
+    max_calls_per_user : int, default=1
+        Calls of `partial_fit` with ``groups`` in which a user's rows count; later ones keep the
+        user's place, and add nothing. Each call has its part of the budget. `fit` takes all of
+        it, so that whoever was in `fit` adds nothing later.
+
     random_state : None, int, RandomState or Generator, default=None
         None draws the noise from the operating system, in each process. Anything else makes it
         reproducible and void of privacy, for tests and figures.
@@ -278,6 +283,7 @@ default="ring"
         classes=None,
         adjacency="replace-one",
         keep_iterates=False,
+        max_calls_per_user=1,
         random_state=None,
         ledger=None,
     ):
@@ -295,6 +301,7 @@ default="ring"
         self.classes = classes
         self.adjacency = adjacency
         self.keep_iterates = keep_iterates
+        self.max_calls_per_user = max_calls_per_user
         self.random_state = random_state
         self.ledger = ledger
 
@@ -305,7 +312,7 @@ default="ring"
         return replace(target, refined=target.gaussian_target())
 
     @with_callbacks
-    def fit(self, X, y, node=None):
+    def fit(self, X, y, node=None, groups=None):
         """Start afresh, from all rows.
 
         The paper's form runs ``n_passes`` over the rows in the given order.
@@ -319,7 +326,13 @@ default="ring"
 
         node : array-like of int or str, shape (n_samples,), default=None
             Public name of the node that owns each row, or unless names are integers its number.
-            None gives the rows to the nodes in turn, by position.
+            None gives the rows to the nodes in turn, by position; with ``groups`` the users, in
+            the order in which they first come.
+
+        groups : array-like of shape (n_samples,), default=None
+            Id of the user who owns each row. The guarantee is then for users: it covers all rows
+            of one, however many. None protects rows.
+            All rows of a user are at one node. Over MPI each process has users of its own.
 
         Returns
         -------
@@ -328,16 +341,16 @@ default="ring"
         Raises
         ------
         ValueError
-            If a parameter or the input is invalid.
+            If a parameter or the input is invalid, or a user has rows at several nodes.
         BudgetExceededError
             If the ledger cannot pay; the old model stays.
         DistributedError
             If another process has failed.
         """
-        return self._advance(X, y, node, self.classes, fresh=True, one_pass=False)
+        return self._advance(X, y, node, groups, self.classes, fresh=True, one_pass=False)
 
     @with_callbacks
-    def partial_fit(self, X, y, node=None, classes=None):
+    def partial_fit(self, X, y, node=None, classes=None, groups=None):
         """Go on with one pass over new rows in the paper's form, from whatever was fitted before.
 
         A node whose rows do not fill its last batch takes that with fewer, and as much noise. A
@@ -356,6 +369,12 @@ default="ring"
         classes : array-like, default=None
             Public list of labels, for the first call unless the parameter has it.
 
+        groups : array-like of shape (n_samples,), default=None
+            Id of the user who owns each row. The guarantee is then for users: it covers all rows
+            of one, however many. None protects rows.
+            All calls of a stream have groups, or none has. Rows of users who
+            have come in ``max_calls_per_user`` calls add nothing.
+
         Returns
         -------
         self : object
@@ -365,4 +384,5 @@ default="ring"
         ValueError
             As `fit`, and if a parameter has changed since the stream began.
         """
-        return self._advance(X, y, node, classes, fresh=not has_begun(self), one_pass=True)
+        fresh = not has_begun(self)
+        return self._advance(X, y, node, groups, classes, fresh=fresh, one_pass=True)

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._users import Users
 from skdp._validation import positive_int
 from skdp.distributed._agreement import Together, asked, engine_of, is_first_with
 from skdp.distributed._plan import Plan, check_parameters
@@ -13,6 +14,7 @@ from skdp.distributed._progress import CallbackSupportMixin, Progress
 from skdp.distributed._regret import regret
 from skdp.distributed._rows import clipped_in_l1, common_classes, owners_of, validated
 from skdp.distributed._stream import GossipStream
+from skdp.distributed._users import NodeRows, UserCalls
 from skdp.distributed._whitened import WhitenedForm, chosen_form
 from skdp.estimators import (
     LinearPredictions,
@@ -67,14 +69,24 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
         Returns
         -------
         ApproxDP or GaussianDP
+
+        Raises
+        ------
+        ValueError
+            If the model was fitted with ``groups``: ``guarantee_`` is for users then.
         """
         check_is_fitted(self)
         positive_int(n_records=n_records)
+        if self._stream.calls is not None:
+            raise ValueError(
+                "groups must be None in fit for a guarantee by the number of records: with "
+                "groups guarantee_ is for users, however many records they have; got groups."
+            )
         guarantee = self._stream.of_unit(int(n_records), "user")
         return guarantee.with_caveats(*self.guarantee_.caveats)
 
     def node_guarantee(self):
-        """Guarantee for all rows of the node that has most.
+        """Guarantee for all rows of the node that has most rows, or users if it has groups.
 
         Returns
         -------
@@ -109,10 +121,14 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
         Raises
         ------
         ValueError
-            If ``keep_iterates`` was False, nodes are spread over processes, or the rows are not
-            those of the stream.
+            If ``keep_iterates`` was False, nodes are spread over processes, the rows are not
+            those of the stream, or it was fitted with ``groups``.
         """
         check_is_fitted(self)
+        if self._stream.calls is not None:
+            raise ValueError(
+                "groups must be None in fit for a regret, which is by rows; got groups."
+            )
         return regret(self, X, y, node, of, tolerance)
 
     def _clipped_products(self, X):
@@ -121,7 +137,7 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
             X = clipped_in_l1(X, self.x_norm_, release.x_l1 * release.x_norm)
         return super()._clipped_products(X)
 
-    def _advance(self, X, y, node, classes, *, fresh, one_pass):
+    def _advance(self, X, y, node, groups, classes, *, fresh, one_pass):
         engine = engine_of(self.engine)
         with Together(engine):
             context = self._init_callback_context(max_subtasks=None)
@@ -131,22 +147,35 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
             with Together(engine) as everyone:
                 check_parameters(self)
                 X, codes, classes = validated(self, X, y, classes, engine, fresh)
-                plan = Plan.of(self, classes, X.shape[1]) if fresh else self._stream.plan_of(self)
+                users = Users.of(groups, len(codes))
+                unit = "record" if users is None else "user"
+                if fresh:
+                    plan = Plan.of(self, classes, X.shape[1], unit)
+                else:
+                    plan = self._stream.plan_of(self)
+                    check_unit(plan, unit)
                 if engine.is_distributed:
                     n_rounds = 0 if fresh else self._stream.time
                     everyone.token = plan.token(self, len(codes), n_rounds)
                     everyone.token["one pass"] = one_pass
             engine.open(plan.topology, plan.size)
             try:
-                rows_here = 0 if fresh else self._stream.rows_here
+                calls = None if fresh else self._stream.calls
+                if users is not None and fresh:
+                    calls = UserCalls(int(self.max_calls_per_user))
                 with Together(engine):
-                    owners = owners_of(node, len(codes), engine.mine, rows_here, plan.topology)
+                    if users is None:
+                        before = 0 if fresh else self._stream.rows_here
+                        owners = owners_of(node, len(codes), engine.mine, before, plan.topology)
+                    else:
+                        owners = calls.owners(groups, users, node, engine.mine, plan.topology)
                 here = np.searchsorted(engine.mine, owners)
+                data = NodeRows(X, codes, here, users)
                 counts = engine.collect(np.bincount(here, minlength=len(engine.mine)))
                 # Nobody pays before everybody could go on and every ledger would take the charge;
                 # no transaction is open while a message travels.
                 with Together(engine):
-                    stream, form = self._begun(plan, engine, counts, fresh, one_pass)
+                    stream, form = self._begun(plan, engine, counts, fresh, one_pass, calls)
                     guarantee = (form or stream.plan).release.guarantee
                     ledger = asked(ledger_of(self), guarantee) if fresh else None
                 if fresh:
@@ -154,8 +183,11 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
                     with Together(engine):
                         if pays:
                             charge_quietly(self, guarantee)
+                if users is not None:
+                    gone = calls.enter(groups, users, owners, for_good=not one_pass)
+                    data = data.without(gone)
                 go_on = stream.after if form is None else partial(stream.after_whitened, form)
-                stream = go_on(engine, X, codes, here, counts, Progress(self, context))
+                stream = go_on(engine, data, counts, Progress(self, context))
                 fitted = stream.fitted(engine)
                 fitted["guarantee_"] = self._stated(fitted["guarantee_"], fresh=fresh)
                 for name, value in fitted.items():
@@ -164,7 +196,7 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
                 engine.close()
         return self
 
-    def _begun(self, plan, engine, counts, fresh, one_pass):
+    def _begun(self, plan, engine, counts, fresh, one_pass, calls):
         """The stream as it goes on, and the form of a fit that whitens, or None."""
         if not fresh:
             stream = self._stream.going_on(self, counts)
@@ -172,9 +204,19 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
             return stream, None
         sizes = (len(plan.classes), plan.release.n_features)
         if not one_pass and chosen_form(self) == "whitened":
-            form = WhitenedForm.of(self, plan.topology, *sizes, counts)
+            form = WhitenedForm.of(self, plan.topology, *sizes, counts, plan.unit)
             plan.topology.check(0, form.release.rules.n_rounds * form.mixings[0])
-            return GossipStream.begin(plan, engine.mine, one_pass), form
+            return GossipStream.begin(plan, engine.mine, one_pass, calls), form
         plan = plan.settled(self, counts, one_pass)
         plan.check_sizes(counts, 0)
-        return GossipStream.begin(plan, engine.mine, one_pass), None
+        return GossipStream.begin(plan, engine.mine, one_pass, calls), None
+
+
+def check_unit(plan, unit):
+    """Refuse rows of users for a stream of rows, and the other way round."""
+    if unit != plan.unit:
+        given = "None" if unit == "record" else "groups"
+        raise ValueError(
+            "groups must be given in all calls of a stream or in none: "
+            f"this one protects a {plan.unit}; got {given}."
+        )

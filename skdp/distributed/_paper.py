@@ -33,7 +33,9 @@ def loss_of(estimator, n_classes):
     return SoftmaxLoss(n_classes, margin=1.0, temperature=width)
 
 
-def paper_form(estimator, n_classes, n_features, counts=None, one_pass=False, noise=None):
+def paper_form(
+    estimator, n_classes, n_features, counts=None, one_pass=False, noise=None, unit="record"
+):
     """What nodes release, and how they go on from it.
 
     Parameters
@@ -44,13 +46,16 @@ def paper_form(estimator, n_classes, n_features, counts=None, one_pass=False, no
     n_classes, n_features : int
 
     counts : ndarray of int of shape (n_nodes,), default=None
-        Rows of each node, public. Without them what is "auto" is 1 for now.
+        Rows of each node, or its users, public. Without them what is "auto" is 1 for now.
 
     one_pass : bool, default=False
         Whether there is one pass whatever ``n_passes`` says, as in a stream that does not end.
 
     noise : str, default=None
         Kind of noise; None is that of the parameter.
+
+    unit : {"record", "user"}, default="record"
+        Whom the release protects.
 
     Returns
     -------
@@ -60,7 +65,12 @@ def paper_form(estimator, n_classes, n_features, counts=None, one_pass=False, no
     """
     plan = partial(
         GossipRelease.plan,
-        ApproxDP(float(estimator.epsilon), float(estimator.delta), adjacency=estimator.adjacency),
+        ApproxDP(
+            float(estimator.epsilon),
+            float(estimator.delta),
+            adjacency=estimator.adjacency,
+            unit=unit,
+        ),
         loss=loss_of(estimator, n_classes),
         n_features=n_features,
         x_norm=float(estimator.x_norm),
@@ -68,7 +78,11 @@ def paper_form(estimator, n_classes, n_features, counts=None, one_pass=False, no
         intercept_scaling=_number(estimator.intercept_scaling),
     )
     noise = noise or estimator.noise
-    if one_pass or (is_auto(estimator.n_passes) and counts is None):
+    if one_pass:
+        # A user may come again. `fit` takes all that it has.
+        n_calls = int(estimator.max_calls_per_user) if unit == "user" else 1
+        release = plan(noise=noise, n_calls=n_calls)
+    elif is_auto(estimator.n_passes) and counts is None:
         release = plan(noise=noise)
     elif not is_auto(estimator.n_passes):
         release = plan(n_passes=int(estimator.n_passes), noise=noise)
@@ -122,6 +136,7 @@ def _update(estimator, release, batch_size):
         # The bound on the regret is that of the form that projects what is broadcast.
         lazy=not _is(estimator.step, "regret"),
         n_mixings=int(estimator.n_mixings),
+        per_user=release.per_user,
     )
 
 

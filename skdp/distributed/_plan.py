@@ -84,8 +84,13 @@ class Plan:
         """Parameters of a class."""
         return self.release.n_features + 1
 
+    @property
+    def unit(self):
+        """Whom the stream protects: a record, or a user."""
+        return self.release.guarantee.unit
+
     @classmethod
-    def of(cls, estimator, classes, n_features):
+    def of(cls, estimator, classes, n_features, unit="record"):
         """Plan of a new stream.
 
         Parameters
@@ -96,6 +101,8 @@ class Plan:
         classes : ndarray
 
         n_features : int
+
+        unit : {"record", "user"}, default="record"
         """
         topology = make_topology(
             estimator.topology,
@@ -106,7 +113,7 @@ class Plan:
         )
         if estimator.output_node is not None:
             node_number(topology, or_none=True, output_node=estimator.output_node)
-        release, update = paper_form(estimator, len(classes), n_features)
+        release, update = paper_form(estimator, len(classes), n_features, unit=unit)
         size = release.noise.size
         if topology.n_nodes * size > MOST_NUMBERS:
             raise ValueError(
@@ -135,7 +142,7 @@ class Plan:
             Kind of noise of the stream before; None is that of the parameter.
         """
         numbers = (len(self.classes), self.release.n_features, counts, one_pass, noise)
-        release, update = paper_form(estimator, *numbers)
+        release, update = paper_form(estimator, *numbers, unit=self.unit)
         return replace(self, release=release, update=update)
 
     def token(self, estimator, n_rows, n_rounds):
@@ -146,6 +153,7 @@ class Plan:
             for name, value in self.params.items()
             if name not in own
         }
+        token["unit of privacy"] = self.unit
         token["classes"] = self.classes.tolist()
         token["topology"] = self.topology
         token["n_features_in_"] = self.release.n_features
@@ -157,7 +165,7 @@ class Plan:
         return token
 
     def n_rounds(self, counts):
-        """Rounds of a pass, by how many rows each node has."""
+        """Rounds of a pass, by how many rows, or users, each node has."""
         return -(-int(counts.max()) // self.update.batch_size)
 
     def check_sizes(self, counts, time):
@@ -167,7 +175,8 @@ class Plan:
         if most > self.release.most_rows:
             raise ValueError(
                 f"batch_size must be at most {self.release.most_rows:,}, or sums would be "
-                f"rounded; got {shown(self.params['batch_size'])} and {most:,} rows of a node."
+                f"rounded; got {shown(self.params['batch_size'])} and {most:,} "
+                f"{'users' if self.unit == 'user' else 'rows'} of a node."
             )
         n_mixings = self.update.n_mixings
         self.topology.check(time * n_mixings, (time + n_rounds) * n_mixings)
@@ -185,7 +194,11 @@ def check_parameters(estimator):
     """Check what does not depend on rows."""
     check_budget(estimator)
     non_negative_int(topology_seed=estimator.topology_seed)
-    positive_int(n_nodes=estimator.n_nodes, n_mixings=estimator.n_mixings)
+    positive_int(
+        n_nodes=estimator.n_nodes,
+        n_mixings=estimator.n_mixings,
+        max_calls_per_user=estimator.max_calls_per_user,
+    )
     for name in ("batch_size", "n_passes"):
         value = getattr(estimator, name)
         if not is_auto(value) and not (is_whole(value) and value > 0):

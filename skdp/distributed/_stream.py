@@ -6,10 +6,12 @@ from functools import partial
 import numpy as np
 
 from skdp.distributed._plan import Plan
+from skdp.distributed._users import UserCalls
 from skdp.distributed._whitened import WhitenedForm
 from skdp.estimators import check_unchanged
 from skdp.releases import unit_guarantee
 from skdp.solvers.gossip import GossipState, Schedule, run_gossip
+from skdp.solvers.gossip_sums import UserRows
 
 __all__ = ["GossipStream"]
 
@@ -48,6 +50,8 @@ class WhitenedRun:
 class GossipStream:
     """Where a stream stands. Frozen: going on makes another one.
 
+    Where users are protected, what is said of rows is meant of users.
+
     Parameters
     ----------
     plan : Plan
@@ -78,6 +82,10 @@ class GossipStream:
 
     start : int, default=0
         Where the clock of steps stood when the plan's form took over.
+
+    calls : UserCalls, default=None
+        Who has come how often, if users are protected. It is the only part that changes, and stays
+        changed where a call fails.
     """
 
     plan: Plan
@@ -90,13 +98,14 @@ class GossipStream:
     whitened: WhitenedRun | None = field(default=None, repr=False)
     is_several: bool = False
     start: int = 0
+    calls: UserCalls | None = field(default=None, repr=False)
 
     @classmethod
-    def begin(cls, plan, mine, one_pass):
+    def begin(cls, plan, mine, one_pass, calls=None):
         """Stream before its first round; ``mine`` are the nodes of this process."""
         state = GossipState.zeros(len(mine), plan.size)
         counts = np.zeros(plan.topology.n_nodes, dtype=np.int64)
-        return cls(plan, state, 0, counts, (), is_one_pass=one_pass)
+        return cls(plan, state, 0, counts, (), is_one_pass=one_pass, calls=calls)
 
     @property
     def time(self):
@@ -112,7 +121,8 @@ class GossipStream:
         """
         if self.is_one_pass:
             return self
-        if self.whitened is None and self.plan.release.n_passes == 1:
+        n_calls = 1 if self.calls is None else self.calls.most
+        if self.whitened is None and self.plan.release.n_passes == n_calls == 1:
             return replace(self, is_one_pass=True)
         kind: str | None = self.plan.release.noise.kind
         if self.whitened is not None:
@@ -140,12 +150,12 @@ class GossipStream:
             return self.whitened.form.release.of_unit(n_records, unit)
         return self.plan.release.of_unit(n_records, self.plan.update.batch_size, unit)
 
-    def after_whitened(self, form, engine, X, codes, here, counts, progress):
+    def after_whitened(self, form, engine, data, counts, progress):
         """What the nodes know after a fit in the form that whitens; as for `after`."""
         plan = self.plan
-        coef, intercept = form.run(engine, plan.topology, plan.sources, X, codes, here, progress)
+        coef, intercept = form.run(engine, plan.topology, plan.sources, data, progress)
         run = WhitenedRun(form, coef, intercept)
-        sizes = dict(rows_here=len(codes), rows_of=counts, n_seen=int(counts.sum()))
+        sizes = dict(rows_here=data.n_units, rows_of=counts, n_seen=int(counts.sum()))
         return replace(self, whitened=run, **sizes)
 
     def plan_of(self, estimator):
@@ -153,7 +163,7 @@ class GossipStream:
         check_unchanged(estimator, self.plan.params)
         return self.plan
 
-    def after(self, engine, X, codes, here, counts, progress):
+    def after(self, engine, data, counts, progress):
         """Go on with rounds over the rows of this process.
 
         Parameters
@@ -161,15 +171,10 @@ class GossipStream:
         engine : Engine
             Open.
 
-        X : {ndarray, CSR matrix} of shape (n_rows, n_features)
-
-        codes : ndarray of int, shape (n_rows,)
-
-        here : ndarray of int, shape (n_rows,)
-            Place of the owner of each row among the nodes of this process.
+        data : NodeRows
 
         counts : ndarray of int, shape (n_nodes,)
-            Rows of each node.
+            Rows, or users, of each node.
 
         progress : Progress
 
@@ -184,12 +189,13 @@ class GossipStream:
             run_gossip,
             engine,
             plan.topology,
-            X,
-            codes,
-            Schedule(here, len(engine.mine), batch, plan.n_rounds(counts)),
+            data.X,
+            data.codes,
+            Schedule(data.here, len(engine.mine), batch, plan.n_rounds(counts)),
             self.state,
             plan.update,
             n_passes=plan.release.n_passes,
+            users=None if data.users is None else UserRows(data.users),
             keep=points if plan.params["keep_iterates"] else None,
             monitor=progress,
         )
@@ -198,7 +204,7 @@ class GossipStream:
         return replace(
             self,
             state=state,
-            rows_here=self.rows_here + len(codes),
+            rows_here=self.rows_here + data.n_units,
             rows_of=self.rows_of + counts,
             n_seen=self.n_seen + plan.release.n_passes * int(counts.sum()),
             points=(*self.points, *points),
@@ -230,14 +236,14 @@ class GossipStream:
 
     @property
     def guarantee(self):
-        """What the transcript so far promises to a record."""
+        """What the transcript so far promises to a record, or a user."""
         paper = self.plan.release.guarantee
         if self.whitened is None:
             return paper
         whitened = self.whitened.form.release.guarantee
         if not self.is_several:
             return whitened
-        # A record is in either, and both meet the same target with noise of the same kind.
+        # A record is in either, so is a user, and both meet the same target with noise of the same kind.
         return replace(
             paper,
             mechanism=f"{whitened.mechanism}, then {paper.mechanism}",

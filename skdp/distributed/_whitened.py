@@ -106,7 +106,7 @@ class WhitenedForm:
     mixings: tuple
 
     @classmethod
-    def of(cls, estimator, topology, n_classes, n_features, counts):
+    def of(cls, estimator, topology, n_classes, n_features, counts, protects="record"):
         """Form for parameters that have been checked and public counts of rows.
 
         Parameters
@@ -118,12 +118,20 @@ class WhitenedForm:
         n_classes, n_features : int
 
         counts : ndarray of int, shape (n_nodes,)
+            If ``protects`` is "user", of users.
+
+        protects : {"record", "user"}, default="record"
         """
+        if protects == "user":
+            raise ValueError("groups must be None with algorithm='whitened'; got groups.")
         x_norm, constant = float(estimator.x_norm), _constant(estimator)
         unit = 2.0 ** (math.frexp(math.hypot(x_norm, constant))[1] - 1)
         release = WhitenedGossip.plan(
             ApproxDP(
-                float(estimator.epsilon), float(estimator.delta), adjacency=estimator.adjacency
+                float(estimator.epsilon),
+                float(estimator.delta),
+                adjacency=estimator.adjacency,
+                unit=protects,
             ),
             loss=loss_of(estimator, n_classes),
             n_features=n_features + 1,
@@ -137,7 +145,7 @@ class WhitenedForm:
         x_l1_norm = None if estimator.x_l1_norm is None else float(estimator.x_l1_norm)
         return cls(release, x_norm, x_l1_norm, constant, unit, mixings)
 
-    def run(self, engine, topology, sources, X, codes, here, progress):
+    def run(self, engine, topology, sources, data, progress):
         """Run all rounds over the rows of this process.
 
         Parameters
@@ -149,12 +157,7 @@ class WhitenedForm:
 
         sources : tuple of NoiseSource
 
-        X : {ndarray, CSR matrix} of shape (n_rows, n_features)
-
-        codes : ndarray of int, shape (n_rows,)
-
-        here : ndarray of int, shape (n_rows,)
-            Place of the owner of each row among the nodes of this process.
+        data : NodeRows
 
         progress : Progress
 
@@ -164,18 +167,19 @@ class WhitenedForm:
 
         intercept : ndarray of shape (n_nodes_here, n_outputs)
         """
+        X, codes, here = data.X, data.codes, data.here_of_rows
         if self.x_l1_norm is not None:
             X = clipped_in_l1(X, self.x_norm, self.x_l1_norm)
         order = np.argsort(here, kind="stable")
         bounds = np.searchsorted(here[order], np.arange(len(engine.mine) + 1))
-        data = []
+        nodes = []
         for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             mine = order[start:stop]
             rows = RowBlocks(
                 X[mine], codes[mine], x_norm=self.x_norm, constant=self.constant, unit=self.unit
             )
-            data.append(rows)
+            nodes.append(rows)
         network = Network(engine, topology, self.release.weights, *self.mixings)
-        weights = self.release(data, network, sources, progress)
+        weights = self.release(nodes, network, sources, progress)
         progress.close()
         return weights[..., :-1] / self.unit, weights[..., -1] * (self.constant / self.unit)

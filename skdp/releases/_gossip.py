@@ -26,6 +26,7 @@ __all__ = ["GossipRelease"]
 CONSTANT = 0.3  # of the norm of a row
 CONSTANT_BITS = 6  # of the constant, below its leading digit
 LEAST_CONSTANT, LARGEST_CONSTANT = 1e-3, 64.0  # so that sums stay exact
+MORE_BITS = 6  # of the slopes of a user's rows, beyond those of rows
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class GossipRelease:
     Privacy: the transcript of all broadcasts of all nodes, over all rounds, satisfies
     ``guarantee``. The caller owes that a record is in one sum a pass at most, in that of a public
     node and round, and that broadcasts are functions of earlier ones and of what is released here.
+    Where the unit is a user, all its rows are in one sum a pass, as their mean, and it is in the
+    passes of ``n_calls`` calls at most.
 
     Parameters
     ----------
@@ -63,6 +66,9 @@ class GossipRelease:
         Of one sum.
 
     guarantee : ApproxDP
+
+    n_calls : int, default=1
+        Calls that a user is in, at most; each has ``n_passes``.
     """
 
     loss: Any
@@ -74,6 +80,7 @@ class GossipRelease:
     row_step: float
     noise: GridNoise
     guarantee: ApproxDP
+    n_calls: int = 1
 
     @classmethod
     @plain_arguments
@@ -88,12 +95,14 @@ class GossipRelease:
         intercept_scaling: float | None = None,
         n_passes: int = 1,
         noise: str = "auto",
+        n_calls: int = 1,
     ) -> Self:
         """Noise for a target that all passes share.
 
         Parameters
         ----------
         target : ApproxDP
+            If its unit is "user", of users.
 
         loss : object
 
@@ -112,9 +121,11 @@ class GossipRelease:
 
         noise : {"auto", "k_norm", "laplace", "gaussian"}, default="auto"
             "auto" is the quietest.
+
+        n_calls : int, default=1
         """
         positive(x_norm=x_norm)
-        positive_int(n_features=n_features, n_passes=n_passes)
+        positive_int(n_features=n_features, n_passes=n_passes, n_calls=n_calls)
         size = loss.n_outputs * (n_features + 1)
         x_l1 = None
         if x_l1_norm is not None:
@@ -126,22 +137,26 @@ class GossipRelease:
         # former, with its constant. All are rounded toward zero, so that on the grid the bounds
         # hold as they stand. Replacing a record changes one term of one sum a pass; a null
         # record has a gradient of zero. The point of the gradient is a function of earlier
-        # broadcasts: given these, a constant.
+        # broadcasts: given these, a constant. A user's term is a mean of such terms of its rows:
+        # neither of the bounds, nor the distance of two of them, is larger for means.
         shorter = math.inf if x_l1 is None else x_l1
         clip_norm = loss.lipschitz * math.hypot(min(1.0, shorter), constant)
         clip_l1 = loss.lipschitz_l1 * (min(math.sqrt(n_features), shorter) + constant)
         # Laplace noise is for the l1 norm of the change, the others are for its l2 norm.
         bounds = {"k_norm": clip_norm, "laplace": clip_l1, "gaussian": clip_norm}
-        kind = _quietest(target, bounds, size, n_passes) if noise == "auto" else noise
+        n_sums = n_passes * n_calls
+        kind = _quietest(target, bounds, size, n_sums) if noise == "auto" else noise
         together = NoiseLaw.of(kind, target)
-        law = together.repeated(n_passes)
+        law = together.repeated(n_sums)
         change = target.n_records_changed * bounds[kind] * UP
         # It is on the grid of what it is added to.
         scale = change / _unit(law.guarantee) * UP
-        rows, grid = _grids(scale, size, kind, slope_step(loss), constant, target)
+        rows, grid = _grids(scale, size, kind, loss, constant, target)
         noise_of_one = GridNoise(kind, scale, grid, size, change, law)
-        claim = _transcript(target, together.refining(target), kind, n_passes)
-        return cls(loss, x_norm, x_l1, constant, n_passes, clip_norm, rows, noise_of_one, claim)
+        claim = _transcript(target, together.refining(target), kind, n_passes, n_calls)
+        return cls(
+            loss, x_norm, x_l1, constant, n_passes, clip_norm, rows, noise_of_one, claim, n_calls
+        )
 
     def __call__(
         self, rounds: Callable[..., Any], sources: Sequence[NoiseSource], nodes: np.ndarray
@@ -194,13 +209,18 @@ class GossipRelease:
         return self.noise.law.guarantee
 
     @property
+    def per_user(self) -> bool:
+        """Whether sums are of users, with the means of their rows."""
+        return self.guarantee.unit == "user"
+
+    @property
     def n_features(self) -> int:
         """Features of a row, without the constant one."""
         return self.noise.size // self.loss.n_outputs - 1
 
     @property
     def most_rows(self) -> int:
-        """Rows whose gradients have a sum that fits, with its noise, into the bits of a float."""
+        """Rows, or users, whose gradients have a sum that fits, with its noise, into the bits of a float."""
         largest = self.loss.lipschitz * max(1.0, self.constant)
         return int(2.0**52 * self.noise.step / largest)
 
@@ -256,12 +276,15 @@ def _quietest(target: ApproxDP, bounds: dict[str, float], size: int, n_passes: i
 
 
 def _grids(
-    scale: float, size: int, kind: str, slopes: float, constant: float, target: ApproxDP
+    scale: float, size: int, kind: str, loss: Any, constant: float, target: ApproxDP
 ) -> tuple[float, float]:
     """Steps of the grids of rows and of gradients."""
     # K-norm noise has one more factor, a random one, whose error counts 16 times.
     reach = scale * (16.0 * math.sqrt(size) if kind == "k_norm" else 1.0)
-    rows = min(row_step(min(reach, 1e300), slopes), grid_below(constant, CONSTANT_BITS))
+    slopes = slope_step(loss, target.unit == "user")
+    # Of users slopes have more digits. Rows keep theirs, and noise takes a little longer.
+    coarse = slopes * (2.0**MORE_BITS if target.unit == "user" else 1.0)
+    rows = min(row_step(min(reach, 1e300), coarse), grid_below(constant, CONSTANT_BITS))
     if not reach / (rows * slopes) < 2.0**47:
         raise ValueError(
             "epsilon must be larger: the noise would not fit into the 53 bits of a float; "
@@ -271,10 +294,18 @@ def _grids(
 
 
 def _transcript(
-    target: ApproxDP, refined: ApproxDP | GaussianDP | None, kind: str, n_passes: int
+    target: ApproxDP,
+    refined: ApproxDP | GaussianDP | None,
+    kind: str,
+    n_passes: int,
+    n_calls: int,
 ) -> ApproxDP:
     """The target, with what stands behind it."""
-    source = "each record in one noisy gradient a pass"
+    source = f"each {target.unit} in one noisy gradient a pass"
+    if target.unit == "user":
+        source += ", with the mean of its rows"
+    if n_calls > 1:
+        source += f", of at most {n_calls} calls"
     if kind == "gaussian":
         source += ", composed by Dong, Roth and Su, JRSS-B 2022, corollary 2"
     return replace(

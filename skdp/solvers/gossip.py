@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.solvers.gossip_sums import KeptRows, slope_step, sums_of
+from skdp.solvers.gossip_sums import KeptRows, UserGradients, slope_step, sums_of
 
 __all__ = [
     "GossipState",
@@ -73,6 +73,9 @@ class GossipUpdate:
 
     n_mixings : int, default=1
         How often messages are exchanged and mixed in a round.
+
+    per_user : bool, default=False
+        Whether the rows of a batch are users, with the mean gradient of their rows.
     """
 
     loss: Any
@@ -84,11 +87,12 @@ class GossipUpdate:
     decay: float = 0.0
     lazy: bool = False
     n_mixings: int = 1
+    per_user: bool = False
 
     @property
     def slope_step(self):
         """Residuals are multiples of this power of two."""
-        return slope_step(self.loss)
+        return slope_step(self.loss, self.per_user)
 
     def points(self, mixed, step):
         """Where gradients are taken."""
@@ -213,6 +217,7 @@ def run_gossip(
     draw,
     release,
     n_passes=1,
+    users=None,
     keep=None,
     monitor=None,
 ):
@@ -258,6 +263,10 @@ def run_gossip(
         How often to go through the schedule. Rows come onto the grid once for all passes, as long
         as they fit into 2 GB there.
 
+    users : UserRows, default=None
+        With it the schedule names users, and a sum of gradients has the means of their rows, each
+        of no larger a norm than the gradient of one row.
+
     keep : list, default=None
         Takes the points of blocks of rounds.
 
@@ -279,7 +288,7 @@ def run_gossip(
     for p, start in [(p, start) for p in range(n_passes) for start in range(0, n_rounds, length)]:
         block = schedule[start : start + length]
         first = state.time + p * n_rounds + start
-        gradients = sums_of(kept.of(start, block), codes, block, update) if len(codes) else None
+        gradients = _gradients(kept, start, codes, block, update, users) if len(codes) else None
         points_kept = np.empty((len(block), n_here, size)) if keep is not None else None
         every = _every_round(first, block, mixer, update, draw)
         for r, (mixings, noisy, step, nodes) in enumerate(every):
@@ -301,6 +310,15 @@ def run_gossip(
             monitor(len(block))
     time = state.time + n_passes * n_rounds
     return replace(state, released=released.copy(), total=total, weight=weight, time=time)
+
+
+def _gradients(kept, start, codes, block, update, users):
+    """Sums of gradients of a block of rounds."""
+    if users is None:
+        return sums_of(kept.of(start, block[block >= 0]), codes, block, update)
+    taken, counts = users.taken(block)
+    rows = kept.of(start, taken)
+    return UserGradients(rows, codes[taken], users.shares[taken], counts, update)
 
 
 def _every_round(first, block, mixer, update, draw):

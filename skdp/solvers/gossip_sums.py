@@ -1,5 +1,6 @@
 """Rows of nodes on their grid, bounded, and exact sums of their gradients."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,26 @@ from skdp._grid import INSIDE, SLOPE_BITS, grid_below, grid_rows
 from skdp.losses import HingeLoss, MulticlassHingeLoss
 from skdp.mechanisms import clip_rows
 
-__all__ = ["KeptRows", "bounded_rows", "grid_csr_rows", "slope_step", "sums_of"]
+__all__ = [
+    "KeptRows",
+    "UserGradients",
+    "UserRows",
+    "bounded_rows",
+    "grid_csr_rows",
+    "slope_step",
+    "sums_of",
+]
+
+USER_BITS = 14  # of the mean over a user's rows, below its leading digit
 
 
-def slope_step(loss):
-    """Power of two whose multiples the residuals of a loss are rounded to."""
+def slope_step(loss, per_user=False):
+    """Power of two whose multiples the residuals of a loss are rounded to.
+
+    A user's rows have a part of its residual each, which needs finer steps.
+    """
+    if per_user:
+        return grid_below(loss.lipschitz, USER_BITS)
     if isinstance(loss, HingeLoss | MulticlassHingeLoss):
         return 1.0
     return grid_below(loss.lipschitz, SLOPE_BITS)
@@ -114,15 +130,54 @@ class KeptRows:
         self._rows, self._X, self._room = rows, X, room
         self._kept: dict[int, Any] = {}
 
-    def of(self, start, block):
-        """Rows of the block that begins at a round of a pass."""
+    def of(self, start, taken):
+        """Rows ``taken``, an index, of the block that begins at a round of a pass."""
         found = self._kept.get(start)
         if found is None:
-            found = self._rows(self._X[block[block >= 0]])
+            found = self._rows(self._X[taken])
             if found.size <= self._room:
                 self._kept[start] = found
                 self._room -= found.size
         return found
+
+
+class UserRows:
+    """Which rows are whose, where nodes take users and not rows.
+
+    Privacy: the rows of a user, however many, have weights that add up to at most 1, exactly.
+
+    Parameters
+    ----------
+    users : Users
+        Some may have no rows here. They keep their place, and add nothing.
+    """
+
+    def __init__(self, users):
+        self.shares = users.shares
+        self._order = np.argsort(users.codes, kind="stable")
+        self._counts = np.bincount(users.codes, minlength=users.n_users)
+        self._first = np.cumsum(self._counts) - self._counts
+
+    def taken(self, block):
+        """Rows of a block of rounds, one user after another, and how many each place has.
+
+        Parameters
+        ----------
+        block : ndarray of int of shape (n_rounds, n_nodes_here, batch_size)
+            Users, and -1 where a node has no more.
+
+        Returns
+        -------
+        rows : ndarray of int
+
+        counts : ndarray of int of the shape of ``block``
+        """
+        counts = np.where(block >= 0, self._counts[np.maximum(block, 0)], 0)
+        there = block[block >= 0]
+        lengths = self._counts[there]
+        # From the place in the block to that among the rows in the order of their users.
+        moved = np.repeat(self._first[there] - (np.cumsum(lengths) - lengths), lengths)
+        return self._order[moved + np.arange(len(moved))], counts
 
 
 def sums_of(rows, codes, block, update):
@@ -141,6 +196,59 @@ def sums_of(rows, codes, block, update):
     """
     kind = _SparseGradients if sparse.issparse(rows) else _DenseGradients
     return kind(rows, codes, block, update)
+
+
+class UserGradients:
+    """Sums over users of the means of their rows' gradients, exact multiples of the grid.
+
+    Privacy: what a user adds to a sum is no longer than the gradient of one row may be. The
+    residual of each of its n rows is a multiple of the grid's step, of which an n-th part is
+    taken and rounded toward zero: norms of n such parts add up to no more than that of one.
+
+    Parameters
+    ----------
+    rows : {ndarray, CSR array}
+        On the grid, one user of the block after another.
+
+    codes, shares : ndarray
+        Of these rows.
+
+    counts : ndarray of int of shape (n_rounds, n_nodes_here, batch_size)
+        Rows of the users.
+
+    update : GossipUpdate
+    """
+
+    def __init__(self, rows, codes, shares, counts, update):
+        self.rows, self.codes, self.shares = rows, codes, shares
+        self.update = update
+        self.counts = counts.sum(axis=2)
+        self.bounds = np.concatenate([[0], np.cumsum(self.counts)])
+
+    def _residuals(self, part, scores):
+        """Each row's part of the residual of its user; as those of `sums_of` otherwise."""
+        residuals = self.update.loss.residuals(scores, self.codes[part])
+        np.copyto(residuals, 0.0, where=np.isnan(residuals))
+        residuals /= self.update.slope_step
+        # A whole number k of steps. The share is below 1/n, and k times it rounds to no more than
+        # k/n: that is a whole number, or farther from the next one than rounding reaches.
+        np.trunc(residuals, out=residuals)
+        residuals *= self.shares[part][:, np.newaxis]
+        np.trunc(residuals, out=residuals)
+        residuals *= self.update.slope_step
+        return residuals
+
+    def add_to(self, r, points, noisy):
+        """Add the sums of round ``r`` to ``noisy``, in place."""
+        n_here, n_outputs = len(points), self.update.loss.n_outputs
+        bounds = self.bounds[r * n_here : (r + 1) * n_here + 1].tolist()
+        weights = points.reshape(n_here, n_outputs, -1)
+        for i, (start, stop) in enumerate(itertools.pairwise(bounds)):
+            if start < stop:
+                part = slice(start, stop)
+                rows = self.rows[part]
+                residuals = self._residuals(part, rows @ weights[i].T)
+                noisy[i] += (rows.T @ residuals).T.ravel()
 
 
 class _Gradients:
