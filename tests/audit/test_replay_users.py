@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from support.audits import Row
+from support.user_audits import user_cases
 
 from skdp._users import Users
 from skdp.audit import replay
@@ -258,3 +260,25 @@ def test_groups_are_refused_by_a_fit_without_them():
                 return self
 
         replay(Own(), X, groups=groups)
+
+
+# What is shipped
+
+
+def pytest_generate_tests(metafunc):
+    """Every seventh of the many cases; all with ``--full``."""
+    if "case" in metafunc.fixturenames:
+        every = 1 if metafunc.config.getoption("--full") else 7
+        cases = list(user_cases())[::every]
+        metafunc.parametrize("case", cases, ids=lambda case: case.name)
+
+
+@pytest.mark.slow
+def test_users_come_as_near_as_declared_and_no_nearer(case):
+    row = Row.of(case)
+    assert not row.findings
+    assert row.n_releases > 0
+    assert case.least <= row.least <= row.most <= 1.0 + 1e-9
+    assert case.total <= row.total <= 1.0 + 1e-6
+    # Whoever stays below says why.
+    assert min(case.least, case.total) >= 0.9 or case.reason
