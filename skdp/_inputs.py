@@ -25,6 +25,7 @@ __all__ = [
     "encode_labels",
     "is_missing",
     "real_targets",
+    "rows_of",
     "without_values",
 ]
 
@@ -334,3 +335,23 @@ def _positions(classes, y):
     if not listed:
         raise ValueError(unlisted)
     return codes
+
+
+def rows_of(X, positions):
+    """Rows of a table of any kind.
+
+    Parameters
+    ----------
+    X : {ndarray, frame, sparse matrix, list}
+
+    positions : ndarray of int
+
+    Returns
+    -------
+    The same kind of table.
+    """
+    if hasattr(X, "iloc"):
+        return X.iloc[positions]
+    if isinstance(X, list | tuple):
+        return [X[i] for i in positions]
+    return X[positions]

@@ -7,6 +7,7 @@ sensitivity that a sum over rows has, for replacing all rows of a user, however 
 become, and for adding or removing them.
 """
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -15,10 +16,14 @@ import numpy as np
 from skdp._inputs import is_missing
 from skdp._validation import shown
 
-__all__ = ["Users"]
+__all__ = ["Users", "chosen_rows"]
 
 # Ids in an array: numbers, text, times. Others are told apart as Python objects.
 _KINDS = "biuSUmM"
+
+# Odd numbers of a mixer whose outputs pass for random (Steele, Lea and Flood, "Fast splittable
+# pseudorandom number generators", OOPSLA 2014).
+_STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,3 +128,78 @@ def _unique(ids: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
     except TypeError:
         raise ValueError("groups must hold ids that can be hashed.") from None
     return list(known), np.asarray(first, dtype=np.intp), codes
+
+
+def chosen_rows(
+    groups: Any, users: Users, *, max_rows: int = 1, repeat: bool = False, seed: int = 0
+) -> np.ndarray:
+    """Positions of at most so many rows of each user, user after user, by a public key.
+
+    Which rows of a user are chosen follows from the key, the user's id and the number of its rows.
+    So if the rows of one user are replaced, or the user is removed, those of all others stay.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_samples,)
+        Ids, which `Users.of` has checked.
+
+    users : Users
+
+    max_rows : int, default=1
+
+    repeat : bool, default=False
+        Whether who has fewer rows has them again, until they are as many as of all others.
+
+    seed : int, default=0
+        Public key.
+
+    Returns
+    -------
+    ndarray of int
+        Users in the order in which they first come, rows of each in their order.
+    """
+    codes = users.codes
+    by_user = np.argsort(codes, kind="stable")
+    counts = np.bincount(codes)
+    starts = np.cumsum(counts) - counts
+    place = np.arange(len(codes)) - np.repeat(starts, counts)  # of a row among its owner's
+    keys = np.repeat(_keys(groups, by_user[starts], seed), counts)
+    drawn = np.lexsort((place, _mixed(keys, place), codes[by_user]))
+    kept = np.sort(drawn[place < max_rows])  # after the draw, rows are user by user as before
+    if repeat:
+        left = np.minimum(counts, max_rows)
+        turns = np.arange(max_rows) % left[:, np.newaxis]
+        first = np.cumsum(left) - left
+        kept = kept[np.sort(turns, axis=1) + first[:, np.newaxis]].ravel()
+    return by_user[kept]
+
+
+def _keys(groups: Any, rows: np.ndarray, seed: int) -> np.ndarray:
+    """One number for each user, from its id."""
+    ids = np.asarray(groups)[rows].tolist()
+    key = str(seed).encode()[:64]
+    texts = (_text(one).encode("utf-8", "surrogatepass") for one in ids)
+    digests = b"".join(hashlib.blake2b(text, digest_size=8, key=key).digest() for text in texts)
+    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
+
+
+def _text(one: Any) -> str:
+    """An id as text, the same whatever container it comes in, and whatever others are there.
+
+    Among text numbers become text, and among fractions whole numbers have a point.
+    """
+    if isinstance(one, float) and one.is_integer():
+        one = int(one)
+    if type(one).__str__ is object.__str__ and type(one).__repr__ is object.__repr__:
+        raise ValueError(
+            "groups must hold numbers, text or other ids that have a text of their own."
+        )
+    return str(int(one)) if isinstance(one, bool) else str(one)
+
+
+def _mixed(keys: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """Numbers that pass for random, from that of the user and the place of the row."""
+    mixed = keys + (place.astype(np.uint64) + np.uint64(1)) * np.uint64(_STEP)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(_FIRST)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(_SECOND)
+    return mixed ^ (mixed >> np.uint64(31))

@@ -2,7 +2,16 @@
 
 from skdp._validation import shown
 
-__all__ = ["CANDIDATES", "LOSSES", "MECHANISMS", "check_loss", "check_mechanism", "check_paper"]
+__all__ = [
+    "CANDIDATES",
+    "LOSSES",
+    "MECHANISMS",
+    "OF_USERS",
+    "check_loss",
+    "check_mechanism",
+    "check_paper",
+    "check_users",
+]
 
 MECHANISMS = ("auto", "gradient", "sufficient_statistics", "objective", "output")
 LOSSES = ("auto", "squared", "huber")
@@ -13,6 +22,32 @@ CANDIDATES = {
     "squared": ("sufficient_statistics", "output"),
     "huber": ("gradient", "output"),
 }
+
+# Those that release sums over records, which are as well sums over users of their rows' means.
+OF_USERS = ("gradient", "sufficient_statistics")
+
+
+def check_users(model):
+    """Check that all which is released is a sum over records, where they have owners."""
+    instead = (
+        "or give each user at most so many rows by skdp.preprocessing.bound_contributions; "
+        "got ids of users."
+    )
+    if model.release == "query":
+        raise ValueError(
+            "groups must be None with release='query', whose noise is for one row's change of an "
+            f"exact minimiser. Use release='features' with a positive delta, {instead}"
+        )
+    if model.delta == 0.0:
+        raise ValueError(
+            "groups must be None with delta=0, where a random term in the objective protects one "
+            f"row. Use a positive delta, {instead}"
+        )
+    if model.mechanism not in ("auto", *OF_USERS):
+        raise ValueError(
+            f"groups must be None with mechanism={shown(model.mechanism)}, whose noise is for one "
+            f"row's change of a minimiser. Use mechanism='gradient', {instead}"
+        )
 
 
 def check_loss(model):

@@ -7,10 +7,12 @@ from scipy.sparse import issparse
 from skdp._inputs import checked_data
 from skdp._random import noise_source
 from skdp._targets import TargetRange, warn_of_bounds
+from skdp._users import Users, chosen_rows
 from skdp._validation import is_auto, shown
 from skdp.estimators import charge, unchanged_on_error
 from skdp.features import FeatureFunction
 from skdp.kernel._base import BaseKernelRegressor
+from skdp.kernel._choices import check_users
 from skdp.kernel._planned import planned_guarantee
 from skdp.kernel._ridge_plan import check_ridge_parameters, ridge_plan, ridge_size
 from skdp.mechanisms import clip_rows
@@ -170,6 +172,15 @@ class DPKernelRidge(BaseKernelRegressor):
     does a pickle of it: neither may leave the curator. Copies within a process share one count
     of queries; a row that comes again is answered as before, free of charge.
 
+    **Users.** With ``fit(X, y, groups=ids)`` neighbours differ in all rows of one user, who may
+    have any number. A row has a share of its owner's weight of 1, so that a user adds to each sum
+    what the mean of some rows adds, which is bounded as one row is. What reads
+    the number of rows reads that of users, which is public under "replace-one", and
+    ``y_bounds="auto"`` sees one row of each user, drawn by a public key. How many rows a user has
+    is private. That is for sums over records: ``release="features"`` with a positive delta and
+    ``mechanism`` "gradient" or "sufficient_statistics", which "auto" chooses between. For the rest
+    there is :func:`~skdp.preprocessing.bound_contributions`.
+
     One scalar noise for the whole function, as in the paper's Lemma 1, would be void: the
     difference of two predictions is free of it.
 
@@ -249,7 +260,7 @@ class DPKernelRidge(BaseKernelRegressor):
     def _planned_guarantee(self, n_features):
         return planned_guarantee(self, super()._planned_guarantee(n_features), n_features)
 
-    def fit(self, X, y):
+    def fit(self, X, y, groups=None):
         """Fit the model under ``(epsilon, delta)``-differential privacy.
 
         Parameters
@@ -258,6 +269,10 @@ class DPKernelRidge(BaseKernelRegressor):
 
         y : array-like of shape (n_samples,)
             Targets. Those outside ``y_bounds`` are clipped.
+
+        groups : array-like of shape (n_samples,), default=None
+            Id of the user who owns each row. The guarantee is then for users: it covers all rows
+            of one, however many. None protects rows. See the notes above.
 
         Returns
         -------
@@ -275,8 +290,13 @@ class DPKernelRidge(BaseKernelRegressor):
         warn_of_bounds(self.y_bounds, stacklevel=2)
         with unchanged_on_error(self):
             check_ridge_parameters(self)
+            if groups is not None:
+                check_users(self)
             X, y = checked_data(self, X, y, numeric=True)
-            released_bounds, release = ridge_plan(self, *X.shape)
+            users = Users.of(groups, X.shape[0])
+            n_units = X.shape[0] if users is None else users.n_users
+            unit = "record" if users is None else "user"
+            released_bounds, release = ridge_plan(self, n_units, X.shape[1], unit=unit)
             guarantee = release.guarantee
             if released_bounds is not None:
                 guarantee = released_bounds.guarantee(guarantee)
@@ -285,10 +305,12 @@ class DPKernelRidge(BaseKernelRegressor):
             *streams, bounds_state = self._random_streams(3)
             bounds = self.y_bounds
             if released_bounds is not None:
-                bounds = released_bounds(y, noise_source(bounds_state))
+                # Quantiles count rows, and no means of them: of a user one row is among them.
+                seen = y if users is None else y[chosen_rows(groups, users)]
+                bounds = released_bounds(seen, noise_source(bounds_state))
             bounds = TargetRange.of(bounds)
             targets = bounds.scaled(y)
-            predictor = self._released(release, X, targets, gamma, *streams)
+            predictor = self._released(release, X, targets, users, gamma, *streams)
             self._store(
                 predictor,
                 guarantee_=guarantee,
@@ -314,14 +336,15 @@ class DPKernelRidge(BaseKernelRegressor):
                 f"whose size is not known beforehand; got {shown(self.residual_cap)}."
             )
 
-    def _released(self, release, X, targets, gamma, feature_state, noise_state):
+    def _released(self, release, X, targets, users, gamma, feature_state, noise_state):
         """What predicts: a function on features, or answers that hold the rows."""
         linear = self.kernel == "linear"
         if self.release == "features":
-            size = ridge_size(self, release.guarantee, *X.shape)
+            n_units = X.shape[0] if users is None else users.n_users
+            size = ridge_size(self, release.guarantee, n_units, X.shape[1])
             features = self._draw_features(X.shape[1], size, gamma, feature_state)
             blocks = FeatureBlocks if linear else IntegerFeatureBlocks
-            data = blocks(X, targets, features)
+            data = blocks(X, targets, features, users=users)
             return FeatureFunction(features, *release(data, noise_source(noise_state)))
         secret = os.urandom(32) if noise_state is None else noise_state.bytes(32)
         if linear:

@@ -14,6 +14,7 @@ from skdp.kernel._choices import (
     CANDIDATES,
     LOSSES,
     MECHANISMS,
+    OF_USERS,
     check_loss,
     check_mechanism,
     check_paper,
@@ -98,8 +99,19 @@ def _scaled(model, alpha):
     return float(alpha) / (model.x_norm**2 if model.kernel == "linear" else 1.0)
 
 
-def ridge_plan(model, n_samples, n_features):
+def ridge_plan(model, n_samples, n_features, *, unit="record"):
     """Turn public numbers into releases: of the bounds of the target, or None, and then the fit.
+
+    Parameters
+    ----------
+    model : DPKernelRidge
+
+    n_samples : int
+        Number of rows, or of their owners if the unit is a user.
+
+    n_features : int
+
+    unit : str, default="record"
 
     Returns
     -------
@@ -110,7 +122,7 @@ def ridge_plan(model, n_samples, n_features):
     epsilon = model.epsilon
     if is_auto(epsilon):
         epsilon = epsilon_rule(n_samples, float(model.source_smoothness))
-    target = ApproxDP(float(epsilon), float(model.delta), adjacency=model.adjacency)
+    target = ApproxDP(float(epsilon), float(model.delta), adjacency=model.adjacency, unit=unit)
     plan = _plan_queries if model.release == "query" else _plan_features
     penalty = None if is_auto(model.alpha) else _scaled(model, model.alpha)
 
@@ -175,7 +187,10 @@ def _resolved(model, target, n_samples, size, level):
         level=level,
         guarantee=target,
     )
-    return min(CANDIDATES[model.loss], key=lambda name: expected_error(name, **numbers))
+    candidates = CANDIDATES[model.loss]
+    if target.unit == "user":
+        candidates = tuple(name for name in candidates if name in OF_USERS)
+    return min(candidates, key=lambda name: expected_error(name, **numbers))
 
 
 def _plan_queries(model, target, n_samples, n_features, penalty):

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from skdp._validation import is_whole, shown
 
-__all__ = ["Blocks", "rows_of"]
+__all__ = ["Blocks"]
 
 _SEED = 17  # of the public permutation: the same for all
 _SALT = b"skdp blocks"
@@ -145,23 +145,3 @@ def _place(key):
         text = str(key)
     digest = blake2b(text.encode(errors="replace"), digest_size=8, key=_SALT).digest()
     return (int.from_bytes(digest, "big") >> 11) * 2.0**-53
-
-
-def rows_of(X, positions):
-    """Rows of a table of any kind.
-
-    Parameters
-    ----------
-    X : {ndarray, frame, sparse matrix, list}
-
-    positions : ndarray of int
-
-    Returns
-    -------
-    The same kind of table.
-    """
-    if hasattr(X, "iloc"):
-        return X.iloc[positions]
-    if isinstance(X, list | tuple):
-        return [X[i] for i in positions]
-    return X[positions]

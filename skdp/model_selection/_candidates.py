@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 
 from skdp._config import config_context
+from skdp._inputs import rows_of
 from skdp._validation import is_whole, shown
-from skdp.model_selection._blocks import rows_of
 from skdp.pipeline import DPPipeline
 from skdp.pipeline._checks import OWN, check_defaults
 from skdp.pipeline._guarantee_of import frozen_of

@@ -10,14 +10,13 @@ from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._inputs import checked_data, encode_labels, without_values
+from skdp._inputs import checked_data, encode_labels, rows_of, without_values
 from skdp._validation import fraction, is_auto, shown
 from skdp.estimators import LinkedDocumentation, StatedGuarantee
 from skdp.metrics import EvaluationPlan, default_scoring, row_loss
 from skdp.metrics._plan import SCORINGS
 from skdp.metrics._row_losses import check_scoring, public_range
 from skdp.metrics._scored_rows import MEANS
-from skdp.model_selection._blocks import rows_of
 from skdp.model_selection._candidates import last_param, prepared
 from skdp.pipeline import DPPipeline
 from skdp.pipeline._plan import count_of_rows

@@ -7,6 +7,7 @@ from skdp.preprocessing._column_statistics import (
     dp_mean,
     dp_quantile,
 )
+from skdp.preprocessing._contributions import bound_contributions
 from skdp.preprocessing._fourier import RandomFourierTransformer
 from skdp.preprocessing._one_hot_encoder import DPOneHotEncoder
 from skdp.preprocessing._private import make_private_preprocessor
@@ -26,6 +27,7 @@ __all__ = [
     "RandomFourierTransformer",
     "RowNormClipper",
     "automatic_n_splines",
+    "bound_contributions",
     "dp_histogram",
     "dp_mean",
     "dp_quantile",

@@ -14,6 +14,7 @@ from skdp.privacy._joint_logistic import JointLogisticDP
 from skdp.privacy._ledger import BudgetLedger
 from skdp.privacy._ledger_record import LedgerRecord
 from skdp.privacy._mutual_information import MutualInformationPrivacy
+from skdp.privacy._of_users import user_guarantee
 from skdp.privacy._parallel import ParallelDP, parallel
 from skdp.privacy._random_runs import RandomRunsDP, random_runs_gamma, random_runs_mean
 from skdp.privacy._shifted_gaussian import ShiftedGaussianDP
@@ -43,4 +44,5 @@ __all__ = [
     "parallel",
     "random_runs_gamma",
     "random_runs_mean",
+    "user_guarantee",
 ]

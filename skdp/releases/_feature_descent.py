@@ -213,7 +213,7 @@ class FeatureDescent:
     def __call__(self, data: FeatureBlocks, noise: NoiseSource) -> tuple[np.ndarray, float]:
         """Weights of the features, the mean of the last iterates, and what is added to values."""
         count, descent = cast(tuple[GaussianDP | None, GaussianDP], split_budget(self.budget))
-        n_samples = release_n_samples(data.n_samples, guarantee=count, noise=noise)
+        n_samples = release_n_samples(data.n_units, guarantee=count, noise=noise)
         plan = plan_features(n_samples=n_samples, n_components=data.n_features, guarantee=descent)
         offset, variance = release_target_scale(data, plan, noise)
         cap = plan.residual_cap(variance) if self.clip_norm is None else self.clip_norm

@@ -2,7 +2,8 @@
 
 Objective: ``sum_i loss(<w, phi(x_i)> - y_i) + penalty/2 ||w||^2`` with targets in [-1, 1]. The
 loss is half the square up to a cap of the residual, so that a record's gradient is bounded
-whatever the weights; a cap that no residual reaches leaves ridge regression.
+whatever the weights; a cap that no residual reaches leaves ridge regression. Where rows have
+owners, sums are over users, of the means of their rows' terms.
 """
 
 import itertools
@@ -103,17 +104,23 @@ class FeatureBlocks(Blocks):
 
     cache_size : int, default=2**30
         Largest feature matrix to keep, in bytes.
+
+    users : Users, default=None
+        Owners of the rows. A sum is over users then, of the means of their rows' terms: a row's
+        residual is multiplied by its share of the owner's weight of 1, and limited to that share
+        of the limit, so that a user adds no more than a row would alone. None is a sum over rows.
     """
 
     dense_limit = 20_000  # making features costs more than factorising
 
     _type: type = np.int32
     # Bits of a feature and of a residual. Together 35: sums over a block of 2**10 rows are exact
-    # in double precision, and those of 2**27 rows in an int64.
-    _bits, _residual_bits = 17, 18
+    # in double precision. Residuals of users have more, since their rows have shares of them.
+    _bits, _residual_bits, _bits_of_shares = 17, 18, 7
 
-    def __init__(self, X, targets, features, *, cache_size=2**30):
+    def __init__(self, X, targets, features, *, cache_size=2**30, users=None):
         self.n_samples, self.n_features = X.shape[0], features.n_components
+        self.users = users
         self.unit = self._unit()
         # Each coordinate is rounded by half a unit at most.
         self.row_norm = features.row_norm + math.sqrt(self.n_features) / 2 * self.unit
@@ -125,6 +132,9 @@ class FeatureBlocks(Blocks):
         size = self.n_samples * self.n_features * np.dtype(self._type).itemsize
         self._kept: list | None = [] if size <= cache_size else None
         self.blocks = self
+        if users is not None:
+            self._residual_bits += self._bits_of_shares
+            self.shares = [users.shares[self._block(i)] for i in range(len(self))]
 
     def _unit(self):
         return 2.0**-self._bits
@@ -143,12 +153,17 @@ class FeatureBlocks(Blocks):
         return -(-self.n_samples // self.length)
 
     def __iter__(self):
+        if self.users is not None:
+            raise ValueError("Rows with owners are for sums over users, which know their shares.")
         for made, targets in self._made():
             yield made * self.unit, targets
 
+    def _block(self, i):
+        return slice(i * self.length, (i + 1) * self.length)
+
     def _made(self):
         for i in range(len(self)):
-            block = slice(i * self.length, (i + 1) * self.length)
+            block = self._block(i)
             if self._kept is not None and i < len(self._kept):
                 rows = self._kept[i]
             else:
@@ -183,8 +198,9 @@ class FeatureBlocks(Blocks):
         error : float
             Bound on the error of each, whatever the order of the additions in a block of 128.
         """
-        sums = np.array([self.targets.sum(), (self.targets**2).sum()])
-        return sums, _UNIT * self.n_samples * 200.0
+        shares = 1.0 if self.users is None else self.users.shares
+        sums = np.array([(self.targets * shares).sum(), (self.targets**2 * shares).sum()])
+        return sums, _UNIT * self.n_units * 200.0
 
     def capped_sum(self, weights, cap):
         """Sum of the rows times their residuals, these capped; rounded once, at the end.
@@ -198,7 +214,7 @@ class FeatureBlocks(Blocks):
         """
         most = 2.0**self._residual_bits
         total = self._limited_sum(weights, cap / most, itertools.repeat(most))
-        return total, 2 * _UNIT * self.n_samples * cap * self.row_norm
+        return total, 2 * _UNIT * self.n_units * cap * self.row_norm
 
     def score_sum(self, weights, cap):
         """Sum of the rows' products with the weights, these within ``cap``; rounded at the end.
@@ -213,10 +229,10 @@ class FeatureBlocks(Blocks):
         most = 2.0**self._residual_bits
         unit, total = cap / most, 0
         weights = _rounded(weights * self.unit, self._weight_bits)  # as in `_limited_sum`
-        for rows, _ in self._converted():
-            scores = rows @ weights / unit
-            total += int(np.rint(np.clip(scores, -most, most, out=scores), out=scores).sum())
-        return total * unit, 2 * _UNIT * self.n_samples * cap
+        for i, (rows, _) in enumerate(self._converted()):
+            scores, limits = self._shared(i, rows @ weights / unit, most)
+            total += int(np.rint(np.clip(scores, -limits, limits, out=scores), out=scores).sum())
+        return total * unit, 2 * _UNIT * self.n_units * cap
 
     def whitened_sum(self, weights, whitening, limits):
         """Whitened sum of the rows times their residuals, these within ``limits``.
@@ -236,23 +252,38 @@ class FeatureBlocks(Blocks):
         error : float
             Bound on the norm of its error.
         """
-        starts = range(0, self.n_samples, self.length)
-        parts = (limits.whole[start : start + self.length] for start in starts)
+        parts = (limits.whole[self._block(i)] for i in range(len(self)))
         total = self._limited_sum(weights, limits.unit, parts)
         # Rounded once, and then whitened.
         return whitening.apply(total), whitening.rounding_error(float(np.linalg.norm(total)))
 
     def _limited_sum(self, weights, unit, limits):
         """Sum of the rows times their residuals, in whole units with limits for each block."""
-        total = np.zeros(self.n_features, dtype=np.int64)
+        # Halves of 32 bits: whole sums may be longer than an int64.
+        high, low = np.zeros((2, self.n_features), dtype=np.int64)
         # Weights are rounded as well: scores must be a function of the row, whatever the order of
         # their sums. Integers below 2**53 are exact in double precision.
         weights = _rounded(weights * self.unit, self._weight_bits)
-        for (rows, targets), most in zip(self._converted(), limits, strict=False):
+        for i, ((rows, targets), most) in enumerate(zip(self._converted(), limits, strict=False)):
             residuals = (rows @ weights - targets) / unit
+            residuals, most = self._shared(i, residuals, most)
             residuals = np.rint(np.clip(residuals, -most, most, out=residuals), out=residuals)
-            total += (residuals @ rows).astype(np.int64)
-        return total * (unit * self.unit)
+            part = (residuals @ rows).astype(np.int64)
+            high += part >> 32
+            low += part & 0xFFFFFFFF
+        return (high * 2.0**32 + low) * (unit * self.unit)
+
+    def _shared(self, i, values, limits):
+        """Values of the rows of a block and their limits, in whole units, times their shares.
+
+        The limits of a user's rows add up to the mean of their whole limits, at most: a share is
+        less than one over a number c of rows, or 1, and where ``limit / c`` is not reached by an
+        integer, it is missed by ``1 / c`` of one, which no rounding of a product makes up.
+        """
+        if self.users is None:
+            return values, limits
+        shares = self.shares[i]
+        return values * shares, np.floor(limits * shares)
 
     @property
     def _weight_bits(self):
@@ -322,10 +353,14 @@ class FeatureBlocks(Blocks):
             if i % _GROUP == 0:
                 total += part
                 part[:] = 0.0
+            if self.users is not None:
+                rows *= np.sqrt(self.shares[i])[:, np.newaxis]
             part = dsyrk(1.0, rows.T, beta=1.0, c=part, overwrite_c=1)
         total += part
         chain = self.length + _GROUP + len(self) // _GROUP + 8
-        error = self.n_samples * _UNIT * chain * self.row_norm**2
+        if self.users is not None:  # two roots of shares and two products with them
+            chain += 8
+        error = self.n_units * _UNIT * chain * self.row_norm**2
         return _symmetric(total) * self.unit**2, error
 
 
@@ -338,19 +373,21 @@ class IntegerFeatureBlocks(FeatureBlocks):
 
     Parameters
     ----------
-    X, targets, features, cache_size
+    X, targets, features, cache_size, users
         As for `FeatureBlocks`, with ``features`` a FourierFeatures.
     """
 
     _type = np.int8
-    _bits, _residual_bits = 7, 20
+    _bits, _residual_bits, _bits_of_shares = 7, 20, 8
 
     def _unit(self):
         # 127 sqrt(D) times the features is within 1/2 of the integers in each of 2 D coordinates.
         return 1.0 / (_LARGEST * math.sqrt(self.n_features / 2))
 
     def second_moments(self):
-        """Sum of the outer products of the rows; rounded once, at the end."""
+        """Sum of the outer products of the rows; rounded once, at the end, but for users."""
+        if self.users is not None:
+            return super().second_moments()
         total = np.zeros((self.n_features, self.n_features), order="F")
         part = np.zeros((self.n_features, self.n_features), order="F", dtype=np.float32)
         for rows, _ in self._converted(np.float32):

@@ -1,0 +1,184 @@
+"""What a guarantee for one record promises to a user who has several."""
+
+import math
+from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from skdp._validation import plain_arguments, positive_int, shown
+from skdp.exceptions import NoConversionError
+from skdp.privacy._base import Guarantee, smallest_epsilon, union
+from skdp.privacy._bounded_range import BoundedRangeDP
+from skdp.privacy._composition import ComposedDP, compose
+from skdp.privacy._guarantees import ZCDP, ApproxDP, GaussianDP
+from skdp.privacy._mutual_information import MutualInformationPrivacy
+from skdp.privacy._random_runs import RandomRunsDP
+
+__all__ = ["user_guarantee"]
+
+_UP = 1.0 + 1e-15  # above the rounding of a product
+_FAR = 700.0  # exponents that floats have
+_SOURCE = "group privacy: Dwork and Roth 2014, theorem 2.2; Dong, Roth and Su 2022, theorem 2.14"
+
+
+@plain_arguments
+def user_guarantee(guarantee: Guarantee, max_rows: int) -> Guarantee:
+    """Guarantee for users, of a release that protects one record, if each user has few of them.
+
+    That is the factor which :func:`~skdp.preprocessing.bound_contributions` costs: neighbours in
+    all rows of a user are ``max_rows`` neighbours in one row apart.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        Of any kind, for one record.
+
+    max_rows : int
+        Largest number of records that a user has, public.
+
+    Returns
+    -------
+    Guarantee
+        With the unit "user". A pure epsilon, the mu of Gaussian noise and the ranges of selections
+        are ``max_rows`` times as large, the rho of zero-concentrated privacy by its square.
+        A point ``(epsilon, delta)`` keeps its delta where what is proven behind it has one for
+        the larger epsilon; otherwise delta is larger by
+        ``1 + exp(epsilon) + ... + exp((max_rows - 1) epsilon)``. The adjacency stays.
+
+    Raises
+    ------
+    NoConversionError
+        If nothing is left of the guarantee for so many rows.
+
+    References
+    ----------
+    Dwork and Roth, "The algorithmic foundations of differential privacy", 2014, theorem 2.2 and
+    its remark; Bun and Steinke, "Concentrated differential privacy", TCC 2016, proposition 1.9;
+    Dong, Roth and Su, "Gaussian differential privacy", JRSS-B 2022, theorem 2.14.
+
+    Examples
+    --------
+    >>> from skdp.privacy import ApproxDP, GaussianDP, user_guarantee
+    >>> user_guarantee(ApproxDP(0.5), 4).epsilon
+    2.0
+    >>> user_guarantee(GaussianDP(0.25), 4).mu
+    1.0...
+    >>> round(user_guarantee(ApproxDP(0.5, 1e-6), 2).delta, 8)
+    2.65e-06
+    """
+    positive_int(max_rows=max_rows)
+    if not isinstance(guarantee, Guarantee):
+        raise ValueError(f"guarantee must be a Guarantee; got {shown(guarantee)}.")
+    if guarantee.unit == "user":
+        raise ValueError(
+            "guarantee must be for one record; got one for a user, which covers all their rows."
+        )
+    plain: Guarantee = guarantee._plain("user")
+    source = guarantee.source
+    if max_rows > 1:
+        plain = _of_group(plain, max_rows)
+        source = "; ".join(text for text in (source, _SOURCE) if text)
+    caveats = union(guarantee.caveats, plain.caveats)
+    return replace(plain, mechanism=guarantee.mechanism, source=source, caveats=caveats)
+
+
+@singledispatch
+def _of_group(guarantee: Any, k: int) -> Any:
+    """Guarantee for neighbours that are k neighbours in one record apart."""
+    # By what is proven of any pair of neighbours, whichever parts of the data they differ in.
+    behind = _converted(guarantee, k)
+    pure = guarantee._pure_epsilon()
+    if pure is not None:
+        return ApproxDP(float(k * pure), refined=behind, **guarantee._context())
+    if behind is None:
+        raise NoConversionError(f"No guarantee is proven for {k} records: {guarantee}")
+    return behind
+
+
+def _converted(guarantee: Guarantee, k: int) -> Guarantee | None:
+    for convert in (guarantee.to_gdp, guarantee.to_zcdp):  # Gaussian says more
+        with suppress(NoConversionError):
+            return _of_group(convert(), k)
+    return None
+
+
+@_of_group.register
+def _(guarantee: GaussianDP, k: int) -> GaussianDP:
+    return replace(guarantee, mu=k * guarantee.mu * _UP)
+
+
+@_of_group.register
+def _(guarantee: ZCDP, k: int) -> ZCDP:
+    return replace(guarantee, rho=k**2 * guarantee.rho * _UP)
+
+
+@_of_group.register
+def _(guarantee: BoundedRangeDP, k: int) -> BoundedRangeDP:
+    # Logarithms of the odds add up over the k pairs, outcome by outcome, and so do their ranges.
+    epsilons = tuple(k * epsilon * _UP for epsilon in guarantee.epsilons)
+    then = None if guarantee.then is None else _of_group(guarantee.then, k)
+    return replace(guarantee, epsilons=epsilons, then=then)
+
+
+@_of_group.register
+def _(guarantee: ComposedDP, k: int) -> Guarantee:
+    parts = Counter[Guarantee]()
+    for part, count in guarantee.parts:
+        parts[_of_group(part._plain(guarantee.unit), k)] += count
+    return compose(parts)
+
+
+@_of_group.register
+def _(guarantee: RandomRunsDP, k: int) -> RandomRunsDP:
+    return replace(guarantee, run=_of_group(guarantee.run, k))  # the number of runs has its law
+
+
+@_of_group.register
+def _(guarantee: MutualInformationPrivacy, k: int) -> Guarantee:
+    return _of_group(guarantee.differential_privacy(), k)
+
+
+@_of_group.register
+def _(guarantee: ApproxDP, k: int) -> Guarantee:
+    behind = None
+    if guarantee.refined is not None:
+        with suppress(NoConversionError):
+            behind = _of_group(guarantee.refined, k)
+    pure = guarantee._pure_epsilon()
+    if pure is not None:
+        return replace(guarantee, epsilon=float(k * pure), refined=behind)
+    delta = guarantee.delta
+
+    def holds(epsilon: float) -> bool:
+        return _log_delta(guarantee, epsilon, k) <= math.log(delta)
+
+    epsilon = math.inf if guarantee.refined is None else smallest_epsilon(holds)
+    if behind is not None:
+        epsilon = min(epsilon, behind.epsilon_at(delta))
+    if epsilon < math.inf:
+        return replace(guarantee, epsilon=epsilon, refined=behind)
+    epsilon = k * guarantee.epsilon * _UP
+    log_delta = math.log(delta) + _log_factor(epsilon, k)
+    if log_delta < math.log1p(-1e-9):
+        delta = math.exp(log_delta) * (1.0 + 1e-12)
+        return replace(guarantee, epsilon=epsilon, delta=delta, refined=behind)
+    if behind is None:
+        raise NoConversionError(f"No guarantee is proven for {k} records: {guarantee}")
+    return behind
+
+
+def _log_delta(guarantee: Guarantee, epsilon: float, k: int) -> float:
+    """Logarithm of a delta that k neighbours in a row have at ``epsilon``."""
+    delta = guarantee.delta_at(epsilon / k)
+    return math.log(delta) + _log_factor(epsilon, k) if delta > 0.0 else -math.inf
+
+
+def _log_factor(epsilon: float, k: int) -> float:
+    """Logarithm of ``1 + exp(epsilon/k) + ... + exp((k-1) epsilon/k)``, rounded up."""
+    steps = np.arange(k) * (epsilon / k)
+    most = float(steps[-1])
+    return (most + math.log(float(np.exp(steps - most).sum()))) * _UP + 1e-12
