@@ -146,7 +146,9 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
         with unchanged_on_error(self):
             with Together(engine) as everyone:
                 check_parameters(self)
-                X, codes, classes = validated(self, X, y, classes, engine, fresh)
+                X, codes, classes = validated(
+                    self, X, y, classes, engine, fresh, counts=groups is None
+                )
                 users = Users.of(groups, len(codes))
                 unit = "record" if users is None else "user"
                 if fresh:

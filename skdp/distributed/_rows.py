@@ -12,10 +12,13 @@ from skdp.topology._names import node_numbers
 __all__ = ["clipped_in_l1", "common_classes", "owners_of", "validated"]
 
 
-def validated(estimator, X, y, classes, engine, fresh):
-    """Check the rows of this process; returns them, the codes of their classes, and classes."""
+def validated(estimator, X, y, classes, engine, fresh, counts=True):
+    """Check the rows of this process; returns them, the codes of their classes, and classes.
+
+    Errors say how many rows there are if ``counts``.
+    """
     least = 0 if engine.is_distributed else 1
-    X, y = checked_data(estimator, X, y, reset=fresh, ensure_min_samples=least)
+    X, y = checked_data(estimator, X, y, reset=fresh, ensure_min_samples=least, counts=counts)
     if engine.is_distributed and classes is None:
         raise ValueError("classes must be given over MPI: labels stay here; got None.")
     warn_of_seed(estimator.random_state is not None, estimator.ledger)
@@ -41,18 +44,19 @@ def _sorted(classes):
         return None
 
 
-def owners_of(node, n_rows, mine, n_before, topology):
-    """Number of the node of each row, one of ``mine``; in turn by position if ``node`` is None."""
+def owners_of(node, n_rows, mine, n_before, topology, counts=True):
+    """Number of the node of each row, one of ``mine``; in turn by position if ``node`` is None.
+
+    Errors say how many rows there are if ``counts``.
+    """
     if node is None:
         return mine[(n_before + np.arange(n_rows)) % len(mine)]
     given = np.asarray(node) if n_rows else np.zeros(0, dtype=int)
     owners = node_numbers(topology, given) if given.ndim == 1 else given
     if owners.shape != (n_rows,) or owners.dtype.kind not in "iu":
         kind = "int" if topology.node_names is None else "name"
-        raise ValueError(
-            f"node must hold one {kind} a row, {n_rows}; got an array of shape {given.shape} and "
-            f"dtype {given.dtype}."
-        )
+        rows = f", {n_rows}; got an array of shape {given.shape} and" if counts else "; got"
+        raise ValueError(f"node must hold one {kind} a row{rows} dtype {given.dtype}.")
     strange = given[~np.isin(owners, mine)]
     if len(strange):
         here = [topology.name(i) for i in mine.tolist()]

@@ -243,7 +243,7 @@ class GossipStream:
         whitened = self.whitened.form.release.guarantee
         if not self.is_several:
             return whitened
-        # A record is in either, so is a user, and both meet the same target with noise of the same kind.
+        # A record, or a user, is in either. Both meet the same target with noise of one kind.
         return replace(
             paper,
             mechanism=f"{whitened.mechanism}, then {paper.mechanism}",

@@ -9,7 +9,7 @@ import numpy as np
 from skdp._users import Users
 from skdp.distributed._rows import owners_of
 
-__all__ = ["NodeRows", "UserCalls"]
+__all__ = ["NodeRows", "UserCalls", "owners_among"]
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class UserCalls:
             dealt = owners_of(None, int(new.sum()), mine, len(self._known), topology)
             known[new] = dealt
             return known
-        of_rows = owners_of(node, len(users.codes), mine, 0, topology)
+        of_rows = owners_of(node, len(users.codes), mine, 0, topology, False)
         owners = of_rows[first]
         if (owners[users.codes] != of_rows).any():
             raise ValueError(
@@ -167,6 +167,21 @@ def _kind_of(ids):
     if all(isinstance(one, str) for one in ids):
         return "text"
     return "number" if all(isinstance(one, Real) for one in ids) else "object"
+
+
+def owners_among(users, rows):
+    """Owners of some rows, with all that these owners have; None if rows have none.
+
+    Parameters
+    ----------
+    users : Users or None
+
+    rows : ndarray of int
+    """
+    if users is None:
+        return None
+    codes = np.unique(users.codes[rows], return_inverse=True)[1]
+    return Users(codes, int(codes.max(initial=-1)) + 1)
 
 
 def _first_rows(users):

@@ -8,6 +8,7 @@ import numpy as np
 from skdp._validation import is_auto, shown
 from skdp.distributed._paper import loss_of
 from skdp.distributed._rows import clipped_in_l1
+from skdp.distributed._users import owners_among
 from skdp.privacy import ApproxDP
 from skdp.releases import AUTOMATIC_CONSTANT, WhitenedGossip
 from skdp.solvers.gossip_whitened import Network, mixings_for
@@ -122,8 +123,6 @@ class WhitenedForm:
 
         protects : {"record", "user"}, default="record"
         """
-        if protects == "user":
-            raise ValueError("groups must be None with algorithm='whitened'; got groups.")
         x_norm, constant = float(estimator.x_norm), _constant(estimator)
         unit = 2.0 ** (math.frexp(math.hypot(x_norm, constant))[1] - 1)
         release = WhitenedGossip.plan(
@@ -176,7 +175,12 @@ class WhitenedForm:
         for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             mine = order[start:stop]
             rows = RowBlocks(
-                X[mine], codes[mine], x_norm=self.x_norm, constant=self.constant, unit=self.unit
+                X[mine],
+                codes[mine],
+                x_norm=self.x_norm,
+                constant=self.constant,
+                unit=self.unit,
+                users=owners_among(data.users, mine),
             )
             nodes.append(rows)
         network = Network(engine, topology, self.release.weights, *self.mixings)

@@ -220,7 +220,7 @@ class GossipRelease:
 
     @property
     def most_rows(self) -> int:
-        """Rows, or users, whose gradients have a sum that fits, with its noise, into the bits of a float."""
+        """Rows, or users, whose gradients sum up to what fits, with its noise, into a float."""
         largest = self.loss.lipschitz * max(1.0, self.constant)
         return int(2.0**52 * self.noise.step / largest)
 

@@ -35,7 +35,7 @@ from skdp.solvers.gossip_whitened import (
     largest_norm,
     run_whitened,
 )
-from skdp.solvers.hits import hits_gained
+from skdp.solvers.hits import class_counts, hits_gained
 from skdp.solvers.rows import RowBlocks
 from skdp.solvers.whitening import CAP_SHARE, PlainRows, WhitenedRows
 
@@ -49,7 +49,9 @@ class WhitenedGossip:
     Privacy: the transcript of all that all nodes release satisfies ``guarantee``. A record is at
     one public node, and in at most ``n_rounds + 3`` of its releases: the number of rows of each
     class, the second moments or the sum of the rows, one sum of gradients a round, and the number
-    of rows that the node's model gets right, of pure budgets. All that
+    of rows that the node's model gets right, of pure budgets. Where the unit is a user, each of
+    these has the mean over its rows of what a row adds; no bound is larger for means, and numbers
+    of users stand for those of rows. All that
     these depend on besides was released before. Gaussian releases compose by the root of summed
     squares, pure ones by their sum. Numbers of rows of nodes are public.
 
@@ -111,7 +113,7 @@ class WhitenedGossip:
             As for the class.
 
         counts : ndarray of int, shape (n_nodes,)
-            Rows of each node. Public.
+            Rows of each node, or its users where the unit of ``target`` is the user. Public.
 
         row_l1 : float, default=None
             Bound on the l1 norm of a row, if there is a closer one than from ``row_norm``.
@@ -147,7 +149,7 @@ class WhitenedGossip:
         return cls(loss, n_features, row_norm, weights, rules, budget, guarantee)
 
     def check_n_rows(self) -> None:
-        """Refuse more rows of a node than can be certified whatever they are."""
+        """Refuse more rows, or users, of a node than can be certified whatever they are."""
         rules, most = self.rules, int(self.weights.counts.max())
         # The coordinates that stretch most, and the rows whose cap is least in them.
         along = rules.floor
@@ -161,12 +163,18 @@ class WhitenedGossip:
         if rules.row_l1 is not None:
             cap = rules.metric(np.zeros(1))[1]
         numbers = dict(n_features=self.n_features, row_norm=self.row_norm, cap=cap)
+        numbers["shared"] = self._is_for_users
 
         def is_certain(n_samples: int) -> bool:
             return largest_norm(worst, loss=self.loss, n_samples=n_samples, **numbers) >= 1.0
 
         if not is_certain(most):
-            refuse_rows(most, largest_certain(is_certain), "replace-one")
+            limit = largest_certain(is_certain)
+            refuse_rows(most, limit, "replace-one", unit=self.guarantee.unit)
+
+    @property
+    def _is_for_users(self) -> bool:
+        return self.guarantee.unit == "user"
 
     def __call__(
         self,
@@ -180,7 +188,8 @@ class WhitenedGossip:
         Parameters
         ----------
         data : sequence of RowBlocks
-            Rows of each node here, clipped to ``row_norm``.
+            Rows of each node here, clipped to ``row_norm``. With owners of the rows if the
+            guarantee is for users.
 
         network : Network
 
@@ -196,6 +205,10 @@ class WhitenedGossip:
         """
         for rows in data:
             rows.check_norm(self.row_norm)
+            if (rows.users is not None) != self._is_for_users:
+                raise ValueError(
+                    "data must have users where, and only where, the guarantee is theirs."
+                )
         everyones = noise_source(None)
         noise = [sources[node] if sources else everyones for node in network.mine]
         scores = self._scores(data, network, noise)
@@ -222,7 +235,7 @@ class WhitenedGossip:
 
         def released_sums(points: np.ndarray) -> np.ndarray:
             asked = zip(sums, points, data, strict=True)
-            return noisy([(partial(one, point), rows.n_samples) for one, point, rows in asked])
+            return noisy([(partial(one, point), rows.n_units) for one, point, rows in asked])
 
         learned = run_whitened(
             network,
@@ -249,11 +262,11 @@ class WhitenedGossip:
         if checking is None:
             return 1.0
         law = NoiseLaw.meeting(checking, size=1)
-        # A record adds 1, 0 or -1.
+        # A record adds 1, 0 or -1, and a user something between.
         changed = self.budget.n_records_changed
         asked = zip(data, learned, strict=True)
         gains = self._released(
-            [(partial(hits_gained, rows, one, start), rows.n_samples) for rows, one in asked],
+            [(partial(hits_gained, rows, one, start), rows.n_units) for rows, one in asked],
             law=law,
             sensitivity=changed,
             error=0.0,
@@ -272,13 +285,13 @@ class WhitenedGossip:
     ) -> np.ndarray:
         """Release what each node here is asked for, with noise of its own."""
         values, lattice = [], None
-        for (ask, n_rows), source in zip(asked, noise, strict=True):
+        for (ask, n_units), source in zip(asked, noise, strict=True):
             value = ask()
             if lattice is None:
                 lattice = Lattice.for_sensitivity(
                     sensitivity, size=value.size, order=law.order, error=error
                 )
-            if n_rows == 0:  # who has no rows is public, and has nothing to hide
+            if n_units == 0:  # who has no rows is public, and has nothing to hide
                 values.append(np.zeros_like(value))
                 continue
             values.append(
@@ -303,7 +316,7 @@ class WhitenedGossip:
         n_outputs = self.loss.n_outputs
         law = NoiseLaw.meeting(counting, size=n_outputs)
         # Of two classes the second is counted. A record is in one count; when it is replaced, two
-        # of several counts change by 1.
+        # of several counts change by 1. Of users counts are means of such vectors.
         changed = 1 if n_outputs == 1 else counting.n_records_changed
         sensitivity = math.sqrt(changed)
         if isinstance(counting, ApproxDP):
@@ -311,9 +324,7 @@ class WhitenedGossip:
             if separate.level(n_outputs) * changed < law.level(n_outputs) * sensitivity:
                 law, sensitivity = separate, float(changed)
         noisy = partial(self._released, law=law, sensitivity=sensitivity, error=0.0, noise=noise)
-        totals = noisy(
-            [(partial(_class_counts, rows, n_outputs), rows.n_samples) for rows in data]
-        )
+        totals = noisy([(partial(class_counts, rows, n_outputs), rows.n_units) for rows in data])
         deviation = law.level(n_outputs) * sensitivity / self.weights.n_samples
         return starting_scores(network.mean(totals), deviation)
 
@@ -335,7 +346,7 @@ class WhitenedGossip:
                 release_half(
                     rows.second_moments(), self.row_norm, guarantee=guarantee, noise=source
                 )
-                if rows.n_samples
+                if rows.n_units
                 else np.zeros(self.n_features * (self.n_features + 1) // 2)
                 for rows, source in zip(data, noise, strict=True)
             )
@@ -354,7 +365,7 @@ class WhitenedGossip:
                 error=ROUNDING_SHARE * longest,
                 noise=noise,
             )
-            totals = noisy([(rows.total, rows.n_samples) for rows in data])
+            totals = noisy([(rows.total, rows.n_units) for rows in data])
             typical = network.mean(totals)
             square = float(typical @ typical) - rules.excess
             curvatures, cap = rules.metric(np.array([square]))
@@ -376,11 +387,3 @@ class WhitenedGossip:
         """
         # Of records that share a node all sums change together, which is the worst.
         return unit_guarantee(self.budget, repeated=[(n_records, 1)], unit=unit)
-
-
-def _class_counts(rows: RowBlocks, n_outputs: int) -> np.ndarray:
-    """Number of rows of the second of two classes, or of each of several."""
-    counts = np.zeros(max(2, n_outputs))
-    for _, codes in rows.blocks:
-        counts += np.bincount(codes, minlength=len(counts))
-    return counts[1:] if n_outputs == 1 else counts

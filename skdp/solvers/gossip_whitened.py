@@ -265,7 +265,7 @@ class DirectedRows(PlainRows):
 
 
 class NodeSums(CappedSums):
-    """Sums of the capped gradients of one node's rows, at any points.
+    """Sums of the capped gradients of one node's rows, or users, at any points.
 
     Points are moved back to the largest norm up to which sums are certified. That changes nothing
     but what a hostile neighbour sends, or noise that no model survives.
@@ -278,8 +278,9 @@ class NodeSums(CappedSums):
 
     def __init__(self, data, loss, coordinates, cap):
         super().__init__(data, loss, coordinates, cap)
-        numbers = dict(loss=loss, n_samples=data.n_samples, n_features=data.n_features)
+        numbers = dict(loss=loss, n_samples=data.n_units, n_features=data.n_features)
         numbers |= dict(row_norm=data.row_norm, cap=cap, length=data.length)
+        numbers["shared"] = data.users is not None
         self.radius = largest_norm(coordinates, **numbers)
 
     def __call__(self, weights):
@@ -299,7 +300,9 @@ class NodeSums(CappedSums):
         return super().__call__(weights)
 
 
-def largest_norm(coordinates, *, loss, n_samples, n_features, row_norm, cap, length=4096):
+def largest_norm(
+    coordinates, *, loss, n_samples, n_features, row_norm, cap, length=4096, shared=False
+):
     """Norm of weights up to which the sum of a node's capped gradients is certified; 0 if none is.
 
     Parameters
@@ -307,7 +310,7 @@ def largest_norm(coordinates, *, loss, n_samples, n_features, row_norm, cap, len
     coordinates : WhitenedRows or DirectedRows
         Or whatever has their ``stretch``, ``size``, ``norm_error`` and ``map_error``.
 
-    loss, n_samples, n_features, row_norm, cap, length
+    loss, n_samples, n_features, row_norm, cap, length, shared
         As for `~skdp.solvers.certificates.rounding_error` and `capped_error`.
 
     Returns
@@ -326,6 +329,7 @@ def largest_norm(coordinates, *, loss, n_samples, n_features, row_norm, cap, len
             n_terms=n_features,
             row_norm=row_norm,
             exactly=True,
+            shared=shared,
         )
         error = capped_error(
             error,
