@@ -368,7 +368,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         warn_of_bounds(self.y_bounds, stacklevel=3)
         line = StreamLine((0, b"")) if fresh else self._stream.line
         # Threads go on one after the other, each from where the last has ended.
-        with line.lock, unchanged_on_error(self):
+        with line.lock, unchanged_on_error(self, fresh=fresh):
             # What a stream began with has been checked then.
             if fresh or not is_untouched(self, self._stream.params):
                 check_stream_parameters(self)

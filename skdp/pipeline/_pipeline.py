@@ -245,7 +245,7 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
         BudgetExceededError
             If the ledger cannot pay for one more release.
         """
-        with unchanged_on_error(self):
+        with unchanged_on_error(self, fresh=not hasattr(self, "steps_")):
             self._check_parameters()
             began = {name: getattr(self, name) for name in BUDGET}
             plan = None

@@ -134,6 +134,7 @@ def release_target_scale(
         sensitivity=sensitivity,
         error=error,
         random_state=noise,
+        purpose="mean and mean square of the target",
     )
     n_samples, deviation = plan.n_samples, law.scale * sensitivity / plan.n_samples
     means = float(first) / n_samples, float(second) / weight / n_samples
@@ -155,6 +156,7 @@ def _release_level(
         sensitivity=sensitivity,
         error=ERROR_SHARE * cap,
         random_state=noise,
+        purpose="mean of the predictions with released weights",
     )
     return float(released) / plan.n_samples
 
@@ -253,6 +255,7 @@ class FeatureDescent:
                 sensitivity=l2_sensitivity,
                 error=ERROR_SHARE * largest,
                 random_state=noise,
+                purpose="sum of the gradients at a released point, one step of a descent",
             )
             mean_gradient = released / plan.n_samples + ridge * whitening.apply(ahead)
             velocity = schedule.momentum * velocity - whitening.apply(mean_gradient)

@@ -120,6 +120,7 @@ class FeatureStatistics:
             sensitivity=records * data.row_norm,
             error=ERROR_SHARE * data.row_norm,
             random_state=noise,
+            purpose="sums of the products of features and target",
         )
         values, vectors = eigenvectors(moments)
         weights = (vectors.T @ products) / (np.maximum(values, 0.0) + self.penalty)

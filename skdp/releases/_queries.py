@@ -251,7 +251,8 @@ class QueryAnswers:
         """Answer one row: project, round to the lattice, add the noise of the row."""
         value = np.clip(self._predict(row), -self.plan.bound, self.plan.bound)
         noise = self._noise(key)
-        (noisy,) = release(value, law=self.plan.law, random_state=noise, **self._change)
+        law, purpose = self.plan.law, "answer to a query"
+        (noisy,) = release(value, law=law, random_state=noise, purpose=purpose, **self._change)
         return float(noisy)
 
     def _noise(self, key: bytes) -> NoiseSource:

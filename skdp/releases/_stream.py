@@ -48,11 +48,11 @@ def vector_law(target: ApproxDP) -> NoiseLaw:
     return NoiseLaw("gaussian", 1.0 / gaussian.mu, gaussian)
 
 
-def check_horizon(time: int, horizon: int) -> None:
-    """Refuse rows that the budget of a stream was not planned for."""
+def check_horizon(time: int, horizon: int, steps: str = "rows") -> None:
+    """Refuse steps that the budget of a stream was not planned for."""
     if time > horizon:
         raise ValueError(
-            f"horizon must be at least the number of rows, which these would make {time}; got "
+            f"horizon must be at least the number of {steps}, which these would make {time}; got "
             f"{horizon}. The model still predicts; fit starts another stream, which costs a "
             "budget of its own."
         )
@@ -168,6 +168,11 @@ class FeatureStream(OnlineRelease):
     noise: NoiseSource = field(repr=False)
     calls: int = 1
     visits: Visits | None = field(default=None, repr=False)
+
+    @property
+    def step_name(self) -> str:
+        """What the horizon counts."""
+        return "rows" if self.visits is None else "users of each call"
 
     def n_steps(self, n_rows: int, visitors: Visitors | None) -> int:
         """Steps of a call: its rows, or its users."""

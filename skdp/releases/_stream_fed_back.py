@@ -108,7 +108,7 @@ class FedBackRelease(FeatureStream):
         )
         lattice = Lattice.for_sensitivity(change, size=size, error=1e-12 * change)
         check_noise(self.law.scale, size)
-        grid = self.law.on(lattice, size)
+        grid = self.law.on(lattice, size, "gradient of the stream, one step")
         *_, visits = self.charged(charge, lambda account: (self.guarantee, account), visitors)
 
         gathered, average = self.gathered, self.average

@@ -147,6 +147,7 @@ class FinalRelease(FeatureStream):
             error=error,
             lattice=lattice,
             random_state=self.noise,
+            purpose="coefficients after a call",
         )
         then = replace(self, time=time, gathered=gathered, account=account, visits=visits)
         return then, {

@@ -138,7 +138,7 @@ class MatrixRelease(FeatureStream):
         """Take gradients at noisy prefix sums; all sums were paid at the first row."""
         time, size = self.time + self.n_steps(X.shape[0], visitors), self.features.n_components
         recursion, horizon = self.recursion, self.horizon
-        check_horizon(time, horizon)
+        check_horizon(time, horizon, self.step_name)
         # A gradient is taken at a point that earlier releases determine.
         change = step_sensitivity(
             width=recursion.cap, kappa=self.kappa, adjacency=self.target.adjacency
@@ -156,7 +156,7 @@ class MatrixRelease(FeatureStream):
         # The noise of one sum is that for the whole column: its law is of a part of mu.
         lattice = Lattice(step, together / norm * most)
         check_noise(8.0 * self.law.scale, size * horizon)
-        grid = self.law.on(lattice, size)
+        grid = self.law.on(lattice, size, "sum of gradients of the stream")
         *_, visits = self.charged(charge, lambda account: (self.guarantee, account), visitors)
 
         prefix, gathered = self.prefix, np.zeros(size)

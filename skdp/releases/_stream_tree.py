@@ -110,7 +110,7 @@ class TreeRelease(FeatureStream):
         """Take gradients at noisy prefix sums; all levels of the tree were paid at the first."""
         time, size = self.time + self.n_steps(X.shape[0], visitors), self.features.n_components
         law, recursion = self.law, self.recursion
-        check_horizon(time, self.horizon)
+        check_horizon(time, self.horizon, self.step_name)
         # Later sums are on the lattice of the first step.
         growth = ((self.horizon + recursion.t0) / recursion.t0) ** (1.0 - recursion.theta)
         check_noise(law.scale * growth * self.calls, size)
@@ -130,7 +130,8 @@ class TreeRelease(FeatureStream):
             # each, those cost shares n_i / calls of what one release costs: in sum, and in sum of
             # squares, at most the whole of it.
             sensitivity = (change * weight * (1 + 1e-12) + rounding) * self.calls
-            return law.release(total, self.noise, step=lattice.step, sensitivity=sensitivity)
+            told = dict(step=lattice.step, sensitivity=sensitivity)
+            return law.release(total, self.noise, **told, purpose="sum of gradients of the stream")
 
         tree, gathered = self.tree, np.zeros(size)
         for rows, part, start, others in self.blocks(X, targets, visitors, visits):
