@@ -292,7 +292,7 @@ class DPKernelRidge(BaseKernelRegressor):
             check_ridge_parameters(self)
             if groups is not None:
                 check_users(self)
-            X, y = checked_data(self, X, y, numeric=True)
+            X, y = checked_data(self, X, y, numeric=True, counts=groups is None)
             users = Users.of(groups, X.shape[0])
             n_units = X.shape[0] if users is None else users.n_users
             unit = "record" if users is None else "user"

@@ -372,7 +372,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             # What a stream began with has been checked then.
             if fresh or not is_untouched(self, self._stream.params):
                 check_stream_parameters(self)
-            X, targets = self._validated(X, y, reset=fresh)
+            X, targets = self._validated(X, y, reset=fresh, counts=groups is None)
             visitors = Visitors.of(groups, len(targets))
             gamma = self._public_gamma(X, fresh=fresh)
             if fresh:
