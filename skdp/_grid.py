@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp._facts import note
 from skdp._recording import is_recorded, recorded
 from skdp._validation import is_auto, number_or_auto, one_of
 
@@ -121,6 +122,9 @@ class GridNoise:
 
     law : NoiseLaw or callable
         The same for a sensitivity of 1; a callable makes it for who records releases.
+
+    purpose : str, default=""
+        Of the releases, in words.
     """
 
     kind: str
@@ -129,12 +133,16 @@ class GridNoise:
     size: int
     sensitivity: float
     law: Any = field(repr=False, compare=False)
+    purpose: str = field(default="", kw_only=True, compare=False)
 
     def draw(self, source: Any, n: int) -> np.ndarray:
         """Noise of ``n`` releases, of shape (n, size)."""
         scale = self.scale / self.step
         if not scale < 2.0**47:
             raise ValueError("The noise would not fit into the 53 bits of a float.")
+        # Loops that have no time for more than a sum are told of here, all at once.
+        bounds = dict(scale=self.scale, sensitivity=self.sensitivity)
+        note(self.purpose, self.kind, self.size, self.law, **bounds, times=n)
         return source.vectors(self.kind, n, self.size, scale) * self.step
 
     def release(self, exact: np.ndarray, noise: np.ndarray) -> np.ndarray:

@@ -13,16 +13,17 @@ PACKAGE = ROOT / "skdp"
 
 # A module imports from lower floors and from its own package.
 FLOORS = [
-    {"exceptions", "_validation", "_random", "_recording", "_config"},
+    {"exceptions", "_validation", "_random", "_recording", "_facts", "_config", "_views"},
     {"_grid", "_targets", "_inputs", "privacy", "losses", "features", "topology"},
     {"_users", "mechanisms", "theory"},
     {"solvers"},
     {"releases", "engines"},
     {"estimators", "local"},
     {"linear_model", "kernel", "distributed"},
-    {"preprocessing", "datasets", "audit", "inspection", "metrics", "_show_versions"},
+    {"preprocessing", "datasets", "audit", "metrics", "_show_versions"},
     {"pipeline"},
     {"model_selection"},
+    {"inspection"},
 ]
 FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 # One public module a paper or a family of algorithms; elsewhere code lives in `_name.py` and the

@@ -143,7 +143,7 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
             context = self._init_callback_context(max_subtasks=None)
             classes = common_classes(classes, self.classes if fresh else self.classes_)
         # Check, validate, plan and agree; open, ask and charge; release and store.
-        with unchanged_on_error(self):
+        with unchanged_on_error(self, fresh=fresh):
             with Together(engine) as everyone:
                 check_parameters(self)
                 X, codes, classes = validated(

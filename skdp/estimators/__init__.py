@@ -26,8 +26,10 @@ from skdp.estimators._streams import (
     new_version,
     version_text,
 )
+from skdp.estimators._views import GuaranteeView
 
 __all__ = [
+    "GuaranteeView",
     "LinearPredictions",
     "LinkedDocumentation",
     "NoisyPredictions",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdp._config import get_config
+from skdp._facts import facts_of_a_fit
 from skdp._random import check_random_state
 from skdp._validation import one_of, plain, positive, probability, shown
 from skdp.exceptions import PrivacyWarning
@@ -64,23 +65,25 @@ def parameter_names(estimator):
 
 
 @contextmanager
-def unchanged_on_error(estimator):
+def unchanged_on_error(estimator, *, fresh=True):
     """Leave a fitted model whole if a new fit fails, what validation stores included.
 
     Within the block parameters are Python's own numbers, and floating point is silent: a warning
-    about an overflow would depend on the data.
+    about an overflow would depend on the data. What is released within it is noted, in public
+    numbers, beside what was noted before unless ``fresh``.
     """
     before = dict(vars(estimator))
     given = {name: getattr(estimator, name) for name in parameter_names(estimator)}
     try:
         vars(estimator).update({name: plain(value) for name, value in given.items()})
-        with np.errstate(all="ignore"):
+        told = () if fresh else before.get("_facts", ())
+        with facts_of_a_fit(told) as facts, np.errstate(all="ignore"):
             yield
     except BaseException:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
-    vars(estimator).update(given)
+    vars(estimator).update(given, _facts=facts.as_tuple())
 
 
 def charge(estimator, guarantee):

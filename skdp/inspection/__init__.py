@@ -1,7 +1,16 @@
-"""Pictures of what is public or released; matplotlib is imported when one is drawn."""
+"""Pictures and reports of what is public or released; matplotlib is imported for the former."""
 
 from skdp.inspection._additive_effects import AdditiveEffect, AdditiveEffectsDisplay
-from skdp.inspection._privacy_utility import PrivacyUtilityDisplay
+from skdp.inspection._report import PrivacyReport, privacy_report, report_schema
 from skdp.inspection._topology_display import TopologyDisplay
+from skdp.metrics._privacy_utility import PrivacyUtilityDisplay
 
-__all__ = ["AdditiveEffect", "AdditiveEffectsDisplay", "PrivacyUtilityDisplay", "TopologyDisplay"]
+__all__ = [
+    "AdditiveEffect",
+    "AdditiveEffectsDisplay",
+    "PrivacyReport",
+    "PrivacyUtilityDisplay",
+    "TopologyDisplay",
+    "privacy_report",
+    "report_schema",
+]

@@ -1,7 +1,5 @@
 """What a private stream gives away: a predictor of released numbers."""
 
-import html
-
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
@@ -93,17 +91,3 @@ class ReleasedKernelRegressor(
         with np.errstate(all="ignore"):  # a warning would tell huge rows from others
             values = FeatureFunction(self.features, self.coef).answer(X)
         return TargetRange.of(self.y_bounds).original(values)
-
-    @property
-    def _repr_html_(self):
-        view = super()._repr_html_  # there is none where scikit-learn is to display text
-        return lambda: self._with_guarantee(view())
-
-    def _repr_mimebundle_(self, **kwargs):
-        views = super()._repr_mimebundle_(**kwargs)
-        if "text/html" in views:
-            views["text/html"] = self._with_guarantee(views["text/html"])
-        return views
-
-    def _with_guarantee(self, view):
-        return f"{view}<p>{html.escape(str(self.guarantee))}</p>"

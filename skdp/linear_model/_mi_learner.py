@@ -151,7 +151,7 @@ class Learner(StatedGuarantee):
             If messages are values, with ``feedback="bandit"`` and ``perturbation="scalar"``: use
             `ask` and `tell`.
         """
-        with unchanged_on_error(self):
+        with unchanged_on_error(self, fresh=not has_begun(self)):
             self._check_parameters()
             if self.feedback == "bandit" and self.perturbation == "scalar":
                 raise ValueError(
@@ -184,7 +184,7 @@ class Learner(StatedGuarantee):
         ndarray of shape (n_features + fit_intercept,)
             The same one until `tell` is called.
         """
-        with unchanged_on_error(self):
+        with unchanged_on_error(self, fresh=not has_begun(self)):
             self._check_parameters()
             if self.feedback != "bandit" or self.perturbation != "scalar":
                 raise ValueError(
@@ -221,7 +221,7 @@ class Learner(StatedGuarantee):
         stream, channel, state = self._stream, self._stream.channel, self._stream.state
         if not isinstance(channel, Values) or channel.question is None:
             raise ValueError("ask must be called before tell.")
-        with unchanged_on_error(self):
+        with unchanged_on_error(self, fresh=not has_begun(self)):
             check_unchanged(self, stream.params)
             direction, distance = channel.question
             limit = float(channel.largest(state.time, 1)[0])

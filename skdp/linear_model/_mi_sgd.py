@@ -339,7 +339,7 @@ class MIPrivateSGDRegressor(
                 "privatizer returns their part, and partial_fit_noised takes what they send."
             )
         warn_of_bounds(self.y_bounds, stacklevel=3)
-        with unchanged_on_error(self):
+        with unchanged_on_error(self, fresh=fresh):
             if fresh:
                 self._check_parameters()
             else:

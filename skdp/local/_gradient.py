@@ -126,7 +126,8 @@ class GradientPrivatizer(Privatizer):
             raise ValueError(f"A message must have {self.n_weights} numbers; got {size}.")
         # Slopes and rows are on grids of their own: their product is exact, and a multiple
         # of the step, as the noise is.
-        return GridNoise(self.noise, self.scale, self.step, size, self.apart, self._law)
+        grid = self.noise, self.scale, self.step, size, self.apart, self._law
+        return GridNoise(*grid, purpose="gradient that one device sends")
 
     def release(self, weights, x, y, *, random_state=None):
         """Noisy gradient of the loss of a record.

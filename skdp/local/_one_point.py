@@ -66,7 +66,8 @@ class OnePointPrivatizer(LossPrivatizer):
         size, half_range = len(direction), self.half_range
         amplitude = size * half_range / exploration
         scale, step = self.scale * amplitude, grid_below(amplitude, VALUE_BITS)
-        noise = GridNoise(self.noise, scale, step, size, self.apart * amplitude, self._law)
+        grid = self.noise, scale, step, size, self.apart * amplitude, self._law
+        noise = GridNoise(*grid, purpose="vector that one device sends")
         z = one_point_gradient(value, direction, exploration, half_range, step)
         return noise.release(z, noise.draw(noise_source(random_state), 1)[0])
 

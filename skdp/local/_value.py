@@ -68,7 +68,8 @@ class ValuePrivatizer(LossPrivatizer):
             Turns a value into a noisy one, minus the middle of the range; n times.
         """
         half_range, step = self.half_range, self.step
-        noise = GridNoise(self.noise, self.scale, step, 1, self.apart, self._law)
+        grid = self.noise, self.scale, step, 1, self.apart, self._law
+        noise = GridNoise(*grid, purpose="value that one device sends")
         releases = iter(noise.releasing(noise.draw(noise_source(random_state), n)))
 
         def send(value):

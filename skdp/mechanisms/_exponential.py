@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdp._facts import note
 from skdp._random import NoiseSource, noise_source
 from skdp._random._exact import Uniform, precision
 from skdp._recording import selected
@@ -28,6 +29,7 @@ def select(
     epsilon: float,
     spread: ArrayLike,
     random_state: Any = None,
+    purpose: str = "",
 ) -> np.ndarray:
     """Select candidates with probabilities proportional to ``exp(epsilon / spread * utility)``.
 
@@ -51,6 +53,9 @@ def select(
 
     random_state : None, int, RandomState, Generator or NoiseSource, default=None
         None draws from the operating system; anything else is for tests.
+
+    purpose : str, default=""
+        What is selected, in words, for the account of the fit. Public.
 
     Returns
     -------
@@ -90,6 +95,7 @@ def select(
     rows = rows.astype(np.int64)
     rates = np.array([_rate(float(epsilon), int(one)) for one in spreads])
     chosen = _selected(rows, rates, noise_source(random_state))
+    note(purpose, "exponential", 1, float(epsilon), times=len(chosen))
     chosen = selected(rows, chosen, spreads=spreads, rates=rates, epsilon=float(epsilon))
     return chosen if numbers.ndim == 2 else chosen[0]
 

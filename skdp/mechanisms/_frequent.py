@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from skdp._facts import note
 from skdp._grid import UP
 from skdp._random import NoiseSource, noise_source
 from skdp._recording import kept
@@ -49,6 +50,7 @@ def frequent_names(
     lattice: Lattice,
     threshold: float,
     random_state: NoiseSource | Any = None,
+    purpose: str = "",
 ) -> tuple[Any, ...]:
     """Release the names whose noisy counts reach a threshold, and nothing else of the counts.
 
@@ -75,6 +77,9 @@ def frequent_names(
     random_state : None, int, RandomState, Generator or NoiseSource, default=None
         None draws from the operating system; anything else is for tests.
 
+    purpose : str, default=""
+        What the names are, in words, for the account of the fit. Public.
+
     Returns
     -------
     tuple
@@ -94,13 +99,16 @@ def frequent_names(
         )
     asked = np.fromiter(counts.values(), dtype=np.float64, count=len(counts))
     noise = law.draw(noise_source(random_state), 1, len(asked), lattice.sensitivity / lattice.step)
+    bounds: dict[str, Any] = dict(
+        scale=law.scale * lattice.sensitivity * UP, sensitivity=lattice.sensitivity
+    )
+    note(purpose, "threshold", None, law, **bounds)  # how many names there are is private
     return kept(
         tuple(counts),
         asked,
         lattice.release(asked, noise[0]),
-        sensitivity=lattice.sensitivity,
         law=law,
-        scale=law.scale * lattice.sensitivity * UP,
         step=lattice.step,
         threshold=threshold,
+        **bounds,
     )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdp._facts import note
 from skdp._grid import UP, GridNoise
 from skdp._random import NoiseSource, noise_source
 from skdp._recording import recorded
@@ -141,7 +142,7 @@ class NoiseLaw:
         """What stands behind ``target`` where this law meets it; None if it says no more."""
         return None if target.delta == 0.0 else self.guarantee
 
-    def on(self, lattice: Lattice, size: int) -> GridNoise:
+    def on(self, lattice: Lattice, size: int, purpose: str = "") -> GridNoise:
         """Noise of many releases of ``size`` numbers each, on one lattice.
 
         Parameters
@@ -150,12 +151,22 @@ class NoiseLaw:
             Its sensitivity is that of one release.
 
         size : int
+
+        purpose : str, default=""
+            Of the releases, in words.
         """
         scale = self.scale * lattice.sensitivity * UP
-        return GridNoise(self.kind, scale, lattice.step, size, lattice.sensitivity, self)
+        grid = self.kind, scale, lattice.step, size, lattice.sensitivity, self
+        return GridNoise(*grid, purpose=purpose)
 
     def release(
-        self, exact: np.ndarray, source: NoiseSource, *, step: float, sensitivity: float
+        self,
+        exact: np.ndarray,
+        source: NoiseSource,
+        *,
+        step: float,
+        sensitivity: float,
+        purpose: str = "",
     ) -> np.ndarray:
         """Release one vector that is on a grid, whose sensitivity no other shares.
 
@@ -171,6 +182,9 @@ class NoiseLaw:
 
         sensitivity : float
 
+        purpose : str, default=""
+            In words, for the account of the fit.
+
         Returns
         -------
         ndarray of shape (size,)
@@ -178,7 +192,9 @@ class NoiseLaw:
         noisy = self.draw(source, 1, len(exact), sensitivity / step)[0] * step
         noisy += exact
         scale = self.scale * sensitivity * UP
-        return recorded(exact, noisy, sensitivity=sensitivity, law=self, scale=scale, step=step)
+        bounds: dict[str, Any] = dict(scale=scale, sensitivity=sensitivity)
+        note(purpose, self.kind, len(exact), self, **bounds)
+        return recorded(exact, noisy, law=self, step=step, **bounds)
 
     def draw(self, source: NoiseSource, n: int, size: int, steps: float) -> np.ndarray:
         """Noise of ``n`` releases of ``size`` numbers each, in steps of a lattice.
@@ -208,6 +224,7 @@ def release(
     error: float = 0.0,
     lattice: Lattice | None = None,
     random_state: Any = None,
+    purpose: str = "",
 ) -> np.ndarray:
     """Release a value with noise of ``law``: the one call through which every release passes.
 
@@ -236,6 +253,9 @@ def release(
     random_state : None, int, RandomState, Generator or NoiseSource, default=None
         None draws from the operating system; anything else is for tests.
 
+    purpose : str, default=""
+        What is released, in words, for the account of the fit. Public.
+
     Returns
     -------
     ndarray
@@ -249,11 +269,8 @@ def release(
     noise = law.draw(noise_source(random_state), 1, value.size, lattice.sensitivity / lattice.step)
     noisy = lattice.release(value, noise.reshape(value.shape))
     # What was computed for neighbours may err on either side.
-    return recorded(
-        value,
-        noisy,
-        sensitivity=sensitivity + 2.0 * error,
-        law=law,
-        scale=law.scale * lattice.sensitivity * UP,
-        step=lattice.step,
+    bounds: dict[str, Any] = dict(
+        scale=law.scale * lattice.sensitivity * UP, sensitivity=sensitivity + 2.0 * error
     )
+    note(purpose, law.kind, value.size, law, **bounds)
+    return recorded(value, noisy, law=law, step=lattice.step, **bounds)

@@ -2,15 +2,16 @@
 
 import math
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
 from skdp._validation import store
+from skdp._views import card, note, table
 from skdp.metrics._display import EvaluationDisplay
 from skdp.privacy import Guarantee
+from skdp.privacy._guarantee_view import parts
 
 __all__ = ["Evaluation", "ScoreValue"]
 
@@ -144,12 +145,17 @@ class Evaluation:
         return "\n".join([*lines, share, str(self.guarantee_)])
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{escape(name)}</td><td>{escape(str(value))}</td></tr>"
-            for name, value in self.values.items()
-        )
-        caption = f"{100 * self.confidence:g} % intervals. {self.guarantee_}"
-        return f"<table><caption>{escape(caption)}</caption>{rows}</table>"
+        rows = [
+            (name, f"{one.value:.4g}", f"{one.low:.4g} to {one.high:.4g}")
+            if not one.says_nothing
+            else (name, "", str(one))
+            for name, one in self.values.items()
+        ]
+        share = f"{100 * self.confidence:g} % interval"
+        scores = table(("score", "value", share), rows, numbers=(1,))
+        of_what = "Intervals are of noise and sampling together."
+        title = f"Scores on private rows: {self.guarantee_._claim()}"
+        return card(title, scores, note(of_what), *parts(self.guarantee_))
 
     def plot(self, kind: str = "auto", ax: Any = None) -> EvaluationDisplay:
         """Draw what the released counts show.

@@ -2,11 +2,11 @@
 
 import warnings
 from dataclasses import astuple, dataclass, fields
-from html import escape
 
 from skdp._config import config_context
 from skdp._random import noise_source
 from skdp._validation import boolean, finite, is_auto, positive, shown
+from skdp._views import note, table
 from skdp.estimators import check_budget, unchanged_on_error, warn_of_seed
 from skdp.model_selection._candidates import check_estimator, with_params
 from skdp.model_selection._epsilon_task import EpsilonTask
@@ -174,6 +174,10 @@ class DPEpsilonSearch(BaseDPSearch):
     what all fits cost or what all scores cost, and ``guarantee_`` is the worse of both. Where the
     search stops follows from scores that were released under it. Nothing else of the models that
     did not do is kept.
+
+    Rows are records here, and the fits have no ``groups``. Where users have several rows, let
+    `~skdp.preprocessing.bound_contributions` bound how many, and
+    `~skdp.privacy.user_guarantee` say what that makes of the guarantee.
 
     A ledger is first asked whether it bears all stages, because any may be the last. Where all its
     charges and those of the search are Gaussian, or all are pure and its delta is 0, the search
@@ -352,19 +356,14 @@ class DPEpsilonSearch(BaseDPSearch):
             )
         check_estimator(self)
 
-    def _repr_html_(self):
-        """Show the estimator, and the stages of the search."""
-        table = ""
-        if hasattr(self, "stages_"):
-            names = [one.name for one in fields(SearchStage)]
-            body = "".join(
-                f"<tr>{''.join(f'<td>{number:.4g}</td>' for number in astuple(stage))}</tr>"
-                for stage in self.stages_
-            )
-            head = "".join(f"<th>{name}</th>" for name in names)
-            caption = escape(f"{type(self).__name__}: {self.guarantee_}")
-            table = (
-                f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead>"
-                f"<tbody>{body}</tbody></table>"
-            )
-        return f"<div>{super(BaseDPSearch, self)._repr_html_()}{table}</div>"
+    def _planned_title(self):
+        return f"Budget of one search: at most epsilon={self.max_epsilon!r}, delta={self.delta!r}"
+
+    def _view_parts(self):
+        """Show the stages of the search."""
+        names = [one.name.replace("_", " ") for one in fields(SearchStage)]
+        rows = [[f"{number:.4g}" for number in astuple(stage)] for stage in self.stages_]
+        reached = "reached" if self.reached_ else "not reached"
+        caption = f"Stages: a score of {self.target_score!r} was {reached}"
+        spent = note(f"What was looked at so far: {self.spent_}")
+        return spent, table(names, rows, caption=caption, numbers=range(len(names)))

@@ -12,7 +12,7 @@ from skdp._config import config_context
 from skdp._random import check_random_state, seed_sequence
 from skdp._validation import positive, positive_int, shown
 from skdp.exceptions import PrivacyWarning
-from skdp.inspection import PrivacyUtilityDisplay
+from skdp.metrics._privacy_utility import PrivacyUtilityDisplay
 from skdp.model_selection._expected_rows import MadeUpRows, PublicRows, named
 
 __all__ = ["ExpectedScore", "expected_score"]

@@ -8,6 +8,7 @@ from contextlib import suppress
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.utils.parallel import Parallel, delayed
 
+from skdp._facts import without_facts
 from skdp._random import noise_source
 from skdp._recording import one_of_runs
 from skdp._validation import boolean, finite, is_auto, shown
@@ -166,6 +167,10 @@ class DPRandomizedSearch(BaseDPSearch):
     of the number of runs: it is drawn exactly, it is never cut, and neither it nor the parameters
     and scores of other runs are kept. How long a search takes tells much of it, so time must be
     nobody's to observe who is not trusted with the rows; there is no progress to be shown.
+
+    Rows are records here, and the fits have no ``groups``. Where users have several rows, let
+    `~skdp.preprocessing.bound_contributions` bound how many, and
+    `~skdp.privacy.user_guarantee` say what that makes of the guarantee.
 
     A run whose fit fails counts as the worst, and nothing says so, since failures may depend on
     the rows. So does one whose parameters change what a fit costs in a way that the parameters
@@ -365,7 +370,8 @@ def _run(plan, searched, distributions, rows, drawn, fitted, scored):
     params = drawn_params(distributions, drawn)
     X, y = rows[0]
     claim = parallel([*plan.fits, plan.evaluation.guarantee])
-    with one_of_runs(claim, eta=plan.eta, gamma=plan.gamma):
+    # How many runs there are is private: their releases are in no account but their models' own.
+    with without_facts(), one_of_runs(claim, eta=plan.eta, gamma=plan.gamma):
         try:
             with_params(searched.estimator, params, plan.fit)
         except ValueError:  # parameters that are none

@@ -21,7 +21,7 @@ from skdp.model_selection._candidates import last_param, prepared
 from skdp.pipeline import DPPipeline
 from skdp.pipeline._plan import count_of_rows
 from skdp.pipeline._schema import Schema
-from skdp.pipeline._view import table_of
+from skdp.pipeline._view import budget_of, table_of
 from skdp.privacy import ApproxDP
 
 __all__ = ["BaseDPSearch", "Searched"]
@@ -314,9 +314,14 @@ class BaseDPSearch(StatedGuarantee, LinkedDocumentation, MetaEstimatorMixin, Bas
         tags.transformer_tags, tags.input_tags = inner.transformer_tags, inner.input_tags
         return tags
 
-    def _repr_html_(self):
-        """Show the estimator, and how the budget is divided."""
-        return f"<div>{super()._repr_html_()}{table_of(self)}</div>"
+    def _view_children(self):
+        """Show the estimator that was found, and before that the one to search with."""
+        name = "best_estimator_" if hasattr(self, "best_estimator_") else "estimator"
+        return "parallel", [(name, getattr(self, name))]
 
-    def _repr_mimebundle_(self, **kwargs):
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+    def _planned_title(self):
+        return budget_of(self)
+
+    def _view_parts(self):
+        """Show how the budget is divided."""
+        return (table_of(self),)

@@ -8,9 +8,10 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skdp.estimators import GuaranteeView
 from skdp.pipeline._plan import FITTED
 from skdp.pipeline._told import quiet
-from skdp.pipeline._view import as_html
+from skdp.pipeline._view import budget_of, table_of
 from skdp.pipeline._walk import passes
 
 __all__ = ["PipelineSurface", "last_has"]
@@ -36,7 +37,7 @@ def _all_transform(pipeline):
     return True
 
 
-class PipelineSurface(BaseEstimator):
+class PipelineSurface(GuaranteeView, BaseEstimator):
     """Methods and attributes of a pipeline that is fitted; they read no private row."""
 
     steps: Any
@@ -290,9 +291,16 @@ class PipelineSurface(BaseEstimator):
         tags.input_tags.sparse = inner.input_tags.sparse
         return tags
 
-    def _repr_html_(self):
-        """Show the steps, and how the budget is divided among them."""
-        return as_html(self)
+    def _view_children(self):
+        """Show the steps, as a pipeline of scikit-learn does."""
+        try:
+            return "serial", [(str(name), step) for name, step in self._steps]
+        except (TypeError, ValueError):  # no pairs: fit says so
+            return "single", ()
 
-    def _repr_mimebundle_(self, **kwargs):
-        return {"text/plain": repr(self), "text/html": as_html(self)}
+    def _planned_title(self):
+        return budget_of(self)
+
+    def _view_parts(self):
+        """Show how the budget is divided among the steps."""
+        return (table_of(self),)

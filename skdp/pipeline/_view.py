@@ -1,34 +1,19 @@
-"""How a pipeline is shown, with the division of its budget."""
+"""How a budget that is divided is shown."""
 
-from html import escape
+from skdp._views import table
 
-from sklearn.pipeline import Pipeline
-from sklearn.utils import estimator_html_repr
-
-__all__ = ["as_html", "table_of"]
+__all__ = ["budget_of", "table_of"]
 
 
-def as_html(pipeline):
-    """HTML of the steps, as of a pipeline of scikit-learn, and of what each may spend."""
-    steps = estimator_html_repr(Pipeline(list(pipeline._steps)))
-    return f"<div>{steps}{table_of(pipeline)}</div>"
+def budget_of(model):
+    """Budget of what is not fitted."""
+    delta = getattr(model, "delta", 0.0)
+    return f"Budget of one fit: epsilon={model.epsilon!r}, delta={delta!r}, {model.adjacency}"
 
 
 def table_of(model):
     """Table of the parts of a budget: the steps that learn, their shares and their guarantees."""
-    fitted = getattr(model, "division_", None)
-    told = (
-        f"epsilon={model.epsilon!r}, delta={model.delta!r}"
-        if fitted is None
-        else str(model.guarantee_)
+    rows = [(path, f"{share:.3g}", text) for path, share, text in model.division_]
+    return table(
+        ("step", "share", "guarantee"), rows, caption="How the budget is divided", numbers=(1,)
     )
-    rows = "".join(
-        f"<tr><td>{escape(path)}</td><td>{share:.3g}</td><td>{escape(text)}</td></tr>"
-        for path, share, text in fitted or ()
-    )
-    body = (
-        "<thead><tr><th>step</th><th>share</th><th>guarantee</th></tr></thead>"
-        f"<tbody>{rows}</tbody>"
-    )
-    title = escape(f"{type(model).__name__}: {told}")
-    return f"<table><caption>{title}</caption>{body if rows else ''}</table>"

@@ -252,6 +252,11 @@ class Guarantee(ABC):
         caveats = f" Caveat: {'; '.join(self.caveats)}." if self.caveats else ""
         return f"{self._claim()} when {change}{how}{source}.{caveats}"
 
+    def _repr_html_(self) -> str:
+        from skdp.privacy._guarantee_view import as_html  # which is of guarantees
+
+        return as_html(self)
+
 
 def decimal(value: float) -> Fraction:
     """The number as it is written: 0.1 is one tenth, so that ten of them make one."""

@@ -83,6 +83,27 @@ class Budget:
             caveats=total.caveats,
         )
 
+    def remaining_at(self, parts: Parts, spent: ApproxDP, delta: float) -> ApproxDP:
+        """Largest guarantee at a delta that it is sure to bear beside them.
+
+        With probability delta it fails, and else it is pure: what was spent has to do with what
+        is left of the delta of the budget.
+        """
+        if delta == 0.0:
+            return self.remaining(parts, spent)
+        nothing = ApproxDP(0.0, adjacency=spent.adjacency, unit=spent.unit)
+        rest = (self.delta - delta) / (1.0 - delta) * (1.0 - 1e-12)
+        if rest < 0.0:
+            return nothing
+        left = self.epsilon - (self._total(parts).epsilon_at(rest) if parts else 0.0)
+        if left < 0.0:
+            return nothing
+        for margin in (0.0, 1e-12, 1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0):
+            found = replace(nothing, epsilon=left * (1.0 - margin), delta=delta)
+            if self.bears([*parts, (found, 1)]):
+                return found
+        return nothing
+
     def remaining(self, parts: Parts, spent: ApproxDP) -> ApproxDP:
         """Largest pure guarantee that it would bear beside them."""
         left = max(0.0, float(decimal(self.epsilon) - decimal(spent.epsilon)))

@@ -13,13 +13,14 @@ from sqlite3 import Connection
 from typing import Any, TypeVar
 
 from skdp._validation import positive, probability
+from skdp._views import clean
 from skdp.exceptions import BudgetExceededError, StaleStreamError
 from skdp.privacy import _ledger_file as file
-from skdp.privacy import _ledger_view as view
 from skdp.privacy._base import Guarantee
 from skdp.privacy._budget import Budget, check_neighbours, covers, neighbours, parts_of
 from skdp.privacy._guarantees import ApproxDP
 from skdp.privacy._ledger_record import LedgerRecord, Version, records_of, version_text
+from skdp.privacy._ledger_view import LedgerViews
 from skdp.privacy._transactions import BusyError, Place, place_of, transaction
 
 __all__ = ["BudgetLedger", "LedgerRecord"]
@@ -31,7 +32,7 @@ _PAUSES = (0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.025, 0.05)  # between attem
 _IN_MEMORY: "weakref.WeakValueDictionary[str, BudgetLedger]" = weakref.WeakValueDictionary()
 
 
-class BudgetLedger:
+class BudgetLedger(LedgerViews):
     """Budget of one data set, which estimators charge before they touch the data.
 
     Privacy: everything released under accepted charges together satisfies
@@ -91,7 +92,7 @@ class BudgetLedger:
         elif path is None or delta != 0.0:
             raise ValueError("epsilon must be given, unless the path of a ledger stands alone.")
         self.path = None if path is None else str(Path(path).resolve())
-        self.label = file.clean(label)
+        self.label = clean(label)
         self._key, self._pid = "", os.getpid()
         self._memory: Connection | None = None
         if self.path is not None:
@@ -248,7 +249,7 @@ class BudgetLedger:
         continues: Version | None = None,
     ) -> None:
         body, guarantee = _checked(guarantee, stream)
-        row = {"label": file.clean(label), "body": body, "team": self.label}
+        row = {"label": clean(label), "body": body, "team": self.label}
         if stream is not None:
             row |= {"stream": stream, "version": version_text(version)}
         if self._memory is None:
@@ -338,18 +339,31 @@ class BudgetLedger:
         """Compose all charges into an `ApproxDP` at the delta of the budget."""
         return self._spent_of(self._run(self._read))
 
-    def remaining(self) -> ApproxDP:
-        """Return the largest pure `ApproxDP` that is sure to be accepted now."""
-        return self._remaining_of(self._run(self._read))
+    def remaining(self, delta: float = 0.0) -> ApproxDP:
+        """Return the largest `ApproxDP` at ``delta`` that is sure to be accepted now.
+
+        Parameters
+        ----------
+        delta : float in [0, 1), default=0.0
+            0 asks for pure ones.
+
+        Returns
+        -------
+        ApproxDP
+            With ``epsilon=0, delta=0`` where nothing is left at ``delta``.
+        """
+        probability(delta=delta)
+        return self._remaining_of(self._run(self._read), delta)
 
     def _spent_of(self, book: file.Book) -> ApproxDP:
         return self._answer(book, "spent", lambda: self._budget.spent(parts_of(book, self.delta)))
 
-    def _remaining_of(self, book: file.Book) -> ApproxDP:
+    def _remaining_of(self, book: file.Book, delta: float = 0.0) -> ApproxDP:
         def find() -> ApproxDP:
-            return self._budget.remaining(parts_of(book, self.delta), self._spent_of(book))
+            parts = parts_of(book, self.delta)
+            return self._budget.remaining_at(parts, self._spent_of(book), delta)
 
-        return self._answer(book, "remaining", find)
+        return self._answer(book, ("remaining", delta), find)
 
     @property
     def _budget(self) -> Budget:
@@ -359,14 +373,6 @@ class BudgetLedger:
         book = file.read(db, self._place.book, anew=anew)
         self._place.book = book
         return book
-
-    def _balance(self, book: file.Book) -> str:
-        at = f" at delta={self.delta!r}" if self.delta else ""
-        return (
-            f"Of epsilon={self.epsilon!r}{at}, {self._spent_of(book).epsilon:.6g} is spent "
-            f"(charges: {book.last}); a pure guarantee of up to "
-            f"epsilon={self._remaining_of(book).epsilon!r} is left."
-        )
 
     def _run(self, work: Callable[[Connection], R], mode: str = "DEFERRED") -> R:
         """Return ``work(db)`` of one transaction, and wait where another process has the file."""
@@ -407,23 +413,6 @@ class BudgetLedger:
 
     def __sklearn_clone__(self) -> "BudgetLedger":
         return self
-
-    def __repr__(self) -> str:
-        # Short and free of folders: estimators show it among their parameters.
-        name = "" if self.path is None else f"{Path(self.path).name!r}, "
-        label = f", label={self.label!r}" if self.label else ""
-        return f"BudgetLedger({name}epsilon={self.epsilon!r}, delta={self.delta!r}{label})"
-
-    def _view(self, write: Callable[..., str]) -> str:
-        book, records = self._records(view.SHOWN)
-        title = f"Budget ledger {self.path or 'in memory'}"
-        return write(title, records, book.last - len(records), self._balance(book))
-
-    def __str__(self) -> str:
-        return self._view(view.as_text)
-
-    def _repr_html_(self) -> str:
-        return self._view(view.as_html)
 
 
 def _restore(

@@ -5,10 +5,8 @@ import errno
 import hashlib
 import json
 import os
-import re
 import tempfile
 import time
-import unicodedata
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -328,19 +326,3 @@ def to_json(guarantee: Guarantee) -> str:
 def parse(body: str) -> Guarantee:
     """Guarantee from its JSON."""
     return Guarantee.from_dict(json.loads(body))
-
-
-_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)?")
-_JOINERS = "\u200c\u200d"  # some scripts need them
-
-
-def clean(text: object) -> str:
-    """Text on one line that can neither steer a terminal nor turn the line around."""
-    kept = []
-    for character in _ESCAPES.sub("", str(text)):
-        category = unicodedata.category(character)
-        if category in ("Cc", "Zl", "Zp"):
-            kept.append(" ")
-        elif category not in ("Cf", "Cs") or character in _JOINERS:
-            kept.append(character)
-    return " ".join("".join(kept).split())

@@ -1,53 +1,114 @@
 """A ledger as people see it: text that can neither steer a terminal nor turn a line around."""
 
-import html
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from pathlib import Path
 
-from skdp.privacy._ledger_file import clean
+from skdp._views import card, clean, note, table
+from skdp.privacy import _ledger_file as file
+from skdp.privacy._budget import Budget
+from skdp.privacy._guarantees import ApproxDP
 from skdp.privacy._ledger_record import LedgerRecord
+from skdp.privacy._ledger_summary import LedgerLine, LedgerSummary, deltas_left, lines
 
-__all__ = ["SHOWN", "as_html", "as_text"]
+__all__ = ["SHOWN", "LedgerViews"]
 
 SHOWN = 20  # charges in a view
 
 
-def as_text(title: str, records: list[LedgerRecord], n_earlier: int, balance: str) -> str:
-    """Title, table of charges and balance, line by line.
+class LedgerViews(ABC):
+    """What a ledger shows: its charges, what they cost by label and day, and what is left."""
 
-    Parameters
-    ----------
-    title : str
+    path: str | None
+    label: str
+    epsilon: float
+    delta: float
 
-    records : list of LedgerRecord
-        The latest charges.
+    @abstractmethod
+    def _records(self, newest: int | None = None) -> tuple[file.Book, list[LedgerRecord]]:
+        """Read all charges, or the newest."""
 
-    n_earlier : int
-        Number of charges before them.
+    @abstractmethod
+    def _spent_of(self, book: file.Book) -> ApproxDP:
+        """Compose all charges."""
 
-    balance : str
+    @abstractmethod
+    def _remaining_of(self, book: file.Book, delta: float = 0.0) -> ApproxDP:
+        """Find what is left at a delta."""
 
-    Returns
-    -------
-    str
-    """
-    rows = _rows(records, n_earlier)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-    return "\n".join([clean(title), *lines, clean(balance)])
+    def __repr__(self) -> str:
+        # Short and free of folders: estimators show it among their parameters.
+        name = "" if self.path is None else f"{Path(self.path).name!r}, "
+        label = f", label={self.label!r}" if self.label else ""
+        return f"BudgetLedger({name}epsilon={self.epsilon!r}, delta={self.delta!r}{label})"
+
+    def __str__(self) -> str:
+        book, records = self._records(SHOWN)
+        rows = _rows(records, book.last - len(records))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        told = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+        return "\n".join([clean(self._title()), *told, clean(self._balance(book))])
+
+    def _repr_html_(self) -> str:
+        book, records = self._records()
+        told = self._summary_of(book, records)
+        head, *rows = _rows(records[-SHOWN:], max(0, len(records) - SHOWN))
+        return card(
+            self._title(),
+            note(self._balance(book)),
+            _counts(told),
+            _left(told.left),
+            _by("label", told.by_label, self.delta),
+            _by("day (UTC)", told.by_day, self.delta),
+            table(head, rows, caption="Latest charges"),
+        )
+
+    def _title(self) -> str:
+        return f"Budget ledger {self.path or 'in memory'}"
+
+    def _balance(self, book: file.Book) -> str:
+        at = f" at delta={self.delta!r}" if self.delta else ""
+        return (
+            f"Of epsilon={self.epsilon!r}{at}, {self._spent_of(book).epsilon:.6g} is spent "
+            f"(charges: {book.last}); a pure guarantee of up to "
+            f"epsilon={self._remaining_of(book).epsilon!r} is left."
+        )
+
+    def _summary(self) -> LedgerSummary:
+        """Tell what the ledger holds by label and day, and what is left."""
+        return self._summary_of(*self._records())
+
+    def _summary_of(self, book: file.Book, records: list[LedgerRecord]) -> LedgerSummary:
+        spent, budget = self._spent_of(book), Budget(self.epsilon, self.delta)
+        found = [self._remaining_of(book, delta) for delta in deltas_left(self.delta)]
+        return LedgerSummary(
+            ApproxDP(self.epsilon, self.delta, adjacency=spent.adjacency, unit=spent.unit),
+            spent,
+            book.last,
+            tuple(guarantee for guarantee in found if guarantee.epsilon > 0.0),
+            lines(records, budget, lambda record: clean(record.label)),
+            lines(records, budget, lambda record: f"{record.time:%Y-%m-%d}"),
+        )
 
 
-def as_html(title: str, records: list[LedgerRecord], n_earlier: int, balance: str) -> str:
-    """As a table for notebooks; arguments as for `as_text`."""
-    head, *rows = _rows(records, n_earlier)
+def _counts(told: LedgerSummary) -> str:
+    """Who is counted, which the first charge fixes."""
+    if not told.charges:
+        return ""
+    return note(f"Counted is what is told about one {told.spent.unit}, {told.spent.adjacency}.")
 
-    def line(row: tuple[str, ...], tag: str) -> str:
-        return "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row)
 
-    body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in rows)
-    return (
-        f"<table><caption>{html.escape(clean(title))}</caption>"
-        f"<thead><tr>{line(head, 'th')}</tr></thead><tbody>{body}</tbody></table>"
-        f"<p>{html.escape(clean(balance))}</p>"
-    )
+def _left(left: Iterable[ApproxDP]) -> str:
+    rows = [(f"{one.delta:.6g}", f"{one.epsilon:.6g}") for one in left]
+    caption = "What one more charge may have at most"
+    return table(("at delta", "epsilon"), rows, caption=caption, numbers=(1,))
+
+
+def _by(name: str, told: Iterable[LedgerLine], delta: float) -> str:
+    rows = [(one.name or "(none)", one.charges, f"{one.guarantee.epsilon:.6g}") for one in told]
+    at = f" at delta {delta:.6g}" if delta else ""
+    caption = f"Spent by {name.partition(' ')[0]}"
+    return table((name, "charges", f"epsilon{at}"), rows, caption=caption, numbers=(1, 2))
 
 
 def _rows(records: list[LedgerRecord], n_earlier: int) -> list[tuple[str, ...]]:

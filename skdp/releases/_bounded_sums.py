@@ -121,5 +121,6 @@ class BoundedSums:
             sensitivity=self.sensitivity,
             error=_SUM_ERROR * len(sums),
             random_state=noise,
+            purpose="sums over the rows, of which scores are made",
         )
         return noisy / factors

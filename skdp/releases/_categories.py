@@ -159,6 +159,7 @@ class CategoryRelease:
                 lattice=lattice,
                 threshold=self.threshold,
                 random_state=noise,
+                purpose="names of the frequent categories of a column",
             )
             for column in counts
         )

@@ -96,7 +96,14 @@ class ChoiceRelease:
             return 0
         sums = np.array([_whole(loss) for loss in losses])
         spread = _GRID * n_records_changed(self.guarantee.adjacency)
-        return int(select(-sums, epsilon=self.epsilon, spread=spread, random_state=noise))
+        place = select(
+            -sums,
+            epsilon=self.epsilon,
+            spread=spread,
+            random_state=noise,
+            purpose="which of the candidates loses least",
+        )
+        return int(place)
 
 
 def _whole(losses: np.ndarray) -> int:

@@ -88,6 +88,7 @@ class MeanRelease:
             sensitivity=self.sensitivity,
             error=_SUM_ERROR,
             random_state=noise,
+            purpose="sum and number of the values of a column",
         ).tolist()
         count = max(weighed / self.weight, 1.0)
         mean = min(max(total / count, -1.0), 1.0)
@@ -149,5 +150,10 @@ class CountsRelease:
         ndarray of shape (n_classes,)
         """
         return release(
-            counts, law=self.law, sensitivity=self.sensitivity, error=0.0, random_state=noise
+            counts,
+            law=self.law,
+            sensitivity=self.sensitivity,
+            error=0.0,
+            random_state=noise,
+            purpose="numbers of values in public classes",
         )

@@ -162,6 +162,7 @@ class CountedClasses:
             sensitivity=self.guarantee.n_records_changed,
             error=0.0,
             random_state=noise,
+            purpose="numbers of the classes",
         )
         plan, n_samples = self.plans[0], float(data.n_samples)
         if self.guarantee.adjacency == "add-remove":  # the number of rows is private
@@ -182,6 +183,7 @@ class CountedClasses:
             sensitivity=self.guarantee.n_records_changed,
             error=0.0,
             random_state=noise,
+            purpose="how many more rows the model gets right than its start",
         )
         return centre + kept_of_gain(float(gain[0]), n_samples=n_samples) * (weights - centre)
 

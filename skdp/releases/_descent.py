@@ -210,6 +210,7 @@ class NoisyDescent:
                 sensitivity=sensitivity,
                 error=CAP_SHARE * cap,
                 random_state=noise,
+                purpose="sum of the gradients at a released point, one step of a descent",
             )
             step = coordinates.back(released) + coordinates.divide(self.penalty * ahead)
             velocity = plan.momentum * velocity - step / n_samples

@@ -134,6 +134,7 @@ def release_target_scale(
         sensitivity=sensitivity,
         error=error,
         random_state=noise,
+        purpose="mean and mean square of the target",
     )
     n_samples, deviation = plan.n_samples, law.scale * sensitivity / plan.n_samples
     means = float(first) / n_samples, float(second) / weight / n_samples
@@ -155,6 +156,7 @@ def _release_level(
         sensitivity=sensitivity,
         error=ERROR_SHARE * cap,
         random_state=noise,
+        purpose="mean of the predictions with released weights",
     )
     return float(released) / plan.n_samples
 
@@ -168,7 +170,8 @@ class FeatureDescent:
     of the targets, the second moments of the features, one sum of gradients a step, each at a
     released point, and the mean of the predictions with the released weights. They compose to
     ``budget`` by the root of summed squares. Everything else is a function of public and of
-    released numbers.
+    released numbers. Where rows have owners it holds for users: each sum is over users, of the
+    means of their rows' terms, and their number takes the place of that of rows.
 
     Parameters
     ----------
@@ -253,6 +256,7 @@ class FeatureDescent:
                 sensitivity=l2_sensitivity,
                 error=ERROR_SHARE * largest,
                 random_state=noise,
+                purpose="sum of the gradients at a released point, one step of a descent",
             )
             mean_gradient = released / plan.n_samples + ridge * whitening.apply(ahead)
             velocity = schedule.momentum * velocity - whitening.apply(mean_gradient)

@@ -144,6 +144,7 @@ class FeatureOutput:
             sensitivity=l2_sensitivity,
             error=tolerance / self.penalty,
             random_state=noise,
+            purpose="weights: the minimiser of an objective",
         )
         return released, 0.0
 

@@ -325,6 +325,7 @@ def release_scale(data: FeatureBlocks, plan: PurePlan, noise: NoiseSource) -> tu
         sensitivity=sensitivity,
         error=ERROR_SHARE * sensitivity,
         random_state=noise,
+        purpose="mean and mean square of the target",
     )
     mean = min(max(float(first) / plan.n_samples, -1.0), 1.0)
     variance = float(second) / plan.n_samples - mean**2
@@ -351,5 +352,6 @@ def release_level(
         sensitivity=sensitivity,
         error=ERROR_SHARE * sensitivity,
         random_state=noise,
+        purpose="mean of the residuals at released weights",
     )
     return float(released) / plan.n_samples

@@ -153,7 +153,8 @@ class GossipRelease:
         # It is on the grid of what it is added to.
         scale = change / _unit(law.guarantee) * UP
         rows, grid = _grids(scale, size, kind, loss, constant, target)
-        noise_of_one = GridNoise(kind, scale, grid, size, change, law)
+        of_a_node = "sum of the gradients of one node, one round"
+        noise_of_one = GridNoise(kind, scale, grid, size, change, law, purpose=of_a_node)
         claim = _transcript(target, together.refining(target), kind, n_passes, n_calls)
         return cls(
             loss, x_norm, x_l1, constant, n_passes, clip_norm, rows, noise_of_one, claim, n_calls

@@ -235,6 +235,7 @@ class WhitenedGossip:
             sensitivity=self.budget.n_records_changed * cap * spread,
             error=error,
             noise=noise,
+            purpose="sum of the gradients of one node, one round",
         )
 
         def released_sums(points: np.ndarray) -> np.ndarray:
@@ -275,6 +276,7 @@ class WhitenedGossip:
             sensitivity=changed,
             error=0.0,
             noise=noise,
+            purpose="how many more rows of one node the model gets right than its start",
         )
         return self.rules.kept(float(network.mean(gains)[0]))
 
@@ -286,6 +288,7 @@ class WhitenedGossip:
         sensitivity: float,
         error: float,
         noise: Sequence[NoiseSource],
+        purpose: str,
     ) -> np.ndarray:
         """Release what each node here is asked for, with noise of its own."""
         values, lattice = [], None
@@ -306,6 +309,7 @@ class WhitenedGossip:
                     error=error,
                     lattice=lattice,
                     random_state=source,
+                    purpose=purpose,
                 )
             )
         return np.stack(values)
@@ -328,6 +332,7 @@ class WhitenedGossip:
             if separate.level(n_outputs) * changed < law.level(n_outputs) * sensitivity:
                 law, sensitivity = separate, float(changed)
         noisy = partial(self._released, law=law, sensitivity=sensitivity, error=0.0, noise=noise)
+        noisy = partial(noisy, purpose="numbers of the classes at one node")
         totals = noisy([(partial(class_counts, rows, n_outputs), rows.n_units) for rows in data])
         deviation = law.level(n_outputs) * sensitivity / self.weights.n_samples
         return starting_scores(network.mean(totals), deviation)
@@ -368,6 +373,7 @@ class WhitenedGossip:
                 sensitivity=guarantee.n_records_changed * longest,
                 error=ROUNDING_SHARE * longest,
                 noise=noise,
+                purpose="sum of the rows of one node",
             )
             totals = noisy([(rows.total, rows.n_units) for rows in data])
             typical = network.mean(totals)

@@ -81,7 +81,14 @@ def release_n_samples(
         # A record more or less is one row more or less.
         law = NoiseLaw.meeting(guarantee, size=1)
         count = float(
-            release(count, law=law, sensitivity=1.0, error=ROUNDING_SHARE, random_state=noise)
+            release(
+                count,
+                law=law,
+                sensitivity=1.0,
+                error=ROUNDING_SHARE,
+                random_state=noise,
+                purpose="how many there are",
+            )
         )
     return max(1.0, count)
 
@@ -148,6 +155,7 @@ def release_half(
         sensitivity=sensitivity,
         error=ROUNDING_SHARE * sensitivity if error is None else error,
         random_state=noise,
+        purpose="second moments of the rows",
     )
 
 

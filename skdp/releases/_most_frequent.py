@@ -102,6 +102,10 @@ class MostFrequentRelease:
             if size > 1:
                 frequency = np.bincount(codes[:, j] + 1, minlength=size + 1)[1:]
                 places[j] = select(
-                    frequency, epsilon=self.epsilon, spread=spread, random_state=noise
+                    frequency,
+                    epsilon=self.epsilon,
+                    spread=spread,
+                    random_state=noise,
+                    purpose="the most frequent category of a column",
                 )
         return places

@@ -10,6 +10,7 @@ from typing import Self
 
 import numpy as np
 
+from skdp._facts import note
 from skdp._random import NoiseSource
 from skdp._recording import perturbed
 from skdp._validation import plain_arguments
@@ -181,6 +182,8 @@ class ObjectivePerturbation:
         # On the same lattice, so that their sum is exact.
         pull = -step * np.rint(law.penalty * centre / step)
         draw = noise.normal if law.gaussian else noise.k_norm
+        purpose = "random linear term of the objective, whose minimiser is released"
+        note(purpose, "gaussian" if law.gaussian else "k_norm", size, law, scale=law.scale)
         linear = perturbed(
             step * draw(size, law.scale / step).reshape(shape),
             loss=self.loss,
@@ -202,6 +205,7 @@ class ObjectivePerturbation:
             law=self.masking,
             sensitivity=2 * (tolerance + rounding) / law.penalty,
             random_state=noise,
+            purpose="error of the solver, which noise covers",
         )
 
     def coefficient_noise(self) -> CoefficientNoise:

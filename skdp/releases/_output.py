@@ -114,6 +114,7 @@ class OutputPerturbation:
             sensitivity=self._distance(),
             error=tolerance / self.penalty,
             random_state=noise,
+            purpose="coefficients: the minimiser of an objective",
         )
 
     def _distance(self) -> float:

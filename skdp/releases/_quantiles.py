@@ -267,6 +267,7 @@ class QuantileRelease:
                 epsilon=self.epsilon,
                 spread=spreads,
                 random_state=noise,
+                purpose="quantiles of a column",
             )
             chosen = candidates[chosen]
             released[j] = np.column_stack([edges[chosen], edges[chosen + 1]])

@@ -1262,9 +1262,9 @@ def test_the_view_of_a_released_predictor_says_what_it_promises():
     released.guarantee = replace(released.guarantee, source="Smith <b>& others</b>")
     for view in (released._repr_html_(), released._repr_mimebundle_()["text/html"]):
         assert "<style>" in view and "ReleasedKernelRegressor" in view
-        assert view.endswith(f"<p>{html.escape(str(released.guarantee))}</p>")
-        assert "differential privacy (pure) when replacing one record" in view
-        assert "[Smith &lt;b&gt;&amp; others&lt;/b&gt;]." in view
+        assert html.escape(f"ReleasedKernelRegressor: {released.guarantee._claim()}") in view
+        assert "differential privacy (pure)" in view and "replace-one" in view
+        assert "Smith &lt;b&gt;&amp; others&lt;/b&gt;" in view and "<b>&" not in view
     with config_context(display="text"):
         assert list(released._repr_mimebundle_()) == ["text/plain"]
         assert not hasattr(released, "_repr_html_")

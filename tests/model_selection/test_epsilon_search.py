@@ -525,6 +525,6 @@ def test_what_it_tells_on_the_way_is_released(capsys):
         for stage, line in zip(found.stages_, others, strict=True)
     )
     view = found._repr_html_()
-    assert f"<td>{found.best_epsilon_:.4g}</td>" in view
-    assert "<th>standard_error</th>" in view
+    assert f">{found.best_epsilon_:.4g}</td>" in view
+    assert ">standard error</th>" in view
     assert "DPLogisticRegression" in search()._repr_html_()

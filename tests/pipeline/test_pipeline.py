@@ -362,7 +362,7 @@ def test_the_view_shows_the_division_of_the_budget():
     assert "epsilon=20.0" in pipeline._repr_html_()
     view = pipeline.fit(X, y)._repr_html_()
     assert "columns__numbers" in view and "DPQuantileScaler" in view
-    assert f"<td>{pipeline.division_[-1][1]:.3g}</td>" in view
+    assert f">{pipeline.division_[-1][1]:.3g}</td>" in view
     assert "columns__numbers" in pipeline._repr_mimebundle_()["text/html"]
 
 

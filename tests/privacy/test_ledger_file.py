@@ -340,7 +340,7 @@ def test_teams_are_told_apart(path):
     BudgetLedger(path).charge(ApproxDP(0.1))
     assert [r.team for r in second.history()] == ["team A", "team B", "team A", "team A", ""]
     assert str(first).splitlines()[1].split() == ["#", "UTC", "team", "label", "guarantee", "pid"]
-    assert "<td>team B</td>" in first._repr_html_()
+    assert ">team B</td>" in first._repr_html_()
     assert repr(first) == "BudgetLedger('budget.db', epsilon=1.0, delta=0.0, label='team A')"
 
 

@@ -1,0 +1,140 @@
+"""What a report is about: the kind of thing, its steps, and the guarantee of all it learned."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._validation import shown
+from skdp.distributed import DistributedDPClassifier
+from skdp.estimators import StatedGuarantee
+from skdp.kernel import DPOnlineKernelRegressor, ReleasedKernelRegressor
+from skdp.linear_model import MIPrivateSGDRegressor
+from skdp.metrics import Evaluation
+from skdp.model_selection import DPEpsilonSearch, DPGridSearch, DPRandomizedSearch
+from skdp.pipeline import DPPipeline, guarantee_of
+from skdp.privacy import Guarantee
+
+__all__ = ["Subject", "leaves_of", "subject_of"]
+
+_SEARCHES = (DPGridSearch, DPRandomizedSearch, DPEpsilonSearch)
+_KINDS = (
+    ("pipeline", (DPPipeline, Pipeline, ColumnTransformer, FeatureUnion)),
+    ("search", _SEARCHES),
+    ("stream", (DPOnlineKernelRegressor, ReleasedKernelRegressor)),
+    ("network", (DistributedDPClassifier,)),
+    ("local", (MIPrivateSGDRegressor,)),
+    ("evaluation", (Evaluation,)),
+)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a report is about.
+
+    Parameters
+    ----------
+    fitted : object
+        As it was given, without a `~sklearn.frozen.FrozenEstimator` around it.
+
+    kind : str
+
+    guarantee : Guarantee
+
+    steps : list of (str, object, str)
+        Path, estimator and role.
+    """
+
+    fitted: Any
+    kind: str
+    guarantee: Guarantee
+    steps: list[tuple[str, Any, str]] = field(default_factory=list)
+
+    def told(self):
+        """Part of the report."""
+        steps = [
+            {"name": path, "type": _type_of(step), "role": role} for path, step, role in self.steps
+        ]
+        return {"kind": self.kind, "type": _type_of(self.fitted), "name": "", "steps": steps}
+
+
+def subject_of(fitted, public=()):
+    """Find out what a report is about.
+
+    Parameters
+    ----------
+    fitted : estimator or Evaluation
+
+    public : tuple of str, default=()
+        See `~skdp.pipeline.guarantee_of`.
+
+    Returns
+    -------
+    Subject
+    """
+    while type(fitted) is FrozenEstimator:
+        fitted = fitted.estimator
+    kind = next((kind for kind, types in _KINDS if isinstance(fitted, types)), "estimator")
+    if isinstance(fitted, Evaluation):
+        return Subject(fitted, kind, fitted.guarantee_)
+    if isinstance(fitted, type) or not hasattr(fitted, "get_params"):
+        raise ValueError(
+            f"fitted must be a fitted estimator or an Evaluation; got {shown(fitted)}."
+        )
+    if isinstance(fitted, StatedGuarantee) and hasattr(fitted, "guarantee_"):
+        guarantee = fitted.guarantee_
+    else:
+        check_is_fitted(fitted)
+        guarantee = guarantee_of(fitted, public=public)
+    if not isinstance(fitted, StatedGuarantee) and hasattr(fitted, "cv_results_"):
+        kind = "search"
+    return Subject(fitted, kind, guarantee, list(_steps(fitted, public)))
+
+
+def _type_of(step):
+    return step if isinstance(step, str) else type(step).__name__
+
+
+def leaves_of(fitted, public=(), path=""):
+    """Yield (path, estimator, role) of what stands in a fitted estimator, itself if alone."""
+    parts = _parts(fitted)
+    if parts is None:
+        yield path, fitted, _role(fitted, path, public)
+        return
+    for name, part in parts:
+        yield from leaves_of(part, public, f"{path}__{name}" if path else name)
+
+
+def _steps(fitted, public):
+    """Steps as the report lists them: none of what stands alone."""
+    if hasattr(fitted, "best_estimator_"):
+        if fitted.best_estimator_ is not None:
+            yield from leaves_of(fitted.best_estimator_, public, "best_estimator_")
+    elif _parts(fitted) is not None:
+        yield from leaves_of(fitted, tuple(getattr(fitted, "public", public)))
+
+
+def _parts(step):
+    """Names and parts of a container, None of what is none."""
+    if isinstance(step, DPPipeline):
+        return step.steps_
+    if isinstance(step, Pipeline):
+        return step.steps
+    if isinstance(step, ColumnTransformer):
+        return [(name, part) for name, part, _ in step.transformers_]
+    if isinstance(step, FeatureUnion):
+        return step.transformer_list
+    return None
+
+
+def _role(step, path, public):
+    if step is None or isinstance(step, str):
+        return "passthrough"
+    if path in public:
+        return "public"
+    if isinstance(step, FrozenEstimator):
+        return "frozen"
+    return "private" if isinstance(step, StatedGuarantee) else "public"

@@ -1,0 +1,188 @@
+"""Sentences of a report that follow from what it is about, and what its words mean."""
+
+__all__ = ["GLOSSARY", "floating_point", "layers", "not_covered", "randomness", "what_it_is"]
+
+_SEEDED, _VOID = "random_state", "recorded"
+
+
+def what_it_is(kind):
+    """The subject in a sentence."""
+    return {
+        "evaluation": "these scores",
+        "local": "what a user's device sends",
+        "search": "the result of this search",
+        "pipeline": "this pipeline",
+    }.get(kind, "this model")
+
+
+def is_void(caveats):
+    """Whether a promise protects nobody as it stands."""
+    return any(caveat.startswith((_SEEDED, _VOID)) for caveat in caveats)
+
+
+def floating_point(kind):
+    """How the promise survives rounding."""
+    yield (
+        "Noise is a whole number of steps of a public lattice, and what it is added to is rounded "
+        "to the same lattice first: the low digits of what leaves tell nothing. Rounding is part "
+        "of each sensitivity."
+    )
+    yield (
+        "Noise has exactly the law that the theorem asks for: where floating point cannot tell "
+        "how to round, further random bits and multiple precision do."
+    )
+    if kind != "local":
+        yield (
+            "Sums and minimisers have certified bounds on their rounding errors, which are part "
+            "of the sensitivities, too; where a bound cannot be certified nothing is released."
+        )
+
+
+def randomness(caveats):
+    """Where the noise came from."""
+    if any(caveat.startswith(_VOID) for caveat in caveats):
+        yield (
+            "Releases were recorded while this was fitted: whoever has the record has the exact "
+            "answers, and nothing is promised."
+        )
+    if any(caveat.startswith(_SEEDED) for caveat in caveats):
+        yield (
+            "A seed was given (random_state): whoever knows or guesses it can compute the noise "
+            "and take it off. The numbers of this report hold only against those who cannot."
+        )
+        return
+    yield (
+        "Random bits came from the operating system's generator for cryptography; long draws from "
+        "AES-256 in counter mode with a fresh key of that generator. No seed was used."
+    )
+
+
+def not_covered(subject):
+    """What the promise does not speak of."""
+    guarantee, kind = subject.guarantee, subject.kind
+    unit = guarantee.unit
+    if unit == "record":
+        yield (
+            "someone who is in the data more than once",
+            "The promise is for one record, which is one row. Whoever has k rows is protected k "
+            "times less: see what epsilon is for somebody with several rows.",
+        )
+    yield (
+        "other uses of the same data",
+        "Losses add up: earlier fits, statistics, plots and other programs come on top. A ledger "
+        "counts those that are charged to it.",
+    )
+    yield (
+        "time, memory and errors",
+        "How long a fit takes, how much memory it uses and whether it fails may depend on the "
+        "data. Nobody who must not know the data should be able to watch it run.",
+    )
+    yield (
+        "what was declared public",
+        "Bounds, labels, columns and parameters are listed above. If one of them was chosen by "
+        "looking at these data, that was a release that nothing here counts.",
+    )
+    yield (
+        "a known seed or a record of the releases",
+        "Whoever knows the noise can take it off; see under randomness whether that is so here.",
+    )
+    if kind == "local":
+        yield (
+            "users whose data depend on each other",
+            "What one user sends may tell about a relative: the promise is for one user's own.",
+        )
+    else:
+        yield (
+            "the data themselves",
+            "Access to the machine, backups, logs, and whoever computes: they see the data as "
+            "they are. The promise is about what was released.",
+        )
+    yield (
+        "what is true of everybody",
+        "A model that finds that smokers fall ill says so of smokers who were not in the data, "
+        "too. The promise bounds what is learned from taking part.",
+    )
+
+
+def layers(subject, epsilon):
+    """One line for each layer of the pyramid of NIST SP 800-226."""
+    guarantee, kind = subject.guarantee, subject.kind
+    void, declared = is_void(guarantee.caveats), _has_declared(guarantee.caveats)
+    of_whom = f"One {guarantee.unit}, {guarantee.adjacency}."
+    own = "" if guarantee.unit != "record" else " Persons with several rows are not the unit."
+    yield "unit of privacy and definition", "covered", of_whom + own
+    known = "no finite epsilon is proven" if epsilon is None else f"epsilon is {epsilon:.6g}"
+    chosen = " Whether that is small enough is for whoever answers for the data to say."
+    status = "not covered" if void or epsilon is None else "covered"
+    told = "The noise is known, so that epsilon protects nobody." if void else f"The {known}."
+    yield "epsilon", status, told.replace("The no", "No").replace("The eps", "Eps") + chosen
+    text = "Each release names its theorem; bounds are enforced by clipping, not assumed."
+    if declared:
+        text += " Steps that the caller has declared public are not checked."
+    yield "algorithms", "partly" if declared else "covered", text
+    if kind == "evaluation":
+        text = (
+            "These scores have intervals that hold noise and sampling. Whether small groups fare "
+            "worse than others is not measured."
+        )
+        yield "utility and bias", "partly", text
+    else:
+        text = (
+            "How good the result is, and whether small groups fare worse than others under the "
+            "noise, is not measured here. Scores on private rows need a budget of their own."
+        )
+        yield "utility and bias", "not covered", text
+    yield (
+        "implementation",
+        "partly",
+        "Floating point and random bits are covered as told above. Time, memory and errors are "
+        "not, and no outside audit is known to this report.",
+    )
+    yield (
+        "data collection, security and access",
+        "not covered",
+        "How the data were gathered, who may read them, and how long they are kept is outside of "
+        "what a library can see.",
+    )
+
+
+def _has_declared(caveats):
+    return any("public" in caveat for caveat in caveats)
+
+
+GLOSSARY = (
+    (
+        "differential privacy",
+        "A promise about a computation with random noise: its result is nearly as likely, "
+        "whatever one of those in the data says.",
+    ),
+    (
+        "unit",
+        "Who or what is protected: one record is one row of the data; one user is all rows of one "
+        "person or body.",
+    ),
+    (
+        "adjacency",
+        "Which change the promise is about: replace-one is one unit that says something else; "
+        "add-remove is one that is there or not.",
+    ),
+    (
+        "epsilon",
+        "How far the odds of a suspicion can move: by a factor of exp(epsilon) at most. 0 tells "
+        "nothing; at 1 the factor is 2.7, at 5 it is 148.",
+    ),
+    (
+        "delta",
+        "How much probability the promise leaves out. It should be far below one over the number "
+        "of units.",
+    ),
+    ("sensitivity", "How far one unit can move an exact answer, by the bounds that are enforced."),
+    ("scale", "How large the noise is; for Gaussian noise the standard deviation of a number."),
+    (
+        "mu",
+        "Of Gaussian noise: how many standard deviations one unit can move the answer. The "
+        "squares of several releases add up.",
+    ),
+    ("composition", "What several releases from the same data cost together."),
+    ("ledger", "A file that counts what all releases from one data set cost, and refuses more."),
+)
