@@ -81,8 +81,8 @@ default="ring"
         thresholded with the last step, so that ``coef_`` and ``node_coef_`` have zeros.
 
     batch_size : int or "auto", default="auto"
-        Rows, or users, of a node in a round, algorithm 4. The noise of a round's gradient is divided by it.
-        "auto" is all rows of the node that has most, and with one pass as many as let the noise,
+        Rows, or users, of a node in a round, algorithm 4, by which the noise of a round's gradient
+        is divided. "auto" is all rows of the node that has most, and with one pass as many as let the noise,
         averaged over nodes, be a quarter of a gradient: a rule of public counts.
 
     step : float, "auto", "final" or "regret", default="auto"
@@ -232,8 +232,8 @@ default="ring"
     `partial_fit` goes on from the nodes' released parameters. Its rows are taken for new ones with
     a budget of their own: a record is in the fit or in one call, and ``guarantee_`` covers both.
 
-    With ``groups`` all of that is said of users. The rows of a user are at one node, and in each of
-    its releases a user has the mean of what its rows have: a mean of vectors is no longer than
+    With ``groups`` all of that is said of users. The rows of a user are at one node, and in each
+    of its releases a user has the mean of what its rows have: a mean of vectors is no longer than
     they are. Who the users are, in which order they first come and at which nodes is public; how
     many rows each has, and what is in them, is not. A user comes in ``max_calls_per_user`` calls
     at most, which share its budget. For that the model keeps the ids of all users, and how often
