@@ -48,7 +48,8 @@ font-size:inherit;border:0}
 padding:.2em 0;color:inherit}
 .skdp-view.skdp-view tr,.skdp-view.skdp-view tbody tr:nth-child(odd){background:none}
 .skdp-view.skdp-view th,.skdp-view.skdp-view td{text-align:left;vertical-align:top;
-padding:.25em .8em .25em 0;border:0;border-bottom:1px solid var(--line);white-space:normal;max-width:none;
+padding:.25em .8em .25em 0;
+border:0;border-bottom:1px solid var(--line);white-space:normal;max-width:none;
 font-size:inherit;overflow-wrap:break-word}
 .skdp-view.skdp-view th{font-weight:600}
 .skdp-view.skdp-view thead th{border-bottom-width:2px}

@@ -151,8 +151,8 @@ def _promise(data):
     steps = data["subject"].get("steps") or ()
     if steps:
         yield Text("The model is made of these steps, of which the private ones read the data:")
-        rows = tuple((s["name"], s["type"], s["role"]) for s in steps)
-        yield Table(("step", "what it is", "role"), rows)
+        of_steps = tuple((s["name"], s["type"], s["role"]) for s in steps)
+        yield Table(("step", "what it is", "role"), of_steps)
 
 
 def _neighbours(told):
