@@ -300,8 +300,7 @@ default="ring"
         self.intercept_scaling = intercept_scaling
         self.classes = classes
         self.adjacency = adjacency
-        self.keep_iterates = keep_iterates
-        self.max_calls_per_user = max_calls_per_user
+        self.keep_iterates, self.max_calls_per_user = keep_iterates, max_calls_per_user
         self.random_state = random_state
         self.ledger = ledger
 

@@ -1,6 +1,7 @@
 """Private kernel ridge regression."""
 
 import os
+from dataclasses import replace
 
 from scipy.sparse import issparse
 
@@ -260,6 +261,10 @@ class DPKernelRidge(BaseKernelRegressor):
     def _planned_guarantee(self, n_features):
         return planned_guarantee(self, super()._planned_guarantee(n_features), n_features)
 
+    def _planned_for_users(self, n_features):
+        target = replace(super()._planned_guarantee(n_features), unit="user")
+        return planned_guarantee(self, target, n_features)
+
     def fit(self, X, y, groups=None):
         """Fit the model under ``(epsilon, delta)``-differential privacy.
 
@@ -292,7 +297,7 @@ class DPKernelRidge(BaseKernelRegressor):
             check_ridge_parameters(self)
             if groups is not None:
                 check_users(self)
-            X, y = checked_data(self, X, y, numeric=True)
+            X, y = checked_data(self, X, y, numeric=True, counts=groups is None)
             users = Users.of(groups, X.shape[0])
             n_units = X.shape[0] if users is None else users.n_users
             unit = "record" if users is None else "user"

@@ -106,6 +106,10 @@ def dp_evaluate(
     them, the budgets of the fit and of the evaluation add up, which a ledger shared by both
     keeps, and scores are those of a model on its own training rows.
 
+    Rows are records here, also of a model that was fitted with ``groups``. Where users have
+    several rows, let `~skdp.preprocessing.bound_contributions` bound how many, and
+    `~skdp.privacy.user_guarantee` say what that makes of the guarantee.
+
     What is released are noisy sums and counts. Means of losses are sums of numbers in [0, 1],
     which a row moves by 1 at most. A log-loss above 5, which is that of a probability of 0.0067,
     counts as 5, and residuals are in units of the range of ``y_bounds``.
