@@ -356,13 +356,15 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
                 "release must not be 'query': its answers are released, the function is not."
             )
         names = getattr(self, "feature_names_in_", None)
-        return ReleasedKernelRegressor(
+        released = ReleasedKernelRegressor(
             coef=self.coef_.copy(),
             features=self._predictor.features,
             y_bounds=self.y_bounds_,
             guarantee=self.guarantee_,
             feature_names=None if names is None else tuple(names),
         )
+        released._facts = self._facts  # what was released is the same
+        return released
 
     def _advance(self, X, y, groups, *, fresh):
         warn_of_bounds(self.y_bounds, stacklevel=3)
