@@ -79,7 +79,7 @@ def test_whoever_takes_groups_may_be_the_last_step(last):
     alone = clone(last).set_params(epsilon=1.0, delta=1e-6).fit(X, y, groups=groups)
     spent = alone.guarantee_
     assert spent.unit == "user"
-    assert claim.delta_at(0.3) == pytest.approx(spent.delta_at(0.3), rel=1e-6)
+    assert claim.delta_at(0.3) == pytest.approx(spent.delta_at(0.3), rel=1e-4)
     assert [entry.guarantee.unit for entry in ledger.history()] == ["user"]
 
 
