@@ -8,7 +8,9 @@ become, and for adding or removing them.
 """
 
 import hashlib
+from collections.abc import Hashable
 from dataclasses import dataclass, field
+from numbers import Number
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +18,7 @@ import numpy as np
 from skdp._inputs import is_missing
 from skdp._validation import shown
 
-__all__ = ["Users", "chosen_rows"]
+__all__ = ["Users", "Visitors", "Visits", "chosen_rows"]
 
 # Ids in an array: numbers, text, times. Others are told apart as Python objects.
 _KINDS = "biuSUmM"
@@ -80,6 +82,85 @@ class Users:
         place = np.empty(len(order), dtype=np.intp)
         place[order] = np.arange(len(order))
         return cls(place[codes], len(order))
+
+
+@dataclass(frozen=True, eq=False)
+class Visitors:
+    """Users of one call among several, who are known by their ids.
+
+    Parameters
+    ----------
+    users : Users
+
+    ids : tuple
+        Of the users, in the order in which they first come.
+    """
+
+    users: Users = field(repr=False)
+    ids: tuple[Hashable, ...] = field(repr=False)
+
+    @classmethod
+    def of(cls, groups: Any, n_samples: int) -> "Self | None":
+        """Users by a parameter ``groups``, as for `Users.of`; None if it is None."""
+        users = Users.of(groups, n_samples)
+        if users is None:
+            return None
+        first = np.unique(users.codes, return_index=True)[1]
+        ids = np.asarray(groups)[first]
+        if ids.dtype.kind in "mM":  # for one time to be one id in whatever unit it comes
+            ids = ids.astype(f"{ids.dtype.kind}8[us]").astype(np.int64)
+        return cls(users, tuple(ids.tolist()))
+
+    @property
+    def kind(self) -> str:
+        """What ids are: those of two kinds are never equal, although they may look so."""
+        return _kind(self.ids[0])
+
+
+def _kind(one: Hashable) -> str:
+    kinds = ((str, "text"), (bytes, "bytes"), (Number, "numbers"))
+    return next((name for kind, name in kinds if isinstance(one, kind)), type(one).__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Visits:
+    """In how many calls each user has come. It grows by making another, which shares memory.
+
+    Parameters
+    ----------
+    layers : tuple of dict
+        Counts by id, which add up. Each layer is more than twice as long as the next, so that
+        a call takes time in proportion to its own users.
+
+    kind : str, default=None
+        Of the ids.
+    """
+
+    layers: tuple[dict[Hashable, int], ...] = field(default=(), repr=False)
+    kind: str | None = None
+
+    def after(self, visitors: Visitors) -> "Visits":
+        """One more call."""
+        layers, last = list(self.layers), dict.fromkeys(visitors.ids, 1)
+        while layers and len(layers[-1]) <= 2 * len(last):
+            merged = layers.pop().copy()
+            for one, count in last.items():
+                merged[one] = merged.get(one, 0) + count
+            last = merged
+        return Visits((*layers, last), visitors.kind)
+
+    def counts(self, visitors: Visitors) -> np.ndarray:
+        """Calls of each of these users."""
+        counts = [sum(layer.get(one, 0) for layer in self.layers) for one in visitors.ids]
+        return np.asarray(counts, dtype=np.int64)
+
+    def check(self, visitors: Visitors) -> None:
+        """Refuse ids that would make other users of those who have come."""
+        if self.kind not in (None, visitors.kind):
+            raise ValueError(
+                f"groups must hold ids of one kind in all calls, which were {self.kind}; got "
+                f"{visitors.kind}."
+            )
 
 
 def _as_array(groups: Any, n_samples: int) -> np.ndarray:

@@ -209,16 +209,16 @@ def _marked_rows(head, rows, numbers):
 
 # The report in a notebook, and alone.
 _REPORT = """
-.skdp-view h2{font-size:1.15em;margin:1.5em 0 .3em;line-height:1.25}
-.skdp-view ul{margin:.3em 0;padding-left:1.3em}
-.skdp-view .skdp-lead{font-size:1.08em;border-left:4px solid #36c;padding:.4em .9em;
+.skdp-view.skdp-view h2{font-size:1.15em;font-weight:600;margin:1.5em 0 .3em;line-height:1.25}
+.skdp-view.skdp-view ul{margin:.3em 0;padding-left:1.3em}
+.skdp-view.skdp-view .skdp-lead{font-size:1.08em;border-left:4px solid #36c;padding:.4em .9em;
 background:var(--faint);margin:.6em 0}
 """
 _PAGE = f"""{_REPORT}
 :root{{color-scheme:light dark}}
 body{{margin:0;padding:1.2rem;font-family:system-ui,sans-serif;background:Canvas;color:CanvasText}}
 .skdp-report{{margin:0 auto;font-size:1rem}}
-.skdp-report h1{{font-size:1.6rem;line-height:1.2;margin:.2em 0 .6em}}
+.skdp-report h1{{font-size:clamp(1.1rem,5.2vw,1.6rem);line-height:1.2;margin:.2em 0 .6em}}
 .skdp-report>p,.skdp-report ul{{max-width:44rem}}
 @media print{{
 @page{{size:A4;margin:16mm}}

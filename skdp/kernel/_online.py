@@ -6,6 +6,7 @@ from functools import partial
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._targets import TargetRange, warn_of_bounds
+from skdp._users import Visitors
 from skdp.estimators import (
     Stream,
     StreamLine,
@@ -17,7 +18,13 @@ from skdp.estimators import (
 )
 from skdp.features import FeatureFunction
 from skdp.kernel._base import BaseKernelRegressor
-from skdp.kernel._online_plan import check_stream_parameters, kind_of_release, stream_plan
+from skdp.kernel._online_plan import (
+    check_stream_parameters,
+    check_visitors,
+    kind_of_release,
+    stream_plan,
+    unit_of_stream,
+)
 from skdp.kernel._planned import planned_of_stream
 from skdp.kernel._released import ReleasedKernelRegressor
 
@@ -104,12 +111,17 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         record is there or is a null record, which keeps its time and contributes nothing.
 
     horizon : int, default=None
-        Largest number of rows in the life of a stream, for "matrix" and "tree". What is beyond
-        is refused.
+        Largest number of rows in the life of a stream, for "matrix" and "tree"; with ``groups``
+        of users, added up over calls. What is beyond is refused.
 
     n_queries : int, default=None
         Number of different rows that "query" predicts in the life of a stream. A row counts
         again when the function has changed.
+
+    max_calls_per_user : int, default=1
+        With ``groups``, in how many calls of `partial_fit` a user takes a step, which all are
+        paid for. In later ones the rows of the user are left out, and the step keeps its time.
+        At most 100 with "final".
 
     random_state : None, int, RandomState or Generator, default=None
         None draws the noise from the operating system. Anything else makes it reproducible
@@ -133,7 +145,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         Width of the kernel, except for the linear one. Public.
 
     n_samples_seen_ : int
-        Rows of the stream so far, as public as time stamps are. Public.
+        Rows of the stream so far, as public as time stamps are; with ``groups`` the users of each
+        call, added up. Public.
 
     y_bounds_ : tuple of two floats
         Bounds of the target. Public.
@@ -172,6 +185,15 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
     record's gradient is taken at a released point, so that it enters one noisy gradient, one
     noisy sum at each level of the tree, or all later sums of "matrix" with a column of public
     factors, whose norm the noise is made for.
+
+    With ``groups`` a step is a user: the mean of the gradients of the rows that the user has in a
+    call, so that whoever replaces all of them, however many, moves it no further than one row
+    does. Who comes in which call, in the order of first rows, is public; how many rows anybody
+    has is not. Who comes in several calls pays for all of them. With "final" distances add up,
+    each shrinking from its own step on, and the noise and the guarantee are for the worst calls.
+    With "sgd" so many gradients compose; with "tree" so many may be in each sum, and with "matrix"
+    so many columns add up. The estimator keeps the ids, and in how many calls each has come, under
+    a private name, as do its pickles; what `released` returns has none.
 
     One scalar noise for a whole function, as in the paper's Theorem 1, would be void; and the
     paper's Theorem 2 drops the bias of the penalty, see :func:`~skdp.theory.online.rate`.
@@ -229,6 +251,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         adjacency="replace-one",
         horizon=None,
         n_queries=None,
+        max_calls_per_user=1,
         random_state=None,
         ledger=None,
     ):
@@ -249,10 +272,11 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         self.adjacency = adjacency
         self.horizon = horizon
         self.n_queries = n_queries
+        self.max_calls_per_user = max_calls_per_user
         self.random_state = random_state
         self.ledger = ledger
 
-    def fit(self, X, y):
+    def fit(self, X, y, groups=None):
         """Start afresh, and pass through the rows once in the given order.
 
         Parameters
@@ -262,6 +286,10 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         y : array-like of shape (n_samples,)
             Targets. Those outside ``y_bounds`` are clipped.
 
+        groups : array-like of shape (n_samples,), default=None
+            Id of the user who owns each row. The guarantee is then for users: it covers all rows
+            of one, however many. None protects rows.
+
         Returns
         -------
         self : object
@@ -269,13 +297,14 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         Raises
         ------
         ValueError
-            If a parameter or the input is invalid, or there are more rows than ``horizon``.
+            If a parameter or the input is invalid, there are more steps than ``horizon``, or
+            ``groups`` come with ``release="query"``.
         BudgetExceededError
             If the ledger cannot pay; the old model stays.
         """
-        return self._advance(X, y, fresh=True)
+        return self._advance(X, y, groups, fresh=True)
 
-    def partial_fit(self, X, y):
+    def partial_fit(self, X, y, groups=None):
         """Go on with the stream.
 
         Each record may pass once: the guarantee is that of a record, and rows that come again
@@ -287,6 +316,12 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
 
         y : array-like of shape (n_samples,)
+
+        groups : array-like of shape (n_samples,), default=None
+            Id of the user who owns each row. The guarantee is then for users: it covers all rows
+            of one, however many. None protects rows. All calls of a stream have them, with one id
+            for one user, or none has. Rows of users who have come in ``max_calls_per_user`` calls
+            before change nothing.
 
         Returns
         -------
@@ -301,7 +336,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         BudgetExceededError
             If the ledger cannot pay for one more release; the old model stays.
         """
-        return self._advance(X, y, fresh=not has_begun(self))
+        return self._advance(X, y, groups, fresh=not has_begun(self))
 
     def released(self):
         """Return a predictor that holds released numbers only.
@@ -321,15 +356,17 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
                 "release must not be 'query': its answers are released, the function is not."
             )
         names = getattr(self, "feature_names_in_", None)
-        return ReleasedKernelRegressor(
+        released = ReleasedKernelRegressor(
             coef=self.coef_.copy(),
             features=self._predictor.features,
             y_bounds=self.y_bounds_,
             guarantee=self.guarantee_,
             feature_names=None if names is None else tuple(names),
         )
+        released._facts = self._facts  # what was released is the same
+        return released
 
-    def _advance(self, X, y, *, fresh):
+    def _advance(self, X, y, groups, *, fresh):
         warn_of_bounds(self.y_bounds, stacklevel=3)
         line = StreamLine((0, b"")) if fresh else self._stream.line
         # Threads go on one after the other, each from where the last has ended.
@@ -337,15 +374,21 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             # What a stream began with has been checked then.
             if fresh or not is_untouched(self, self._stream.params):
                 check_stream_parameters(self)
-            X, targets = self._validated(X, y, reset=fresh)
+            X, targets = self._validated(X, y, reset=fresh, counts=groups is None)
+            visitors = Visitors.of(groups, len(targets))
             gamma = self._public_gamma(X, fresh=fresh)
             if fresh:
-                stream = Stream.begin(self, self._plan(X.shape[1], gamma))
+                unit = unit_of_stream(self, visitors)
+                stream = Stream.begin(self, self._plan(X.shape[1], gamma, unit))
             else:
                 stream = self._stream.latest(self, line)
+                check_visitors(stream.release, visitors)
             version = new_version(stream.version)
             charge = partial(charge_release, self, stream, line, version)
-            release, fitted = stream.release.advance(X, targets, charge)
+            if visitors is None:
+                release, fitted = stream.release.advance(X, targets, charge)
+            else:
+                release, fitted = stream.release.advance(X, targets, charge, visitors)
             stream = replace(stream, release=release, version=version)
             bounds = TargetRange.of(self.y_bounds)
             fitted.update(y_bounds_=(bounds.low, bounds.high), gamma_=gamma, _stream=stream)
@@ -359,6 +402,6 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         release = kind_of_release(self)
         return planned_of_stream(target, release=release, n_queries=self.n_queries)
 
-    def _plan(self, n_features, gamma):
+    def _plan(self, n_features, gamma, unit="record"):
         """Release from the first row on."""
-        return stream_plan(self, n_features, gamma)
+        return stream_plan(self, n_features, gamma, unit)

@@ -31,11 +31,19 @@ from skdp.solvers.kernel_ridge import KAPPA
 from skdp.solvers.online import Recursion
 from skdp.solvers.prefix_factors import LONGEST
 
-__all__ = ["check_stream_parameters", "kind_of_release", "stream_plan", "stream_recursion"]
+__all__ = [
+    "check_stream_parameters",
+    "check_visitors",
+    "kind_of_release",
+    "stream_plan",
+    "stream_recursion",
+    "unit_of_stream",
+]
 
 RELEASES = ("auto", "final", "matrix", "tree", "sgd", "query")
 BOUNDS = ("tight", "paper")
 NOISY_POINTS = ("sgd", "tree", "matrix")  # gradients are taken there
+MOST_CALLS = 100
 NEEDED = {"tree": "horizon", "matrix": "horizon", "query": "n_queries"}
 
 # Where targets span [-1, 1]: noise is proportional to the cap, and so is what a step can learn.
@@ -80,6 +88,12 @@ def check_stream_parameters(model):
         positive_int(**{name: getattr(model, name)})
     if release == "matrix":
         _check_matrix(model)
+    positive_int(max_calls_per_user=model.max_calls_per_user)
+    if release == "final" and model.max_calls_per_user > MOST_CALLS:
+        raise ValueError(
+            f"max_calls_per_user must be at most {MOST_CALLS} with release='final', whose account "
+            f"compares the calls of a user; got {shown(model.max_calls_per_user)}."
+        )
     stream_recursion(model, 1.0)
 
 
@@ -96,7 +110,33 @@ def _check_matrix(model):
         )
 
 
-def stream_recursion(model, kappa, size=TYPICAL_SIZE):
+def unit_of_stream(model, visitors):
+    """Whom a stream that begins is to protect: users if there are any."""
+    if visitors is None:
+        return "record"
+    if kind_of_release(model) == "query":
+        raise ValueError(
+            "groups must be None with release='query', which keeps an expansion on rows; other "
+            "releases take them, and skdp.preprocessing.bound_contributions bounds the rows of "
+            "each user."
+        )
+    return "user"
+
+
+def check_visitors(release, visitors):
+    """Refuse users in a stream of rows, rows in one of users, and ids of another kind."""
+    visits = getattr(release, "visits", None)
+    if (visits is None) != (visitors is None):
+        before = "had none" if visits is None else "had them"
+        raise ValueError(
+            f"groups must be given in all calls of a stream or in none: those before {before}. "
+            "fit starts another stream."
+        )
+    if visits is not None:
+        visits.check(visitors)
+
+
+def stream_recursion(model, kappa, size=TYPICAL_SIZE, calls=1):
     """Public numbers of the recursion, in units of half the range of the target.
 
     Parameters
@@ -108,6 +148,9 @@ def stream_recursion(model, kappa, size=TYPICAL_SIZE):
 
     size : int
         Number of features.
+
+    calls : int, default=1
+        In how many a user takes a step.
     """
     number_or_auto(t0=model.t0)
     release = kind_of_release(model)
@@ -124,7 +167,7 @@ def stream_recursion(model, kappa, size=TYPICAL_SIZE):
         t0 = max(float(model.t0), t0)
     cap, radius = math.inf, math.inf
     if model.residual == "huber":
-        cap = model._cap(CAPS[release] if release in CAPS else _planned_cap(model, size))
+        cap = model._cap(CAPS[release] if release in CAPS else _planned_cap(model, size, calls))
     elif model.residual == "ball":
         radius = float(model.radius)
         if release in NOISY_POINTS:  # points are projected: no residual gets there
@@ -132,13 +175,13 @@ def stream_recursion(model, kappa, size=TYPICAL_SIZE):
     return Recursion(float(model.theta), t0, cap, radius)
 
 
-def _planned_cap(model, size):
+def _planned_cap(model, size, calls):
     """Cap for all rows that a stream is planned for: more of them stand more noise, and signal."""
     if model.delta > 0.0:
         mu = _mu(float(model.epsilon), float(model.delta))
     else:  # of Gaussian noise as loud
         mu = float(model.epsilon) / math.sqrt((size + 1.0) * int(model.horizon).bit_length())
-    signal = float(model.horizon) * mu * 2.0 / n_records_changed(model.adjacency)
+    signal = float(model.horizon) * mu * 2.0 / n_records_changed(model.adjacency) / calls
     share = 0.08 if kind_of_release(model) == "matrix" else 0.06
     return min(max(share * math.sqrt(signal / 200.0), 0.05), 0.5)
 
@@ -148,9 +191,11 @@ def _mu(epsilon, delta):
     return ApproxDP(epsilon, delta).gaussian_target().mu
 
 
-def stream_plan(model, n_features, gamma):
-    """Release from the first row on."""
-    target = ApproxDP(float(model.epsilon), float(model.delta), adjacency=model.adjacency)
+def stream_plan(model, n_features, gamma, unit="record"):
+    """Release from the first row on; with the unit "user" a step is a user."""
+    epsilon, delta = float(model.epsilon), float(model.delta)
+    target = ApproxDP(epsilon, delta, adjacency=model.adjacency, unit=unit)
+    calls = int(model.max_calls_per_user) if unit == "user" else 1
     function = dict(residual=model.residual, bound=model.sensitivity)
     feature_state, noise_state = model._random_streams()
     # Drawn for all releases, so that a seed has the same noise in each.
@@ -176,10 +221,11 @@ def stream_plan(model, n_features, gamma):
     check_memory(8.0 * size * (n_features + 4 * BLOCK), "n_components must be smaller")
     features = model._draw_features(n_features, size, gamma, feature_state)
     vectors = dict(
-        recursion=stream_recursion(model, features.row_norm, size),
+        recursion=stream_recursion(model, features.row_norm, size, calls),
         kappa=features.row_norm,
         features=features,
         noise=noise_source(noise_state),
+        calls=calls,
     )
     match release:
         case "matrix":

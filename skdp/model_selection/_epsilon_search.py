@@ -175,6 +175,10 @@ class DPEpsilonSearch(BaseDPSearch):
     search stops follows from scores that were released under it. Nothing else of the models that
     did not do is kept.
 
+    Rows are records here, and the fits have no ``groups``. Where users have several rows, let
+    `~skdp.preprocessing.bound_contributions` bound how many, and
+    `~skdp.privacy.user_guarantee` say what that makes of the guarantee.
+
     A ledger is first asked whether it bears all stages, because any may be the last. Where all its
     charges and those of the search are Gaussian, or all are pure and its delta is 0, the search
     has one entry, which grows by each stage before that begins: sizes of such charges may follow

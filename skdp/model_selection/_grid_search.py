@@ -158,6 +158,10 @@ class DPGridSearch(BaseDPSearch):
     of it is charged at once, before a row is used. Labels, columns, the grid and, under
     "replace-one", the number of rows are public.
 
+    Rows are records here, and the fits have no ``groups``. Where users have several rows, let
+    `~skdp.preprocessing.bound_contributions` bound how many, and
+    `~skdp.privacy.user_guarantee` say what that makes of the guarantee.
+
     A candidate whose fit fails counts as the worst and stays in the choice, and nothing says so:
     failures may depend on the rows. The parameters, scores and warnings of others are not kept.
     What is wrong with parameters is found before the charge. A candidate whose fit refuses a row,

@@ -168,6 +168,10 @@ class DPRandomizedSearch(BaseDPSearch):
     and scores of other runs are kept. How long a search takes tells much of it, so time must be
     nobody's to observe who is not trusted with the rows; there is no progress to be shown.
 
+    Rows are records here, and the fits have no ``groups``. Where users have several rows, let
+    `~skdp.preprocessing.bound_contributions` bound how many, and
+    `~skdp.privacy.user_guarantee` say what that makes of the guarantee.
+
     A run whose fit fails counts as the worst, and nothing says so, since failures may depend on
     the rows. So does one whose parameters change what a fit costs in a way that the parameters
     which were looked at beforehand, all of lists and 64 public draws of others, do not have. A

@@ -148,7 +148,10 @@ def as_point(total, target, told):
 
 def _planned(leaf, point):
     _give(leaf, point)
-    guarantee = leaf.estimator._planned_guarantee(leaf.n_features)
+    plan = leaf.estimator._planned_guarantee
+    if point.unit == "user":
+        plan = leaf.estimator._planned_for_users
+    guarantee = plan(leaf.n_features)
     if point.delta == 0.0 and math.isinf(guarantee.epsilon_at(0.0)):
         raise ValueError(
             f"delta must be positive for step {leaf.path!r}, which has no pure guarantee; got 0."

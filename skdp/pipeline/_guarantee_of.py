@@ -18,12 +18,14 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._validation import is_whole, shown
 from skdp.estimators import StatedGuarantee
 from skdp.pipeline._division import with_frozen
 from skdp.pipeline._order import composed, leaves_of
+from skdp.pipeline._owners import check_one_unit
 from skdp.pipeline._plan import Plan, Walked, frozen_guarantee
 from skdp.pipeline._refusals import instead_of
 from skdp.pipeline._schema import Schema
@@ -79,6 +81,10 @@ def guarantee_of(fitted, public=()):
     once. It knows nothing of what was done outside: of earlier fits, of scores that were looked
     at, or of other estimators. A ledger does.
 
+    Steps that were fitted with ``groups`` have a guarantee for users, which does not compose with
+    those of others for records. A search whose fits had them is refused: which rows are in a fold
+    depends on how many each user has.
+
     See Also
     --------
     DPPipeline : Divides one budget among its steps.
@@ -128,6 +134,8 @@ def _of_steps(container, public, guarantee_of_leaf):
     def of(leaf):
         return None if leaf.guarantee is not None else guarantee_of_leaf(leaf)
 
+    told = [(leaf.path, leaf.guarantee or of(leaf)) for leaf in leaves_of(node)]
+    check_one_unit(told)
     # What is frozen was released before, wherever it stands: others may have been chosen by it.
     total = with_frozen(node, composed(node, of))
     return total if total is None else total.with_caveats(*caveats)
@@ -167,8 +175,9 @@ def _of_search(search, public):
             "(best_params_, best_estimator_) are exact functions of private rows, which nothing "
             "covers. public=('scores',) takes responsibility for them."
         )
-    fits = [(params, search.n_splits_) for params in search.cv_results_["params"]]
     best = getattr(search, "best_estimator_", None)
+    _check_for_records(search.estimator, best, public)
+    fits = [(params, search.n_splits_) for params in search.cv_results_["params"]]
     if best is not None:
         fits.append((search.best_params_, 1))
     schema = _schema_of(search)
@@ -199,6 +208,26 @@ def _of_search(search, public):
             )
         caveats.append(declared("splits"))
     return compose(counts).with_caveats(*caveats)
+
+
+def _check_for_records(estimator, best, public):
+    """Refuse a search whose fits had groups, or may have had: they ask for them as metadata."""
+    parts = [estimator, *estimator.get_params(deep=True).values()]
+    asks = any(_asks_for_groups(part) for part in parts if isinstance(part, StatedGuarantee))
+    last = None if best is None else guarantee_or_none(best, public=public)
+    if asks or (last is not None and last.unit != "record"):
+        raise ValueError(
+            "The fits of the search are for users, by their groups. Which rows are in a fold "
+            "depends on how many rows each user has, so that one user can move the rows of all "
+            "others: nothing covers that. Search without groups on rows of which each user has at "
+            "most so many, skdp.preprocessing.bound_contributions."
+        )
+
+
+def _asks_for_groups(estimator):
+    """Whether metadata named ``groups``, or something else in its place, is routed to its fit."""
+    asked = get_routing_for_object(estimator).fit.requests.get("groups")
+    return asked is True or isinstance(asked, str)
 
 
 def _check_unchanged(planned, spent):

@@ -121,8 +121,16 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
     are as long as the root of their number: put a `~sklearn.preprocessing.Normalizer` before the
     model, as `~skdp.preprocessing.make_private_preprocessor` does, and all rows have length 1.
 
+    With ``groups`` the guarantee is for users, and so is every step that learns: that is the last
+    one, whose rules read the number of users. Steps that prepare have guarantees for records, and
+    are refused. State bounds and categories that are public, or bound how many rows each user has
+    by `~skdp.preprocessing.bound_contributions`. With metadata routing an outer pipeline passes
+    groups on after ``set_fit_request(groups=True)``; within this one they need no request.
+
     In a `~sklearn.model_selection.GridSearchCV` each fit is charged, and a ledger counts them. Its
-    scores are exact functions of private rows, which nothing covers.
+    scores are exact functions of private rows, which nothing covers. Groups that are given to its
+    ``fit`` choose folds only, unless metadata are routed: then folds of rows depend on how many
+    each user has, which nothing covers either.
 
     `score` compares predictions with targets of the caller's. These must be public. What the
     guarantee does not cover: the time that a fit takes, errors about malformed input, and other
@@ -177,7 +185,7 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
         self.random_state = random_state
         self.ledger = ledger
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, groups=None):
         """Fit all steps under one ``(epsilon, delta)``.
 
         What the steps cost follows from their parameters and from the columns of ``X``, and is
@@ -190,6 +198,11 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
 
         y : array-like of shape (n_samples,), default=None
 
+        groups : array-like of shape (n_samples,), default=None
+            Id of the user who owns each row. The guarantee is then for users: it covers all rows
+            of one, however many. None protects rows. With groups the last step alone may learn,
+            and is one whose ``fit`` takes them.
+
         Returns
         -------
         self : object
@@ -197,27 +210,28 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
         Raises
         ------
         ValueError
-            If a parameter is invalid, a step learns without a guarantee, or the input is invalid.
+            If a parameter is invalid, a step learns without a guarantee, or for records although
+            there are groups, or the input is invalid.
         BudgetExceededError
             If the ledger cannot pay; the old steps stay.
         """
         with unchanged_on_error(self):
             self._check_parameters()
             _check_lengths(X, y)
-            plan = Plan.of(self, X, y)
+            plan = Plan.of(self, X, y, groups)
             if plan.division.total is not None:
                 charge(self, plan.division.total)
             with config_context(known_seeds=True):  # what there is to warn of has been said
                 X = _prepared(plan.steps[:-1], X, y, fresh=True)
                 name, last = plan.steps[-1]
                 with quiet(name):
-                    _fit(last, X, y)
+                    _fit(last, X, y, groups)
             plan.check_fitted(plan.steps)
         self._store(plan)
         return self
 
     @available_if(last_has("partial_fit"))
-    def partial_fit(self, X, y=None, **params):
+    def partial_fit(self, X, y=None, groups=None, **params):
         """Go on with a stream, of which only the last step learns.
 
         Steps before it that learn must have been fitted: within a
@@ -230,6 +244,10 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
             Records that have not passed before.
 
         y : array-like of shape (n_samples,), default=None
+
+        groups : array-like of shape (n_samples,), default=None
+            As for `fit`, in all calls of a stream or in none; what the last step makes of users
+            who come again, its own parameters say.
 
         **params : dict
             What ``partial_fit`` of the last step takes, such as ``classes``.
@@ -248,13 +266,20 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
         with unchanged_on_error(self, fresh=not hasattr(self, "steps_")):
             self._check_parameters()
             began = {name: getattr(self, name) for name in BUDGET}
-            plan = None
+            plan, unit = None, "record"
+            if groups is not None:
+                params, unit = {"groups": groups, **params}, "user"
             if not hasattr(self, "steps_"):
-                plan = Plan.of_stream(self, X)
+                plan = Plan.of_stream(self, X, is_for_users=unit == "user")
             elif self._began != began:
                 raise ValueError(
                     "epsilon, delta, adjacency, public and ledger must stay what they were when "
                     "the stream began; clone the pipeline to begin another."
+                )
+            elif self.guarantee_.unit != unit:
+                raise ValueError(
+                    "groups must be given in all calls of a stream or in none: what was learned "
+                    f"before has a guarantee for one {self.guarantee_.unit}."
                 )
             elif self.ledger is not None and self.division_:
                 raise ValueError(
@@ -301,9 +326,13 @@ def _check_lengths(X, y):
         raise ValueError("X and y must have as many rows.")
 
 
-def _fit(step, X, y):
-    if not passes(step):
-        step.fit(X, y)
+def _fit(step, X, y, groups=None):
+    if passes(step):
+        return
+    owned = {}
+    if groups is not None and isinstance(step, StatedGuarantee):
+        owned = {"groups": groups}
+    step.fit(X, y, **owned)
 
 
 def _prepared(steps, X, y, *, fresh):

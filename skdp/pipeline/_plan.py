@@ -15,6 +15,7 @@ from skdp.pipeline._checks import OWN, check_own_budget
 from skdp.pipeline._division import Division, divide, with_frozen
 from skdp.pipeline._input import check_input
 from skdp.pipeline._order import Leaf, Node, composed, leaves_of
+from skdp.pipeline._owners import check_for_users, check_one_unit, for_users, owners_of
 from skdp.pipeline._rehearsal import rehearse
 from skdp.pipeline._rows import check_rows, choose_splines
 from skdp.pipeline._schema import Schema
@@ -69,22 +70,28 @@ class Plan:
     learn: list[Leaf] = field(default_factory=list)
 
     @classmethod
-    def of(cls, model, X, y=None):
+    def of(cls, model, X, y=None, groups=None):
         """Plan the fit of a pipeline; rows are looked at only for what no step can take."""
         walked = Walked.of(model, Schema.of(X))
+        users = owners_of(groups, count_of_rows(X))
+        if users is not None:
+            walked.give_to_users()
         check_input(walked.steps, X, walked.schema, model.public)
-        public = count_of_rows(X) if model.adjacency == "replace-one" else None
+        # Rules read the number of users, if there are any: how many rows they have is private.
+        n_units = count_of_rows(X) if users is None else users.n_users
+        public = n_units if model.adjacency == "replace-one" else None
         walked.seed(model.random_state)
-        choose_splines(walked.learn, walked.free, target_of(model), public)
+        target = target_of(model, walked.unit)
+        choose_splines(walked.learn, walked.free, target, public)
         plan = cls.from_walk(model, walked)
         if public is not None:
 
             def divided(target):
                 return divide(walked.node, target, model.shares)
 
-            check_rows(walked.learn, plan.division, public, target_of(model), divided)
+            check_rows(walked.learn, plan.division, public, target, divided)
         if model.ledger is not None:
-            rehearse(walked.learn, walked.free, X, y, count_of_rows(X))
+            rehearse(walked.learn, walked.free, X, y, count_of_rows(X), groups)
         return plan
 
     @classmethod
@@ -97,12 +104,15 @@ class Plan:
         """Divide the budget among the steps that learn."""
         for leaf in walked.learn:
             leaf.estimator.set_params(adjacency=model.adjacency)
-        division = divide(walked.node, target_of(model), model.shares)
+        frozen = [leaf for leaf in leaves_of(walked.node) if leaf.guarantee is not None]
+        check_one_unit([(leaf.path, leaf.guarantee) for leaf in frozen], walked.unit)
+        context = dict(adjacency=model.adjacency, unit=walked.unit)
+        division = divide(walked.node, target_of(model, walked.unit), model.shares)
         if division.total is not None:
             division.total = division.total.with_caveats(*walked.caveats)
         guarantee = with_frozen(walked.node, division.total)
         if guarantee is None:
-            guarantee = ApproxDP(0.0, adjacency=model.adjacency, mechanism="nothing was learned")
+            guarantee = ApproxDP(0.0, mechanism="nothing was learned", **context)
         last = walked.steps[-1][0]
         before = composed(
             walked.node,
@@ -112,15 +122,19 @@ class Plan:
         )
         guarantee = guarantee.with_caveats(*walked.caveats)
         if before is None and walked.caveats:
-            before = ApproxDP(0.0, adjacency=model.adjacency)
+            before = ApproxDP(0.0, **context)
         if before is not None:
             before = before.with_caveats(*walked.caveats)
         return cls(walked.steps, walked.schema, division, guarantee, before, walked.learn)
 
     @classmethod
-    def of_stream(cls, model, X):
+    def of_stream(cls, model, X, *, is_for_users=False):
         """Plan the first rows of a stream, for which nothing but the last step may learn."""
         walked = Walked.of(model, Schema.of(X), budgets=False)
+        if is_for_users:
+            walked.give_to_users()
+        frozen = [leaf for leaf in leaves_of(walked.node) if leaf.guarantee is not None]
+        check_one_unit([(leaf.path, leaf.guarantee) for leaf in frozen], walked.unit)
         name, last = walked.steps[-1]
         for leaf in walked.learn:
             if leaf.path != name:
@@ -135,7 +149,7 @@ class Plan:
         last.set_params(**own)
         before = with_frozen(walked.node, None)
         if before is None and walked.caveats:
-            before = ApproxDP(0.0, adjacency=model.adjacency)
+            before = ApproxDP(0.0, adjacency=model.adjacency, unit=walked.unit)
         if before is not None:
             before = before.with_caveats(*walked.caveats)
         return cls(walked.steps, walked.schema, Division.none(), before, before)
@@ -147,7 +161,7 @@ class Plan:
             spent = find(steps, path).guarantee_
             if replace(spent, caveats=planned.caveats) == planned or spent.delta_at(0.0) == 0.0:
                 continue
-            if not covers(planned, spent):
+            if spent.unit != planned.unit or not covers(planned, spent):
                 raise RuntimeError(
                     f"Step {path!r} spent more than was planned for it, and nothing of this fit "
                     f"is kept. Planned: {planned} Spent: {spent}"
@@ -156,7 +170,10 @@ class Plan:
 
 @dataclass
 class Walked:
-    """Clones of steps, those among them that learn, and those that learn nothing."""
+    """Clones of steps, those among them that learn, and those that learn nothing.
+
+    ``unit`` is whom the guarantee of what learns is for.
+    """
 
     steps: list[tuple[str, Any]]
     schema: Schema
@@ -164,6 +181,7 @@ class Walked:
     learn: list[Leaf]
     free: list[Leaf]
     caveats: list[str]
+    unit: str = "record"
 
     @classmethod
     def of(cls, model, schema, *, budgets=True):
@@ -178,14 +196,21 @@ class Walked:
             check_own_budget(leaf, model)
         return cls(steps, schema, node, learn, walk.free, walk.caveats)
 
+    def give_to_users(self):
+        """Let the last step learn from users, if it can, and nothing else from anybody."""
+        check_for_users(self.steps, self.node)
+        for_users(self.node)
+        self.unit = "user"
+
     def seed(self, random_state):
         for leaf, seed in zip(self.learn, seeds(random_state, len(self.learn)), strict=True):
             leaf.estimator.set_params(random_state=seed)
 
 
-def target_of(model):
-    """Budget of a pipeline."""
-    return ApproxDP(float(model.epsilon), float(model.delta), adjacency=model.adjacency)
+def target_of(model, unit="record"):
+    """Budget of a pipeline, for records or for users."""
+    epsilon, delta = float(model.epsilon), float(model.delta)
+    return ApproxDP(epsilon, delta, adjacency=model.adjacency, unit=unit)
 
 
 def count_of_rows(X):

@@ -43,7 +43,7 @@ class _Stop(BudgetLedger):
         raise _Reached(guarantee)
 
 
-def rehearse(learn, free, X, y, n_samples):
+def rehearse(learn, free, X, y, n_samples, groups=None):
     """Fit steps to zeros and to the labels, each until it would charge a ledger.
 
     Estimators check their parameters, their labels and the number of rows before that.
@@ -59,7 +59,11 @@ def rehearse(learn, free, X, y, n_samples):
     y : array-like or None
 
     n_samples : int
+
+    groups : array-like or None
+        Of all that learn.
     """
+    owned = {} if groups is None else {"groups": groups}
     for leaf in [*free, *learn]:
         estimator = clone(leaf.estimator)
         n_features = leaf.n_features
@@ -77,7 +81,10 @@ def rehearse(learn, free, X, y, n_samples):
         with warnings.catch_warnings(), quiet(leaf.path):
             warnings.simplefilter("ignore")  # the fit itself will warn
             try:
-                estimator.fit(rows, y if leaf in learn else None)
+                if leaf in learn:
+                    estimator.fit(rows, y, **owned)
+                else:
+                    estimator.fit(rows)
             except _Reached:
                 continue
 

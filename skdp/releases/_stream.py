@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from skdp._random import NoiseSource
+from skdp._users import Visitors, Visits
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP
 from skdp.releases._protocol import StreamRelease
 from skdp.releases._stream_sensitivity import norm_bound, stream_sensitivity
-from skdp.solvers.online import Recursion, rounding_error
+from skdp.releases._stream_users import user_blocks
+from skdp.solvers.online import Recursion, mean_rounding_error, rounding_error
 
 __all__ = [
     "BLOCK",
@@ -20,6 +22,7 @@ __all__ = [
     "FunctionBounds",
     "OnlineRelease",
     "check_horizon",
+    "first_visits",
     "vector_law",
 ]
 
@@ -27,6 +30,14 @@ __all__ = [
 Charge = Callable[..., tuple[ApproxDP, Any]]
 
 BLOCK = 1024  # rows whose features are made at a time
+
+# Features, targets, steps before, and what else the users own whose steps these are.
+Block = tuple[np.ndarray, np.ndarray, int, dict[int, Any] | None]
+
+
+def first_visits(target: ApproxDP) -> Visits | None:
+    """Nobody yet, where a guarantee is for users; None where it is for records."""
+    return Visits() if target.unit == "user" else None
 
 
 def vector_law(target: ApproxDP) -> NoiseLaw:
@@ -37,11 +48,11 @@ def vector_law(target: ApproxDP) -> NoiseLaw:
     return NoiseLaw("gaussian", 1.0 / gaussian.mu, gaussian)
 
 
-def check_horizon(time: int, horizon: int) -> None:
-    """Refuse rows that the budget of a stream was not planned for."""
+def check_horizon(time: int, horizon: int, steps: str = "rows") -> None:
+    """Refuse steps that the budget of a stream was not planned for."""
     if time > horizon:
         raise ValueError(
-            f"horizon must be at least the number of rows, which these would make {time}; got "
+            f"horizon must be at least the number of {steps}, which these would make {time}; got "
             f"{horizon}. The model still predicts; fit starts another stream, which costs a "
             "budget of its own."
         )
@@ -63,6 +74,9 @@ class FunctionBounds:
     adjacency : {"replace-one", "add-remove"}
 
     bound : {"tight", "paper"}
+
+    of_users : bool, default=False
+        Whether a step is the mean of those on the rows of a user.
     """
 
     recursion: Recursion
@@ -70,6 +84,7 @@ class FunctionBounds:
     residual: str
     adjacency: str
     bound: str
+    of_users: bool = False
 
     @property
     def distances(self) -> dict[str, Any]:
@@ -99,7 +114,9 @@ class FunctionBounds:
 
     def rounding_error(self, time: int, size: int) -> float:
         """Bound on the distance of the computed from the exact function."""
-        return rounding_error(time, size, self.norm(time), self.recursion)
+        norm = self.norm(time)
+        error = rounding_error(time, size, norm, self.recursion)
+        return error + mean_rounding_error(time, norm, self.recursion) if self.of_users else error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,15 +155,72 @@ class FeatureStream(OnlineRelease):
         Of each vector that is released.
 
     noise : NoiseSource
+
+    calls : int, default=1
+        Largest number of calls in which a user takes a step.
+
+    visits : Visits or None, default=None
+        In how many calls each user has come; None where a step is a row. It names the users.
     """
 
     features: Any = field(repr=False)
     law: NoiseLaw
     noise: NoiseSource = field(repr=False)
+    calls: int = 1
+    visits: Visits | None = field(default=None, repr=False)
 
-    def blocks(self, X: Any, targets: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
-        """Features and targets of a block of rows, with the steps before it."""
+    @property
+    def step_name(self) -> str:
+        """What the horizon counts."""
+        return "rows" if self.visits is None else "users of each call"
+
+    def n_steps(self, n_rows: int, visitors: Visitors | None) -> int:
+        """Steps of a call: its rows, or its users."""
+        return n_rows if visitors is None else visitors.users.n_users
+
+    def charged(
+        self,
+        charge: Charge,
+        cost: Callable[[Any], tuple[ApproxDP, Any]],
+        visitors: Visitors | None,
+        account: Any = None,
+    ) -> tuple[ApproxDP, Any, Visits | None]:
+        """Charge, and count who comes where the charge is counted.
+
+        A release that failed after its charge stays in the account, which lets nobody come in
+        more than ``calls`` calls of those that it covers. So what goes on from its account goes on
+        from its visits.
+        """
+        if visitors is None:
+            return *(charge(cost) if account is None else charge(cost, account)), None
+
+        def both(before: Any) -> tuple[ApproxDP, Any]:
+            guarantee, after = cost(before[0])
+            return guarantee, (after, before[1].after(visitors))
+
+        guarantee, (account, visits) = charge(both, (account, self.visits))
+        return guarantee, account, visits
+
+    def blocks(
+        self,
+        X: Any,
+        targets: np.ndarray,
+        visitors: Visitors | None = None,
+        visits: Visits | None = None,
+    ) -> Iterator[Block]:
+        """Features and targets of a block of steps, with the steps before it.
+
+        With users, what comes last are the rows that they have beside the first. Whoever has
+        come in enough calls takes a null step, which keeps its time.
+        """
+        if visitors is not None and visits is not None:
+            is_null = visits.counts(visitors) > self.calls
+            for rows, bounded, start, others in user_blocks(
+                self.features, X, targets, visitors.users, is_null, BLOCK
+            ):
+                yield rows, bounded, self.time + start, others
+            return
         for start in range(0, X.shape[0], BLOCK):
             block = slice(start, start + BLOCK)
             bounded = np.clip(targets[block], -1.0, 1.0)  # what sensitivities rest on
-            yield self.features.transform(X[block]), bounded, self.time + start
+            yield self.features.transform(X[block]), bounded, self.time + start, None

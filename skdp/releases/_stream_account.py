@@ -9,6 +9,7 @@ import numpy as np
 
 from skdp._validation import counts, non_negative, one_of, positive, shown
 from skdp.privacy import ApproxDP, GaussianDP
+from skdp.releases._stream_calls import CallsAccount
 from skdp.releases._stream_sensitivity import stream_sensitivity
 
 __all__ = ["ReleaseAccount", "cumulative"]
@@ -151,9 +152,11 @@ class ReleaseAccount:
         return kind(size, adjacency=self.adjacency, mechanism="output perturbation")
 
 
-def cumulative(account: ReleaseAccount, target: ApproxDP) -> ApproxDP:
+def cumulative(account: ReleaseAccount | CallsAccount, target: ApproxDP) -> ApproxDP:
     """What all releases so far satisfy, at the delta of the target of one."""
     guarantee = account.guarantee
+    if guarantee.unit != target.unit:
+        guarantee = replace(guarantee, unit=target.unit)
     # The first release satisfies the target by its calibration, and later ones add to it.
     epsilon = target.epsilon
     if account.n_releases > 1:

@@ -10,12 +10,13 @@ from typing import Any, Self
 import numpy as np
 
 from skdp._random import NoiseSource
+from skdp._users import Visitors
 from skdp._validation import counts, fraction, plain_arguments, positive
 from skdp.features import FeatureFunction
 from skdp.mechanisms import Lattice
 from skdp.privacy import ApproxDP
 from skdp.releases._limits import check_noise
-from skdp.releases._stream import Charge, FeatureStream, vector_law
+from skdp.releases._stream import Charge, FeatureStream, first_visits, vector_law
 from skdp.releases._stream_sensitivity import power_sums, step_sensitivity
 from skdp.solvers.online import Recursion, run_noisy
 
@@ -31,7 +32,7 @@ class FedBackRelease(FeatureStream):
 
     Parameters
     ----------
-    target, recursion, kappa, features, law, noise, time
+    target, recursion, kappa, features, law, noise, time, calls, visits
         See `FeatureStream`.
 
     guarantee : ApproxDP
@@ -57,6 +58,7 @@ class FedBackRelease(FeatureStream):
         kappa: float,
         features: Any,
         noise: NoiseSource,
+        calls: int = 1,
     ) -> Self:
         """Begin a stream.
 
@@ -67,11 +69,15 @@ class FedBackRelease(FeatureStream):
 
         recursion, kappa, features, noise
             See `FeatureStream`; the cap must be finite.
+
+        calls : int, default=1
         """
-        law = vector_law(target)
+        together = vector_law(target)
+        # Who comes in several calls is in so many gradients, whose releases compose.
+        law = together if calls == 1 else together.repeated(calls)
         guarantee = replace(
             target,
-            refined=law.refining(target),
+            refined=together.refining(target),
             mechanism="noisy online gradient descent",
             source="Bassily, Smith and Thakurta, FOCS 2014",
         )
@@ -85,29 +91,41 @@ class FedBackRelease(FeatureStream):
             guarantee=guarantee,
             gathered=np.zeros(features.n_components),
             average=np.zeros(features.n_components),
+            calls=calls,
+            visits=first_visits(target),
         )
 
     def advance(
-        self, X: Any, targets: np.ndarray, charge: Charge
+        self, X: Any, targets: np.ndarray, charge: Charge, visitors: Visitors | None = None
     ) -> tuple["FedBackRelease", dict[str, Any]]:
         """Feed noise back at every step; what it costs was paid at the first."""
         size, recursion = self.features.n_components, self.recursion
-        # A record enters one gradient, of norm at most the cap times that of its features. It is
-        # taken at a point that earlier releases determine, so that later ones cost it nothing.
+        # A record enters one gradient, of norm at most the cap times that of its features, and so
+        # does a user in one call, with the mean of such gradients. It is taken at a point that
+        # earlier releases determine, so that later ones cost it nothing.
         change = step_sensitivity(
             width=recursion.cap, kappa=self.kappa, adjacency=self.target.adjacency
         )
         lattice = Lattice.for_sensitivity(change, size=size, error=1e-12 * change)
         check_noise(self.law.scale, size)
         grid = self.law.on(lattice, size, "gradient of the stream, one step")
-        charge(lambda account: (self.guarantee, account))
+        *_, visits = self.charged(charge, lambda account: (self.guarantee, account), visitors)
 
         gathered, average = self.gathered, self.average
-        for rows, part, start in self.blocks(X, targets):
+        for rows, part, start, others in self.blocks(X, targets, visitors, visits):
             gathered, average = run_noisy(
-                rows, part, gathered, average, start, recursion, grid=grid, noise=self.noise
+                rows,
+                part,
+                gathered,
+                average,
+                start,
+                recursion,
+                grid=grid,
+                noise=self.noise,
+                others=others,
             )
-        then = replace(self, time=self.time + X.shape[0], gathered=gathered, average=average)
+        time = self.time + self.n_steps(X.shape[0], visitors)
+        then = replace(self, time=time, gathered=gathered, average=average, visits=visits)
         return then, {
             "guarantee_": self.guarantee,
             "predictor": FeatureFunction(self.features, average.copy()),

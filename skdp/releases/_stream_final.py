@@ -10,14 +10,22 @@ from typing import Any, Self
 import numpy as np
 
 from skdp._random import NoiseSource
+from skdp._users import Visitors
 from skdp._validation import plain_arguments
 from skdp.features import FeatureFunction
 from skdp.mechanisms import Lattice, release
 from skdp.privacy import ApproxDP
 from skdp.releases._limits import check_noise
-from skdp.releases._stream import Charge, FeatureStream, FunctionBounds, vector_law
+from skdp.releases._stream import (
+    Charge,
+    FeatureStream,
+    FunctionBounds,
+    first_visits,
+    vector_law,
+)
 from skdp.releases._stream_account import ReleaseAccount, cumulative
-from skdp.solvers.online import Recursion, run_features
+from skdp.releases._stream_calls import CallsAccount
+from skdp.solvers.online import Recursion, run_features, run_users
 
 __all__ = ["FinalRelease"]
 
@@ -31,7 +39,7 @@ class FinalRelease(FeatureStream):
 
     Parameters
     ----------
-    target, recursion, kappa, features, law, noise, time
+    target, recursion, kappa, features, law, noise, time, calls, visits
         See `FeatureStream`.
 
     bounds : FunctionBounds
@@ -39,13 +47,13 @@ class FinalRelease(FeatureStream):
     gathered : ndarray of shape (n_components,)
         ``(time - 1 + t0)`` times the weights. Private.
 
-    account : ReleaseAccount
+    account : ReleaseAccount or CallsAccount
         Of all releases so far.
     """
 
     bounds: FunctionBounds
     gathered: np.ndarray = field(repr=False)
-    account: ReleaseAccount = field(repr=False)
+    account: ReleaseAccount | CallsAccount = field(repr=False)
 
     @classmethod
     @plain_arguments
@@ -59,6 +67,7 @@ class FinalRelease(FeatureStream):
         noise: NoiseSource,
         residual: str,
         bound: str,
+        calls: int = 1,
     ) -> Self:
         """Begin a stream.
 
@@ -72,10 +81,20 @@ class FinalRelease(FeatureStream):
 
         residual, bound
             See `FunctionBounds`.
+
+        calls : int, default=1
         """
-        bounds = FunctionBounds(recursion, kappa, residual, target.adjacency, bound)
+        visits = first_visits(target)
+        bounds = FunctionBounds(
+            recursion, kappa, residual, target.adjacency, bound, of_users=visits is not None
+        )
         law = vector_law(target)
         kind = "gaussian" if law.kind == "gaussian" else "k-norm"
+        account: ReleaseAccount | CallsAccount
+        if calls == 1:  # who comes once is as a record, at the place of the step
+            account = ReleaseAccount(noise=kind, **bounds.distances)
+        else:
+            account = CallsAccount(calls=calls, stream=bounds.distances, noise=kind)
         return cls(
             target=target,
             recursion=recursion,
@@ -85,32 +104,42 @@ class FinalRelease(FeatureStream):
             noise=noise,
             bounds=bounds,
             gathered=np.zeros(features.n_components),
-            account=ReleaseAccount(noise=kind, **bounds.distances),
+            account=account,
+            calls=calls,
+            visits=visits,
         )
 
     def advance(
-        self, X: Any, targets: np.ndarray, charge: Charge
+        self, X: Any, targets: np.ndarray, charge: Charge, visitors: Visitors | None = None
     ) -> tuple["FinalRelease", dict[str, Any]]:
         """Run the recursion without noise, and release where it ends."""
-        time, size = self.time + X.shape[0], self.features.n_components
-        # The last record is the worst one: what an earlier one has moved has shrunk since. Both
-        # neighbours are computed with a rounding error of their own.
-        l2_sensitivity = self.bounds.sensitivity(time)
+        time, size = self.time + self.n_steps(X.shape[0], visitors), self.features.n_components
+        # The last record is the worst one: what an earlier one has moved has shrunk since. Who
+        # comes in several calls is worst in the latest. Both neighbours are computed with a
+        # rounding error of their own.
+        l2_sensitivity = (
+            self.account.sensitivity(time)
+            if isinstance(self.account, CallsAccount)
+            else self.bounds.sensitivity(time)
+        )
         error = self.bounds.rounding_error(time, size)
         lattice = Lattice.for_sensitivity(l2_sensitivity, size=size, error=error)
         check_noise(self.law.scale, size)
         scale = self.law.on(lattice, size).scale
 
-        def cost(account: ReleaseAccount) -> tuple[ApproxDP, ReleaseAccount]:
+        def cost(account: Any) -> tuple[ApproxDP, Any]:
             # A record pays for each release after it: its own distance there over the scale.
             new = account.after(time, scale, slack=lattice.sensitivity - l2_sensitivity)
             return cumulative(new, self.target), new
 
-        guarantee, account = charge(cost, self.account)
+        guarantee, account, visits = self.charged(charge, cost, visitors, self.account)
 
         gathered = self.gathered
-        for rows, part, start in self.blocks(X, targets):
-            gathered = run_features(rows, part, gathered, start, self.recursion)
+        for rows, part, start, others in self.blocks(X, targets, visitors, visits):
+            if others:
+                gathered = run_users(rows, part, gathered, start, self.recursion, others)
+            else:
+                gathered = run_features(rows, part, gathered, start, self.recursion)
         coef = release(
             gathered / (time - 1.0 + self.recursion.t0),
             law=self.law,
@@ -120,7 +149,7 @@ class FinalRelease(FeatureStream):
             random_state=self.noise,
             purpose="coefficients after a call",
         )
-        then = replace(self, time=time, gathered=gathered, account=account)
+        then = replace(self, time=time, gathered=gathered, account=account, visits=visits)
         return then, {
             "guarantee_": guarantee,
             "predictor": FeatureFunction(self.features, coef),

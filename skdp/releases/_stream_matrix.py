@@ -12,18 +12,21 @@ from typing import Any, Self
 import numpy as np
 
 from skdp._random import NoiseSource
+from skdp._users import Visitors
 from skdp._validation import plain_arguments, shown
 from skdp.features import FeatureFunction
 from skdp.mechanisms import Lattice, NoiseLaw
 from skdp.privacy import ApproxDP
 from skdp.releases._limits import check_noise
-from skdp.releases._stream import Charge, FeatureStream, check_horizon
+from skdp.releases._stream import Charge, FeatureStream, check_horizon, first_visits
 from skdp.releases._stream_sensitivity import step_sensitivity
 from skdp.solvers.online import Recursion
 from skdp.solvers.prefix_factors import (
     LONGEST,
     NoisyPrefix,
     PrefixFactors,
+    calls_norm,
+    calls_sum,
     column_norm,
     encoding_error,
     prefix_factors,
@@ -43,7 +46,7 @@ class MatrixRelease(FeatureStream):
 
     Parameters
     ----------
-    target, recursion, kappa, features, noise, time
+    target, recursion, kappa, features, noise, time, calls, visits
         See `FeatureStream`.
 
     law : NoiseLaw
@@ -52,7 +55,7 @@ class MatrixRelease(FeatureStream):
     guarantee : ApproxDP
 
     horizon : int
-        Number of rows that may pass in all.
+        Number of steps in all, of rows or users.
 
     factors : PrefixFactors
         Of the sums.
@@ -77,6 +80,7 @@ class MatrixRelease(FeatureStream):
         features: Any,
         noise: NoiseSource,
         horizon: int,
+        calls: int = 1,
     ) -> Self:
         """Begin a stream.
 
@@ -90,6 +94,8 @@ class MatrixRelease(FeatureStream):
 
         horizon : int
             At most 8,388,608.
+
+        calls : int, default=1
         """
         if target.delta == 0.0:
             raise ValueError(
@@ -100,6 +106,12 @@ class MatrixRelease(FeatureStream):
         together = target.gaussian_target()
         # A record moves all sums from its own on: together as far as the longest column says.
         one = replace(together, mu=together.mu / column_norm(horizon, recursion))
+        if calls > 1:
+            # A user moves them by a column a call, at worst all in one direction, and one of them
+            # by as many entries of a row. Where a gradient of the user is taken depends on what
+            # was released before, but the distance of all sums is bounded whatever that was.
+            share = calls_sum(horizon, calls) / calls_norm(horizon, recursion, calls)
+            one = replace(together, mu=together.mu * share)
         factors = prefix_factors(horizon)
         return cls(
             target=target,
@@ -117,34 +129,39 @@ class MatrixRelease(FeatureStream):
             horizon=horizon,
             factors=factors,
             prefix=NoisyPrefix.start(features.n_components, factors),
+            calls=calls,
+            visits=first_visits(target),
         )
 
     def advance(
-        self, X: Any, targets: np.ndarray, charge: Charge
+        self, X: Any, targets: np.ndarray, charge: Charge, visitors: Visitors | None = None
     ) -> tuple["MatrixRelease", dict[str, Any]]:
         """Take gradients at noisy prefix sums; all sums were paid at the first row."""
-        time, size = self.time + X.shape[0], self.features.n_components
+        time, size = self.time + self.n_steps(X.shape[0], visitors), self.features.n_components
         recursion, horizon = self.recursion, self.horizon
-        check_horizon(time, horizon)
+        check_horizon(time, horizon, self.step_name)
         # A gradient is taken at a point that earlier releases determine.
         change = step_sensitivity(
             width=recursion.cap, kappa=self.kappa, adjacency=self.target.adjacency
         )
         # Of the record, all sums up to the horizon hold a column of C times its gradient. On
         # either side each was computed with an error, and rounded to the lattice.
-        norm = column_norm(horizon, recursion)
+        norm, most = column_norm(horizon, recursion), 1.0
+        if self.calls > 1:
+            norm = calls_norm(horizon, recursion, self.calls)
+            most = calls_sum(horizon, self.calls)
         error = encoding_error(horizon) * recursion.cap * self.kappa
         spread = math.sqrt(float(size) * horizon)
         step = 2.0 ** math.floor(math.log2(change * norm / (_FINENESS * spread)))
         together = (change * norm + 2.0 * error + step * spread) * (1.0 + 1e-12)
         # The noise of one sum is that for the whole column: its law is of a part of mu.
-        lattice = Lattice(step, together / norm)
+        lattice = Lattice(step, together / norm * most)
         check_noise(8.0 * self.law.scale, size * horizon)
         grid = self.law.on(lattice, size, "sum of gradients of the stream")
-        charge(lambda account: (self.guarantee, account))
+        *_, visits = self.charged(charge, lambda account: (self.guarantee, account), visitors)
 
         prefix, gathered = self.prefix, np.zeros(size)
-        for rows, part, start in self.blocks(X, targets):
+        for rows, part, start, others in self.blocks(X, targets, visitors, visits):
             prefix, gathered = run_matrix(
                 rows,
                 part,
@@ -154,11 +171,12 @@ class MatrixRelease(FeatureStream):
                 factors=self.factors,
                 grid=grid,
                 noise=self.noise,
+                others=others,
             )
         coef = gathered / (time - 1.0 + recursion.t0)
         length = float(np.linalg.norm(coef))
         coef = coef * min(1.0, recursion.radius / length) if length > 0.0 else coef
-        return replace(self, time=time, prefix=prefix), {
+        return replace(self, time=time, prefix=prefix, visits=visits), {
             "guarantee_": self.guarantee,
             "predictor": FeatureFunction(self.features, coef),
         }

@@ -10,12 +10,19 @@ from typing import Any, Self
 import numpy as np
 
 from skdp._random import NoiseSource
+from skdp._users import Visitors
 from skdp._validation import plain_arguments
 from skdp.features import FeatureFunction
 from skdp.mechanisms import Lattice
 from skdp.privacy import ApproxDP
 from skdp.releases._limits import check_noise
-from skdp.releases._stream import Charge, FeatureStream, check_horizon, vector_law
+from skdp.releases._stream import (
+    Charge,
+    FeatureStream,
+    check_horizon,
+    first_visits,
+    vector_law,
+)
 from skdp.releases._stream_sensitivity import step_sensitivity
 from skdp.solvers.online import NoisyTree, Recursion, run_tree
 
@@ -30,7 +37,7 @@ class TreeRelease(FeatureStream):
 
     Parameters
     ----------
-    target, recursion, kappa, features, noise, time
+    target, recursion, kappa, features, noise, time, calls, visits
         See `FeatureStream`.
 
     law : NoiseLaw
@@ -39,7 +46,7 @@ class TreeRelease(FeatureStream):
     guarantee : ApproxDP
 
     horizon : int
-        Number of rows that may pass in all.
+        Number of steps in all, of rows or users.
 
     tree : NoisyTree
         Its exact sums are private.
@@ -60,6 +67,7 @@ class TreeRelease(FeatureStream):
         features: Any,
         noise: NoiseSource,
         horizon: int,
+        calls: int = 1,
     ) -> Self:
         """Begin a stream.
 
@@ -72,6 +80,8 @@ class TreeRelease(FeatureStream):
             See `FeatureStream`; the cap must be finite.
 
         horizon : int
+
+        calls : int, default=1
         """
         together = vector_law(target)
         guarantee = replace(
@@ -90,18 +100,20 @@ class TreeRelease(FeatureStream):
             noise=noise,
             guarantee=guarantee,
             horizon=horizon,
+            calls=calls,
+            visits=first_visits(target),
         )
 
     def advance(
-        self, X: Any, targets: np.ndarray, charge: Charge
+        self, X: Any, targets: np.ndarray, charge: Charge, visitors: Visitors | None = None
     ) -> tuple["TreeRelease", dict[str, Any]]:
         """Take gradients at noisy prefix sums; all levels of the tree were paid at the first."""
-        time, size = self.time + X.shape[0], self.features.n_components
+        time, size = self.time + self.n_steps(X.shape[0], visitors), self.features.n_components
         law, recursion = self.law, self.recursion
-        check_horizon(time, self.horizon)
+        check_horizon(time, self.horizon, self.step_name)
         # Later sums are on the lattice of the first step.
         growth = ((self.horizon + recursion.t0) / recursion.t0) ** (1.0 - recursion.theta)
-        check_noise(law.scale * growth, size)
+        check_noise(law.scale * growth * self.calls, size)
         # A gradient is taken at a point that earlier releases determine.
         change = step_sensitivity(
             width=recursion.cap, kappa=self.kappa, adjacency=self.target.adjacency
@@ -109,24 +121,34 @@ class TreeRelease(FeatureStream):
         first = change * float(recursion.weights(0, 1)[0])
         lattice = Lattice.for_sensitivity(first, size=size, error=1e-9 * first)
         rounding = lattice.sensitivity - first
-        charge(lambda account: (self.guarantee, account))
+        *_, visits = self.charged(charge, lambda account: (self.guarantee, account), visitors)
 
         def released(total: np.ndarray, weight: float) -> np.ndarray:
             # Of the record, the sum holds the gradient times its weight, which is at most that
-            # of the last step of the interval, rounded to the lattice.
-            sensitivity = change * weight * (1 + 1e-12) + rounding
+            # of the last step of the interval, rounded to the lattice. Of a user it may hold one
+            # of each call. Where calls fall into several intervals of a level, n_i of them into
+            # each, those cost shares n_i / calls of what one release costs: in sum, and in sum of
+            # squares, at most the whole of it.
+            sensitivity = (change * weight * (1 + 1e-12) + rounding) * self.calls
             told = dict(step=lattice.step, sensitivity=sensitivity)
             return law.release(total, self.noise, **told, purpose="sum of gradients of the stream")
 
         tree, gathered = self.tree, np.zeros(size)
-        for rows, part, start in self.blocks(X, targets):
+        for rows, part, start, others in self.blocks(X, targets, visitors, visits):
             tree, gathered = run_tree(
-                rows, part, tree, start, recursion, step=lattice.step, released=released
+                rows,
+                part,
+                tree,
+                start,
+                recursion,
+                step=lattice.step,
+                released=released,
+                others=others,
             )
         coef = gathered / (time - 1.0 + recursion.t0)
         norm = float(np.linalg.norm(coef))
         coef = coef * min(1.0, recursion.radius / norm) if norm > 0.0 else coef
-        return replace(self, time=time, tree=tree), {
+        return replace(self, time=time, tree=tree, visits=visits), {
             "guarantee_": self.guarantee,
             "predictor": FeatureFunction(self.features, coef),
         }

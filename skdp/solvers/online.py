@@ -18,13 +18,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from skdp.solvers.exact_sums import PairwiseSum
+
 __all__ = [
     "NoisyTree",
     "Recursion",
+    "mean_gradient",
+    "mean_rounding_error",
     "rounding_error",
     "run_features",
     "run_noisy",
     "run_tree",
+    "run_users",
     "steps_within",
 ]
 
@@ -179,7 +184,102 @@ def rounding_error(time, n_components, norm, recursion):
     return 2.0**-53 * (norm + 1.0) * (scores + (8.0 + projections) * time)
 
 
-def run_noisy(rows, targets, gathered, average, time, recursion, *, grid, noise):
+def mean_gradient(row, target, point, cap, share, pieces):
+    """Mean of the clipped gradients of a user's rows, all at one point.
+
+    Parameters
+    ----------
+    row : ndarray of shape (n_components,)
+        First row of the user.
+
+    target : float
+
+    point : ndarray of shape (n_components,)
+
+    cap : float
+        Largest residual.
+
+    share : float
+        Of one row, such that those of all are at most 1.
+
+    pieces : callable
+        Yields features and targets of the others, up to 128 rows at a time.
+
+    Returns
+    -------
+    ndarray of shape (n_components,)
+        A function of the point and of the user's rows alone. With rows of norm at most kappa its
+        rounding error is below ``3e-14 kappa`` times the largest residual: within a piece 128
+        units in the last place, and one for each level of the pairs that pieces are added in.
+    """
+    total = PairwiseSum(point.shape)
+    total.add(row * min(max(float(row @ point) - target, -cap), cap))
+    for rows, targets in pieces():
+        total.add(np.clip(rows @ point - targets, -cap, cap) @ rows)
+    return share * total.total()
+
+
+def run_users(rows, targets, gathered, time, recursion, others):
+    """Continue the recursion on features, where some steps are means over the rows of a user.
+
+    Parameters
+    ----------
+    rows, targets, gathered, time, recursion
+        As for `run_features`.
+
+    others : dict
+        As for `run_noisy`.
+
+    Returns
+    -------
+    gathered : ndarray of shape (n_components,)
+    """
+    done = 0
+    for i in [*others, len(rows)]:
+        if done < i:  # users of one row
+            gathered = run_features(
+                rows[done:i], targets[done:i], gathered, time + done, recursion
+            )
+        if i == len(rows):
+            break
+        before = time + i - 1.0 + recursion.t0
+        point = gathered / before if before > 0.0 else np.zeros_like(gathered)
+        z = np.asarray(rows[i], dtype=np.float64)
+        gradient = mean_gradient(z, float(targets[i]), point, recursion.cap, *others[i])
+        gathered = gathered - float(recursion.weights(time + i, 1)[0]) * gradient
+        norm, longest = float(np.linalg.norm(gathered)), recursion.radius * (before + 1.0)
+        gathered = gathered * (longest / norm) if norm > longest else gathered
+        done = i + 1
+    return gathered
+
+
+def mean_rounding_error(time, norm, recursion):
+    """What `run_users` adds to `rounding_error`.
+
+    Parameters
+    ----------
+    time : int
+        Steps so far.
+
+    norm : float
+        Bound on the norm of the function at all times.
+
+    recursion : Recursion
+
+    Returns
+    -------
+    float
+
+    Notes
+    -----
+    The mean of a user's gradients is off by at most 256 units in the last place of the largest,
+    see `mean_gradient`, and enters with the weight of its step: in units of the function by
+    ``eta_t`` times as much, like the rounding of a score.
+    """
+    return 2.0**-53 * (norm + 1.0) * 256.0 * 2.0 * time ** (1.0 - recursion.theta)
+
+
+def run_noisy(rows, targets, gathered, average, time, recursion, *, grid, noise, others=None):
     """Continue the recursion along noisy gradients that are fed back.
 
     A row enters one gradient, of norm at most ``recursion.cap`` times its own, taken at a point
@@ -199,6 +299,10 @@ def run_noisy(rows, targets, gathered, average, time, recursion, *, grid, noise)
 
     noise : NoiseSource
 
+    others : dict of int to (float, callable), default=None
+        For steps on several rows of a user, of which ``rows`` has the first: the share of one
+        row, and what yields the others, see `mean_gradient`. In increasing order.
+
     Returns
     -------
     gathered, average : ndarray of shape (n_components,)
@@ -213,9 +317,14 @@ def run_noisy(rows, targets, gathered, average, time, recursion, *, grid, noise)
         y = targets[start : start + _BLOCK].tolist()
         before = time + start - 1.0 + recursion.t0
         drawn = grid.draw(noise, len(Z))
-        for z, target, weight, own_noise in zip(Z, y, weights, drawn, strict=True):
-            residual = float(z @ gathered) / before - target if before > 0.0 else -target
-            gradient = z * (min(max(residual, -cap), cap) / step)
+        each = zip(Z, y, weights, drawn, strict=True)
+        for i, (z, target, weight, own_noise) in enumerate(each, start):
+            if others is not None and i in others:
+                point = gathered / before if before > 0.0 else np.zeros_like(gathered)
+                gradient = mean_gradient(z, target, point, cap, *others[i]) / step
+            else:
+                residual = float(z @ gathered) / before - target if before > 0.0 else -target
+                gradient = z * (min(max(residual, -cap), cap) / step)
             np.rint(gradient, out=gradient)
             gradient *= step
             gathered -= np.multiply(release(gradient, own_noise), weight, out=change)
@@ -250,7 +359,7 @@ class NoisyTree:
     noisy: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
 
 
-def run_tree(rows, targets, tree, time, recursion, *, step, released):
+def run_tree(rows, targets, tree, time, recursion, *, step, released, others=None):
     """Continue the recursion with gradients taken at noisy prefix sums.
 
     What is gathered at a time is the sum over the dyadic intervals that make up the time so far.
@@ -272,6 +381,9 @@ def run_tree(rows, targets, tree, time, recursion, *, step, released):
     released : callable
         ``released(total, weight)`` returns a sum with noise; no step in it weighs more than
         ``weight``, which is that of the last one.
+
+    others : dict, default=None
+        As for `run_noisy`.
 
     Returns
     -------
@@ -296,12 +408,18 @@ def run_tree(rows, targets, tree, time, recursion, *, step, released):
         for i, z in enumerate(Z):
             t = time + start + i
             before = t - 1.0 + recursion.t0
-            score = -float(z @ gathered) / before if before > 0.0 else 0.0
+            score, shrink = -float(z @ gathered) / before if before > 0.0 else 0.0, 1.0
             if radius < math.inf:
                 norm = math.sqrt(float(gathered @ gathered))
-                score *= min(1.0, radius * before / norm) if norm > 0.0 else 1.0
+                shrink = min(1.0, radius * before / norm) if norm > 0.0 else 1.0
+                score *= shrink
             residual = min(max(score - y[i], -cap), cap)
-            total = z * (residual * weights[i] / step)
+            if others is not None and start + i in others:
+                point = gathered * (-shrink / before if before > 0.0 else 0.0)
+                gradient = mean_gradient(z, y[i], point, cap, *others[start + i])
+                total = gradient * (weights[i] / step)
+            else:
+                total = z * (residual * weights[i] / step)
             np.rint(total, out=total)
             total *= step
             level = 0

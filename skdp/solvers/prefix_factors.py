@@ -36,12 +36,14 @@ from functools import lru_cache
 import numpy as np
 from scipy.signal import lfilter
 
-from skdp.solvers.online import Recursion
+from skdp.solvers.online import Recursion, mean_gradient
 
 __all__ = [
     "LONGEST",
     "NoisyPrefix",
     "PrefixFactors",
+    "calls_norm",
+    "calls_sum",
     "column_norm",
     "encoding_error",
     "prefix_factors",
@@ -182,6 +184,70 @@ def _column_norm(horizon, theta, t0):
     return math.sqrt(largest) * (1.0 + 4.0 * _UNIT * horizon + 1e-12)
 
 
+def calls_norm(horizon, recursion, calls):
+    """Bound on the l2 norm of the sum of several columns of C: of who takes several steps.
+
+    Parameters
+    ----------
+    horizon : int
+
+    recursion : Recursion
+
+    calls : int
+        Number of steps.
+
+    Returns
+    -------
+    float
+        Below ``calls`` times `column_norm`, which it is for one step.
+
+    Notes
+    -----
+    Gradients of norm 1 at steps ``s_1 < ... < s_m`` move y by at most the root of
+    ``sum_ij <C[:, s_i], C[:, s_j]>``: entries of C are positive, so that gradients in one
+    direction are the worst. The product of two columns j or more apart is at most
+    ``sum_k c_k c_{k+j}``, as weights do not decrease and the ``c_k`` do not increase, and at most
+    the squared norm of the longest. So it is most where all steps follow each other.
+
+    Examples
+    --------
+    >>> from skdp.solvers.online import Recursion
+    >>> round(calls_norm(1000, Recursion(0.6, 2.0), 4) / column_norm(1000, Recursion(0.6, 2.0)), 2)
+    3.72
+    """
+    factors, squared = prefix_factors(horizon), column_norm(horizon, recursion) ** 2
+    steps = min(calls, horizon)
+    gaps = np.minimum(factors.gaps + factors.gaps[:, np.newaxis] * factors.decays, 1.0)
+    with np.errstate(divide="ignore"):  # of decay 0
+        sums = -np.expm1(horizon * np.log1p(-gaps)) / gaps
+    shares = factors.amounts * (factors.amounts @ sums)
+    apart = np.arange(1, steps)
+    products = np.minimum(factors.decays ** apart[:, np.newaxis] @ shares, squared)
+    total = steps * squared + 2.0 * float((steps - apart) @ products)
+    return math.sqrt(total) * (1.0 + 4.0 * _UNIT * steps + 1e-12)
+
+
+def calls_sum(horizon, calls):
+    """Bound on the sum of several entries of a row of C: how far they move one number.
+
+    Parameters
+    ----------
+    horizon : int
+
+    calls : int
+        Number of entries.
+
+    Returns
+    -------
+    float
+        ``c_0 + c_1 + ...``, the largest ones; weights only make them smaller.
+    """
+    factors = prefix_factors(horizon)
+    lags = np.arange(min(calls, horizon))
+    kept = factors.decays ** lags[:, np.newaxis] @ factors.amounts
+    return float(kept.sum()) * (1.0 + 4.0 * _UNIT * len(lags) + 1e-12)
+
+
 def encoding_error(horizon):
     """Bound on the l2 norm of all rounding errors of `run_matrix` up to the horizon.
 
@@ -236,7 +302,7 @@ class NoisyPrefix:
         return cls(np.zeros((r - 1, n_components)), np.zeros((r, n_components)))
 
 
-def run_matrix(rows, targets, prefix, time, recursion, *, factors, grid, noise):
+def run_matrix(rows, targets, prefix, time, recursion, *, factors, grid, noise, others=None):
     """Continue the recursion with gradients taken at noisy prefix sums.
 
     A row's gradient, taken at a point that earlier releases determine, enters all later
@@ -258,6 +324,9 @@ def run_matrix(rows, targets, prefix, time, recursion, *, factors, grid, noise):
 
     noise : NoiseSource
 
+    others : dict, default=None
+        As for `skdp.solvers.online.run_noisy`.
+
     Returns
     -------
     prefix : NoisyPrefix
@@ -276,13 +345,19 @@ def run_matrix(rows, targets, prefix, time, recursion, *, factors, grid, noise):
         y = targets[start : start + _ROWS].tolist()
         times = (np.arange(time + start, time + start + len(Z)) - 1.0 + recursion.t0).tolist()
         drawn = grid.draw(noise, len(Z))
-        for z, target, weight, before, own in zip(Z, y, weights, times, drawn, strict=True):
-            score = -float(gathered @ z) / before if before > 0.0 else 0.0
+        each = zip(Z, y, weights, times, drawn, strict=True)
+        for i, (z, target, weight, before, own) in enumerate(each, start):
+            score, shrink = -float(gathered @ z) / before if before > 0.0 else 0.0, 1.0
             if radius < math.inf:
                 norm = math.sqrt(float(gathered @ gathered))
-                score *= min(1.0, radius * before / norm) if norm > 0.0 else 1.0
+                shrink = min(1.0, radius * before / norm) if norm > 0.0 else 1.0
+                score *= shrink
             residual = min(max(score - target, -cap), cap)
-            np.multiply(z, residual * weight, out=change)
+            if others is not None and i in others:
+                point = gathered * (-shrink / before if before > 0.0 else 0.0)
+                np.multiply(mean_gradient(z, target, point, cap, *others[i]), weight, out=change)
+            else:
+                np.multiply(z, residual * weight, out=change)
             exact *= decays
             exact += change
             total = amounts @ exact

@@ -149,9 +149,10 @@ def model(name, **changes):
     return clone(EVERYTHING[name]).set_params(**changes)
 
 
-def fitted(name, X, y, **changes):
+def fitted(name, X, y, groups=None, **changes):
     """The object that a configuration stands for, ready to predict or transform."""
-    estimator = model(name, **changes).fit(X, y)
+    owned = {} if groups is None else {"groups": groups}
+    estimator = model(name, **changes).fit(X, y, **owned)
     return estimator.released() if name == ReleasedKernelRegressor.__name__ else estimator
 
 

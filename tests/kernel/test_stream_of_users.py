@@ -1,0 +1,480 @@
+"""Streams whose steps are users, as those users and their attackers see them.
+
+Where a bound has to be attained, the kernel is the linear one, whose features are the rows. What
+is released on the way is forced on the neighbour, as an attacker sees it, and what is compared are
+the values before their noise.
+"""
+
+import copy
+import math
+import pickle
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn import config_context as sklearn_config
+from support.noise import Constant
+from support.problems import surface as problem
+from support.statistics import name
+
+from skdp import config_context
+from skdp.audit import recording
+from skdp.exceptions import StaleStreamError
+from skdp.kernel import DPOnlineKernelRegressor
+from skdp.privacy import BudgetLedger, gaussian_mu
+
+FINAL = dict(release="final")
+SGD = dict(release="sgd")
+TREE = dict(release="tree", horizon=16, theta=0.99, t0=50.0)
+MATRIX = dict(release="matrix", horizon=16)
+LAWS = [dict(delta=0.0), dict(delta=1e-3)]
+RELEASES = [
+    {**release, **law}
+    for release in (FINAL, SGD, TREE, MATRIX)
+    for law in LAWS
+    if release is not MATRIX or law["delta"]
+]
+EVERY = pytest.mark.parametrize("options", RELEASES, ids=name)
+
+
+def regressor(epsilon=1.0, **options):
+    return DPOnlineKernelRegressor(
+        epsilon, **{"y_bounds": (-1.0, 1.0), "n_components": 8, **options}
+    )
+
+
+def one_call(model, rows, target, user):
+    rows = np.atleast_2d(rows)
+    return model.partial_fit(rows, np.full(len(rows), target), groups=[user] * len(rows))
+
+
+def forced(model, other):
+    """The neighbour as it goes on from what the model has released."""
+    here, there = model._stream.release, other._stream.release
+    same = {}
+    if hasattr(here, "average"):
+        same = dict(gathered=here.gathered, average=here.average)
+    if hasattr(here, "tree"):
+        same = dict(tree=replace(there.tree, noisy=here.tree.noisy))
+    if hasattr(here, "prefix"):
+        same = dict(prefix=replace(there.prefix, noisy=here.prefix.noisy))
+    other._stream = replace(other._stream, release=replace(there, **same))
+
+
+def costs(options, calls, worlds):
+    """What each release costs the user between two worlds of one call a step."""
+    with recording() as records:
+        models = [regressor(kernel="linear", max_calls_per_user=calls, **options) for _ in "ab"]
+        for here, there in zip(*worlds, strict=True):
+            for model, call in zip(models, (here, there), strict=True):
+                one_call(model, *call)
+            forced(*models)
+    return models[0], np.array(
+        [
+            np.linalg.norm(a.asked - b.asked) / a.scale
+            for a, b in zip(records[::2], records[1::2], strict=True)
+        ]
+    )
+
+
+def worlds_of(places, n, rng, *, adjacency="replace-one", is_typical=True):
+    """Calls of one user each; "u" comes at some places with 1 to 50 rows, hostile or not."""
+    here, there = [], []
+    for t in range(n):
+        sizes = rng.integers(1, 51, size=2)
+        if t not in places:
+            row = (1.0, 0.0, 0.0) if is_typical else rng.normal(size=3)
+            calls = [(np.tile(row, (sizes[0], 1)), 1.0, f"v{t}")] * 2
+        elif is_typical:
+            rows = [np.tile((0.0, 1.0, 0.0), (k, 1)) for k in sizes]
+            calls = [(rows[0], 1.0, "u"), (rows[1], -1.0, "u")]
+        else:
+            calls = [(rng.normal(size=(k, 3)), rng.choice([-1.0, 1.0]), "u") for k in sizes]
+        if t in places and adjacency == "add-remove":
+            calls[1] = (np.zeros((1, 3)), 0.0, "u")  # a null record
+        here.append(calls[0])
+        there.append(calls[1])
+    return here, there
+
+
+@EVERY
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("calls", [1, 2, 4])
+def test_no_user_pays_more_than_the_stream_claims(calls, adjacency, options, monkeypatch):
+    Constant().take_over(monkeypatch)  # points without noise, where residuals are worst
+    rng, best = np.random.default_rng(calls), 0.0
+    n = 16 if options["release"] == "tree" else 8
+    pure = options["delta"] == 0.0
+    options = dict(options, adjacency=adjacency)
+    starts = [0, 2, n - calls]
+    patterns = [range(start, start + calls) for start in starts]
+    patterns.append(sorted(rng.choice(n, size=calls, replace=False)))
+    for places in patterns:
+        for is_typical in (True, False):
+            worlds = worlds_of(places, n, rng, adjacency=adjacency, is_typical=is_typical)
+            model, paid = costs(options, calls, worlds)
+            spent = paid.sum() if pure else math.sqrt((paid**2).sum())
+            guarantee = model.guarantee_
+            assert guarantee.unit == "user" and guarantee.adjacency == adjacency
+            claimed = guarantee.epsilon if pure else guarantee.refined.mu
+            assert spent <= claimed
+            assert not paid[: min(places)].any()
+            best = max(best, spent / claimed)
+    # Of the lowest sums of a tree one in two is released, and holds one of two steps.
+    assert best > (0.79 if options["release"] == "tree" and calls == 4 else 0.88)
+
+
+@EVERY
+def test_all_of_a_stream_meets_the_budget_for_users(options):
+    """What is released for ever is paid for at the first row; the final function each time."""
+    X, y = problem(60)
+    groups = np.arange(60) % 7
+    if "horizon" in options:
+        options = dict(options, horizon=24)
+    model = regressor(max_calls_per_user=3, **options)
+    for start in range(0, 60, 20):
+        part = slice(start, start + 20)
+        model.partial_fit(X[part], y[part], groups=groups[part])
+        if start == 0 or options["release"] != "final":
+            assert model.guarantee_.epsilon == 1.0 and model.guarantee_.unit == "user"
+    if options["release"] == "final":
+        assert 1.5 < model.guarantee_.epsilon < 3.0
+        with_records = regressor(**options)
+        for start in range(0, 60, 20):
+            with_records.partial_fit(X[start : start + 7], y[start : start + 7])
+        assert model.guarantee_.epsilon > with_records.guarantee_.epsilon
+    assert model.n_samples_seen_ == 21  # users of each call
+    assert "one user" in str(model.guarantee_)
+
+
+# What a step is
+
+
+def mean_step(point, rows, targets, cap):
+    residuals = np.clip(rows @ point - targets, -cap, cap)
+    return residuals @ rows / len(targets)
+
+
+@pytest.mark.parametrize(
+    "residual", [dict(), dict(residual="ball", radius=0.3), dict(residual="plain")], ids=name
+)
+def test_the_function_before_its_noise_is_the_recursion_of_users(residual):
+    X, y = problem(400)
+    groups = np.random.default_rng(0).integers(0, 90, size=400)
+    with recording() as records:
+        model = regressor(**residual).fit(X, y, groups=groups)
+    stream = model._stream.release
+    Z, recursion = stream.features.transform(X).astype(float), stream.recursion
+    f = np.zeros(8)
+    for t, user in enumerate(dict.fromkeys(groups.tolist())):
+        own, eta = groups == user, (t + recursion.t0) ** -recursion.theta
+        gradient = mean_step(f, Z[own], y[own], recursion.cap)
+        f = (1.0 - 1.0 / (t + recursion.t0)) * f - eta * gradient
+        norm = np.linalg.norm(f)
+        f = f * (recursion.radius / norm) if norm > recursion.radius else f
+    assert_allclose(records[0].asked, f, atol=3.0 * records[0].step + 1e-12)
+
+
+def test_what_is_fed_back_is_the_mean_gradient_of_a_user():
+    X, y = problem(400)
+    groups = np.random.default_rng(0).integers(0, 90, size=400)
+    with recording() as records:
+        stream = regressor(30.0, **SGD).fit(X, y, groups=groups)._stream.release
+    Z, recursion = stream.features.transform(X).astype(float), stream.recursion
+    gathered = np.zeros(8)
+    for t, user in enumerate(dict.fromkeys(groups.tolist())):
+        own = groups == user
+        point = gathered / (t - 1.0 + recursion.t0)
+        gradient = mean_step(point, Z[own], y[own], recursion.cap)
+        assert_allclose(records[t].asked, gradient, atol=2.0 * records[t].step)
+        gathered -= records[t].released * (t + recursion.t0) ** (1.0 - recursion.theta)
+
+
+@EVERY
+@pytest.mark.parametrize("residual", [dict(), dict(residual="ball", radius=0.5)], ids=name)
+def test_users_of_one_row_are_a_stream_of_rows(residual, options):
+    X, y = problem(12)
+    with config_context(known_seeds=True):
+        rows, users, alike = (regressor(random_state=0, **options, **residual) for _ in range(3))
+        rows.fit(X, y)
+        users.fit(X, y, groups=list("abcdefghijkl"))
+        # Rows that come again are in the mean what they are alone, in whatever order.
+        again = np.concatenate([np.arange(12), np.random.default_rng(0).integers(0, 12, 3000)])
+        alike.fit(X[again], y[again], groups=again)
+    assert_array_equal(users.coef_, rows.coef_)
+    assert_allclose(alike.coef_, rows.coef_, atol=1e-9)
+
+
+@EVERY
+def test_rows_of_others_do_not_change_a_step_by_a_bit(options):
+    """Not even by rounding, which a lattice would show; the final function has a bound for it."""
+    if options["release"] == "final":
+        return
+    rng = np.random.default_rng(1)
+    X, y = rng.uniform(-1, 1, size=(600, 3)), rng.uniform(-1, 1, size=600)
+    groups = np.concatenate([np.arange(8), rng.integers(0, 8, size=592)])
+    keep = (groups != 5) | (np.arange(600) < 50)
+    asked = []
+    for rows in (slice(None), keep):
+        with config_context(known_seeds=True), recording() as records:
+            regressor(random_state=0, **options).fit(X[rows], y[rows], groups=groups[rows])
+        asked.append([record.asked for record in records])
+    # The sixth user has lost rows: up to that step nothing changes, whoever has how many.
+    for here, there in zip(asked[0][:5], asked[1][:5], strict=True):
+        assert_array_equal(here, there)
+    assert (asked[0][5] != asked[1][5]).any()
+
+
+@EVERY
+def test_layouts_of_rows_and_ids_agree(options):
+    X, y = problem(40)
+    groups = np.random.default_rng(0).integers(0, 9, size=40)
+    found = []
+    for rows, ids in [
+        (X, groups),
+        (X.tolist(), groups.tolist()),
+        (sparse.csr_array(X), pd.Series(groups, index=np.arange(40)[::-1])),
+        (pd.DataFrame(X), groups.astype(float)),
+    ]:
+        with config_context(known_seeds=True):
+            model = regressor(gamma=1.0, random_state=0, **options)
+            found.append(model.fit(rows, y, groups=ids).coef_)
+    for coef in found[1:]:
+        assert_allclose(coef, found[0], atol=1e-9)
+
+
+# Row counts are private, and users who have come often enough are left out
+
+
+@EVERY
+def test_no_attribute_and_no_charge_tells_how_many_rows_there_are(options):
+    X, y = problem(300)
+    few = np.arange(12)
+    many = np.concatenate([few, np.random.default_rng(0).integers(0, 12, 288)])
+    found = []
+    for groups in (few, many):
+        ledger = BudgetLedger(epsilon=9.0, delta=0.1)
+        n = len(groups)
+        with recording() as records:
+            model = regressor(ledger=ledger, **options).fit(X[:n], y[:n], groups=groups)
+        public = {key: value for key, value in vars(model).items() if key.endswith("_")}
+        public.pop("coef_")
+        public.pop("frequencies_")
+        charged = [charge.guarantee for charge in ledger.history()]
+        declared = [(record.sensitivity, record.step, record.scale) for record in records]
+        found.append((public, charged, declared))
+    assert found[0] == found[1]
+    assert found[0][0]["n_samples_seen_"] == 12
+
+
+@pytest.mark.parametrize("options", [TREE, {**MATRIX, "delta": 1e-3}], ids=name)
+def test_a_horizon_counts_users(options):
+    X, y = problem(60)
+    model = regressor(max_calls_per_user=3, **options)
+    for _ in range(2):
+        model.partial_fit(X, y, groups=np.arange(60) % 7)
+    with pytest.raises(ValueError, match=r"number of users of each call, .* 21; got 16"):
+        model.partial_fit(X, y, groups=np.arange(60) % 7)
+
+
+@EVERY
+def test_a_user_who_has_come_often_enough_takes_a_null_step(options):
+    X, y = problem(60)
+    groups = np.array(["a", "b", "c"] * 20)
+    found = []
+    for other in (X, X[::-1]):
+        with config_context(known_seeds=True), recording() as records:
+            model = regressor(random_state=0, max_calls_per_user=2, **options)
+            for _ in range(2):
+                model.partial_fit(X[:30], y[:30], groups=groups[:30])
+            rows, ids = other.copy(), groups.copy()
+            rows[ids == "d"] = 0.0
+            ids[-1], rows[-1] = "d", 0.5  # who comes for the first time
+            model.partial_fit(rows, y, groups=ids)
+        found.append([record.asked for record in records])
+        assert model.n_samples_seen_ == 10  # null steps keep their time
+    for here, there in zip(*found, strict=True):
+        assert_array_equal(here, there)
+    if options["release"] == "sgd":
+        assert [np.count_nonzero(asked) > 0 for asked in found[0]] == [True] * 6 + [False] * 3 + [
+            True
+        ]
+
+
+# Calls, copies, failures
+
+
+@EVERY
+def test_all_calls_of_a_stream_have_users_or_none_has(options):
+    X, y = problem(10)
+    rows = regressor(**options).fit(X[:5], y[:5])
+    with pytest.raises(ValueError, match=r"groups must be given in all .* before had none"):
+        rows.partial_fit(X[5:], y[5:], groups=np.arange(5))
+    users = regressor(**options).fit(X[:5], y[:5], groups=np.arange(5))
+    with pytest.raises(ValueError, match=r"groups must be given in all .* before had them"):
+        users.partial_fit(X[5:], y[5:])
+    with pytest.raises(ValueError, match="groups must hold ids of one kind in all calls"):
+        users.partial_fit(X[5:], y[5:], groups=list("abcde"))
+    with pytest.raises(ValueError, match="groups must hold one id a row"):
+        users.partial_fit(X[5:], y[5:], groups=np.arange(4))
+    assert users.partial_fit(X[5:], y[5:], groups=np.arange(5)).n_samples_seen_ == 10
+    assert users.fit(X, y).guarantee_.unit == "record"  # another stream
+
+
+def test_queries_do_not_take_users():
+    X, y = problem(10)
+    model = regressor(release="query", n_queries=3)
+    with pytest.raises(ValueError, match=r"groups must be None .*bound_contributions"):
+        model.fit(X, y, groups=np.arange(10))
+    assert not hasattr(model, "guarantee_")
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (dict(max_calls_per_user=0), "max_calls_per_user must be"),
+        (dict(max_calls_per_user=1.5), "max_calls_per_user must be"),
+        (dict(max_calls_per_user=101), "max_calls_per_user must be at most 100 with"),
+    ],
+    ids=str,
+)
+def test_a_bad_number_of_calls_is_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        regressor(**options).fit(*problem(5), groups=np.arange(5))
+
+
+def through_a_pickle(model):
+    return pickle.loads(pickle.dumps(model))
+
+
+def came(model, *ids):
+    layers = model._stream.release.visits.layers
+    return [sum(layer.get(one, 0) for layer in layers) for one in ids]
+
+
+@EVERY
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, through_a_pickle])
+def test_one_copy_goes_on_and_knows_who_has_come(duplicate, options):
+    X, y = problem(20)
+    model = regressor(max_calls_per_user=2, **options).fit(X[:4], y[:4], groups=list("aabb"))
+    twin = duplicate(model)
+    twin.partial_fit(X[4:8], y[4:8], groups=list("aacc"))
+    assert came(twin, "a", "b", "c") == [2, 1, 1]
+    assert came(model, "a", "b", "c") == [1, 1, 0]
+    with pytest.raises(StaleStreamError):
+        model.partial_fit(X[8:], y[8:], groups=["a"] * 12)
+    assert came(model, "a", "b", "c") == [1, 1, 0]
+    twin = duplicate(twin).partial_fit(X[8:], y[8:], groups=["a"] * 12)
+    assert came(twin, "a", "b", "c") == [3, 1, 1]
+
+
+@EVERY
+@pytest.mark.parametrize("when", ["run", "before", "after"])
+@pytest.mark.parametrize("has_ledger", [True, False])
+def test_who_came_counts_where_the_charge_does(has_ledger, when, options, monkeypatch):
+    X, y = problem(20)
+    ledger = BudgetLedger(epsilon=50.0, delta=0.1) if has_ledger else None
+    model = regressor(ledger=ledger, max_calls_per_user=2, **options)
+    model.fit(X[:4], y[:4], groups=list("aabb"))
+    charge_stream = BudgetLedger.charge_stream
+
+    def interrupted(self, *args, **kwargs):
+        if when == "after":
+            charge_stream(self, *args, **kwargs)
+        raise KeyboardInterrupt
+
+    def fail(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        if when == "run" or not has_ledger:
+            patch.setattr(DPOnlineKernelRegressor, "_store", fail)
+        else:
+            patch.setattr(BudgetLedger, "charge_stream", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.partial_fit(X[4:8], y[4:8], groups=list("aacc"))
+    assert came(model, "a", "b", "c") == [1, 1, 0]
+    model = pickle.loads(pickle.dumps(model))
+    counted = has_ledger and when != "before"
+    with recording() as records:
+        model.partial_fit(X[8:12], y[8:12], groups=list("aadd"))
+    assert came(model, "a", "b", "c", "d") == ([3, 1, 1, 1] if counted else [2, 1, 0, 1])
+    if options["release"] == "sgd":  # who was paid for twice is left out
+        assert [bool(record.asked.any()) for record in records] == [not counted, True]
+
+
+def test_threads_that_share_a_stream_count_every_call():
+    X, y = problem(20)
+    model = regressor(max_calls_per_user=3, **SGD).fit(X, y, groups=[0] * 20)
+
+    def run(own):
+        for _ in range(5):
+            model.partial_fit(X[:4], y[:4], groups=[0, 0, own, own])
+
+    threads = [threading.Thread(target=run, args=(own,)) for own in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert came(model, *range(5)) == [21, 5, 5, 5, 5]
+    assert model.n_samples_seen_ == 41
+
+
+@EVERY
+def test_a_ledger_has_one_entry_of_a_stream_of_users(options):
+    X, y = problem(30)
+    ledger = BudgetLedger(epsilon=9.0, delta=options["delta"])
+    model = regressor(ledger=ledger, max_calls_per_user=2, **options)
+    for start in (0, 10, 20):
+        part = slice(start, start + 10)
+        model.partial_fit(X[part], y[part], groups=np.arange(10) % 3)
+    assert {charge.guarantee.unit for charge in ledger.history()} == {"user"}
+    assert_allclose(ledger.spent().epsilon, model.guarantee_.epsilon, rtol=1e-9)
+    with pytest.raises(ValueError, match=r"neighbours that differ in one user; got .* record"):
+        regressor(ledger=ledger, **options).fit(X[:10], y[:10])
+    ledger = BudgetLedger(epsilon=9.0, delta=0.01)
+    model = regressor(ledger=ledger, **options).fit(X[:10], y[:10])
+    with pytest.raises(ValueError, match=r"neighbours that differ in one record; got .* user"):
+        model.fit(X[:10], y[:10], groups=np.arange(10))
+
+
+@EVERY
+def test_a_released_predictor_does_not_know_who_came(options):
+    X, y = problem(10)
+    model = regressor(**options).fit(X, y, groups=[f"secret-{i}" for i in range(10)])
+    assert b"secret-3" in pickle.dumps(model)
+    assert b"secret-3" not in pickle.dumps(model.released())
+    assert "secret-3" not in repr(vars(model)) + repr(model._stream)
+    assert model.released().guarantee_.unit == "user"
+
+
+def test_groups_are_routed():
+    with sklearn_config(enable_metadata_routing=True):
+        model = regressor().set_fit_request(groups=True).set_partial_fit_request(groups=True)
+        requests = model.get_metadata_routing()
+    assert requests.fit.requests["groups"] is True
+    assert requests.partial_fit.requests["groups"] is True
+
+
+def test_noise_for_ever_is_as_loud_as_the_calls_of_a_user_ask_for():
+    X, y = problem(5)
+    mu = gaussian_mu(epsilon=1.0, delta=1e-3)
+    scales = {}
+    for options in (SGD, TREE, MATRIX):
+        for calls in (1, 4):
+            model = regressor(delta=1e-3, residual_cap=0.2, max_calls_per_user=calls, **options)
+            with recording() as records:
+                model.fit(X, y, groups=np.arange(5))
+            scales[options["release"], calls] = records[0].scale
+        # Without users the number of calls is not asked for.
+        with recording() as records:
+            model.fit(X, y)
+        assert records[0].scale == scales[options["release"], 1]
+    louder = {kind: scales[kind, 4] / scales[kind, 1] for kind in ("sgd", "tree", "matrix")}
+    assert_allclose([louder["sgd"], louder["tree"]], [2.0, 4.0], rtol=1e-9)
+    assert 3.0 < louder["matrix"] < 4.0
+    assert_allclose(scales["sgd", 1], 2.0 * 0.2 / mu, rtol=0.02)
