@@ -40,6 +40,8 @@ FORMS = {
     "huber_hinge": dict(algorithm="paper", loss="huber_hinge"),
     "whitened": dict(algorithm="whitened"),
     "whitened, gaussian": dict(algorithm="whitened", delta=1e-3, epsilon=2.0),
+    # So much that the nodes check what they have learned, and release the mean of their rows.
+    "whitened, checked": dict(algorithm="whitened", epsilon=1e4),
     "whitened, laplace": dict(algorithm="whitened", x_l1_norm=1.0),
 }
 TIGHT = ("hinge", "batches", "gaussian", "laplace")
