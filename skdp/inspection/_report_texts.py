@@ -59,25 +59,8 @@ def randomness(caveats):
 
 def not_covered(subject):
     """What the promise does not speak of."""
-    guarantee, kind = subject.guarantee, subject.kind
-    unit = guarantee.unit
-    if unit == "record":
-        yield (
-            "someone who is in the data more than once",
-            "The promise is for one record, which is one row. For somebody with several rows "
-            "epsilon is as many times as large, or more: some numbers stand above.",
-        )
-        if kind in ("stream", "network", "local"):
-            yield (
-                "a record that passes twice",
-                "Who gives a row to a further call of a stream gives one more record.",
-            )
-    else:
-        yield (
-            "somebody under two names",
-            f"Whose a row is, is what the caller said. Somebody with two ids is two {unit}s, and "
-            "what others say of them is not theirs.",
-        )
+    unit, kind = subject.guarantee.unit, subject.kind
+    yield from _other_rows(unit, kind)
     yield (
         "other uses of the same data",
         "Losses add up: earlier fits, statistics, plots and other programs come on top. A ledger "
@@ -113,6 +96,27 @@ def not_covered(subject):
         "A model that finds that smokers fall ill says so of smokers who were not in the data, "
         "too. The promise bounds what is learned from taking part.",
     )
+
+
+def _other_rows(unit, kind):
+    """Rows of somebody that the promise does not take together."""
+    if unit == "record":
+        yield (
+            "someone who is in the data more than once",
+            "The promise is for one record, which is one row. For somebody with several rows "
+            "epsilon is as many times as large, or more: some numbers stand above.",
+        )
+        if kind in ("stream", "network", "local"):
+            yield (
+                "a record that passes twice",
+                "Who gives a row to a further call of a stream gives one more record.",
+            )
+    else:
+        yield (
+            "somebody under two names",
+            f"Whose a row is, is what the caller said. Somebody with two ids is two {unit}s, and "
+            "what others say of them is not theirs.",
+        )
 
 
 def layers(subject, epsilon):
