@@ -106,10 +106,11 @@ def page_of(data):
     blocks = [Text(data["headline"], lead=True)]
     for part in parts:
         blocks += part(data)
-    return [
-        *blocks,
-        Text(f"Made on {made['date']} by {versions}, from public and released numbers."),
-    ]
+    end = (
+        f"Made on {made['date']} by {versions}, from public and released numbers alone: this "
+        "report tells nothing about the data that the result does not tell."
+    )
+    return [*blocks, Text(end)]
 
 
 def _promise(data):
@@ -312,7 +313,7 @@ def _questions(data):
             "Are you content with how sure an attacker can get, seeing who may look at the "
             "result and what is at stake for those in the data?",
             "Is every other use of the same data charged to the same ledger?",
-            "Who may see the machine, its logs and the data themselves? None of that is in here.",
+            "Who may see the machine, its logs and the data themselves? This report cannot tell.",
         )
     )
 

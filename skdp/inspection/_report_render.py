@@ -9,11 +9,8 @@ from skdp.inspection._report_page import Bullets, Fields, Heading, Table, Text, 
 
 __all__ = ["as_fragment", "as_html", "as_markdown", "as_text"]
 
-_WIDTH, _NARROW, _LONG = (
-    80,
-    14,
-    30,
-)  # of lines, and at least of columns, without and with a long word
+_WIDTH = 80  # of lines of text
+_NARROW, _LONG = 14, 30  # of columns at least, without and with a long word
 
 
 def as_text(data):
@@ -143,10 +140,10 @@ def _text_table(block):
 def _fitted(columns):
     """Widths at which a row fits on a line, by wrapping its cells; None if they get too narrow."""
     widths = [max(map(len, column)) for column in columns]
-    words = [
-        max(len(word) for cell in column for word in (*cell.split(), "")) for column in columns
-    ]
-    least = [max(_NARROW, min(word, _LONG)) for word in words]
+    least = []
+    for column in columns:
+        word = max((len(word) for cell in column for word in cell.split()), default=0)
+        least.append(max(_NARROW, min(word, _LONG)))
     room = _WIDTH - 2 * (len(widths) - 1)
     while sum(widths) > room:
         spare = [width - low for width, low in zip(widths, least, strict=True)]
