@@ -15,6 +15,8 @@ import numpy as np
 from mutation import Mutant
 from scipy import sparse
 from sklearn.base import is_classifier
+from user_mutants import owners
+from user_mutants import users as of_users
 
 from skdp._random import noise_source
 from skdp.audit import replay
@@ -3283,6 +3285,7 @@ GROUPS = (
     categories,
     selections,
     learned_columns,
+    of_users,
 )
 MUTANTS = [mutant for group in GROUPS for mutant in group()]
 
@@ -3295,7 +3298,8 @@ def found(mutant, seed, *, n=240, **sizes):
     with mutant.applied() as target, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         claim = target.release.guarantee if isinstance(target, Quantiles) else None
-        return replay(target, X, y, n=n, guarantee=claim, random_state=seed)
+        groups = owners(len(X)) if mutant.has_groups else None
+        return replay(target, X, y, groups=groups, n=n, guarantee=claim, random_state=seed)
 
 
 def main():

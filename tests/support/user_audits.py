@@ -156,12 +156,13 @@ def visits():
                 )
                 program = two_calls(model)
                 # Of what is released last, the last step has most.
-                X, y, user = np.zeros((5, 3)), np.zeros(5), 4 if kind == "final" else 0
+                n, user = (5, 4) if kind == "final" else (6, 0)
+                X, y = np.zeros((n, 3)), np.zeros(n)
                 ends = (np.eye(3)[0], 1.0), (np.eye(3)[0], -1.0)
                 less = {}
                 if most == 2 and kind in ("tree", "matrix"):
                     less = dict(least=0.85, total=0.7, reason=APART)
-                for words, base, pairs in grown((X, y), np.arange(5), "replace-one", user, *ends):
+                for words, base, pairs in grown((X, y), np.arange(n), "replace-one", user, *ends):
                     name = f"users {words} in two calls {named(type(model), **options)}"
                     case = stated(name, program, base, pairs, **less)
                     claim = ("guarantee", program.claim(base))
