@@ -82,8 +82,8 @@ default="ring"
 
     batch_size : int or "auto", default="auto"
         Rows, or users, of a node in a round, algorithm 4, by which the noise of a round's gradient
-        is divided. "auto" is all rows of the node that has most, and with one pass as many as let the noise,
-        averaged over nodes, be a quarter of a gradient: a rule of public counts.
+        is divided. "auto" is all rows of the node that has most, and with one pass as many as let
+        the noise, averaged over nodes, be a quarter of a gradient: a rule of public counts.
 
     step : float, "auto", "final" or "regret", default="auto"
         The step in round t is this over ``sqrt(t)``. "regret" is ``diameter / (sqrt(2) G)`` with
