@@ -320,7 +320,7 @@ def _accounting(subject):
 
 # Where one unit moves few of the releases that are listed.
 _OF_FEW = {
-    "network": "The times are those of all nodes together; what one {unit} tells is in the "
+    "network": "The times are those of all nodes of this process; what one {unit} tells is in the "
     "messages of its own node.",
     "stream": "The times are those of the whole stream, of which one {unit} moves some: the proof "
     "counts these.",

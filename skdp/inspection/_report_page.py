@@ -97,6 +97,7 @@ def page_of(data):
         _ledger,
         _machine,
         _not_covered,
+        _questions,
         _layers,
         _words,
     )
@@ -105,10 +106,11 @@ def page_of(data):
     blocks = [Text(data["headline"], lead=True)]
     for part in parts:
         blocks += part(data)
-    return [
-        *blocks,
-        Text(f"Made on {made['date']} by {versions}, from public and released numbers."),
-    ]
+    end = (
+        f"Made on {made['date']} by {versions}, from public and released numbers alone: this "
+        "report tells nothing about the data that the result does not tell."
+    )
+    return [*blocks, Text(end)]
 
 
 def _promise(data):
@@ -186,7 +188,7 @@ def _attacker(data):
     if test:
         yield Text(
             f"A test that raises a false alarm in {_percent(test['level'])} of the cases finds "
-            f"the truth in at most {_percent(test['power'])} of them; one that tosses a coin "
+            f"the truth in at most {_percent(test['power'])} of them; one that guesses blindly "
             f"finds it in {_percent(test['level'])}."
         )
 
@@ -298,6 +300,22 @@ def _not_covered(data):
     yield Heading("What this does not cover")
     rows = tuple((one["what"], one["why"]) for one in data["not_covered"])
     yield Table(("what", "why"), rows)
+
+
+def _questions(data):
+    unit = data["guarantee"]["unit"]
+    yield Heading("What to ask before you agree")
+    yield Bullets(
+        (
+            f"Is one {unit} what you would protect: one person with all that is theirs, or less?",
+            "Is each thing that is listed as public known to everybody anyway? Whoever declared "
+            "it should be able to say how.",
+            "Are you content with how sure an attacker can get, seeing who may look at the "
+            "result and what is at stake for those in the data?",
+            "Is every other use of the same data charged to the same ledger?",
+            "Who may see the machine, its logs and the data themselves? This report cannot tell.",
+        )
+    )
 
 
 def _layers(data):

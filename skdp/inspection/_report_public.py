@@ -68,7 +68,7 @@ def _entry(what, value, declared_by, note=""):
 def _of_the_budget(fitted):
     """Who chose how much may be told."""
     defaults = _defaults(type(fitted))
-    for name in ("epsilon", "max_epsilon", "delta"):
+    for name in ("epsilon", "max_epsilon", "delta", "mi_budget"):
         if name in defaults and hasattr(fitted, name):
             value = getattr(fitted, name)
             whose = "default" if _same(value, defaults[name]) else "caller"

@@ -111,8 +111,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         record is there or is a null record, which keeps its time and contributes nothing.
 
     horizon : int, default=None
-        Largest number of rows in the life of a stream, for "matrix" and "tree". What is beyond
-        is refused.
+        Largest number of rows in the life of a stream, for "matrix" and "tree"; with ``groups``
+        of users, added up over calls. What is beyond is refused.
 
     n_queries : int, default=None
         Number of different rows that "query" predicts in the life of a stream. A row counts

@@ -73,10 +73,8 @@ def user_guarantee(guarantee: Guarantee, max_rows: int) -> Guarantee:
     positive_int(max_rows=max_rows)
     if not isinstance(guarantee, Guarantee):
         raise ValueError(f"guarantee must be a Guarantee; got {shown(guarantee)}.")
-    if guarantee.unit == "user":
-        raise ValueError(
-            "guarantee must be for one record; got one for a user, which covers all their rows."
-        )
+    if guarantee.unit != "record":
+        raise ValueError(f"guarantee must be for one record; got one for one {guarantee.unit}.")
     plain: Guarantee = guarantee._plain("user")
     source = guarantee.source
     if max_rows > 1:

@@ -1,13 +1,18 @@
 """Networks that protect users: all rows of one, however many, at one node and in a few calls."""
 
+import copy
 import math
+import pickle
 from fractions import Fraction
 
 import numpy as np
 import pytest
+import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from skdp import config_context
 from skdp._users import Users
@@ -21,6 +26,7 @@ from skdp.losses import (
     SoftmaxLoss,
 )
 from skdp.privacy import BudgetLedger, GaussianDP, compose
+from skdp.releases import _gossip_whitened
 from skdp.solvers.gossip_sums import UserGradients, UserRows, bounded_rows, slope_step
 from skdp.solvers.hits import class_counts, hits_gained
 from skdp.solvers.rows import RowBlocks
@@ -34,6 +40,8 @@ FORMS = {
     "huber_hinge": dict(algorithm="paper", loss="huber_hinge"),
     "whitened": dict(algorithm="whitened"),
     "whitened, gaussian": dict(algorithm="whitened", delta=1e-3, epsilon=2.0),
+    # So much that the nodes check what they have learned, and release the mean of their rows.
+    "whitened, checked": dict(algorithm="whitened", epsilon=1e4),
     "whitened, laplace": dict(algorithm="whitened", x_l1_norm=1.0),
 }
 TIGHT = ("hinge", "batches", "gaussian", "laplace")
@@ -87,9 +95,9 @@ def from_records(records):
     return np.array([user for user, _, _ in parts]), rows[:, :-1], rows[:, -1].astype(int)
 
 
-def neighbours(records, n_classes=2, lengths=(1, 2, 7, MOST)):
+def neighbours(records, n_classes=2, lengths=(1, 7, MOST)):
     """Hostile rows of one user in the place of all that it has."""
-    for user in range(4):
+    for user in range(3):
         _, X, y = from_records(records[user : user + 1])
         for length in lengths:
             # The other labels at the same places, all alike, and far away.
@@ -176,8 +184,7 @@ def test_all_rows_of_a_user_cost_the_claim_and_not_more(form, adjacency):
 
 
 @each_form
-@kinds
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(("kind", "n_classes"), [(np.asarray, 2), (sparse.csr_array, 3)])
 def test_users_of_any_rows_cost_no_more(form, kind, n_classes):
     ids, X, y = people(12, n_classes, 3, seed=n_classes)
     X *= np.random.default_rng(1).choice([0.1, 1.0, 1e3], size=(len(X), 1))
@@ -579,3 +586,37 @@ def test_calls_are_a_positive_number(value):
     ids, X, y = people()
     with pytest.raises(ValueError, match="max_calls_per_user"):
         network(max_calls_per_user=value).fit(X, y, groups=ids)
+
+
+def test_a_pipeline_routes_groups():
+    ids, X, y = people(9, 2, 3)
+    with config_context(known_seeds=True), sklearn.config_context(enable_metadata_routing=True):
+        model = network("hinge").set_fit_request(groups=True, node=True)
+        model = model.set_partial_fit_request(groups=True)
+        steps = make_pipeline(FunctionTransformer(), model).fit(X, y, groups=ids, node=ids % 3)
+    alone = network("hinge").fit(X, y, groups=ids, node=ids % 3)
+    assert_array_equal(steps[-1].node_coef_, alone.node_coef_)
+    assert steps[-1].guarantee_.unit == "user"
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))]
+)
+def test_a_copy_remembers_who_has_come(copied):
+    ids, X, y = people(6, 2, 3)
+    models = []
+    for sign in (1.0, -1.0):
+        model = network(classes=[0, 1]).partial_fit(X, y, groups=ids)
+        models.append(copied(model).partial_fit(sign * X, y, groups=ids))
+    assert_array_equal(models[0].node_coef_, models[1].node_coef_)
+
+
+def test_more_users_than_are_certified_are_refused(monkeypatch):
+    ids, X, y = people(9, 2, 3)
+    monkeypatch.setattr(
+        _gossip_whitened, "largest_norm", lambda *_, n_samples, **__: 3 - n_samples
+    )
+    with pytest.raises(ValueError, match=r"groups must name at most 2 users .* got 3"):
+        network("whitened").fit(X, y, groups=ids)
+    release = network("hinge").fit(X, y, groups=ids)._stream.plan.release
+    assert release.per_user and release.most_rows > 2**20

@@ -14,8 +14,9 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder
 from support.releases import transcript
 
+from skdp.distributed import DistributedDPClassifier
 from skdp.estimators import StatedGuarantee
-from skdp.kernel import DPOnlineKernelRegressor
+from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.pipeline import DPPipeline, guarantee_of
 from skdp.preprocessing import BoundedScaler, BoundedSplineTransformer, DPQuantileScaler
@@ -56,6 +57,30 @@ def test_a_pipeline_for_users_is_its_model_for_users(kind, adjacency, delta):
     assert entry.guarantee.unit == ledger.spent().unit == "user"
     with pytest.raises(ValueError, match="differ in one user"):
         fitted.fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        DPKernelRidge(n_components=10, y_bounds=(-1.0, 1.0)),
+        DPOnlineKernelRegressor(n_components=10, y_bounds=(-1.0, 1.0)),
+        DistributedDPClassifier(n_nodes=4),
+        DistributedDPClassifier(n_nodes=4, algorithm="paper"),
+    ],
+    ids=str,
+)
+def test_whoever_takes_groups_may_be_the_last_step(last):
+    X, y, groups = crowd()
+    y = y if hasattr(last, "n_nodes") else 2.0 * y - 1.0
+    ledger = BudgetLedger(epsilon=2.0, delta=1e-5)
+    whole = DPPipeline([("length", Normalizer()), ("model", last)], 1.0, 1e-6, ledger=ledger)
+    claim = whole.fit(X, y, groups=groups).guarantee_
+    assert (claim.epsilon, claim.delta, claim.unit) == (1.0, 1e-6, "user")
+    alone = clone(last).set_params(epsilon=1.0, delta=1e-6).fit(X, y, groups=groups)
+    spent = alone.guarantee_
+    assert spent.unit == "user"
+    assert claim.delta_at(0.3) == pytest.approx(spent.delta_at(0.3), rel=1e-4)
+    assert [entry.guarantee.unit for entry in ledger.history()] == ["user"]
 
 
 @pytest.mark.parametrize("to", [np.asarray, sparse.csr_array, pd.DataFrame], ids=lambda to: "X")
