@@ -228,7 +228,8 @@ class DataSet:
     def numbered_like(self, other: "DataSet", ids: Any, other_ids: Any) -> "DataSet":
         """The same with the numbers that users have in another data set; ``ids`` of the rows."""
         numbers = dict(zip(np.asarray(other_ids).tolist(), other.groups.tolist(), strict=True))
-        codes = [numbers.setdefault(one, len(numbers)) for one in np.asarray(ids).tolist()]
+        new = int(other.groups.max(initial=-1)) + 1
+        codes = [numbers.setdefault(one, new + len(numbers)) for one in np.asarray(ids).tolist()]
         return replace(self, groups=np.array(codes, dtype=int))
 
     def is_same(self, other: "DataSet") -> bool:

@@ -1,6 +1,7 @@
 """What one audit runs, and what it makes of what it hears."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,10 @@ class Session:
             Program(target).check()
             if groups is not None:
                 Program(target).check_groups()
-            self.data, self.ids = DataSet.of(X, y, groups), groups
+            data, self.ids = DataSet.of(X, y, groups), groups
+            if groups is not None:  # no user has rows in several processes
+                data = replace(data, groups=data.groups + ranks.rank * 2**32)
+            self.data = data
             classes = _classes(target, self.data)
         ranks.know(self.data)
         self.classes = ranks.labels(classes)

@@ -253,7 +253,7 @@ def networks():
     )
     yield (
         "users, whitened: right rows are counted",
-        network(),
+        network(epsilon=300.0, n_nodes=1),
         (
             "solvers.hits",
             "_on_grid(data.shares[i]) @ (new.astype(float) - old)",
