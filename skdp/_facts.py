@@ -117,9 +117,9 @@ class Facts:
         self._known[key][1].add(scale, sensitivity, times)
 
     def _entry(self, kind: tuple[str, str, int | None], law: Any) -> _Entry:
-        key = (*kind, repr(_guarantee(law)))
+        key = (*kind, _guarantee(law))
         if key not in self._entries and len(self._entries) >= _MOST:
-            key, law = ("", kind[1], None, ""), None
+            key, law = ("", kind[1], None, None), None
         if key not in self._entries:
             self._entries[key] = _Entry(key, law)
         return self._entries[key]

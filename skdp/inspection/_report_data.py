@@ -22,6 +22,7 @@ from skdp.inspection._report_texts import (
     layers,
     not_covered,
     randomness,
+    rounded_up,
     what_it_is,
 )
 from skdp.model_selection import DPEpsilonSearch
@@ -119,7 +120,7 @@ def _headline(subject, epsilon, delta, attacker):
     even = attacker["posteriors"][-1]
     rare = even["except_with_probability"]
     but = f", except with a probability of {rare:.2g}" if rare else ""
-    size = "no finite epsilon" if epsilon is None else f"epsilon {_up(epsilon)}"
+    size = "no finite epsilon" if epsilon is None else f"epsilon {rounded_up(epsilon)}"
     size += f" at delta {delta:g}" if delta else ", which is pure"
     sure = _percent(even["posterior"])
     told = (
@@ -135,16 +136,8 @@ def _headline(subject, epsilon, delta, attacker):
     return told
 
 
-def _up(value, digits=4):
-    """A number that must not look smaller than it is."""
-    if value == 0.0 or not math.isfinite(value):
-        return f"{value:g}"
-    unit = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
-    return f"{math.ceil(value / unit * (1 - 1e-12)) * unit:.{digits}g}"
-
-
 def _percent(share):
-    return f"{_up(100.0 * share, 3 if share < 0.99 else 5)} %"
+    return f"{rounded_up(100.0 * share, 3 if share < 0.99 else 5)} %"
 
 
 def _guarantee(guarantee, epsilon, delta):
@@ -368,4 +361,4 @@ def _line(name, line):
 
 def _point(guarantee):
     at = f" at delta={guarantee.delta:.6g}" if guarantee.delta else ""
-    return f"epsilon={_up(guarantee.epsilon, 6)}{at}"
+    return f"epsilon={rounded_up(guarantee.epsilon, 6)}{at}"

@@ -122,6 +122,7 @@ def _promise(data):
         f"{unit} says. How similar they are is what epsilon and delta say: whoever sees the "
         f"result, and whatever else they know, gets no surer about one {unit} than the next "
         "section tells."
+        + (" The caveats say why this does not hold as it stands." if told.get("caveats") else "")
     )
     yield Fields(
         (

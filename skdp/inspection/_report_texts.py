@@ -1,8 +1,26 @@
 """Sentences of a report that follow from what it is about, and what its words mean."""
 
-__all__ = ["GLOSSARY", "floating_point", "layers", "not_covered", "randomness", "what_it_is"]
+import math
+
+__all__ = [
+    "GLOSSARY",
+    "floating_point",
+    "layers",
+    "not_covered",
+    "randomness",
+    "rounded_up",
+    "what_it_is",
+]
 
 _SEEDED, _VOID = "random_state", "recorded"
+
+
+def rounded_up(value, digits=4):
+    """A number that must not look smaller than it is."""
+    if value == 0.0 or not math.isfinite(value):
+        return f"{value:g}"
+    unit = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
+    return f"{math.ceil(value / unit * (1 - 1e-12)) * unit:.{digits}g}"
 
 
 def what_it_is(kind):
@@ -126,11 +144,13 @@ def layers(subject, epsilon):
     of_whom = f"One {guarantee.unit}, {guarantee.adjacency}."
     own = "" if guarantee.unit != "record" else " Persons with several rows are not the unit."
     yield "unit of privacy and definition", "covered", of_whom + own
-    known = "no finite epsilon is proven" if epsilon is None else f"epsilon is {epsilon:.6g}"
-    chosen = " Whether that is small enough is for whoever answers for the data to say."
-    status = "not covered" if void or epsilon is None else "covered"
-    told = "The noise is known, so that epsilon protects nobody." if void else f"The {known}."
-    yield "epsilon", status, told.replace("The no", "No").replace("The eps", "Eps") + chosen
+    if void:
+        yield "epsilon", "not covered", "The noise is known, so that epsilon protects nobody."
+    elif epsilon is None:
+        yield "epsilon", "not covered", "No finite epsilon is proven."
+    else:
+        chosen = "Whether that is small enough is for whoever answers for the data to say."
+        yield "epsilon", "covered", f"Epsilon is {rounded_up(epsilon)}. {chosen}"
     text = "Each release names its theorem; bounds are enforced by clipping, not assumed."
     if kind == "local":
         text += " How many contributions a user makes is declared, and nothing can check it."

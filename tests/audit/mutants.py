@@ -1691,8 +1691,8 @@ def streams():
         (
             (
                 FINAL,
-                "l2_sensitivity = self.bounds.sensitivity(time)",
-                "l2_sensitivity = 0.5 * self.bounds.sensitivity(time)",
+                "else self.bounds.sensitivity(time)",
+                "else 0.5 * self.bounds.sensitivity(time)",
             ),
         ),
     )
@@ -1768,8 +1768,8 @@ def streams():
         (
             (
                 FINAL,
-                "guarantee, account = charge(cost, self.account)",
-                "guarantee, account = cost(self.account)",
+                "guarantee, account, visits = self.charged(charge, cost, visitors, self.account)",
+                "guarantee, account, visits = *cost(self.account), None",
             ),
         ),
     )
@@ -1811,8 +1811,8 @@ def streams():
         (
             (
                 FED,
-                "grid = self.law.on(lattice, size)",
-                "grid = replace(self.law.on(lattice, size), scale=self.law.scale * change / 2)",
+                "grid = self.law.on(lattice, size,",
+                "grid = replace(self.law, scale=self.law.scale / 2).on(lattice, size,",
             ),
         ),
     )
@@ -1822,8 +1822,8 @@ def streams():
         (
             (
                 ONLINE,
-                "        drawn = grid.draw(noise, len(Z))\n        for z, target, weight, own_noise",
-                "        Z, y, weights = np.concatenate([Z, Z[:1]]), [*y, y[0]], [*weights, weights[0]]\n        drawn = grid.draw(noise, len(Z))\n        for z, target, weight, own_noise",
+                "        drawn = grid.draw(noise, len(Z))\n        each = zip",
+                "        Z, y, weights = np.concatenate([Z, Z[:1]]), [*y, y[0]], [*weights, weights[0]]\n        drawn = grid.draw(noise, len(Z))\n        each = zip",
             ),
         ),
     )
@@ -1833,8 +1833,8 @@ def streams():
         (
             (
                 FED,
-                "for rows, part, start in self.blocks(X, targets):",
-                "order = np.argsort(targets)\n        for rows, part, start in self.blocks(X[order], targets[order]):",
+                "in self.blocks(X, targets, visitors, visits):",
+                "in self.blocks(X[np.argsort(targets)], np.sort(targets)):",
             ),
         ),
     )
@@ -1844,8 +1844,8 @@ def streams():
         (
             (
                 FED,
-                "for rows, part, start in self.blocks(X, targets):",
-                "kept = abs(X[:, 0]) < 2.0\n        for rows, part, start in self.blocks(X[kept], targets[kept]):",
+                "in self.blocks(X, targets, visitors, visits):",
+                "in self.blocks(X[abs(X[:, 0]) < 2.0], targets[abs(X[:, 0]) < 2.0]):",
             ),
         ),
     )
@@ -1855,8 +1855,8 @@ def streams():
         (
             (
                 TREE,
-                "sensitivity = change * weight * (1 + 1e-12) + rounding",
-                "sensitivity = 0.5 * change * weight * (1 + 1e-12) + rounding",
+                "sensitivity = (change * weight * (1 + 1e-12)",
+                "sensitivity = (0.5 * change * weight * (1 + 1e-12)",
             ),
         ),
     )
@@ -1866,8 +1866,8 @@ def streams():
         (
             (
                 TREE,
-                "sensitivity = change * weight * (1 + 1e-12) + rounding",
-                "sensitivity = first * (1 + 1e-12) + rounding",
+                "sensitivity = (change * weight * (1 + 1e-12)",
+                "sensitivity = (first * (1 + 1e-12)",
             ),
         ),
     )
@@ -1903,8 +1903,8 @@ def streams():
         (
             (
                 ONLINE,
-                "score = -float(z @ gathered) / before",
-                "score = -float(z @ sum(exact.values(), np.zeros(len(z)))) / before",
+                "score, shrink = -float(z @ gathered) / before",
+                "score, shrink = -float(z @ sum(exact.values(), np.zeros(len(z)))) / before",
             ),
         ),
     )
@@ -1980,11 +1980,15 @@ def streams():
         "stream: charged after the data were used",
         online("sgd", **LEDGER),
         (
-            (FED, "        charge(lambda account: (self.guarantee, account))\n", ""),
             (
                 FED,
-                "        then = replace(self, time=self.time",
-                "        charge(lambda account: (self.guarantee, account))\n        then = replace(self, time=self.time",
+                "*_, visits = self.charged(charge, lambda account: (self.guarantee, account), visitors)",
+                "visits = None",
+            ),
+            (
+                FED,
+                "        then = replace(self, time=time",
+                "        charge(lambda account: (self.guarantee, account))\n        then = replace(self, time=time",
             ),
         ),
     )
@@ -1994,8 +1998,8 @@ def streams():
         (
             (
                 STREAM,
-                "X, targets = self._validated(X, y, reset=fresh)",
-                "X, targets = self._validated(X, y, reset=fresh)\n            self.t0 = 50.0 + float(abs(targets).max())",
+                "X, targets = self._validated(X, y, reset=fresh, counts=groups is None)",
+                "X, targets = self._validated(X, y, reset=fresh, counts=groups is None)\n            self.t0 = 50.0 + float(abs(targets).max())",
             ),
         ),
     )
