@@ -261,6 +261,13 @@ def networks():
         ),
     )
 
+    for name, target in (("whitened", network(**DELTA)), ("paper", paper())):
+        yield (
+            f"users, {name}: calls of users are not counted",
+            target,
+            ("distributed._users", "gone[i] = n_calls >= self.most", "gone[i] = False"),
+        )
+
 
 def users():
     """Mutants with the groups that `owners` makes."""
