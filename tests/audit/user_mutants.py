@@ -1,13 +1,11 @@
 """Slips about users: what a row counts, how many there are, and how often one may come."""
 
-# ruff: noqa: E501 - texts stand as they do in the code
-
 import numpy as np
 from mutation import Mutant
 
 from skdp.distributed import DistributedDPClassifier
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
-from skdp.linear_model import DPLinearSVC, DPLogisticRegression
+from skdp.linear_model import DPLinearSVC
 
 DELTA = dict(delta=1e-4)
 REMOVE = dict(adjacency="add-remove")
