@@ -556,8 +556,8 @@ def linear():
         (
             (
                 WHITE,
-                "cap / np.maximum(coordinates.norms(rows, data.row_norm), least)",
-                "np.full(rows.shape[0], cap / data.row_norm)",
+                "reach / np.maximum(coordinates.norms(rows, data.row_norm), least)",
+                "np.full(rows.shape[0], reach / data.row_norm)",
             ),
         ),
     )
@@ -565,7 +565,7 @@ def linear():
         "gradient: the rest of a row beside its first bits is not in its norm, and they are few",
         svc(**GRADIENT, **DELTA, epsilon=20.0),
         (
-            (WHITE, "rest = math.sqrt(self.n_features) * step / 2 * self.stretch", "rest = 0.0"),
+            (WHITE, "return math.sqrt(self.n_features) * step / 2 * self.stretch", "return 0.0"),
             (
                 WHITE,
                 "        step = power_above(row_norm) * 2.0**-PART_BITS\n        if",
