@@ -6,10 +6,12 @@ Each row is a replay on neighbours (`skdp.audit.replay`). Of the places in the c
 it has the least and the largest attained part of the declared sensitivity: never above 1, and at
 least .9 on a worst pair, or there is a reason. The last number is the part of the claim that one
 pair uses up in all releases together. The cases, with their worst pairs, are those of
-``tests/support/audits.py``.
+``tests/support/audits.py``, and for users, who have 1 to 50 rows, of
+``tests/support/user_audits.py``.
 """
 
 import argparse
+import itertools
 import sys
 import time
 from pathlib import Path
@@ -17,6 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from support.audits import Row, cases
+from support.user_audits import user_cases
 
 
 def main():
@@ -24,7 +27,7 @@ def main():
     parser.add_argument("--only", default="", help="part of the names of rows")
     only, begun, wrong, n = parser.parse_args().only, time.perf_counter(), 0, 0
     print(f"{'least':>6} {'most':>6} {'total':>6} {'n':>5}  what")
-    for case in cases():
+    for case in itertools.chain(cases(), user_cases()):
         if only in case.name:
             row = Row.of(case)
             told = "; ".join(filter(None, (row.wrong and f"WRONG: {row.wrong}", case.reason)))

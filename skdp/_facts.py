@@ -21,7 +21,8 @@ class Fact:
         In words; empty where nobody said.
 
     noise : str
-        Kind of the noise: "laplace", "k_norm", "gaussian", or "exponential" for a selection.
+        Kind of the noise: "laplace", "k_norm", "gaussian", "threshold" for names whose noisy count
+        reaches one, or "exponential" for a selection.
 
     size : int or None
         Numbers of one release; None where that is private.
@@ -81,7 +82,8 @@ class Facts:
 
     def __init__(self, before: Iterable[Fact] = ()) -> None:
         self._entries: dict[tuple, _Entry] = {}
-        self._last: _Entry | None = None
+        # Laws stay alive here, so that no other one has the place in memory of one of them.
+        self._known: dict[tuple, tuple[Any, _Entry]] = {}
         for fact in before:
             entry = self._entry((fact.purpose, fact.noise, fact.size), fact.guarantee)
             entry.times += fact.times
@@ -107,20 +109,20 @@ class Facts:
         law, scale, sensitivity, times
             As for `note`.
         """
-        entry = self._last
-        if entry is None or entry.law is not law or entry.kind[:3] != kind:
-            entry = self._last = self._entry(kind, law)
-        entry.add(scale, sensitivity, times)
+        key = kind, id(law)
+        if key not in self._known:
+            if len(self._known) >= _MOST:
+                self._known.clear()
+            self._known[key] = law, self._entry(kind, law)
+        self._known[key][1].add(scale, sensitivity, times)
 
     def _entry(self, kind: tuple[str, str, int | None], law: Any) -> _Entry:
-        key = (*kind, repr(_guarantee(law)))
+        key = (*kind, _guarantee(law))
         if key not in self._entries and len(self._entries) >= _MOST:
-            key, law = ("", kind[1], None, ""), None
+            key, law = ("", kind[1], None, None), None
         if key not in self._entries:
             self._entries[key] = _Entry(key, law)
-        entry = self._entries[key]
-        entry.law = law
-        return entry
+        return self._entries[key]
 
     def as_tuple(self) -> tuple[Fact, ...]:
         """Entries in the order of their first releases."""

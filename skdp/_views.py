@@ -32,44 +32,51 @@ def escaped(text: object) -> str:
     return escape(clean(text))
 
 
-# Cells stack where the view is narrow: each with the head of its column before it.
+# Cells stack where the view is narrow: each with the head of its column before it. The class is
+# named twice to weigh more than what notebooks say of all tables.
 STYLE = """
 .skdp-view{--line:color-mix(in srgb,currentColor 22%,transparent);
 --faint:color-mix(in srgb,currentColor 6%,transparent);
 container-type:inline-size;max-width:68rem;margin:.5em 0;font-size:.94em;line-height:1.45;
 overflow-wrap:anywhere;text-align:left}
-.skdp-view .skdp-title{font-weight:600;margin:0 0 .3em}
-.skdp-view p{margin:.3em 0}
-.skdp-view table{border-collapse:collapse;width:auto;max-width:100%;
+.skdp-view.skdp-view .skdp-title{font-weight:600;margin:0 0 .3em}
+.skdp-view.skdp-view p{margin:.3em 0}
+.skdp-view.skdp-view table{border-collapse:collapse;width:auto;max-width:100%;
 min-width:min(100%,26rem);margin:.4em 0 .8em;table-layout:auto;
 font-size:inherit;border:0}
-.skdp-view caption{caption-side:top;text-align:left;font-weight:600;padding:.2em 0;color:inherit}
-.skdp-view tr,.skdp-view tbody tr:nth-child(odd){background:none}
-.skdp-view th,.skdp-view td{text-align:left;vertical-align:top;padding:.25em .8em .25em 0;
+.skdp-view.skdp-view caption{caption-side:top;text-align:left;font-weight:600;
+padding:.2em 0;color:inherit}
+.skdp-view.skdp-view tr,.skdp-view.skdp-view tbody tr:nth-child(odd){background:none}
+.skdp-view.skdp-view th,.skdp-view.skdp-view td{text-align:left;vertical-align:top;
+padding:.25em .8em .25em 0;
 border:0;border-bottom:1px solid var(--line);white-space:normal;max-width:none;
 font-size:inherit;overflow-wrap:break-word}
-.skdp-view th{font-weight:600}
-.skdp-view thead th{border-bottom-width:2px}
-.skdp-view tbody th{white-space:nowrap;width:1%;padding-right:1.4em}
-.skdp-view .skdp-n{text-align:right;white-space:nowrap;padding-right:1.8em;
+.skdp-view.skdp-view th{font-weight:600}
+.skdp-view.skdp-view thead th{border-bottom-width:2px}
+.skdp-view.skdp-view tbody th{white-space:nowrap;width:1%;padding-right:1.4em}
+.skdp-view.skdp-view .skdp-n{text-align:right;white-space:nowrap;padding-right:1.8em;
 font-variant-numeric:tabular-nums}
-.skdp-view .skdp-warning{border-left:4px solid #c60;padding:.2em .7em;margin:.4em 0;
+.skdp-view.skdp-view .skdp-warning{border-left:4px solid #c60;padding:.2em .7em;margin:.4em 0;
 background:var(--faint)}
-.skdp-view summary{cursor:pointer}
+.skdp-view.skdp-view summary{cursor:pointer}
 @container (max-width:40rem){
-.skdp-view table:not(.skdp-small) thead{position:absolute;clip-path:inset(50%);width:1px;
+.skdp-view.skdp-view table:not(.skdp-small) thead{position:absolute;clip-path:inset(50%);width:1px;
 height:1px;overflow:hidden}
-.skdp-view table:not(.skdp-small),
-.skdp-view table:not(.skdp-small)>:is(tbody,caption){display:block}
-.skdp-view table:not(.skdp-small) tr{display:block;border-bottom:1px solid var(--line);
+.skdp-view.skdp-view table:not(.skdp-small),
+.skdp-view.skdp-view table:not(.skdp-small)>:is(tbody,caption){display:block}
+.skdp-view.skdp-view table:not(.skdp-small) tr{display:block;border-bottom:1px solid var(--line);
 padding:.35em 0}
-.skdp-view table:not(.skdp-small) :is(th,td){display:block;border:0;padding:.05em 0;
+.skdp-view.skdp-view table:not(.skdp-small) :is(th,td){display:block;border:0;padding:.05em 0;
 text-align:left;white-space:normal;width:auto}
-.skdp-view table:not(.skdp-small) td[data-label]{display:grid;
+.skdp-view.skdp-view table:not(.skdp-small) td[data-label]{display:grid;
 grid-template-columns:8.5em minmax(0,1fr);column-gap:.6em}
-.skdp-view table:not(.skdp-small) td[data-label]::before{content:attr(data-label);opacity:.7}
-.skdp-view table:not(.skdp-small) td:empty{display:none}
-.skdp-view table.skdp-fields tr{display:grid;grid-template-columns:8.5em minmax(0,1fr);
+.skdp-view.skdp-view table:not(.skdp-small) td[data-label]::before{
+content:attr(data-label);opacity:.7}
+.skdp-view.skdp-view table:not(.skdp-small) td:empty{display:none}
+.skdp-view.skdp-view table:not(.skdp-small) td:first-child:not(.skdp-n){
+display:block;font-weight:600}
+.skdp-view.skdp-view table:not(.skdp-small) td:first-child:not(.skdp-n)::before{content:none}
+.skdp-view.skdp-view table.skdp-fields tr{display:grid;grid-template-columns:8.5em minmax(0,1fr);
 column-gap:.6em}
 }
 """
@@ -124,7 +131,7 @@ def table(
 def _is_small(head: Sequence[object], rows: Iterable[Sequence[object]]) -> bool:
     """Whether rows fit on a telephone as they are."""
     columns = zip(head, *rows, strict=True)
-    return sum(max(len(clean(cell)) for cell in column) + 2 for column in columns) <= 40
+    return sum(max(len(clean(cell)) for cell in column) + 2 for column in columns) <= 34
 
 
 def fields(pairs: Iterable[tuple[object, object]], *, caption: object = "") -> str:

@@ -2,6 +2,7 @@
 
 import csv
 import importlib
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, r2_score, roc_auc_score
 
-from skdp.privacy import gaussian_delta, gaussian_mu
+from skdp.privacy import ApproxDP, gaussian_delta, gaussian_mu, user_guarantee
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 NAMES = ("data", "descent", "regression", "report", "scores", "table")
@@ -214,3 +215,48 @@ def test_a_report_counts_where_another_one_is_ahead_draw_by_draw(peers):
     assert gaps["peer"]["error"] == pytest.approx(0.002 * np.sqrt(2 / 20), rel=0.6)
     assert gaps["tuned"]["gap"] == pytest.approx(-0.01, abs=0.003)  # the setting "b"
     assert gaps["worst"]["gap"] == pytest.approx(0.1, abs=0.003)
+
+
+def users_benchmark():
+    """The script, which is no part of the folder's package."""
+    spec = importlib.util.spec_from_file_location("users_benchmark", FOLDER / "users.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 4])
+def test_bounded_rows_of_a_user_lose_what_users_do(n_rows):
+    users = users_benchmark()
+    part = users.epsilon_of_rows(1.0, n_rows)
+    whole = user_guarantee(ApproxDP(part, users.DELTA).gaussian_target(), n_rows)
+    assert whole.epsilon_at(users.DELTA) == pytest.approx(1.0, rel=1e-6)
+    assert (part == pytest.approx(1.0, rel=1e-9)) == (n_rows == 1)
+
+
+def test_users_are_compared_on_one_split_and_score_by_row_and_by_user(capsys):
+    users, rng = users_benchmark(), np.random.default_rng(0)
+    groups = np.append(np.arange(60), rng.integers(0, 60, 100))
+    X = rng.uniform(-0.5, 0.5, (160, 3))
+    for bounds in (None, (-1.0, 1.0)):
+        y = X[:, 0] > 0.0 if bounds is None else X[:, 0]
+        task = users.Task("made up", X, y, groups, bounds)
+        users.table(task, [1.0], 2)
+        told = capsys.readouterr().out
+        assert "160 rows, 60 users, 2.7 rows each" in told
+        names = ["not private", "rows", "users", "1 row a user", "2 rows a user", "4 rows a user"]
+        assert [name for name in names if f" {name} " in told] == names
+    task = users.Task("made up", X, X[:, 0] > 0.0, groups)
+
+    class Known:
+        def predict(self, X):
+            return np.arange(len(X)) > 0  # wrong on the first of two rows of a user
+
+        def predict_proba(self, X):
+            return np.column_stack([np.full(len(X), 0.5)] * 2)
+
+    y, owner = np.array([True, True, True, False]), np.array([1, 1, 2, 3])
+    accuracy, by_user, _, loss = task.score(Known(), X[:4], y, owner)
+    assert (accuracy, by_user) == (pytest.approx(1 / 2), pytest.approx((1 / 2 + 1 + 0) / 3))
+    assert loss == pytest.approx(np.log(2.0))

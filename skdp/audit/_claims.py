@@ -21,7 +21,7 @@ from skdp.privacy import (
     compose,
 )
 
-__all__ = ["Claim", "charge_findings"]
+__all__ = ["Claim", "charge_findings", "unit_findings"]
 
 TOLERANCE = 1e-6  # of the rounding of compositions and of distances, relative
 _EPSILONS = (0.0, 0.03, 0.1, 0.3, 0.5, 0.8, 1.0, 1.3, 2.0, 4.0)  # of the claimed epsilon
@@ -309,6 +309,14 @@ def _lost(distances: Distances) -> tuple[float, float]:
     with np.errstate(over="ignore"):
         squares = math.sqrt(float(np.sum(losses[gaussian] ** 2)))
     return float(losses[~gaussian].sum()), squares
+
+
+def unit_findings(claim: Guarantee | None, users: bool) -> list[Finding]:
+    """Whether the claim is for users where neighbours replace all rows of one."""
+    if not users or claim is None or claim.unit == "user":
+        return []
+    what = f"guarantee_ is for the unit {claim.unit!r} although groups are given"
+    return [Finding("total", what)]
 
 
 def charge_findings(run: Run, ledgers: bool) -> list[Finding]:

@@ -12,6 +12,8 @@ __all__ = ["MALFORMED", "Hostile"]
 
 FAR = 1e6  # beyond any bound that a mechanism clips to, and within the range of squares
 _FEW = 6
+# Rows of a user: one, very many, and others.
+_USER_SIZES = (1, 50, 2, 7, 50, 1, 20)
 MALFORMED = ("NaN in X", "inf in X", "None in X", "NaN in y", "None in y", "inf in y")
 
 
@@ -79,7 +81,20 @@ class Hostile:
             self.subnormal(),
             self.huge(),
         ]
-        return [next(kinds[i % len(kinds)]) for i in range(n)]
+        return self._owned([next(kinds[i % len(kinds)]) for i in range(n)])
+
+    def _owned(self, records: list[Record]) -> list[Record]:
+        """Where records are users, each with 1 to 50 such rows, or with rows of several kinds."""
+        if self.data.groups is None:
+            return records
+        made, many = [], list(records)
+        for i, record in enumerate(records):
+            size = _USER_SIZES[i % len(_USER_SIZES)]
+            rows = [record] * size
+            if i % 4 == 3:
+                rows = [many[(i + j) % len(many)] for j in range(size)]
+            made.append(_of_user(rows))
+        return made
 
     def surroundings(self, kind: str, place: int) -> tuple[DataSet, int, str]:
         """Data around the record at a place, that place among them, and in words what they are.
@@ -95,28 +110,35 @@ class Hostile:
 
         place : int
         """
-        n = len(self.data)
+        n, mine = self.data.n_units, self.data.places(place)
         if kind == "few" and n > _FEW:
             start = min(max(0, place - _FEW // 2), n - _FEW)
-            few = self.data.part(np.arange(start, start + _FEW))
+            rows_of = [self.data.places(unit) for unit in range(start, start + _FEW)]
+            few = self.data.part(np.sort(np.concatenate(rows_of)))
             return few, place - start, "few of the data"
         if kind not in ("zeros", "alone", "alike") or not self.is_numeric or n < 3:
             return self.data, place, "the data as given"
         rows, y = np.array(self.data.numbers(slice(None))), self.data.y
-        others = np.arange(n) != place
+        others, place_of = np.ones(len(rows), dtype=bool), int(mine[0])
+        others[mine] = False
         if y is not None:
             y = np.array(y)
             labels = self.classes is not None
             if kind == "alone" and labels and len(self.classes) > 1:
-                y[others] = self.rng.choice(self.classes[self.classes != y[place]])
+                y[others] = self.rng.choice(self.classes[self.classes != y[place_of]])
             elif kind != "alone" and not labels:
-                y[others] = np.median(y) if kind == "zeros" else y[place]
+                y[others] = np.median(y) if kind == "zeros" else y[place_of]
         if kind == "zeros":
             rows[others] = 0
         elif kind == "alike":
-            rows[others] = rows[place]
+            rows[others] = rows[place_of]
         words = {"zeros": "zeros", "alone": "data of another class", "alike": "that record again"}
-        return DataSet(self.data.like(rows), y), place, f"{words[kind]} around one record"
+        data = DataSet(self.data.like(rows), y, self.data.groups)
+        return data, place, f"{words[kind]} around one {self._unit_word}"
+
+    @property
+    def _unit_word(self) -> str:
+        return "record" if self.data.groups is None else "user"
 
     def other_data(self) -> Iterator[tuple[DataSet, str]]:
         """Data sets of the same size, with nothing of this one, and in words what they are.
@@ -143,7 +165,14 @@ class Hostile:
             ]
         for i, (changed, words) in enumerate(kinds):
             changed = np.clip(changed, -self.largest, self.largest)
-            yield DataSet(self.data.like(changed), None if y is None else self._targets(i)), words
+            targets = None if y is None else self._targets(i)
+            yield DataSet(self.data.like(changed), targets, self.data.groups), words
+        if self.data.groups is not None:
+            # How many rows users have is private.
+            first = [int(self.data.places(user)[0]) for user in range(self.data.n_units)]
+            again = np.repeat(np.arange(len(rows)), 1 + np.arange(len(rows)) % 9)
+            yield self.data.part(np.array(first)), "one row a user"
+            yield self.data.part(again), "rows that come several times"
 
     def _targets(self, i: int) -> np.ndarray:
         y, classes = np.asarray(self.data.y), self.classes
@@ -159,7 +188,7 @@ class Hostile:
     def random(self, n: int) -> list[Record]:
         """Records like the others: rows of the data with targets of others, or near them."""
         each = self.typical(), self.repeated(), self.other_class()
-        return [next(each[i % 3]) for i in range(n)]
+        return self._owned([next(each[i % 3]) for i in range(n)])
 
     def target(self) -> Any:
         """A target among the most different ones."""
@@ -255,6 +284,12 @@ class Hostile:
 
         It may also be where the one that it is compared with is, or opposite.
         """
+        if record.is_user:
+            size = len(record.x)
+            if self.rng.random() < 0.3:
+                size = int(self.rng.choice(_USER_SIZES))
+            row = self.near(record.row, None if partner is None else partner.row)
+            return _of_user([row] * size)
         x = np.asarray(record.x).reshape(-1)
         kind = self.rng.integers(5 if partner is None else 7)
         if kind >= 5 and partner is not None and self.is_numeric:
@@ -279,6 +314,18 @@ class Hostile:
 
     def malformed(self, kind: str) -> Record | None:
         """A record that is no record, where the container can hold it."""
+        record = self._malformed_row(kind)
+        if record is None or self.data.groups is None:
+            return record
+        # Beside a good row of the same user.
+        good = Record(
+            self._row(0).reshape(np.shape(record.x)),
+            None if self.data.y is None else self.data.y[0],
+            kind,
+        )
+        return _of_user([good, record])
+
+    def _malformed_row(self, kind: str) -> Record | None:
         what, _, part = kind.partition(" in ")
         value: Any = {"NaN": np.nan, "inf": np.inf, "None": None}[what]
         x, y = self._row(0), None if self.data.y is None else self.data.y[0]
@@ -291,3 +338,11 @@ class Hostile:
         x = x.astype(object if value is None else np.result_type(x.dtype, np.float64))
         x[-1] = value
         return Record(x.reshape(self.data.X.shape[1:]), y, kind)
+
+
+def _of_user(rows: list[Record]) -> Record:
+    """All rows of a user."""
+    x = np.stack([np.asarray(row.x) for row in rows])
+    has_targets = any(row.y is not None for row in rows)
+    y = np.stack([np.asarray(row.y) for row in rows]) if has_targets else None
+    return Record(x, y, rows[0].words, is_user=True)

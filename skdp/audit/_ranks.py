@@ -106,15 +106,15 @@ class Ranks:
     # Rows
 
     def know(self, data: DataSet) -> None:
-        """Tell the others how many rows are here, which is public, and of what kind.
+        """Tell the others how many rows, or users, are here, which is public, and of what kind.
 
         Raises
         ------
         ValueError
             If they are of different kinds.
         """
-        kind = type(data.X).__name__, data.X.shape[1:], data.y is None
-        described = self.everyone((len(data), kind))
+        kind = type(data.X).__name__, data.X.shape[1:], data.y is None, data.groups is None
+        described = self.everyone((data.n_units, kind))
         self.counts = [n for n, _ in described]
         if len({kind for _, kind in described}) > 1:
             raise ValueError(
@@ -158,7 +158,7 @@ class Ranks:
         """Refuse neighbours that differ in the rows of several processes."""
         if not self.is_spread:
             return
-        same = len(data) == len(other) and bool(data.same_records(other).all())
+        same = data.is_same(other)
         changed = [rank for rank, is_same in enumerate(self.everyone(same)) if not is_same]
         if len(changed) > 1:
             raise ValueError(

@@ -49,6 +49,7 @@ def replay(
     X: Any,
     y: Any = None,
     *,
+    groups: Any = None,
     neighbours: Any = "worst",
     n: int = 240,
     guarantee: Guarantee | None = None,
@@ -81,13 +82,20 @@ def replay(
     y : array-like of shape (n_samples,), default=None
         Labels in ``y`` are public: a neighbour has no others.
 
+    groups : array-like of shape (n_samples,), default=None
+        Id of the user who owns each row, which ``fit``, or the callable, takes as ``groups``. A
+        neighbour then has any 1 to 50 rows in the place of all rows of one user; under add-remove
+        it has one user more or less. Who comes in which call of a stream is public. None changes
+        one row.
+
     neighbours : {"worst", "random"}, callable, or iterable, default="worst"
         "worst" puts hostile records in the place of others, or beside them under add-remove:
         far, zero, repeated, of another class, subnormal, near the largest float, not a number; in
         the first place, the last, and others; where released values are as drawn, and where they
         are far off; and goes on from those that come nearest to the claim. "random" takes
         records like those of the data. A callable of ``(X, y)`` returns a neighbour, an iterable
-        gives one after another: ``(X, y)``, or ``X`` where ``y`` is None.
+        gives one after another: ``(X, y)``, or ``X`` where ``y`` is None; with ``groups`` it is
+        a callable of ``(X, y, groups)``, and neighbours are ``(X, y, groups)``.
 
     n : int, default=240
         Number of neighbours to search, or to be given. "worst" looks beside these at a few dozen
@@ -117,7 +125,7 @@ def replay(
     ValueError
         If the estimator releases nothing by :func:`~skdp.mechanisms.release`, has ``n_jobs`` set,
         or neighbours are none: of other columns, with more than one changed record, or fewer
-        than ``n``.
+        than ``n``; and if groups are given and it takes none, or ``guarantee`` is not for users.
 
     References
     ----------
@@ -141,6 +149,10 @@ def replay(
     positive_int(n=n)
     if guarantee is not None and not isinstance(guarantee, Guarantee):
         raise ValueError(f"guarantee must be None or a guarantee; got {shown(guarantee)}.")
+    if guarantee is not None and groups is not None and guarantee.unit != "user":
+        raise ValueError(
+            f"guarantee must have the unit 'user' where groups are given; got {shown(guarantee)}."
+        )
     check_random_state(random_state)
     if isinstance(neighbours, str):
         one_of(("worst", "random"), neighbours=neighbours)
@@ -150,7 +162,7 @@ def replay(
             f"got {shown(neighbours)}."
         )
     rng, ranks = np.random.default_rng(random_state), Ranks.of(estimator, engine)
-    search = _Search(estimator, X, y, guarantee, queries, rng, ranks)
+    search = _Search(estimator, X, y, groups, guarantee, queries, rng, ranks)
     return search.report(neighbours, n)
 
 
@@ -197,7 +209,7 @@ class _Search(Session):
                 continue
             place = self.ranks.place(i, self.rng)
             data, place, words = self.ranks.surroundings(self.hostile, kind, place)
-            in_calls = self.ranks.all(streams and in_calls and len(data) >= N_CALLS)
+            in_calls = self.ranks.all(streams and in_calls and data.n_units >= N_CALLS)
             n_calls = N_CALLS if in_calls else 1
             records = self.hostile.records(min(left, _HOSTILE), self.directions)
             one = self.round(data, words, place, records, n_calls, push)
@@ -262,9 +274,9 @@ class _Search(Session):
         for _ in range(n):
             self.n_runs += 1
             with self.ranks.together():
-                data = check_neighbour(self.data, *next(pairs), adjacency)
+                data = check_neighbour(self.data, self.taken(*next(pairs)), adjacency)
             self.ranks.check_one_changed(self.data, data)
-            differ |= len(data) != len(self.data) or not self.data.same_records(data).all()
+            differ |= not self.data.is_same(data)
             record = Record(None, None, f"neighbour {self.n_runs}")
             other = World(record, self.run(data, Player(honest.values), seed))
             if self.agree(base, other):
@@ -274,12 +286,20 @@ class _Search(Session):
                 f"neighbours must differ from X and y in one record; none of {n} did."
             )
 
-    def pairs(self, neighbours: Any, n: int) -> Iterator[tuple[Any, Any]]:
+    def taken(self, X: Any, y: Any, groups: Any = None) -> DataSet:
+        """A neighbour as it is given, its users numbered as those of the data."""
+        made = DataSet.of(X, y, groups)
+        return made if groups is None else made.numbered_like(self.data, groups, self.ids)
+
+    def pairs(self, neighbours: Any, n: int) -> Iterator[tuple[Any, ...]]:
         stream = iter(neighbours) if not callable(neighbours) else None
+        given: tuple[Any, ...] = (self.data.X, self.data.y)
+        if self.data.groups is not None:
+            given = (*given, self.ids)
         for i in range(n):
             if stream is None:
                 # Copies: who changes the data as given would see no neighbour at all.
-                made = neighbours(deepcopy(self.data.X), deepcopy(self.data.y))
+                made = neighbours(*deepcopy(given))
             else:
                 made = next(stream, None)
                 if made is None:
@@ -287,7 +307,14 @@ class _Search(Session):
                         f"neighbours must give n={n} data sets; it was exhausted after {i}."
                     )
             is_pair = isinstance(made, tuple | list) and len(made) == 2
-            if self.data.y is None:
+            if self.data.groups is not None:
+                if not isinstance(made, tuple | list) or len(made) != 3 or made[2] is None:
+                    raise ValueError(
+                        "neighbours must be triples (X, y, groups), as groups are given; "
+                        f"got an object of type {type(made).__name__}."
+                    )
+                yield tuple(made)
+            elif self.data.y is None:
                 yield made if is_pair and made[1] is None else (made, None)
             elif is_pair:
                 yield made

@@ -113,6 +113,16 @@ class Program:
     def is_estimator(self) -> bool:
         return hasattr(self.target, "fit")
 
+    def check_groups(self) -> None:
+        """Refuse what cannot be told whose the rows are."""
+        method = self.target.fit if self.is_estimator else self.target
+        if not {"groups", "params", "fit_params"} & {*_parameters(method)}:
+            what = "have a method fit with" if self.is_estimator else "be a callable with"
+            raise ValueError(
+                f"estimator must {what} a parameter groups where groups are given; got "
+                f"an object of type {type(self.target).__name__}."
+            )
+
     def check(self) -> None:
         """Refuse what could not be heard of."""
         kind = type(self.target).__name__  # the value may be data, by a slip of the order
@@ -195,20 +205,22 @@ class Program:
         return run
 
     def _call(self, run: Run, data: DataSet, seed: int | None) -> None:
-        options = {}
+        options: dict[str, Any] = {}
         if "random_state" in _parameters(self.target):
             parameter = inspect.signature(self.target).parameters["random_state"]
             if seed is not None or parameter.default is parameter.empty:
                 options["random_state"] = seed
+        if data.groups is not None:
+            options["groups"] = data.groups
         given = (data.X,) if data.y is None else (data.X, data.y)
         run.outcome["returned"] = self.target(*given, **options)
         run.claim = self.guarantee
 
     def _fit(self, run: Run, data: DataSet, queries: Any, seed: int | None) -> None:
         model = self._model(run, seed)
-        for part in np.array_split(np.arange(len(data)), self.n_calls):
+        for part in [data] if self.n_calls == 1 else data.calls(self.n_calls):
             before = len(run.transcript), len(run.charges)
-            self._fit_part(model, data if self.n_calls == 1 else data.part(part))
+            self._fit_part(model, part)
             run.calls.append(before)
             between = len(run.calls) < self.n_calls
             if between and queries is not None and hasattr(model, "predict"):
@@ -247,6 +259,8 @@ class Program:
         options = {}
         if self.classes is not None and "classes" in _parameters(method):
             options["classes"] = self.classes
+        if part.groups is not None:
+            options["groups"] = part.groups
         method(*((part.X,) if part.y is None else (part.X, part.y)), **options)
 
 

@@ -1,6 +1,7 @@
 """What one audit runs, and what it makes of what it hears."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from skdp._recording import Perturbed, Released, Selected
 from skdp._validation import shown
-from skdp.audit._claims import TOLERANCE, Claim, charge_findings
+from skdp.audit._claims import TOLERANCE, Claim, charge_findings, unit_findings
 from skdp.audit._data import DataSet, Record
 from skdp.audit._density import linear_findings
 from skdp.audit._findings import Finding
@@ -48,6 +49,7 @@ class Session:
         target: Any,
         X: Any,
         y: Any,
+        groups: Any,
         guarantee: Guarantee | None,
         queries: Any,
         rng: np.random.Generator,
@@ -56,7 +58,12 @@ class Session:
         self.begun, self.ranks = time.perf_counter(), ranks
         with ranks.together():
             Program(target).check()
-            self.data = DataSet.of(X, y)
+            if groups is not None:
+                Program(target).check_groups()
+            data, self.ids = DataSet.of(X, y, groups), groups
+            if groups is not None:  # no user has rows in several processes
+                data = replace(data, groups=data.groups + ranks.rank * 2**32)
+            self.data = data
             classes = _classes(target, self.data)
         ranks.know(self.data)
         self.classes = ranks.labels(classes)
@@ -74,6 +81,8 @@ class Session:
         """Run first, and take over what is claimed."""
         first = self.first()
         self.claim = first.run.claim
+        for finding in unit_findings(self.claim, self.data.groups is not None):
+            self.found(finding)
         self.adjacency = "replace-one" if self.claim is None else self.claim.adjacency
         # In a stream places are public: a record that is not there leaves its place empty, and
         # two records are two such changes apart.
@@ -151,7 +160,7 @@ class Session:
         needed = max(self.ranks.everyone(needed))
         found: list[Finding] = []
         streams = hasattr(self.program.target, "partial_fit")
-        streams = self.ranks.all(streams and len(self.data) >= N_CALLS)
+        streams = self.ranks.all(streams and self.data.n_units >= N_CALLS)
         for n_calls in (1, N_CALLS) if streams else (1,):
             transcripts = self.transcripts(needed, n_calls)
             found += noise_findings(transcripts, alarm=_ALARM)
@@ -191,7 +200,7 @@ class Session:
         """
         if not self.program.is_estimator or not self.hostile.is_numeric:
             return None if not self.program.is_estimator else [self.data.rows(slice(0, 5))]
-        made = [*self.hostile.random(6), *records]
+        made = [record.row for record in [*self.hostile.random(6), *records]]
         rows = [np.asarray(record.x, dtype=np.float64).reshape(-1) for record in made]
         whole = [row for row in rows if np.abs(row).max(initial=0.0) < 1e300]
         limit = self.program.target.get_params().get("n_queries")

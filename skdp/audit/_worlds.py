@@ -42,7 +42,7 @@ class World:
 
     @property
     def words(self) -> str:
-        return "the data as given" if self.record is None else self.record.words
+        return "the data as given" if self.record is None else self.record.told
 
     @cached_property
     def releases(self) -> list[Released]:

@@ -28,7 +28,7 @@ class DistributedDPClassifier(
     Parameters
     ----------
     epsilon : float, default=1.0
-        Budget of one record, for all rounds and passes together.
+        Budget of one record, or with ``groups`` of one user, for all rounds and passes together.
 
     delta : float, default=0.0
         0 is pure differential privacy, algorithm 1 of the paper; a positive number, well below one
@@ -81,9 +81,9 @@ default="ring"
         thresholded with the last step, so that ``coef_`` and ``node_coef_`` have zeros.
 
     batch_size : int or "auto", default="auto"
-        Rows of a node in a round, algorithm 4. The noise of a round's gradient is divided by it.
-        "auto" is all rows of the node that has most, and with one pass as many as let the noise,
-        averaged over nodes, be a quarter of a gradient: a rule of public counts.
+        Rows, or users, of a node in a round, algorithm 4, by which the noise of a round's gradient
+        is divided. "auto" is all rows of the node that has most, and with one pass as many as let
+        the noise, averaged over nodes, be a quarter of a gradient: a rule of public counts.
 
     step : float, "auto", "final" or "regret", default="auto"
         The step in round t is this over ``sqrt(t)``. "regret" is ``diameter / (sqrt(2) G)`` with
@@ -138,7 +138,8 @@ default="ring"
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Which data sets are neighbours. Node, round and number of rows are public either way: with
-        "add-remove" a row is there or is a null row, which keeps its place.
+        "add-remove" a row is there or is a null row, which keeps its place. With ``groups`` that
+        is said of users, and how many rows one has is private.
 
     keep_iterates : bool, default=False
         Whether to keep the points of all rounds, for `regret`.
@@ -185,13 +186,15 @@ default="ring"
         Rounds so far. Public.
 
     n_samples_seen_ : int
-        Rows so far, each counted once a pass. Public.
+        Rows so far, each counted once a pass; with ``groups`` users, whether or not what they
+        bring counts. Public.
 
     topology_ : Topology or MixingSchedule
         The network; ``topology_.spectral_gap()`` says how fast nodes agree. Public.
 
     guarantee_ : ApproxDP
-        What the transcript of all nodes promises to a record, with its privacy profile. Public.
+        What the transcript of all nodes promises to a record, or with ``groups`` to a user, with
+        its privacy profile. Public.
 
     n_features_in_ : int
         Number of features. Public.
@@ -228,6 +231,14 @@ default="ring"
 
     `partial_fit` goes on from the nodes' released parameters. Its rows are taken for new ones with
     a budget of their own: a record is in the fit or in one call, and ``guarantee_`` covers both.
+
+    With ``groups`` all of that is said of users. The rows of a user are at one node, and in each
+    of its releases a user has the mean of what its rows have: a mean of vectors is no longer than
+    they are. Who the users are, in which order they first come and at which nodes is public; how
+    many rows each has, and what is in them, is not. A user comes in ``max_calls_per_user`` calls
+    at most, which share its budget. For that the model keeps the ids of all users, and how often
+    each has come; so do its pickles. Copies count apart, and over MPI each process counts its own:
+    who has rows at two of them is two users.
 
     Not covered: `score` and `regret` on private rows, the time that a call takes, errors about
     malformed input, and other uses of the same data. Messages over MPI are not encrypted.
@@ -300,8 +311,7 @@ default="ring"
         self.intercept_scaling = intercept_scaling
         self.classes = classes
         self.adjacency = adjacency
-        self.keep_iterates = keep_iterates
-        self.max_calls_per_user = max_calls_per_user
+        self.keep_iterates, self.max_calls_per_user = keep_iterates, max_calls_per_user
         self.random_state = random_state
         self.ledger = ledger
 

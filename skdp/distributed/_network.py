@@ -150,30 +150,22 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
                     self, X, y, classes, engine, fresh, counts=groups is None
                 )
                 users = Users.of(groups, len(codes))
-                unit = "record" if users is None else "user"
-                if fresh:
-                    plan = Plan.of(self, classes, X.shape[1], unit)
-                else:
-                    plan = self._stream.plan_of(self)
-                    check_unit(plan, unit)
+                plan = self._plan_of(classes, X.shape[1], users, fresh)
                 if engine.is_distributed:
                     n_rounds = 0 if fresh else self._stream.time
                     everyone.token = plan.token(self, len(codes), n_rounds)
                     everyone.token["one pass"] = one_pass
             engine.open(plan.topology, plan.size)
             try:
-                calls = None if fresh else self._stream.calls
-                if users is not None and fresh:
-                    calls = UserCalls(int(self.max_calls_per_user))
+                calls = None if users is None else self._calls(fresh)
                 with Together(engine):
-                    if users is None:
+                    if calls is None:
                         before = 0 if fresh else self._stream.rows_here
                         owners = owners_of(node, len(codes), engine.mine, before, plan.topology)
                     else:
                         owners = calls.owners(groups, users, node, engine.mine, plan.topology)
-                here = np.searchsorted(engine.mine, owners)
-                data = NodeRows(X, codes, here, users)
-                counts = engine.collect(np.bincount(here, minlength=len(engine.mine)))
+                data = NodeRows(X, codes, np.searchsorted(engine.mine, owners), users)
+                counts = engine.collect(np.bincount(data.here, minlength=len(engine.mine)))
                 # Nobody pays before everybody could go on and every ledger would take the charge;
                 # no transaction is open while a message travels.
                 with Together(engine):
@@ -181,11 +173,8 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
                     guarantee = (form or stream.plan).release.guarantee
                     ledger = asked(ledger_of(self), guarantee) if fresh else None
                 if fresh:
-                    pays = is_first_with(ledger, engine)
-                    with Together(engine):
-                        if pays:
-                            charge_quietly(self, guarantee)
-                if users is not None:
+                    self._charge(engine, ledger, guarantee)
+                if calls is not None:
                     gone = calls.enter(groups, users, owners, for_good=not one_pass)
                     data = data.without(gone)
                 go_on = stream.after if form is None else partial(stream.after_whitened, form)
@@ -197,6 +186,31 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
             finally:
                 engine.close()
         return self
+
+    def _plan_of(self, classes, n_features, users, fresh):
+        """Plan of a new stream, or of the one that goes on, for rows or for users."""
+        unit = "record" if users is None else "user"
+        if fresh:
+            return Plan.of(self, classes, n_features, unit)
+        plan = self._stream.plan_of(self)
+        if unit != plan.unit:
+            given = "None" if users is None else "groups"
+            raise ValueError(
+                "groups must be given in all calls of a stream or in none: "
+                f"this one protects a {plan.unit}; got {given}."
+            )
+        return plan
+
+    def _calls(self, fresh):
+        """Who has come how often, if users are protected."""
+        return UserCalls(int(self.max_calls_per_user)) if fresh else self._stream.calls
+
+    def _charge(self, engine, ledger, guarantee):
+        """Charge the ledger, unless another process that shares it does."""
+        pays = is_first_with(ledger, engine)
+        with Together(engine):
+            if pays:
+                charge_quietly(self, guarantee)
 
     def _begun(self, plan, engine, counts, fresh, one_pass, calls):
         """The stream as it goes on, and the form of a fit that whitens, or None."""
@@ -212,13 +226,3 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
         plan = plan.settled(self, counts, one_pass)
         plan.check_sizes(counts, 0)
         return GossipStream.begin(plan, engine.mine, one_pass, calls), None
-
-
-def check_unit(plan, unit):
-    """Refuse rows of users for a stream of rows, and the other way round."""
-    if unit != plan.unit:
-        given = "None" if unit == "record" else "groups"
-        raise ValueError(
-            "groups must be given in all calls of a stream or in none: "
-            f"this one protects a {plan.unit}; got {given}."
-        )

@@ -153,7 +153,7 @@ class Plan:
             for name, value in self.params.items()
             if name not in own
         }
-        token["unit of privacy"] = self.unit
+        token["groups"] = "given" if self.unit == "user" else None
         token["classes"] = self.classes.tolist()
         token["topology"] = self.topology
         token["n_features_in_"] = self.release.n_features

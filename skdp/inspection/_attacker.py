@@ -65,13 +65,20 @@ def excess_loss(guarantee, probability):
     start = guarantee.epsilon_at(min(0.999 * probability, 1.0 - 1e-9))
     if math.isinf(start):
         return math.inf
-    # A larger epsilon has a smaller delta and pays less for the tail.
-    epsilons = start + np.linspace(0.0, 1.0, _GRID) ** 2 * max(4.0, start)
-    deltas = np.minimum(guarantee.delta_at(epsilons) / probability, 1.0)
-    with np.errstate(divide="ignore"):
-        losses = epsilons - np.log1p(-deltas)
-    always = guarantee.epsilon_at(0.0)
-    return float(min(losses.min(), always))
+
+    def losses(epsilons):
+        deltas = np.minimum(guarantee.delta_at(epsilons) / probability, 1.0)
+        with np.errstate(divide="ignore"):
+            return epsilons - np.log1p(-deltas)
+
+    # A larger epsilon has a smaller delta and pays less for the tail. Any one is valid.
+    width = max(4.0, start)
+    coarse = start + np.linspace(0.0, 1.0, _GRID) ** 2 * width
+    best = coarse[int(np.argmin(losses(coarse)))]
+    step = 3.0 * math.sqrt(width * max(best - start, width / _GRID**2)) / _GRID
+    fine = np.maximum(best + step * np.linspace(-1.0, 1.0, _GRID), start)
+    found = min(losses(coarse).min(), losses(fine).min(), guarantee.epsilon_at(0.0))
+    return float(found) * (1.0 + 1e-12)
 
 
 def best_guess(guarantee, prior):

@@ -106,10 +106,9 @@ def privacy_report(fitted, ledger=None, *, public=()):
 
     Parameters
     ----------
-    fitted : estimator, Evaluation or privatizer
-        Fitted: an estimator of this package or a pipeline, column transformer or search of
-        scikit-learn's own around such; what `~skdp.metrics.dp_evaluate` returns; or what adds the
-        noise on a user's device.
+    fitted : estimator or Evaluation
+        Fitted: an estimator of this package, or a pipeline, column transformer or search of
+        scikit-learn's own around such; or what `~skdp.metrics.dp_evaluate` returns.
 
     ledger : BudgetLedger or path, default=None
         Ledger of the data set, whose balance the report tells. None takes the ledger of

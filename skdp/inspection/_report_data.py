@@ -22,8 +22,10 @@ from skdp.inspection._report_texts import (
     layers,
     not_covered,
     randomness,
+    rounded_up,
     what_it_is,
 )
+from skdp.model_selection import DPEpsilonSearch
 from skdp.privacy import (
     ZCDP,
     ApproxDP,
@@ -45,16 +47,16 @@ _DELTAS = (1e-9, 1e-6, 1e-3)
 _LEVEL = 0.05
 _ROWS = (2, 5)  # of somebody who has several
 
-_METHODS = {
-    BoundedRangeDP: ("ranges of selections, composed as Dong, Durfee and Rogers do",),
-    ComposedDP: ("composition of the distributions of privacy losses, rounded up",),
-    GaussianDP: ("Gaussian noise, composed exactly: squares of mu add up",),
-    JointLogisticDP: ("the joint law of the gradients of all classes",),
-    MutualInformationPrivacy: ("nats of mutual information add up; so does the worst case",),
-    ParallelDP: ("disjoint parts of the data: the largest loss of a part counts",),
-    RandomRunsDP: ("the best of a secret random number of runs (Papernot and Steinke 2022)",),
-    ZCDP: ("zero-concentrated differential privacy: rho adds up",),
-}
+_METHODS = (
+    (BoundedRangeDP, "ranges of selections, composed as Dong, Durfee and Rogers do"),
+    (ComposedDP, "composition of the distributions of privacy losses, rounded up"),
+    (GaussianDP, "Gaussian noise, composed exactly: squares of mu add up"),
+    (JointLogisticDP, "the joint law of the gradients of all classes"),
+    (MutualInformationPrivacy, "nats of mutual information add up; so does the worst case"),
+    (ParallelDP, "disjoint parts of the data: the largest loss of a part counts"),
+    (RandomRunsDP, "the best of a secret random number of runs (Papernot and Steinke 2022)"),
+    (ZCDP, "zero-concentrated differential privacy: rho adds up"),
+)
 
 
 def report_of(subject, ledger):
@@ -89,7 +91,7 @@ def report_of(subject, ledger):
         "attacker": attacker,
         "public": public_of(subject),
         "releases": _releases(subject),
-        "accounting": _accounting(guarantee),
+        "accounting": _accounting(subject),
         "ledger": _ledger(subject, ledger),
         "floating_point": list(floating_point(subject.kind)),
         "randomness": list(randomness(guarantee.caveats)),
@@ -118,7 +120,7 @@ def _headline(subject, epsilon, delta, attacker):
     even = attacker["posteriors"][-1]
     rare = even["except_with_probability"]
     but = f", except with a probability of {rare:.2g}" if rare else ""
-    size = "no finite epsilon" if epsilon is None else f"epsilon {_up(epsilon)}"
+    size = "no finite epsilon" if epsilon is None else f"epsilon {rounded_up(epsilon)}"
     size += f" at delta {delta:g}" if delta else ", which is pure"
     sure = _percent(even["posterior"])
     told = (
@@ -134,16 +136,8 @@ def _headline(subject, epsilon, delta, attacker):
     return told
 
 
-def _up(value, digits=4):
-    """A number that must not look smaller than it is."""
-    if value == 0.0 or not math.isfinite(value):
-        return f"{value:g}"
-    unit = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
-    return f"{math.ceil(value / unit * (1 - 1e-12)) * unit:.{digits}g}"
-
-
 def _percent(share):
-    return "100 %" if share > 0.9999 else f"{_up(100.0 * share, 3)} %"
+    return f"{rounded_up(100.0 * share, 3 if share < 0.99 else 5)} %"
 
 
 def _guarantee(guarantee, epsilon, delta):
@@ -168,11 +162,13 @@ def _definition(guarantee):
         return (
             "approximate differential privacy" if guarantee.delta else "pure differential privacy"
         )
-    return {
-        GaussianDP: "Gaussian differential privacy",
-        ZCDP: "zero-concentrated differential privacy",
-        MutualInformationPrivacy: "local differential privacy, with a bound on mutual information",
-    }.get(type(guarantee), "differential privacy with a proven privacy profile")
+    kinds = (
+        (GaussianDP, "Gaussian differential privacy"),
+        (ZCDP, "zero-concentrated differential privacy"),
+        (MutualInformationPrivacy, "local differential privacy, and bounded mutual information"),
+    )
+    told = (text for kind, text in kinds if isinstance(guarantee, kind))
+    return next(told, "differential privacy with a proven privacy profile")
 
 
 def _conversions(guarantee, delta):
@@ -247,7 +243,7 @@ def _releases_of_search(subject, is_pure):
     """By stages; of the choice, the score and the last fit there are accounts."""
     search, guarantee = subject.fitted, subject.guarantee
     own = getattr(search, "_facts", ())
-    last = []
+    last: list = []
     for path, step, _ in subject.steps:
         facts = getattr(getattr(step, "estimator", step), "_facts", ())
         last += releases_of(facts, guarantee, path) if facts else []
@@ -256,15 +252,20 @@ def _releases_of_search(subject, is_pure):
         "score": releases_of([one for one in own if one.noise != "exponential"], guarantee, None),
         "refit": last,
     }
+    if isinstance(search, DPEpsilonSearch):
+        before = search.stages_[:-1]
+        points = ", ".join(f"epsilon {stage.epsilon:.4g}" for stage in before)
+        rows = [stated("fits of the stages before the last", points)] if before else []
+        scores = releases_of(own, guarantee, "scores")
+        return [row for row, _ in [*rows, *last, *scores]]
     stages = getattr(search, "division_", None)
     if stages is None:
-        rows = [stated("all fits of the search, and the scores that were paid for", guarantee)]
-        return [row for row, _ in rows]
+        return [stated("all fits of the search", guarantee)[0], *(row for row, _ in last)]
     found = []
     for name, share, text in stages:
         known = accounts.get(name)
         if not known or known[0][0]["times"] is None:
-            found.append(stated(name, text, name, _part(share))[0])
+            found.append(stated(_STAGES.get(name, name), text, name, _part(share))[0])
             continue
         for row in with_shares(known, is_pure=is_pure):
             row["step"] = row["step"] or name
@@ -273,26 +274,54 @@ def _releases_of_search(subject, is_pure):
     return found
 
 
+_STAGES = {
+    "fits": "all fits that were compared",
+    "fit of a run": "fit of one run; how many runs there were is secret",
+    "score of a run": "score of one run, on rows that it has not learned from",
+    "choice": "which of the candidates loses least",
+    "score": "score of what was chosen",
+    "refit": "last fit, to all rows",
+}
+
+
 def _part(share):
     return min(max(float(share), 0.0), 1.0)
 
 
-def _accounting(guarantee):
-    behind = guarantee.refined if isinstance(guarantee, ApproxDP) else guarantee
+def _accounting(subject):
+    guarantee = subject.guarantee
+    is_point = isinstance(guarantee, ApproxDP)
+    behind = guarantee.refined if is_point else guarantee
     slack = None
     if behind is None:
         method = "one release, or releases whose epsilons add up"
         text = "Epsilon and delta are those of the proof; the epsilons of several releases add up."
     else:
-        (method,) = _METHODS.get(type(behind), ("the privacy profile of the mechanism",))
+        known = (text for kind, text in _METHODS if isinstance(behind, kind))
+        method = next(known, "the privacy profile of the mechanism")
+        claimed = "What is proven is finer than what is claimed" if is_point else "Claimed is"
         text = (
-            f"Proven is more than the point that is claimed: {behind._claim()}. Losses of all "
-            "releases are composed by their whole curves, not by a rule of thumb, and rounded up."
+            f"{claimed}: {behind._claim()}. Losses of several releases are composed by their "
+            "whole curves, not by a rule of thumb, and rounded up."
         )
-        if isinstance(guarantee, ApproxDP):
-            slack = max(0.0, guarantee.epsilon - behind.epsilon_at(guarantee.delta))
-            slack = _finite(slack)
+        if is_point:
+            slack = _finite(max(0.0, guarantee.epsilon - behind.epsilon_at(guarantee.delta)))
+    of_few = _OF_FEW.get(subject.kind, "").format(unit=guarantee.unit)
+    text = f"{text} {of_few}".strip()
     return {"method": method, "text": text, "total": str(guarantee), "slack": slack}
+
+
+# Where one unit moves few of the releases that are listed.
+_OF_FEW = {
+    "network": "The times are those of all nodes of this process; what one {unit} tells is in the "
+    "messages of its own node.",
+    "stream": "The times are those of the whole stream, of which one {unit} moves some: the proof "
+    "counts these.",
+    "local": "The times are those of all who sent something; each is protected by the noise of "
+    "what they sent themselves.",
+    "search": "Shares of stages that read different rows do not add up: of such stages the one "
+    "that costs most counts.",
+}
 
 
 def _ledger(subject, ledger):
@@ -332,4 +361,4 @@ def _line(name, line):
 
 def _point(guarantee):
     at = f" at delta={guarantee.delta:.6g}" if guarantee.delta else ""
-    return f"epsilon={_up(guarantee.epsilon, 6)}{at}"
+    return f"epsilon={rounded_up(guarantee.epsilon, 6)}{at}"

@@ -54,6 +54,11 @@ NEIGHBOURS = {
     "add-remove": "all that one {unit} contributes is added or taken away; how many {unit}s "
     "there are is protected, too",
 }
+UNITS = {
+    "record": "each record in the data, which is one row; a person with several rows is "
+    "protected less",
+    "user": "each user in the data, with all rows that are theirs",
+}
 STATUS = {"covered": "covered", "partly": "partly", "not covered": "NOT COVERED"}
 DECLARED = {
     "caller": "whoever ran the fit",
@@ -92,6 +97,7 @@ def page_of(data):
         _ledger,
         _machine,
         _not_covered,
+        _questions,
         _layers,
         _words,
     )
@@ -100,21 +106,29 @@ def page_of(data):
     blocks = [Text(data["headline"], lead=True)]
     for part in parts:
         blocks += part(data)
-    return [
-        *blocks,
-        Text(f"Made on {made['date']} by {versions}, from public and released numbers."),
-    ]
+    end = (
+        f"Made on {made['date']} by {versions}, from public and released numbers alone: this "
+        "report tells nothing about the data that the result does not tell."
+    )
+    return [*blocks, Text(end)]
 
 
 def _promise(data):
     told = data["guarantee"]
     unit = told["unit"]
     yield Heading("What is promised")
-    yield Text(told["sentence"])
+    yield Text(
+        f"Random noise was added, so that the result comes out with similar chances whatever one "
+        f"{unit} says. How similar they are is what epsilon and delta say: whoever sees the "
+        f"result, and whatever else they know, gets no surer about one {unit} than the next "
+        "section tells."
+        + (" The caveats say why this does not hold as it stands." if told.get("caveats") else "")
+    )
     yield Fields(
         (
-            ("Who is protected", f"each {unit} in the data"),
+            ("Who is protected", UNITS.get(unit, f"each {unit} in the data")),
             ("Against what change", _neighbours(told)),
+            ("In one sentence", told["sentence"]),
             ("Kind of promise", told["definition"]),
             ("epsilon", _epsilon(told["epsilon"])),
             ("delta", _delta(told["delta"])),
@@ -131,16 +145,17 @@ def _promise(data):
             "all of these hold at once."
         )
         rows = tuple((_delta(point["delta"]), _up(point["epsilon"])) for point in curve)
-        yield Table(("delta", "epsilon"), rows, (1,))
+        yield Table(("delta", "epsilon"), rows, (0, 1))
     others = told.get("conversions") or ()
     if others:
-        listed = "; ".join(f"{one['name']} {_value(one['value'])}" for one in others)
-        yield Text(f"In the terms of experts: {listed}.")
+        yield Text("Further numbers that follow from the promise:")
+        rows = tuple((one["name"], _value(one["value"])) for one in others)
+        yield Table(("what", "number"), rows, (1,))
     steps = data["subject"].get("steps") or ()
     if steps:
         yield Text("The model is made of these steps, of which the private ones read the data:")
-        rows = tuple((s["name"], s["type"], s["role"]) for s in steps)
-        yield Table(("step", "what it is", "role"), rows)
+        of_steps = tuple((s["name"], s["type"], s["role"]) for s in steps)
+        yield Table(("step", "what it is", "role"), of_steps)
 
 
 def _neighbours(told):
@@ -153,26 +168,28 @@ def _attacker(data):
     yield Text(told["sentence"])
     rows, excepted = [], any(p.get("except_with_probability") for p in told["posteriors"])
     for point in told["posteriors"]:
-        row = [_percent(point["prior"]), _percent(point["posterior"])]
+        prior, guess = point["prior"], point.get("guess_right")
+        row = [_percent(prior), _percent(point["posterior"])]
         if excepted:
             row.append(_percent(point.get("except_with_probability") or 0.0))
-        guess = point.get("guess_right")
-        rows.append((*row, "" if guess is None else _percent(guess)))
-    middle = ("except with probability",) if excepted else ()
-    head = ("sure before", "sure after, at most", *middle, "right guesses, at most")
+        # Without the release the best guess is what seems likelier.
+        alone = "" if guess is None else _percent(max(prior, 1.0 - prior))
+        rows.append((*row, alone, "" if guess is None else _percent(guess)))
+    middle = ("except with chance",) if excepted else ()
+    guesses = ("right guess before", "right guess after")
+    head = ("sure before", "sure after", *middle, *guesses)
     if rows:
         yield Text(
-            f"Take somebody who knows all other {unit}s and all that was released, and who "
-            f"suspects something of one {unit}. The table says how sure of it they are before, "
-            "how sure the release can make them, and how often the best guess, whether it is "
-            "so or not, comes out right."
+            f"Take somebody who suspects something of one {unit}. The table says how sure of it "
+            "they are before they see the result, and how sure it can make them at most; then how "
+            "often they are right if they guess what seems likelier, before, and after at most."
         )
         yield Table(head, tuple(rows), tuple(range(len(head))))
     test = told.get("test")
     if test:
         yield Text(
             f"A test that raises a false alarm in {_percent(test['level'])} of the cases finds "
-            f"the truth in at most {_percent(test['power'])} of them; one that tosses a coin "
+            f"the truth in at most {_percent(test['power'])} of them; one that guesses blindly "
             f"finds it in {_percent(test['level'])}."
         )
 
@@ -234,12 +251,12 @@ def _accounting(data):
     told = data["accounting"]
     yield Heading("How the losses add up")
     yield Text(told["text"])
-    slack = told.get("slack")
+    slack = told.get("slack") or 0.0
     yield Fields(
         (
             ("Method", told["method"]),
             ("Total", told["total"]),
-            ("Claimed but not needed", None if slack is None else f"{slack:.3g}"),
+            ("Claimed, but not used", f"{slack:.3g} of epsilon" if slack > 1e-6 else None),
         )
     )
 
@@ -268,7 +285,7 @@ def _ledger(data):
     left = tuple((_delta(one["delta"]), _value(one["epsilon"])) for one in told["left"])
     if left:
         yield Text("One more result could have at most:")
-        yield Table(("at delta", "epsilon that is left"), left, (1,))
+        yield Table(("at delta", "epsilon left"), left, (0, 1))
     for name, key in (("label", "by_label"), ("day", "by_day")):
         rows = tuple((one[name], f"{one['charges']:,}", one["guarantee"]) for one in told[key])
         if rows:
@@ -284,6 +301,22 @@ def _not_covered(data):
     yield Heading("What this does not cover")
     rows = tuple((one["what"], one["why"]) for one in data["not_covered"])
     yield Table(("what", "why"), rows)
+
+
+def _questions(data):
+    unit = data["guarantee"]["unit"]
+    yield Heading("What to ask before you agree")
+    yield Bullets(
+        (
+            f"Is one {unit} what you would protect: one person with all that is theirs, or less?",
+            "Is each thing that is listed as public known to everybody anyway? Whoever declared "
+            "it should be able to say how.",
+            "Are you content with how sure an attacker can get, seeing who may look at the "
+            "result and what is at stake for those in the data?",
+            "Is every other use of the same data charged to the same ledger?",
+            "Who may see the machine, its logs and the data themselves? This report cannot tell.",
+        )
+    )
 
 
 def _layers(data):

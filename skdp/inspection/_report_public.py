@@ -44,12 +44,15 @@ def public_of(subject):
     """
     guarantee, found = subject.guarantee, []
     if guarantee.adjacency == "replace-one" and subject.kind != "local":
-        note = "neighbours have as many, so that how many there are is not protected"
+        note = "how many there are is not protected: the promise is about what they say"
         found.append(_entry(f"number of {guarantee.unit}s", "known", "library", note))
+    found += _of_the_budget(subject.fitted)
     found += _of_the_data(subject.fitted)
-    alone = [] if hasattr(subject.fitted, "values") else [("", subject.fitted)]
+    alone = [] if subject.kind == "evaluation" else [("", subject.fitted)]
+    chosen = getattr(subject.fitted, "best_params_", {})
     for path, step in alone + [(path, step) for path, step, _ in subject.steps]:
-        found += _of_parameters(path, getattr(step, "estimator", step) if path else step)
+        step = getattr(step, "estimator", step) if path else step
+        found += _of_parameters(path, step, {name.split("__")[-1] for name in chosen})
     found += [
         _entry("declared public", caveat, "caller", "no guarantee covers what it tells")
         for caveat in guarantee.caveats
@@ -60,6 +63,17 @@ def public_of(subject):
 
 def _entry(what, value, declared_by, note=""):
     return {"what": what, "value": value, "declared_by": declared_by, "note": note}
+
+
+def _of_the_budget(fitted):
+    """Who chose how much may be told."""
+    defaults = _defaults(type(fitted))
+    for name in ("epsilon", "max_epsilon", "delta", "mi_budget"):
+        if name in defaults and hasattr(fitted, name):
+            value = getattr(fitted, name)
+            whose = "default" if _same(value, defaults[name]) else "caller"
+            whose = "library" if is_auto(value) else whose
+            yield _entry(name, _value(value), whose, "how much may be told of one unit, at most")
 
 
 def _of_the_data(fitted):
@@ -81,7 +95,7 @@ def _of_the_data(fitted):
     yield _entry("labels", labels, "caller" if is_declared else "data", note)
 
 
-def _of_parameters(path, step):
+def _of_parameters(path, step, chosen):
     if step is None or isinstance(step, str):
         return
     given, defaults = _parameters(step), _defaults(type(step))
@@ -89,8 +103,12 @@ def _of_parameters(path, step):
     for name, value in given.items():
         is_default = name in defaults and _same(value, defaults[name])
         text = _value(value)
-        if name == "classes" and value is None:
+        if name == "classes" and (value is None or path.startswith("best_estimator_")):
             continue  # the labels say so
+        if path and name in chosen:
+            note = "chosen by the search, within its budget, among what the caller named"
+            yield _entry(prefix + name, text, "library", note)
+            continue
         if is_auto(value):
             others.append((name, text, "library"))
         elif not is_default:

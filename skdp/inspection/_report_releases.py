@@ -10,12 +10,14 @@ NOISES = {
     "laplace": "Laplace noise in each number, on a public lattice",
     "k_norm": "K-norm noise (density falls with exp(-length / scale)), on a public lattice",
     "gaussian": "Gaussian noise in each number, on a public lattice",
+    "threshold": "Gaussian noise on counts, of which names above a public threshold leave",
     "exponential": "exponential mechanism, drawn with its exact law",
 }
 THEOREMS = {
     "laplace": "Dwork, McSherry, Nissim and Smith, TCC 2006, proposition 1",
     "k_norm": "Hardt and Talwar, STOC 2010, section 4",
     "gaussian": "Balle and Wang, ICML 2018, theorem 8",
+    "threshold": "Korolova, Kenthapadi, Mishra and Ntoulas, WWW 2009",
     "exponential": "McSherry and Talwar, FOCS 2007; Dong, Durfee and Rogers, ICML 2020",
 }
 _UNSAID = "a noisy answer"

@@ -9,7 +9,8 @@ from skdp.inspection._report_page import Bullets, Fields, Heading, Table, Text, 
 
 __all__ = ["as_fragment", "as_html", "as_markdown", "as_text"]
 
-_WIDTH, _NARROW = 80, 16  # of lines of text, and of the columns of a table
+_WIDTH = 80  # of lines of text
+_NARROW, _LONG = 14, 30  # of columns at least, without and with a long word
 
 
 def as_text(data):
@@ -128,7 +129,7 @@ def _text_table(block):
     rows = [tuple(map(clean, row)) for row in (block.head, *block.rows)]
     if len(rows) == 1:
         return ""
-    widths = _fitted([max(map(len, column)) for column in zip(*rows, strict=True)])
+    widths = _fitted(list(zip(*rows, strict=True)))
     if widths is None:
         return "\n".join(_text_record(rows[0], row) for row in rows[1:])
     rule = "  ".join("-" * width for width in widths)
@@ -136,16 +137,25 @@ def _text_table(block):
     return "\n".join([head, rule, *body])
 
 
-def _fitted(widths):
+def _fitted(columns):
     """Widths at which a row fits on a line, by wrapping its cells; None if they get too narrow."""
-    widths, room = list(widths), _WIDTH - 2 * (len(widths) - 1)
-    while sum(widths) > room and max(widths) > _NARROW:
-        widths[widths.index(max(widths))] -= 1
-    return widths if sum(widths) <= room else None
+    widths = [max(map(len, column)) for column in columns]
+    least = []
+    for column in columns:
+        word = max((len(word) for cell in column for word in cell.split()), default=0)
+        least.append(max(_NARROW, min(word, _LONG)))
+    room = _WIDTH - 2 * (len(widths) - 1)
+    while sum(widths) > room:
+        spare = [width - low for width, low in zip(widths, least, strict=True)]
+        if max(spare) <= 0:
+            return None
+        widths[max(range(len(widths)), key=lambda k: (spare[k] > 0, widths[k]))] -= 1
+    return widths
 
 
 def _text_row(row, widths, numbers):
-    cells = [wrap(cell, width) for cell, width in zip(row, widths, strict=True)]
+    pairs = zip(row, widths, strict=True)
+    cells = [wrap(cell, width, break_on_hyphens=False) for cell, width in pairs]
     lines = []
     for parts in zip_longest(*cells, fillvalue=""):
         padded = [
@@ -209,16 +219,16 @@ def _marked_rows(head, rows, numbers):
 
 # The report in a notebook, and alone.
 _REPORT = """
-.skdp-view h2{font-size:1.15em;margin:1.5em 0 .3em;line-height:1.25}
-.skdp-view ul{margin:.3em 0;padding-left:1.3em}
-.skdp-view .skdp-lead{font-size:1.08em;border-left:4px solid #36c;padding:.4em .9em;
+.skdp-view.skdp-view h2{font-size:1.15em;font-weight:600;margin:1.5em 0 .3em;line-height:1.25}
+.skdp-view.skdp-view ul{margin:.3em 0;padding-left:1.3em}
+.skdp-view.skdp-view .skdp-lead{font-size:1.08em;border-left:4px solid #36c;padding:.4em .9em;
 background:var(--faint);margin:.6em 0}
 """
 _PAGE = f"""{_REPORT}
 :root{{color-scheme:light dark}}
 body{{margin:0;padding:1.2rem;font-family:system-ui,sans-serif;background:Canvas;color:CanvasText}}
 .skdp-report{{margin:0 auto;font-size:1rem}}
-.skdp-report h1{{font-size:1.6rem;line-height:1.2;margin:.2em 0 .6em}}
+.skdp-report h1{{font-size:clamp(1.1rem,5.2vw,1.6rem);line-height:1.2;margin:.2em 0 .6em}}
 .skdp-report>p,.skdp-report ul{{max-width:44rem}}
 @media print{{
 @page{{size:A4;margin:16mm}}

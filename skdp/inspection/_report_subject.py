@@ -66,7 +66,7 @@ def subject_of(fitted, public=()):
 
     Parameters
     ----------
-    fitted : estimator, Evaluation or privatizer
+    fitted : estimator or Evaluation
 
     public : tuple of str, default=()
         See `~skdp.pipeline.guarantee_of`.
@@ -80,16 +80,15 @@ def subject_of(fitted, public=()):
     kind = next((kind for kind, types in _KINDS if isinstance(fitted, types)), "estimator")
     if isinstance(fitted, Evaluation):
         return Subject(fitted, kind, fitted.guarantee_)
-    of_a_device = getattr(fitted, "guarantee", None)
-    if isinstance(of_a_device, Guarantee) and not isinstance(fitted, StatedGuarantee):
-        return Subject(fitted, "local", of_a_device)
-    if not hasattr(fitted, "get_params"):
+    if isinstance(fitted, type) or not hasattr(fitted, "get_params"):
         raise ValueError(
-            "fitted must be a fitted estimator, an Evaluation or what adds the noise on a device; "
-            f"got {shown(fitted)}."
+            f"fitted must be a fitted estimator or an Evaluation; got {shown(fitted)}."
         )
-    check_is_fitted(fitted)
-    guarantee = guarantee_of(fitted, public=public)
+    if isinstance(fitted, StatedGuarantee) and hasattr(fitted, "guarantee_"):
+        guarantee = fitted.guarantee_
+    else:
+        check_is_fitted(fitted)
+        guarantee = guarantee_of(fitted, public=public)
     if not isinstance(fitted, StatedGuarantee) and hasattr(fitted, "cv_results_"):
         kind = "search"
     return Subject(fitted, kind, guarantee, list(_steps(fitted, public)))

@@ -1,8 +1,26 @@
 """Sentences of a report that follow from what it is about, and what its words mean."""
 
-__all__ = ["GLOSSARY", "floating_point", "layers", "not_covered", "randomness", "what_it_is"]
+import math
+
+__all__ = [
+    "GLOSSARY",
+    "floating_point",
+    "layers",
+    "not_covered",
+    "randomness",
+    "rounded_up",
+    "what_it_is",
+]
 
 _SEEDED, _VOID = "random_state", "recorded"
+
+
+def rounded_up(value, digits=4):
+    """A number that must not look smaller than it is."""
+    if value == 0.0 or not math.isfinite(value):
+        return f"{value:g}"
+    unit = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
+    return f"{math.ceil(value / unit * (1 - 1e-12)) * unit:.{digits}g}"
 
 
 def what_it_is(kind):
@@ -59,14 +77,8 @@ def randomness(caveats):
 
 def not_covered(subject):
     """What the promise does not speak of."""
-    guarantee, kind = subject.guarantee, subject.kind
-    unit = guarantee.unit
-    if unit == "record":
-        yield (
-            "someone who is in the data more than once",
-            "The promise is for one record, which is one row. Whoever has k rows is protected k "
-            "times less: see what epsilon is for somebody with several rows.",
-        )
+    unit, kind = subject.guarantee.unit, subject.kind
+    yield from _other_rows(unit, kind)
     yield (
         "other uses of the same data",
         "Losses add up: earlier fits, statistics, plots and other programs come on top. A ledger "
@@ -86,12 +98,12 @@ def not_covered(subject):
         "a known seed or a record of the releases",
         "Whoever knows the noise can take it off; see under randomness whether that is so here.",
     )
-    if kind == "local":
-        yield (
-            "users whose data depend on each other",
-            "What one user sends may tell about a relative: the promise is for one user's own.",
-        )
-    else:
+    yield (
+        "what others tell",
+        f"Relatives and neighbours are alike: what they contribute may tell about a {unit}. The "
+        f"promise is about what one {unit} contributes.",
+    )
+    if kind != "local":
         yield (
             "the data themselves",
             "Access to the machine, backups, logs, and whoever computes: they see the data as "
@@ -104,6 +116,27 @@ def not_covered(subject):
     )
 
 
+def _other_rows(unit, kind):
+    """Rows of somebody that the promise does not take together."""
+    if unit == "record":
+        yield (
+            "someone who is in the data more than once",
+            "The promise is for one record, which is one row. For somebody with several rows "
+            "epsilon is as many times as large, or more: some numbers stand above.",
+        )
+        if kind in ("stream", "network", "local"):
+            yield (
+                "a record that passes twice",
+                "Who gives a row to a further call of a stream gives one more record.",
+            )
+    else:
+        yield (
+            "somebody under two names",
+            f"Whose a row is, is what the caller said. Somebody with two ids is two {unit}s, and "
+            "what others say of them is not theirs.",
+        )
+
+
 def layers(subject, epsilon):
     """One line for each layer of the pyramid of NIST SP 800-226."""
     guarantee, kind = subject.guarantee, subject.kind
@@ -111,15 +144,20 @@ def layers(subject, epsilon):
     of_whom = f"One {guarantee.unit}, {guarantee.adjacency}."
     own = "" if guarantee.unit != "record" else " Persons with several rows are not the unit."
     yield "unit of privacy and definition", "covered", of_whom + own
-    known = "no finite epsilon is proven" if epsilon is None else f"epsilon is {epsilon:.6g}"
-    chosen = " Whether that is small enough is for whoever answers for the data to say."
-    status = "not covered" if void or epsilon is None else "covered"
-    told = "The noise is known, so that epsilon protects nobody." if void else f"The {known}."
-    yield "epsilon", status, told.replace("The no", "No").replace("The eps", "Eps") + chosen
+    if void:
+        yield "epsilon", "not covered", "The noise is known, so that epsilon protects nobody."
+    elif epsilon is None:
+        yield "epsilon", "not covered", "No finite epsilon is proven."
+    else:
+        chosen = "Whether that is small enough is for whoever answers for the data to say."
+        yield "epsilon", "covered", f"Epsilon is {rounded_up(epsilon)}. {chosen}"
     text = "Each release names its theorem; bounds are enforced by clipping, not assumed."
+    if kind == "local":
+        text += " How many contributions a user makes is declared, and nothing can check it."
     if declared:
         text += " Steps that the caller has declared public are not checked."
-    yield "algorithms", "partly" if declared else "covered", text
+    is_checked = not declared and kind != "local"
+    yield "algorithms", "covered" if is_checked else "partly", text
     if kind == "evaluation":
         text = (
             "These scores have intervals that hold noise and sampling. Whether small groups fare "

@@ -78,9 +78,9 @@ class BaseKernelRegressor(
     def _check_y_bounds(self):
         TargetRange.of(self.y_bounds)
 
-    def _validated(self, X, y, *, reset=True):
+    def _validated(self, X, y, *, reset=True, counts=True):
         """Rows, and targets in units of half their range around its middle."""
-        X, y = checked_data(self, X, y, reset=reset, numeric=True)
+        X, y = checked_data(self, X, y, reset=reset, numeric=True, counts=counts)
         return X, TargetRange.of(self.y_bounds).scaled(y)
 
     def _cap(self, automatic):

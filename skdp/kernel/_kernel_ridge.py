@@ -1,6 +1,7 @@
 """Private kernel ridge regression."""
 
 import os
+from dataclasses import replace
 
 from scipy.sparse import issparse
 
@@ -259,6 +260,10 @@ class DPKernelRidge(BaseKernelRegressor):
 
     def _planned_guarantee(self, n_features):
         return planned_guarantee(self, super()._planned_guarantee(n_features), n_features)
+
+    def _planned_for_users(self, n_features):
+        target = replace(super()._planned_guarantee(n_features), unit="user")
+        return planned_guarantee(self, target, n_features)
 
     def fit(self, X, y, groups=None):
         """Fit the model under ``(epsilon, delta)``-differential privacy.

@@ -111,8 +111,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         record is there or is a null record, which keeps its time and contributes nothing.
 
     horizon : int, default=None
-        Largest number of rows in the life of a stream, for "matrix" and "tree". What is beyond
-        is refused.
+        Largest number of rows in the life of a stream, for "matrix" and "tree"; with ``groups``
+        of users, added up over calls. What is beyond is refused.
 
     n_queries : int, default=None
         Number of different rows that "query" predicts in the life of a stream. A row counts
@@ -356,13 +356,15 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
                 "release must not be 'query': its answers are released, the function is not."
             )
         names = getattr(self, "feature_names_in_", None)
-        return ReleasedKernelRegressor(
+        released = ReleasedKernelRegressor(
             coef=self.coef_.copy(),
             features=self._predictor.features,
             y_bounds=self.y_bounds_,
             guarantee=self.guarantee_,
             feature_names=None if names is None else tuple(names),
         )
+        released._facts = self._facts  # what was released is the same
+        return released
 
     def _advance(self, X, y, groups, *, fresh):
         warn_of_bounds(self.y_bounds, stacklevel=3)
@@ -372,7 +374,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             # What a stream began with has been checked then.
             if fresh or not is_untouched(self, self._stream.params):
                 check_stream_parameters(self)
-            X, targets = self._validated(X, y, reset=fresh)
+            X, targets = self._validated(X, y, reset=fresh, counts=groups is None)
             visitors = Visitors.of(groups, len(targets))
             gamma = self._public_gamma(X, fresh=fresh)
             if fresh:

@@ -21,6 +21,7 @@ def planned_guarantee(model, target, n_features):
     model : DPKernelRidge
 
     target : ApproxDP
+        Whose unit is that of the fit.
 
     n_features : int or None
 
@@ -54,7 +55,7 @@ def _of_the_fit(model, target, n_features):
 
 
 def _is_gaussian(model, target, n_features):
-    if model.mechanism in ("gradient", "sufficient_statistics"):
+    if target.unit == "user" or model.mechanism in ("gradient", "sufficient_statistics"):
         return True
     if model.kernel == "linear":
         size = n_features or 1

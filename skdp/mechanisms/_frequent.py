@@ -102,7 +102,7 @@ def frequent_names(
     bounds: dict[str, Any] = dict(
         scale=law.scale * lattice.sensitivity * UP, sensitivity=lattice.sensitivity
     )
-    note(purpose, law.kind, None, law, **bounds)  # how many names there are is private
+    note(purpose, "threshold", None, law, **bounds)  # how many names there are is private
     return kept(
         tuple(counts),
         asked,

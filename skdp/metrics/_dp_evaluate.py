@@ -9,9 +9,10 @@ from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from skdp._facts import facts_of_a_fit
 from skdp._inputs import checked_rows, encode_labels, real_targets, without_values
 from skdp._random import noise_source
-from skdp._validation import shown
+from skdp._validation import shown, store
 from skdp.estimators import StatedGuarantee, charge, check_budget
 from skdp.metrics._evaluation import Evaluation
 from skdp.metrics._plan import SCORINGS, EvaluationPlan
@@ -237,8 +238,11 @@ class _Request(StatedGuarantee):
             source=_SOURCES[plan.kind],
         )
         charge(self, guarantee)
-        found = plan(estimator, X, y, noise_source(self.random_state))
-        return replace(found, guarantee_=self._stated(guarantee))
+        with facts_of_a_fit() as facts:
+            found = plan(estimator, X, y, noise_source(self.random_state))
+        stated = replace(found, guarantee_=self._stated(guarantee))
+        store(stated, _facts=facts.as_tuple())
+        return stated
 
 
 class DPScorer:

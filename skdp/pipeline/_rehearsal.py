@@ -42,6 +42,9 @@ class _Stop(BudgetLedger):
     def charge_stream(self, guarantee, **named):
         raise _Reached(guarantee)
 
+    def check(self, guarantee, **named):
+        raise _Reached(guarantee)
+
 
 def rehearse(learn, free, X, y, n_samples, groups=None):
     """Fit steps to zeros and to the labels, each until it would charge a ledger.

@@ -91,16 +91,18 @@ class Budget:
         """
         if delta == 0.0:
             return self.remaining(parts, spent)
+        nothing = ApproxDP(0.0, adjacency=spent.adjacency, unit=spent.unit)
         rest = (self.delta - delta) / (1.0 - delta) * (1.0 - 1e-12)
-        context = {"adjacency": spent.adjacency, "unit": spent.unit}
-        if rest >= 0.0:
-            before = self._total(parts).epsilon_at(rest) if parts else 0.0
-            left = self.epsilon - before
-            for margin in (0.0, 1e-12, 1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0):
-                found = ApproxDP(max(0.0, left) * (1.0 - margin), delta, **context)
-                if left >= 0.0 and self.bears([*parts, (found, 1)]):
-                    return found
-        return ApproxDP(0.0, **context)
+        if rest < 0.0:
+            return nothing
+        left = self.epsilon - (self._total(parts).epsilon_at(rest) if parts else 0.0)
+        if left < 0.0:
+            return nothing
+        for margin in (0.0, 1e-12, 1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0):
+            found = replace(nothing, epsilon=left * (1.0 - margin), delta=delta)
+            if self.bears([*parts, (found, 1)]):
+                return found
+        return nothing
 
     def remaining(self, parts: Parts, spent: ApproxDP) -> ApproxDP:
         """Largest pure guarantee that it would bear beside them."""

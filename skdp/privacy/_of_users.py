@@ -22,7 +22,7 @@ __all__ = ["user_guarantee"]
 
 _UP = 1.0 + 1e-15  # above the rounding of a product
 _FAR = 700.0  # exponents that floats have
-_SOURCE = "group privacy: Dwork and Roth 2014, theorem 2.2; Dong, Roth and Su 2022, theorem 2.14"
+_SOURCE = "group privacy: Dwork and Roth 2014, theorem 2.2; Dong, Roth and Su 2022"
 
 
 @plain_arguments
@@ -56,9 +56,9 @@ def user_guarantee(guarantee: Guarantee, max_rows: int) -> Guarantee:
 
     References
     ----------
-    Dwork and Roth, "The algorithmic foundations of differential privacy", 2014, theorem 2.2 and
-    its remark; Bun and Steinke, "Concentrated differential privacy", TCC 2016, proposition 1.9;
-    Dong, Roth and Su, "Gaussian differential privacy", JRSS-B 2022, theorem 2.14.
+    Dwork and Roth, "The algorithmic foundations of differential privacy", 2014, theorem 2.2; Bun
+    and Steinke, "Concentrated differential privacy", TCC 2016, on group privacy; Dong, Roth and
+    Su, "Gaussian differential privacy", JRSS-B 2022, on group privacy.
 
     Examples
     --------
@@ -73,10 +73,8 @@ def user_guarantee(guarantee: Guarantee, max_rows: int) -> Guarantee:
     positive_int(max_rows=max_rows)
     if not isinstance(guarantee, Guarantee):
         raise ValueError(f"guarantee must be a Guarantee; got {shown(guarantee)}.")
-    if guarantee.unit == "user":
-        raise ValueError(
-            "guarantee must be for one record; got one for a user, which covers all their rows."
-        )
+    if guarantee.unit != "record":
+        raise ValueError(f"guarantee must be for one record; got one for one {guarantee.unit}.")
     plain: Guarantee = guarantee._plain("user")
     source = guarantee.source
     if max_rows > 1:

@@ -170,7 +170,8 @@ class FeatureDescent:
     of the targets, the second moments of the features, one sum of gradients a step, each at a
     released point, and the mean of the predictions with the released weights. They compose to
     ``budget`` by the root of summed squares. Everything else is a function of public and of
-    released numbers.
+    released numbers. Where rows have owners it holds for users: each sum is over users, of the
+    means of their rows' terms, and their number takes the place of that of rows.
 
     Parameters
     ----------

@@ -60,7 +60,8 @@ class FeatureStatistics:
     """Ridge regression from noisy second moments and noisy products with the targets.
 
     Privacy: two Gaussian releases that compose to ``budget``, for any rows and targets.
-    Neither depends on the number of rows, and solving the system is post-processing.
+    Neither depends on the number of rows, and solving the system is post-processing. Where rows
+    have owners it holds for users, as both sums are over users, of the means of their rows' terms.
 
     Parameters
     ----------

@@ -26,7 +26,8 @@ __all__ = ["GossipRelease"]
 CONSTANT = 0.3  # of the norm of a row
 CONSTANT_BITS = 6  # of the constant, below its leading digit
 LEAST_CONSTANT, LARGEST_CONSTANT = 1e-3, 64.0  # so that sums stay exact
-MORE_BITS = 6  # of the slopes of a user's rows, beyond those of rows
+# Of the noise of users, whose slopes have more digits; that of K-norm soon takes much longer.
+MORE_BITS = {"k_norm": 4, "laplace": 6, "gaussian": 6}
 
 
 @dataclass(frozen=True)
@@ -283,8 +284,7 @@ def _grids(
     # K-norm noise has one more factor, a random one, whose error counts 16 times.
     reach = scale * (16.0 * math.sqrt(size) if kind == "k_norm" else 1.0)
     slopes = slope_step(loss, target.unit == "user")
-    # Of users slopes have more digits. Rows keep theirs, and noise takes a little longer.
-    coarse = slopes * (2.0**MORE_BITS if target.unit == "user" else 1.0)
+    coarse = slopes * (2.0 ** MORE_BITS[kind] if target.unit == "user" else 1.0)
     rows = min(row_step(min(reach, 1e300), coarse), grid_below(constant, CONSTANT_BITS))
     if not reach / (rows * slopes) < 2.0**47:
         raise ValueError(

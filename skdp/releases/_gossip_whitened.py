@@ -172,6 +172,15 @@ class WhitenedGossip:
             limit = largest_certain(is_certain)
             refuse_rows(most, limit, "replace-one", unit=self.guarantee.unit)
 
+    def _check(self, data: Sequence[RowBlocks]) -> None:
+        """Refuse what the release was not planned for."""
+        for rows in data:
+            rows.check_norm(self.row_norm)
+            if (rows.users is not None) != self._is_for_users:
+                raise ValueError(
+                    "data must have users where, and only where, the guarantee is theirs."
+                )
+
     @property
     def _is_for_users(self) -> bool:
         return self.guarantee.unit == "user"
@@ -203,12 +212,7 @@ class WhitenedGossip:
         -------
         ndarray of shape (n_nodes_here, n_outputs, n_features)
         """
-        for rows in data:
-            rows.check_norm(self.row_norm)
-            if (rows.users is not None) != self._is_for_users:
-                raise ValueError(
-                    "data must have users where, and only where, the guarantee is theirs."
-                )
+        self._check(data)
         everyones = noise_source(None)
         noise = [sources[node] if sources else everyones for node in network.mine]
         scores = self._scores(data, network, noise)

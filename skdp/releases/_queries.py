@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from scipy import sparse
 
+from skdp._facts import note
 from skdp._random import NoiseSource
 from skdp._validation import plain_arguments, positive, positive_int
 from skdp.exceptions import BudgetExceededError
@@ -27,6 +28,8 @@ _SOURCES = {
     "laplace": "Dwork, McSherry, Nissim and Smith, TCC 2006, theorem 1",
     "gaussian": "Dong, Roth and Su, JRSS-B 2022, corollary 2",
 }
+
+_ANSWER = "answer to a query, of which there are at most so many"
 
 
 @dataclass(frozen=True)
@@ -166,6 +169,12 @@ class QueryAnswers:
             raise ValueError("secret must be 16 to 64 bytes.")
         self.plan = plan
         self._predict, self._change = predict, plan.change(sensitivity, error)
+        lattice, law = self._change["lattice"], plan.law
+        bounds = dict(
+            scale=law.scale * lattice.sensitivity, sensitivity=self._change["sensitivity"]
+        )
+        # Answers are given later; all of them are paid for now.
+        note(_ANSWER, law.kind, 1, law, times=plan.n_queries, **bounds)
         self._secret = secret
         self._function = b""
         self._state = _state_of(os.urandom(_SHORT), {})
@@ -251,8 +260,8 @@ class QueryAnswers:
         """Answer one row: project, round to the lattice, add the noise of the row."""
         value = np.clip(self._predict(row), -self.plan.bound, self.plan.bound)
         noise = self._noise(key)
-        law, purpose = self.plan.law, "answer to a query"
-        (noisy,) = release(value, law=law, random_state=noise, purpose=purpose, **self._change)
+        law = self.plan.law
+        (noisy,) = release(value, law=law, random_state=noise, purpose=_ANSWER, **self._change)
         return float(noisy)
 
     def _noise(self, key: bytes) -> NoiseSource:

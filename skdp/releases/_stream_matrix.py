@@ -108,7 +108,8 @@ class MatrixRelease(FeatureStream):
         one = replace(together, mu=together.mu / column_norm(horizon, recursion))
         if calls > 1:
             # A user moves them by a column a call, at worst all in one direction, and one of them
-            # by as many entries of a row.
+            # by as many entries of a row. Where a gradient of the user is taken depends on what
+            # was released before, but the distance of all sums is bounded whatever that was.
             share = calls_sum(horizon, calls) / calls_norm(horizon, recursion, calls)
             one = replace(together, mu=together.mu * share)
         factors = prefix_factors(horizon)

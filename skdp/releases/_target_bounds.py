@@ -67,7 +67,7 @@ class TargetBounds:
         target : ApproxDP
 
         n_samples : int or None
-            Number of rows; None where it is private.
+            Number of rows, or of users if the target is for them; None where it is private.
 
         search_range : (float, float)
             Public.
@@ -80,8 +80,9 @@ class TargetBounds:
         check_search_range(search_range)
         least = cls.least_epsilon(target, n_samples=n_samples)
         if target.epsilon < least:
+            of = "rows" if target.unit == "record" else f"{target.unit}s"
             raise ValueError(
-                f"epsilon must be at least {least:.5g} for y_bounds='auto' with {n_samples} rows "
+                f"epsilon must be at least {least:.5g} for y_bounds='auto' with {n_samples} {of} "
                 f"and delta={target.delta:g}, or y_bounds be given, from what is known without "
                 f"the data; got {target.epsilon:.6g}."
             )
@@ -165,6 +166,7 @@ class TargetBounds:
         Parameters
         ----------
         y : ndarray of shape (n_samples,)
+            One row of each user if the target is for them.
 
         noise : NoiseSource
 

@@ -1,6 +1,7 @@
 """Rows of nodes on their grid, bounded, and exact sums of their gradients."""
 
 import itertools
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ __all__ = [
     "sums_of",
 ]
 
+_FEW_ROWS = 16  # of a node in a round, up to which those of all nodes are multiplied at once
 USER_BITS = 14  # of the mean over a user's rows, below its leading digit
 
 
@@ -240,15 +242,28 @@ class UserGradients:
 
     def add_to(self, r, points, noisy):
         """Add the sums of round ``r`` to ``noisy``, in place."""
-        n_here, n_outputs = len(points), self.update.loss.n_outputs
-        bounds = self.bounds[r * n_here : (r + 1) * n_here + 1].tolist()
-        weights = points.reshape(n_here, n_outputs, -1)
-        for i, (start, stop) in enumerate(itertools.pairwise(bounds)):
-            if start < stop:
-                part = slice(start, stop)
-                rows = self.rows[part]
-                residuals = self._residuals(part, rows @ weights[i].T)
+        n_here = len(points)
+        bounds = self.bounds[r * n_here : (r + 1) * n_here + 1]
+        part = slice(bounds[0], bounds[-1])
+        node = np.repeat(np.arange(n_here), np.diff(bounds))
+        if sparse.issparse(self.rows):
+            entries = self.rows.indptr[bounds[0] : bounds[-1] + 1]
+            residuals = partial(self._residuals, part)
+            _add_sparse(self.rows, entries, node, points, residuals, noisy)
+            return
+        weights = points.reshape(n_here, self.update.loss.n_outputs, -1)
+        if len(node) > _FEW_ROWS * n_here:  # products of matrices pay
+            for i, (start, stop) in enumerate(itertools.pairwise(bounds.tolist())):
+                rows = self.rows[start:stop]
+                residuals = self._residuals(slice(start, stop), rows @ weights[i].T)
                 noisy[i] += (rows.T @ residuals).T.ravel()
+        elif len(node):
+            rows = self.rows[part, np.newaxis]
+            residuals = self._residuals(part, np.vecdot(rows, weights[node]))
+            there = np.flatnonzero(np.diff(bounds))
+            terms = residuals[..., np.newaxis] * rows
+            sums = np.add.reduceat(terms, bounds[there] - bounds[0], axis=0)
+            noisy[there] += sums.reshape(len(there), -1)
 
 
 class _Gradients:
@@ -310,17 +325,36 @@ class _SparseGradients(_Gradients):
 
     def add_to(self, r, points, noisy):
         """Add the sums of round ``r`` to ``noisy``, in place."""
-        rows, width = self.rows, self.rows.shape[1]
-        bounds = self.bounds[r * self.per_round : (r + 1) * self.per_round + 1]
-        part = slice(bounds[0], bounds[-1])
-        data, columns = rows.data[part], rows.indices[part]
-        row = np.repeat(np.arange(self.per_round), np.diff(bounds))
-        place = (row // self.batch_size) * points.shape[1] + columns
-        flat = points.reshape(-1)
-        scores = [
-            np.bincount(row, data * flat[place + k * width], minlength=self.per_round)
-            for k in range(self.n_outputs)
-        ]
-        residuals = self._residuals(r, np.stack(scores, axis=1))
-        for k in range(self.n_outputs):
-            np.add.at(noisy.reshape(-1), place + k * width, data * residuals[row, k])
+        entries = self.bounds[r * self.per_round : (r + 1) * self.per_round + 1]
+        node = np.arange(self.per_round) // self.batch_size
+        _add_sparse(self.rows, entries, node, points, partial(self._residuals, r), noisy)
+
+
+def _add_sparse(rows, entries, node, points, residuals_of, noisy):
+    """Add the sums of some rows of a CSR array to those of their nodes, in place.
+
+    Parameters
+    ----------
+    rows : CSR array
+
+    entries : ndarray of int, shape (n_rows + 1,)
+        Where the entries of each row begin, and those of the last one end.
+
+    node : ndarray of int, shape (n_rows,)
+
+    points, noisy : ndarray of shape (n_nodes_here, size)
+
+    residuals_of : callable
+        ``residuals_of(scores)`` of these rows.
+    """
+    width, n_rows = rows.shape[1], len(node)
+    part = slice(entries[0], entries[-1])
+    data, columns = rows.data[part], rows.indices[part]
+    row = np.repeat(np.arange(n_rows), np.diff(entries))
+    place = node[row] * points.shape[1] + columns
+    flat = points.reshape(-1)
+    starts = range(0, points.shape[1], width)
+    scores = [np.bincount(row, data * flat[place + k], minlength=n_rows) for k in starts]
+    residuals = residuals_of(np.stack(scores, axis=1))
+    for k, of_output in zip(starts, residuals.T, strict=True):
+        np.add.at(noisy.reshape(-1), place + k, data * of_output[row])

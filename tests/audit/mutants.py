@@ -15,6 +15,8 @@ import numpy as np
 from mutation import Mutant
 from scipy import sparse
 from sklearn.base import is_classifier
+from user_mutants import owners
+from user_mutants import users as of_users
 
 from skdp._random import noise_source
 from skdp.audit import replay
@@ -119,10 +121,12 @@ CLASSES = "releases._counted_classes"
 IN_ONE_COUNT = "two change by 1.\n            sensitivity=self.guarantee.n_records_changed"
 ROWS, BASE, LEARNED = "solvers.rows", "linear_model._base", "        self.coef_, self.intercept_ ="
 CLIPPED = "rows = clip_rows(block.astype(np.float64, copy=False), x_norm)"
-CHECKED = "            X, y = checked_data(self, X, y)\n"
-RELEASED = "            weights, spread = with_noise(release, self._rows(X, codes), noise)\n"
+CHECKED = "            X, y = checked_data(self, X, y, counts=groups is None)\n"
+RELEASED = (
+    "            weights, spread = with_noise(release, self._rows(X, codes, users), noise)\n"
+)
 PAID = "            charge(self, release.guarantee)\n"
-PLANNED = "            release = self._plan(classes, X.shape[1], n_public)\n"
+PLANNED = "            release = self._plan(classes, X.shape[1], n_public, unit)\n"
 CLAIMED = "self.classes_, self.guarantee_ = classes, self._stated(release.guarantee)"
 STORED = "        self.coef_, self.intercept_ = coef, intercept\n"
 
@@ -552,8 +556,8 @@ def linear():
         (
             (
                 WHITE,
-                "cap / np.maximum(coordinates.norms(rows, data.row_norm), least)",
-                "np.full(rows.shape[0], cap / data.row_norm)",
+                "reach / np.maximum(coordinates.norms(rows, data.row_norm), least)",
+                "np.full(rows.shape[0], reach / data.row_norm)",
             ),
         ),
     )
@@ -561,7 +565,7 @@ def linear():
         "gradient: the rest of a row beside its first bits is not in its norm, and they are few",
         svc(**GRADIENT, **DELTA, epsilon=20.0),
         (
-            (WHITE, "rest = math.sqrt(self.n_features) * step / 2 * self.stretch", "rest = 0.0"),
+            (WHITE, "return math.sqrt(self.n_features) * step / 2 * self.stretch", "return 0.0"),
             (
                 WHITE,
                 "        step = power_above(row_norm) * 2.0**-PART_BITS\n        if",
@@ -630,7 +634,7 @@ def linear():
         (
             (
                 DESCENT,
-                "n_samples = release_n_samples(data.n_samples, guarantee=counting, noise=noise)",
+                "n_samples = release_n_samples(data.n_units, guarantee=counting, noise=noise)",
                 "n_samples = data.n_samples",
             ),
         ),
@@ -649,7 +653,7 @@ def linear():
     yield Mutant(
         "gradient: count of half the sensitivity",
         svc(**GRADIENT, **REMOVE),
-        ((MOMENTS, "law=law, sensitivity=1.0, error=", "law=law, sensitivity=0.5, error="),),
+        ((MOMENTS, "                sensitivity=1.0,\n", "                sensitivity=0.5,\n"),),
     )
     yield Mutant(
         "gradient: the count is free",
@@ -1001,7 +1005,7 @@ FROWS, KRR, EXACT = "solvers.feature_rows", "kernel._kernel_ridge", "releases._e
 RIDGE_PLAN = "kernel._ridge_plan"
 ANSWERS, PROBLEM = "releases._queries", "releases._ridge_problem"
 CAPPED = "self.targets = np.clip(targets, -1.0, 1.0)  # what sensitivities rest on"
-VALIDATED = "            X, y = checked_data(self, X, y, numeric=True)\n"
+VALIDATED = "            X, y = checked_data(self, X, y, numeric=True, counts=groups is None)\n"
 TARGETS = "            targets = bounds.scaled(y)\n"
 SCALED = "scaled = (np.clip(y, self.low, self.high) - self.middle) / self.half\n        return np.clip(scaled, -1.0, 1.0)"
 
@@ -1089,7 +1093,7 @@ def kernel_ridge():
         (
             (
                 FROWS,
-                "np.rint(np.clip(scores, -most, most, out=scores), out=scores)",
+                "np.rint(np.clip(scores, -limits, limits, out=scores), out=scores)",
                 "np.rint(scores, out=scores)",
             ),
         ),
@@ -1230,7 +1234,7 @@ def kernel_ridge():
         (
             (
                 FDESC,
-                "n_samples = release_n_samples(data.n_samples, guarantee=count, noise=noise)",
+                "n_samples = release_n_samples(data.n_units, guarantee=count, noise=noise)",
                 "n_samples = data.n_samples",
             ),
         ),
@@ -1617,7 +1621,7 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "bounds = released_bounds(y, noise_source(bounds_state))",
+                "bounds = released_bounds(seen, noise_source(bounds_state))",
                 "bounds = (float(min(y)), float(max(y)) + 1e-9)",
             ),
         ),
@@ -1629,9 +1633,9 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "released_bounds, release = ridge_plan(self, *X.shape)",
+                "released_bounds, release = ridge_plan(self, n_units, X.shape[1], unit=unit)",
                 "self.alpha = float(len(X))\n"
-                "            released_bounds, release = ridge_plan(self, *X.shape)",
+                "            released_bounds, release = ridge_plan(self, n_units, X.shape[1], unit=unit)",
             ),
         ),
     )
@@ -1689,8 +1693,8 @@ def streams():
         (
             (
                 FINAL,
-                "l2_sensitivity = self.bounds.sensitivity(time)",
-                "l2_sensitivity = 0.5 * self.bounds.sensitivity(time)",
+                "else self.bounds.sensitivity(time)",
+                "else 0.5 * self.bounds.sensitivity(time)",
             ),
         ),
     )
@@ -1766,8 +1770,8 @@ def streams():
         (
             (
                 FINAL,
-                "guarantee, account = charge(cost, self.account)",
-                "guarantee, account = cost(self.account)",
+                "guarantee, account, visits = self.charged(charge, cost, visitors, self.account)",
+                "guarantee, account, visits = *cost(self.account), None",
             ),
         ),
     )
@@ -1809,8 +1813,8 @@ def streams():
         (
             (
                 FED,
-                "grid = self.law.on(lattice, size)",
-                "grid = replace(self.law.on(lattice, size), scale=self.law.scale * change / 2)",
+                "grid = self.law.on(lattice, size,",
+                "grid = replace(self.law, scale=self.law.scale / 2).on(lattice, size,",
             ),
         ),
     )
@@ -1820,8 +1824,8 @@ def streams():
         (
             (
                 ONLINE,
-                "        drawn = grid.draw(noise, len(Z))\n        for z, target, weight, own_noise",
-                "        Z, y, weights = np.concatenate([Z, Z[:1]]), [*y, y[0]], [*weights, weights[0]]\n        drawn = grid.draw(noise, len(Z))\n        for z, target, weight, own_noise",
+                "        drawn = grid.draw(noise, len(Z))\n        each = zip",
+                "        Z, y, weights = np.concatenate([Z, Z[:1]]), [*y, y[0]], [*weights, weights[0]]\n        drawn = grid.draw(noise, len(Z))\n        each = zip",
             ),
         ),
     )
@@ -1831,8 +1835,8 @@ def streams():
         (
             (
                 FED,
-                "for rows, part, start in self.blocks(X, targets):",
-                "order = np.argsort(targets)\n        for rows, part, start in self.blocks(X[order], targets[order]):",
+                "in self.blocks(X, targets, visitors, visits):",
+                "in self.blocks(X[np.argsort(targets)], np.sort(targets)):",
             ),
         ),
     )
@@ -1842,8 +1846,8 @@ def streams():
         (
             (
                 FED,
-                "for rows, part, start in self.blocks(X, targets):",
-                "kept = abs(X[:, 0]) < 2.0\n        for rows, part, start in self.blocks(X[kept], targets[kept]):",
+                "in self.blocks(X, targets, visitors, visits):",
+                "in self.blocks(X[abs(X[:, 0]) < 2.0], targets[abs(X[:, 0]) < 2.0]):",
             ),
         ),
     )
@@ -1853,8 +1857,8 @@ def streams():
         (
             (
                 TREE,
-                "sensitivity = change * weight * (1 + 1e-12) + rounding",
-                "sensitivity = 0.5 * change * weight * (1 + 1e-12) + rounding",
+                "sensitivity = (change * weight * (1 + 1e-12)",
+                "sensitivity = (0.5 * change * weight * (1 + 1e-12)",
             ),
         ),
     )
@@ -1864,8 +1868,8 @@ def streams():
         (
             (
                 TREE,
-                "sensitivity = change * weight * (1 + 1e-12) + rounding",
-                "sensitivity = first * (1 + 1e-12) + rounding",
+                "sensitivity = (change * weight * (1 + 1e-12)",
+                "sensitivity = (first * (1 + 1e-12)",
             ),
         ),
     )
@@ -1901,8 +1905,8 @@ def streams():
         (
             (
                 ONLINE,
-                "score = -float(z @ gathered) / before",
-                "score = -float(z @ sum(exact.values(), np.zeros(len(z)))) / before",
+                "score, shrink = -float(z @ gathered) / before",
+                "score, shrink = -float(z @ sum(exact.values(), np.zeros(len(z)))) / before",
             ),
         ),
     )
@@ -1978,11 +1982,15 @@ def streams():
         "stream: charged after the data were used",
         online("sgd", **LEDGER),
         (
-            (FED, "        charge(lambda account: (self.guarantee, account))\n", ""),
             (
                 FED,
-                "        then = replace(self, time=self.time",
-                "        charge(lambda account: (self.guarantee, account))\n        then = replace(self, time=self.time",
+                "*_, visits = self.charged(charge, lambda account: (self.guarantee, account), visitors)",
+                "visits = None",
+            ),
+            (
+                FED,
+                "        then = replace(self, time=time",
+                "        charge(lambda account: (self.guarantee, account))\n        then = replace(self, time=time",
             ),
         ),
     )
@@ -1992,8 +2000,8 @@ def streams():
         (
             (
                 STREAM,
-                "X, targets = self._validated(X, y, reset=fresh)",
-                "X, targets = self._validated(X, y, reset=fresh)\n            self.t0 = 50.0 + float(abs(targets).max())",
+                "X, targets = self._validated(X, y, reset=fresh, counts=groups is None)",
+                "X, targets = self._validated(X, y, reset=fresh, counts=groups is None)\n            self.t0 = 50.0 + float(abs(targets).max())",
             ),
         ),
     )
@@ -2050,8 +2058,8 @@ def users():
         (
             (
                 DEVICE,
-                "return GridNoise(self.noise, self.scale,",
-                "return GridNoise(self.noise, self.scale / 2,",
+                "grid = self.noise, self.scale, self.step,",
+                "grid = self.noise, self.scale / 2, self.step,",
             ),
         ),
     )
@@ -2061,8 +2069,8 @@ def users():
         (
             (
                 DEVICE,
-                "return GridNoise(self.noise, self.scale,",
-                "return GridNoise(self.noise, self.scale / 2,",
+                "grid = self.noise, self.scale, self.step,",
+                "grid = self.noise, self.scale / 2, self.step,",
             ),
         ),
     )
@@ -2202,8 +2210,8 @@ def users():
         (
             (
                 VALUE,
-                "noise = GridNoise(self.noise, self.scale,",
-                "noise = GridNoise(self.noise, self.scale / 2,",
+                "grid = self.noise, self.scale, step, 1,",
+                "grid = self.noise, self.scale / 2, step, 1,",
             ),
         ),
     )
@@ -2309,8 +2317,8 @@ def devices():
         (
             (
                 DEVICE,
-                "return GridNoise(self.noise, self.scale,",
-                "return GridNoise(self.noise, self.scale / 2,",
+                "grid = self.noise, self.scale, self.step,",
+                "grid = self.noise, self.scale / 2, self.step,",
             ),
         ),
     )
@@ -2529,7 +2537,7 @@ def networks():
     yield Mutant(
         "network: passes do not share",
         network(n_passes=2),
-        ((GOSSIP, "law = together.repeated(n_passes)", "law = together"),),
+        ((GOSSIP, "law = together.repeated(n_sums)", "law = together"),),
     )
     yield Mutant(
         "network: one pass too many",
@@ -2602,8 +2610,8 @@ def networks():
         (
             (
                 CLASSIFIER,
-                "owners = owners_of(node, len(codes), engine.mine, rows_here, plan.topology)",
-                "owners = owners_of(np.argsort(np.argsort(X[:, 0])) % 4, len(codes), engine.mine, rows_here, plan.topology)",
+                "owners = owners_of(node, len(codes), engine.mine, before, plan.topology)",
+                "owners = owners_of(np.argsort(np.argsort(X[:, 0])) % 4, len(codes), engine.mine, before, plan.topology)",
             ),
         ),
     )
@@ -2641,8 +2649,8 @@ def networks():
         (
             (
                 CLASSIFIER,
-                "                        if pays:\n",
-                "                        if False:\n",
+                "            if pays:\n",
+                "            if False:\n",
             ),
         ),
     )
@@ -3283,6 +3291,7 @@ GROUPS = (
     categories,
     selections,
     learned_columns,
+    of_users,
 )
 MUTANTS = [mutant for group in GROUPS for mutant in group()]
 
@@ -3295,7 +3304,8 @@ def found(mutant, seed, *, n=240, **sizes):
     with mutant.applied() as target, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         claim = target.release.guarantee if isinstance(target, Quantiles) else None
-        return replay(target, X, y, n=n, guarantee=claim, random_state=seed)
+        groups = owners(len(X)) if mutant.has_groups else None
+        return replay(target, X, y, groups=groups, n=n, guarantee=claim, random_state=seed)
 
 
 def main():

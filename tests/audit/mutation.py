@@ -27,12 +27,16 @@ class Mutant:
 
     data : callable, default=None
         ``data(X, y)`` is what it shows on, where that is not ordinary data.
+
+    has_groups : bool, default=False
+        Whether neighbours are those of users.
     """
 
     name: str
     target: Any
     slips: tuple[tuple[str, str, str], ...] = ()
     data: Callable[..., Any] | None = field(default=None)
+    has_groups: bool = False
 
     @contextmanager
     def applied(self):

@@ -1,15 +1,21 @@
 """Networks that protect users: all rows of one, however many, at one node and in a few calls."""
 
+import copy
 import math
+import pickle
 from fractions import Fraction
 
 import numpy as np
 import pytest
+import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from skdp import config_context
+from skdp._users import Users
 from skdp.audit import recording, replay
 from skdp.distributed import DistributedDPClassifier
 from skdp.losses import (
@@ -19,11 +25,11 @@ from skdp.losses import (
     MulticlassHingeLoss,
     SoftmaxLoss,
 )
-from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP, compose
+from skdp.privacy import BudgetLedger, GaussianDP, compose
+from skdp.releases import _gossip_whitened
 from skdp.solvers.gossip_sums import UserGradients, UserRows, bounded_rows, slope_step
 from skdp.solvers.hits import class_counts, hits_gained
 from skdp.solvers.rows import RowBlocks
-from skdp._users import Users
 
 FORMS = {
     "hinge": dict(algorithm="paper", loss="hinge", batch_size=1, n_passes=1, step=2.0**-16),
@@ -34,6 +40,8 @@ FORMS = {
     "huber_hinge": dict(algorithm="paper", loss="huber_hinge"),
     "whitened": dict(algorithm="whitened"),
     "whitened, gaussian": dict(algorithm="whitened", delta=1e-3, epsilon=2.0),
+    # So much that the nodes check what they have learned, and release the mean of their rows.
+    "whitened, checked": dict(algorithm="whitened", epsilon=1e4),
     "whitened, laplace": dict(algorithm="whitened", x_l1_norm=1.0),
 }
 TIGHT = ("hinge", "batches", "gaussian", "laplace")
@@ -87,9 +95,9 @@ def from_records(records):
     return np.array([user for user, _, _ in parts]), rows[:, :-1], rows[:, -1].astype(int)
 
 
-def neighbours(records, n_classes=2, lengths=(1, 2, 7, MOST)):
+def neighbours(records, n_classes=2, lengths=(1, 7, MOST)):
     """Hostile rows of one user in the place of all that it has."""
-    for user in range(4):
+    for user in range(3):
         _, X, y = from_records(records[user : user + 1])
         for length in lengths:
             # The other labels at the same places, all alike, and far away.
@@ -120,6 +128,8 @@ class OfRecords(BaseEstimator):
         self.advance(part, *from_records(records))
         self.coef_, self.node_coef_ = part.coef_, part.node_coef_
         self.guarantee_ = part.guarantee_
+        # Streams are replaced in their places under add-remove too: this shows that it is one.
+        self.n_samples_seen_ = part.n_samples_seen_
         return self
 
     def advance(self, part, ids, X, y):
@@ -128,10 +138,6 @@ class OfRecords(BaseEstimator):
 
     def kind(self, X):
         return sparse.csr_array(X) if self.sparse else X
-
-    def partial_fit(self, records, y=None):
-        """Streams are replaced in their places under add-remove too; `replay` looks for it."""
-        raise NotImplementedError
 
 
 class InCalls(OfRecords):
@@ -178,8 +184,7 @@ def test_all_rows_of_a_user_cost_the_claim_and_not_more(form, adjacency):
 
 
 @each_form
-@kinds
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(("kind", "n_classes"), [(np.asarray, 2), (sparse.csr_array, 3)])
 def test_users_of_any_rows_cost_no_more(form, kind, n_classes):
     ids, X, y = people(12, n_classes, 3, seed=n_classes)
     X *= np.random.default_rng(1).choice([0.1, 1.0, 1e3], size=(len(X), 1))
@@ -201,3 +206,417 @@ def test_calls_of_a_user_are_counted(form, wrapped):
     assert report.share <= 1.0 + 1e-9
     if wrapped is InCalls and form != "whitened":
         assert report.share >= 0.99, report
+
+
+def test_a_call_that_is_not_counted_would_be_found():
+    class Forgetful(InCalls):
+        def advance(self, part, ids, X, y):
+            for _ in range(2):
+                part.partial_fit(X, y, groups=ids)
+                part._stream.calls._known.clear()
+
+    ids, X, _ = people()
+    X[:] = 1.0
+    report = report_of(network(), ids, X, (ids % 2).astype(int), wrapped=Forgetful)
+    assert not report.passed
+    assert report.share > 1.9
+
+
+# Sums
+
+
+LOSSES = {
+    "hinge": HingeLoss(),
+    "log": LogisticLoss(),
+    "huber": HuberHingeLoss(0.3),
+    "multi hinge": MulticlassHingeLoss(3),
+    "multi log": SoftmaxLoss(3),
+}
+
+
+class Update:
+    """What sums read of an update."""
+
+    per_user = True
+
+    def __init__(self, loss):
+        self.loss, self.slope_step = loss, slope_step(loss, True)
+
+
+def user_sums(loss, X, codes, users, points, block, kind=np.asarray, x_norm=1.0):
+    """Sums of one round."""
+    update, owners = Update(loss), UserRows(users)
+    taken, counts = owners.taken(block)
+    rows = bounded_rows(kind(X[taken]), x_norm, None, 0.25, 2.0**-10)
+    noisy = np.zeros_like(points)
+    sums = UserGradients(rows, codes[taken], owners.shares[taken], counts, update)
+    sums.add_to(0, points, noisy)
+    return noisy
+
+
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+@kinds
+@pytest.mark.parametrize("seed", range(3))
+def test_a_user_adds_exact_multiples_and_no_more_than_a_row_may(loss, kind, seed):
+    rng = np.random.default_rng(seed)
+    n_users, n_classes = 20, max(2, loss.n_outputs)
+    codes = np.concatenate([np.arange(n_users), rng.integers(0, n_users, 400)])
+    users = Users(codes, n_users)
+    X = rng.normal(size=(len(codes), 3)) * rng.choice([0.1, 1e3], size=(len(codes), 1))
+    X[codes < 5] = X[0]  # some have rows that are all alike
+    labels = rng.integers(0, n_classes, len(codes))
+    labels[codes < 5] = 0
+    points = 1e3 * rng.normal(size=(1, loss.n_outputs * 4))
+    step = Fraction(slope_step(loss, True) * 2.0**-10)
+    bound = Fraction(loss.lipschitz) ** 2 * Fraction(1 + 0.25**2)
+    alone = []
+    for user in range(n_users):
+        one = user_sums(loss, X, labels, users, points, np.array([[[user]]]), kind)
+        exact = [Fraction(value) for value in one.ravel()]
+        assert all((value / step).denominator == 1 for value in exact)
+        assert sum(value * value for value in exact) <= bound
+        alone.append(one)
+    together = user_sums(loss, X, labels, users, points, np.arange(n_users)[None, None], kind)
+    assert_array_equal(together, np.sum(alone, axis=0))
+
+
+@kinds
+def test_a_sum_is_that_of_the_means(kind):
+    rng = np.random.default_rng(0)
+    codes = np.concatenate([np.arange(9), rng.integers(0, 9, 91)])
+    users, loss = Users(codes, 9), LogisticLoss()
+    X, labels = rng.normal(size=(100, 3)), rng.integers(0, 2, 100)
+    points = rng.normal(size=(2, 4))
+    block = np.array([[[3, 0, 7, -1], [1, 5, 2, 8]]])
+    found = user_sums(loss, X, labels, users, points, block, kind, x_norm=2.0)
+    rows = bounded_rows(X, 2.0, None, 0.25, 2.0**-10)
+    for node in range(2):
+        expected = np.zeros(4)
+        for user in block[0, node]:
+            mine = codes == user
+            if mine.any():
+                residuals = loss.residuals(rows[mine] @ points[node][:, None], labels[mine])
+                expected += (residuals * rows[mine]).mean(axis=0)
+        assert_allclose(found[node], expected, atol=8 * 12 * 2.0**-14)
+
+
+def test_a_share_of_any_number_of_steps_is_rounded_down_exactly():
+    update, steps = Update(HingeLoss()), 2**14
+    for n_rows in [*range(1, 60), 127, 128, 1000, 4099, steps, steps + 1]:
+        shares = Users(np.zeros(n_rows, dtype=int), 1).shares[:1]
+        sums = UserGradients(np.ones((1, 1)), np.ones(1, int), shares, np.ones((1, 1, 1)), update)
+        found = sums._residuals(slice(None), np.full((1, 1), -9.0))
+        n_steps = -found[0, 0] / update.slope_step
+        assert max(steps / n_rows - 1, 0) <= n_steps <= Fraction(steps, n_rows)
+
+
+@kinds
+def test_counts_of_users_are_shares_that_add_up_to_one(kind):
+    rng = np.random.default_rng(0)
+    codes = np.concatenate([np.arange(7), rng.integers(0, 7, 5000)])
+    X, labels = rng.normal(size=(len(codes), 3)), rng.integers(0, 3, len(codes))
+    data = RowBlocks(kind(X), labels, x_norm=1.0, constant=0.3, users=Users(codes, 7))
+    counts = class_counts(data, 3)
+    expected = [
+        np.bincount(labels[codes == u], minlength=3) / (codes == u).sum() for u in range(7)
+    ]
+    assert_allclose(counts, np.sum(expected, axis=0), atol=1e-3)
+    assert counts.sum() <= 7.0
+    weights = rng.normal(size=(3, 4))
+    gained = hits_gained(data, weights, 0.0 * weights)[0]
+    rows = np.concatenate(
+        [kind(r).toarray() if kind is not np.asarray else r for r, _ in data.blocks]
+    )
+    hits = ((rows @ weights.T).argmax(axis=1) == labels) - (labels == 0).astype(float)
+    expected = sum(hits[codes == u].mean() for u in range(7))
+    assert_allclose(gained, expected, atol=1e-3)
+    binary = RowBlocks(kind(X), labels % 2, x_norm=1.0, constant=0.3, users=Users(codes, 7))
+    assert 0.0 < class_counts(binary, 1)[0] < 7.0
+
+
+# Who is whose
+
+
+@each_form
+def test_the_order_of_rows_and_how_they_are_named_do_not_matter(form):
+    ids, X, y = people(12, 2, 3)
+    model = network(form).fit(X, y, groups=ids)
+    order = np.argsort(ids, kind="stable")  # first appearance is in the order of ids
+    names = np.array([f"user {i}" for i in ids])
+    dates = np.datetime64("2020-01-01") + ids
+    for other in (names, dates, names.astype(object), ids.astype(float)):
+        again = network(form).fit(X[order], y[order], groups=other[order])
+        tolerance = 0.0 if FORMS[form]["algorithm"] == "paper" else 1e-6
+        assert_allclose(again.node_coef_, model.node_coef_, rtol=tolerance, atol=tolerance)
+
+
+@each_form
+def test_rows_of_a_user_that_come_twice_change_nothing(form):
+    ids, X, y = people(12, 2, 3, most=4)
+    model = network(form).fit(X, y, groups=ids)
+    again = network(form).fit(np.tile(X, (8, 1)), np.tile(y, 8), groups=np.tile(ids, 8))
+    for name in ("n_rounds_", "n_samples_seen_", "guarantee_"):
+        assert getattr(again, name) == getattr(model, name)
+    scale = np.abs(model.node_coef_).max()
+    assert_allclose(again.node_coef_, model.node_coef_, atol=2e-3 * scale)
+
+
+def test_users_and_not_rows_are_counted():
+    ids, X, y = people(10, 2, 3)
+    model = network("batches").fit(X, y, groups=ids)
+    # Ten users of three nodes, in batches of three and two passes.
+    assert model.n_rounds_ == 4 and model.n_samples_seen_ == 20
+    assert model.guarantee_ == model.guarantee_.__class__(
+        1.0,
+        unit="user",
+        refined=None,
+        mechanism=model.guarantee_.mechanism,
+        source=model.guarantee_.source,
+        caveats=model.guarantee_.caveats,
+    )
+    node = model.node_guarantee()
+    assert node.unit == "node" and node.epsilon == pytest.approx(4.0)
+    with pytest.raises(ValueError, match="groups must be None in fit"):
+        model.user_guarantee(3)
+    kept = network("batches", keep_iterates=True).fit(X, y, groups=ids)
+    with pytest.raises(ValueError, match="groups must be None in fit for a regret"):
+        kept.regret(X, y)
+
+
+def test_rules_read_users():
+    rng = np.random.default_rng(0)
+    codes = rng.permutation(np.repeat(np.arange(30), 20))
+    X, y = rng.normal(size=(600, 4)), rng.integers(0, 2, 600)
+    options = dict(classes=[0, 1], n_nodes=3, epsilon=2.0)
+    first = np.unique(codes, return_index=True)[1]
+    for delta in (0.0, 1e-3):
+        of_users = network("", delta=delta, **options).fit(X, y, groups=codes)
+        of_rows = network("", delta=delta, **options).fit(X[first], y[first])
+        assert of_users.n_rounds_ == of_rows.n_rounds_
+        rules = of_users._stream.whitened.form.release.rules
+        other = of_rows._stream.whitened.form.release.rules
+        assert rules.clip_norm == other.clip_norm and rules.floor == other.floor
+        assert_array_equal(of_users._stream.rows_of, [10, 10, 10])
+
+
+# Nodes
+
+
+def test_users_are_dealt_in_turn_and_stay_where_they_are():
+    ids, X, y = people(7, 2, 3)
+    turn = network(n_passes=1).fit(X, y, groups=ids)
+    given = network(n_passes=1).fit(X, y, node=ids % 3, groups=ids)
+    assert_array_equal(turn.node_coef_, given.node_coef_)
+    assert_array_equal(turn._stream.rows_of, [3, 2, 2])
+    stream = network(classes=[0, 1], max_calls_per_user=5)
+    stream.partial_fit(X[:3], y[:3], groups=[0, 1, 2])
+    stream.partial_fit(X[:2], y[:2], groups=[4, 1])  # a new one, and one who has a node
+    assert_array_equal(stream._stream.rows_of, [2, 2, 1])
+    stream.partial_fit(X[:2], y[:2], groups=[4, 1], node=[0, 1])
+    with pytest.raises(ValueError, match="groups must have a user at one node in all calls"):
+        stream.partial_fit(X[:2], y[:2], groups=[4, 1], node=[0, 2])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(groups=[1, 1, 2, 2], node=[0, 0, 1, 2]), "rows of a user at one node"),
+        (dict(groups=[1, 1, 2]), "one id a row"),
+        (dict(groups=[1, 1, 2, None]), "an id is missing"),
+        (dict(groups=[1.0, 1.0, 2.0, math.nan]), "an id is missing"),
+        (dict(groups=[[1], [1], [2], [2]]), "one id a row"),
+        (dict(groups=[1, 1, 2, 2], node=[0, 0, 1]), "node must hold one int a row; got"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("form", ["hinge", "whitened"])
+def test_what_is_no_owner_of_rows_is_refused(form, options, message):
+    ids, X, y = people(4, 2, 3, most=1)
+    model = network(form).fit(X, y, groups=ids)
+    coef = model.coef_
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y, **options)
+    assert model.coef_ is coef
+    # Numbers of rows are private.
+    with pytest.raises(ValueError) as error:
+        model.fit(X, y[:3], groups=ids)
+    assert "4" not in str(error.value) and "3" not in str(error.value)
+
+
+# Calls
+
+
+def one_of(ids, X, y, *users):
+    kept = np.isin(ids, users)
+    return dict(X=X[kept], y=y[kept], groups=ids[kept])
+
+
+def test_a_user_adds_nothing_after_its_calls_and_keeps_its_place():
+    ids, X, y = people(6, 2, 3)
+    options = dict(classes=[0, 1], max_calls_per_user=2, batch_size=2)
+    model = network(**options)
+    for _ in range(2):
+        model.partial_fit(**one_of(ids, X, y, 0, 1, 2))
+    # Other rows of these users make no difference, and rows of new ones do.
+    mixed = [one_of(ids, X, y, *range(5)), one_of(ids, -9.0 * X, 1 - y, *range(5))]
+    mixed[1]["X"][mixed[1]["groups"] > 2] *= -1.0 / 9.0
+    mixed[1]["y"][mixed[1]["groups"] > 2] = mixed[0]["y"][mixed[0]["groups"] > 2]
+    models = [network(**options), network(**options)]
+    for each, last in zip(models, mixed, strict=True):
+        for _ in range(2):
+            each.partial_fit(**one_of(ids, X, y, 0, 1, 2))
+        each.partial_fit(**last)
+    assert_array_equal(models[0].node_coef_, models[1].node_coef_)
+    assert (models[0].n_samples_seen_, models[0].n_rounds_) == (11, 3)
+    model.partial_fit(**one_of(ids, -X, y, *range(5)))
+    assert (model.node_coef_ != models[0].node_coef_).any()
+
+
+def test_who_was_in_a_fit_adds_nothing_to_calls():
+    ids, X, y = people(6, 2, 3)
+    for form in ("hinge", "batches", "whitened", "whitened, gaussian"):
+        models = []
+        for sign in (1.0, -3.0):
+            model = network(form, classes=[0, 1], max_calls_per_user=4)
+            model.fit(X, y, groups=ids)
+            models.append(model.partial_fit(sign * X, y, groups=ids))
+            assert model.guarantee_.epsilon == model.epsilon
+            assert model.guarantee_.unit == "user"
+        assert_array_equal(models[0].node_coef_, models[1].node_coef_)
+
+
+def test_a_call_that_fails_half_way_is_one(monkeypatch):
+    from skdp.distributed import _stream
+
+    def breaks(*_, **__):
+        raise RuntimeError("no power")
+
+    ids, X, y = people(6, 2, 3)
+    model = network(classes=[0, 1]).partial_fit(**one_of(ids, X, y, 0, 1))
+    with monkeypatch.context() as patch:
+        patch.setattr(_stream, "run_gossip", breaks)
+        with pytest.raises(RuntimeError):
+            model.partial_fit(**one_of(ids, X, y, 2, 3))
+    with pytest.raises(ValueError, match="every label"):  # nobody has taken part in that
+        model.partial_fit(X[ids == 4], [7] * (ids == 4).sum(), groups=ids[ids == 4])
+    other = clone(model).partial_fit(**one_of(ids, X, y, 0, 1))
+    model.partial_fit(**one_of(ids, X, y, 2, 3, 4))
+    known = model._stream.calls
+    assert {one: calls for one, (calls, _) in known._known.items()} == dict.fromkeys(range(5), 1)
+    other.partial_fit(**one_of(ids, X, y, 2, 3, 4))
+    assert (model.node_coef_ != other.node_coef_).any()
+
+
+def test_groups_are_of_all_calls_or_of_none():
+    ids, X, y = people(6, 2, 3)
+    for first, second in [(ids, None), (None, ids)]:
+        for begin in ("fit", "partial_fit"):
+            model = network(classes=[0, 1])
+            getattr(model, begin)(X, y, groups=first)
+            with pytest.raises(ValueError, match="groups must be given in all calls"):
+                model.partial_fit(X, y, groups=second)
+            model.fit(X, y, groups=second)
+    for second in (ids.astype(str), np.datetime64("2020-01-01") + ids):
+        model = network(classes=[0, 1]).partial_fit(X, y, groups=ids)
+        with pytest.raises(ValueError, match="groups must hold ids of one type"):
+            model.partial_fit(X, y, groups=second)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (np.arange(6), [0.0, 1, 2, 3, 4, 5]),
+        (np.arange(6), np.arange(6, dtype=object)),
+        (list("abcdef"), np.array(list("abcdef"), dtype=object)),
+        (np.arange(6).astype("M8[D]"), np.arange(6).astype("M8[D]")),
+    ],
+    ids=["floats", "objects", "texts", "dates"],
+)
+def test_a_user_is_known_by_its_id(first, second):
+    _, X, y = people(6, 2, 3, most=1)
+    models = [network(classes=[0, 1]).partial_fit(X, y, groups=first) for _ in range(2)]
+    for sign, model in zip([1.0, -1.0], models, strict=True):
+        model.partial_fit(sign * X, y, groups=second)
+    assert_array_equal(models[0].node_coef_, models[1].node_coef_)
+
+
+@pytest.mark.parametrize("law", [dict(), dict(noise="laplace"), dict(delta=1e-3)])
+def test_calls_have_their_parts_of_the_budget(law):
+    ids, X, y = people(6, 2, 3)
+    if "delta" in law:
+        law = law | dict(noise="gaussian")
+    with recording() as releases:
+        model = network(max_calls_per_user=3, classes=[0, 1], **law)
+        model.partial_fit(X, y, groups=ids)
+    assert len(releases) == 6  # users of three nodes
+    together = compose([releases[0].law.guarantee] * 3)
+    claim = model.guarantee_.refined or model.guarantee_
+    if isinstance(claim, GaussianDP):
+        assert_allclose(together.mu, claim.mu, rtol=1e-12)
+    else:
+        assert_allclose(together.epsilon_at(0.0), claim.epsilon, rtol=1e-9)
+
+
+def test_a_ledger_of_users_pays_for_users():
+    ids, X, y = people(6, 2, 3)
+    ledger = BudgetLedger(epsilon=2.5)
+    for form in ("hinge", "whitened"):
+        network(form, random_state=None, ledger=ledger).fit(X, y, groups=ids)
+    assert [entry.guarantee.unit for entry in ledger.history()] == ["user", "user"]
+    assert_allclose(ledger.spent().epsilon_at(0.0), 2.0)
+    with pytest.raises(ValueError, match="differ in one user"):
+        network(random_state=None, ledger=ledger).fit(X, y)
+    ledger = BudgetLedger(epsilon=2.5)
+    network(random_state=None, ledger=ledger).fit(X, y)
+    with pytest.raises(ValueError, match="differ in one record"):
+        network(random_state=None, ledger=ledger).fit(X, y, groups=ids)
+
+
+def test_without_groups_a_model_is_what_it_was():
+    _, X, y = people(20, 2, 3)
+    for form in FORMS:
+        one = network(form).fit(X, y)
+        two = network(form, max_calls_per_user=7).fit(X, y, groups=None)
+        assert_array_equal(one.node_coef_, two.node_coef_)
+        assert one.guarantee_ == two.guarantee_ and one.guarantee_.unit == "record"
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, "auto", True])
+def test_calls_are_a_positive_number(value):
+    ids, X, y = people()
+    with pytest.raises(ValueError, match="max_calls_per_user"):
+        network(max_calls_per_user=value).fit(X, y, groups=ids)
+
+
+def test_a_pipeline_routes_groups():
+    ids, X, y = people(9, 2, 3)
+    with config_context(known_seeds=True), sklearn.config_context(enable_metadata_routing=True):
+        model = network("hinge").set_fit_request(groups=True, node=True)
+        model = model.set_partial_fit_request(groups=True)
+        steps = make_pipeline(FunctionTransformer(), model).fit(X, y, groups=ids, node=ids % 3)
+    alone = network("hinge").fit(X, y, groups=ids, node=ids % 3)
+    assert_array_equal(steps[-1].node_coef_, alone.node_coef_)
+    assert steps[-1].guarantee_.unit == "user"
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))]
+)
+def test_a_copy_remembers_who_has_come(copied):
+    ids, X, y = people(6, 2, 3)
+    models = []
+    for sign in (1.0, -1.0):
+        model = network(classes=[0, 1]).partial_fit(X, y, groups=ids)
+        models.append(copied(model).partial_fit(sign * X, y, groups=ids))
+    assert_array_equal(models[0].node_coef_, models[1].node_coef_)
+
+
+def test_more_users_than_are_certified_are_refused(monkeypatch):
+    ids, X, y = people(9, 2, 3)
+    monkeypatch.setattr(
+        _gossip_whitened, "largest_norm", lambda *_, n_samples, **__: 3 - n_samples
+    )
+    with pytest.raises(ValueError, match=r"groups must name at most 2 users .* got 3"):
+        network("whitened").fit(X, y, groups=ids)
+    release = network("hinge").fit(X, y, groups=ids)._stream.plan.release
+    assert release.per_user and release.most_rows > 2**20

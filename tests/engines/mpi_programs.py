@@ -5,6 +5,7 @@ of another MPI library every process would be alone, and pass.
 """
 
 import copy
+import math
 import os
 import pickle
 import shutil
@@ -358,6 +359,79 @@ def estimators_agree(comm):
             same_models(spread, local)
 
 
+def users_of(node, new=False):
+    """Ids: nodes have users with one row, and with a few; some may be new ones."""
+    ids = []
+    for i, one in enumerate(node.tolist()):
+        user = math.isqrt(node[:i].tolist().count(one))
+        ids.append(f"{one} {user}" + " new" * (new and user % 2))
+    return ids
+
+
+def users_agree(comm):
+    """Where users are protected, the model is the one that is fitted in one process too."""
+    warnings.simplefilter("ignore", PrivacyWarning)  # the seed
+    common = dict(epsilon=20.0, random_state=3, x_norm=2.0, max_calls_per_user=2)
+    paper = dict(n_nodes=5, batch_size=2, n_passes=2)
+    auto = dict(n_nodes=7, loss="log_loss", batch_size="auto", n_passes="auto", delta=1e-5)
+    whitened = dict(n_nodes=6, topology="random_regular", algorithm="auto", loss="log_loss")
+    for params, n_classes, as_sparse in [
+        (paper, 2, False),
+        (auto, 3, True),
+        (whitened, 2, False),
+        (whitened | dict(delta=1e-5), 3, True),
+    ]:
+        local = classifier(**common, **params, classes=range(n_classes))
+        spread = clone(local).set_params(engine="mpi")
+        models = [
+            (local, range(local.n_nodes)),
+            (spread, nodes_of(comm, local.n_nodes)),
+        ]
+        for model, nodes in models:
+            rows = rows_of(nodes, n_classes, as_sparse=as_sparse)
+            model.fit(*rows, groups=users_of(rows[2]))
+        same_models(spread, local)
+        # Who was in the fit adds nothing, and the others no third time.
+        for _ in range(3):
+            for model, nodes in models:
+                rows = rows_of(nodes, n_classes, 33, as_sparse=as_sparse)
+                model.partial_fit(*rows, groups=users_of(rows[2], new=True))
+            same_models(spread, local)
+
+
+def users_raise_together(comm):
+    """One process has groups that do not fit: all say so, and nobody names a user."""
+    last = comm.size - 1
+    bad = comm.rank == last
+    kind = ValueError if bad else DistributedError
+    model = classifier(n_nodes=4 * comm.size, engine="mpi", classes=[0, 1])
+    X, y, node = rows_of(nodes_of(comm, model.n_nodes))
+    ids = np.array(users_of(node))
+    model.fit(X, y, node, groups=ids)
+    coef = model.coef_
+    several = np.where(bad, "secret", ids)
+    missing = [None, *ids[1:]] if bad else ids
+    for groups in (several, missing, ids[:3] if bad else ids):
+        words = "groups must" if bad else f"process {last} (ValueError)"
+        error = raises(kind, words, model.fit, X, y, node, groups)
+        assert "secret" not in str(error)
+        assert model.coef_ is coef
+    words = f"groups is None in process {last} and 'given' in process 0"
+    words = words if comm.size > 2 or last else "groups"
+    raises(DistributedError, words, model.fit, X, y, node, None if bad else ids)
+    some = None if bad else ids
+    words = "groups must be given in all calls" if bad else f"process {last} (ValueError)"
+    raises(kind, words, model.partial_fit, X, y, node, None, some)
+    other = np.where(bad, np.roll(ids, 1), ids)  # to another node
+    words = "groups must" if bad else f"process {last} (ValueError)"
+    raises(kind, words, model.partial_fit, X, y, node, None, other)
+    # Each process deals its users to its nodes, and who has no rows has no users.
+    model.fit(X, y, groups=ids)
+    rows = slice(0, 0) if bad else slice(None)
+    model.fit(X[rows], y[rows], groups=ids[rows])
+    assert model.guarantee_.unit == "user"
+
+
 def same_models(one, other):
     """Compare what two models have learned."""
     assert np.std(other.node_coef_, axis=0).max() > 1e-3
@@ -689,6 +763,8 @@ PROGRAMS = [
     copies,
     transcript,
     estimators_agree,
+    users_agree,
+    users_raise_together,
     estimators_raise_together,
     estimator_transcript,
     ledgers_are_asked_first,

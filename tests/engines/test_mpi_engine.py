@@ -26,6 +26,8 @@ def test_processes_do_what_one_process_does_and_send_what_is_released(mpiexec, s
             "estimators_agree",
             "estimators_raise_together",
             "estimator_transcript",
+            "users_agree",
+            "users_raise_together",
         ]
     )
     status, output, errors = mpiexec(size, "-W", "error", PROGRAMS, programs, size)

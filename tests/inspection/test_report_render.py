@@ -115,7 +115,7 @@ def test_what_is_not_known_is_left_out(write):
     assert "No ledger was given" in page
     assert "no finite number" in page
     assert "None" not in page and "nan" not in page.replace("finance", "")
-    for absent in ("Rests on", "tosses a coin", "share: ", "Caveat", "In the terms of experts"):
+    for absent in ("Rests on", "guesses blindly", "share: ", "Caveat", "Further numbers"):
         assert absent not in page
 
 
@@ -142,6 +142,10 @@ def test_a_caveat_stands_out():
     data = sample()
     assert '<p class="skdp-warning">Caveat: random_state' in as_html(data)
     assert "\n! Caveat: random_state" in as_text(data)
+    assert "this does not hold as it stands" in " ".join(as_text(data).split())
+    data["guarantee"]["caveats"] = []
+    assert "as it stands" not in as_text(data)
+    data = sample()
     assert "\n> **Caveat: random\\_state" in as_markdown(data)
 
 

@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn import config_context
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
@@ -14,7 +14,9 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder
 from support.releases import transcript
 
+from skdp.distributed import DistributedDPClassifier
 from skdp.estimators import StatedGuarantee
+from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.pipeline import DPPipeline, guarantee_of
 from skdp.preprocessing import BoundedScaler, BoundedSplineTransformer, DPQuantileScaler
@@ -55,6 +57,30 @@ def test_a_pipeline_for_users_is_its_model_for_users(kind, adjacency, delta):
     assert entry.guarantee.unit == ledger.spent().unit == "user"
     with pytest.raises(ValueError, match="differ in one user"):
         fitted.fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        DPKernelRidge(n_components=10, y_bounds=(-1.0, 1.0)),
+        DPOnlineKernelRegressor(n_components=10, y_bounds=(-1.0, 1.0)),
+        DistributedDPClassifier(n_nodes=4),
+        DistributedDPClassifier(n_nodes=4, algorithm="paper"),
+    ],
+    ids=str,
+)
+def test_whoever_takes_groups_may_be_the_last_step(last):
+    X, y, groups = crowd()
+    y = y if hasattr(last, "n_nodes") else 2.0 * y - 1.0
+    ledger = BudgetLedger(epsilon=2.0, delta=1e-5)
+    whole = DPPipeline([("length", Normalizer()), ("model", last)], 1.0, 1e-6, ledger=ledger)
+    claim = whole.fit(X, y, groups=groups).guarantee_
+    assert (claim.epsilon, claim.delta, claim.unit) == (1.0, 1e-6, "user")
+    alone = clone(last).set_params(epsilon=1.0, delta=1e-6).fit(X, y, groups=groups)
+    spent = alone.guarantee_
+    assert spent.unit == "user"
+    assert claim.delta_at(0.3) == pytest.approx(spent.delta_at(0.3), rel=1e-4)
+    assert [entry.guarantee.unit for entry in ledger.history()] == ["user"]
 
 
 @pytest.mark.parametrize("to", [np.asarray, sparse.csr_array, pd.DataFrame], ids=lambda to: "X")
@@ -290,6 +316,21 @@ def test_a_stream_has_groups_in_all_its_calls_or_in_none():
     assert rows.guarantee_.unit == "record" and rows["model"].groups_ is None
     with pytest.raises(ValueError, match="groups must be given in all calls of a stream"):
         rows.partial_fit(X, y, groups=groups)
+
+
+def test_a_stream_of_users_is_that_of_its_last_step():
+    X, _, groups = crowd()
+    ledger = BudgetLedger(epsilon=5.0)
+    model = DPOnlineKernelRegressor(n_components=10, y_bounds=(-1.0, 1.0), max_calls_per_user=2)
+    whole = DPPipeline([("length", Normalizer()), ("model", model)], 1.0, ledger=ledger)
+    alone = clone(model)
+    for rows in (slice(0, 400), slice(400, None)):
+        whole.partial_fit(X[rows], X[rows, 0], groups=groups[rows])
+        alone.partial_fit(Normalizer().transform(X[rows]), X[rows, 0], groups=groups[rows])
+    assert whole.guarantee_._plain("user") == alone.guarantee_._plain("user")
+    assert whole.guarantee_.unit == "user" and ledger.spent().unit == "user"
+    with pytest.raises(ValueError, match="groups"):
+        whole.partial_fit(X, X[:, 0])
 
 
 def test_a_stream_for_users_refuses_what_was_frozen_for_records():

@@ -1,6 +1,7 @@
 """Factors of weighted prefix sums, beside linear algebra that makes no use of exponentials."""
 
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -10,7 +11,14 @@ from scipy.signal import fftconvolve
 
 from skdp.solvers import prefix_factors as module
 from skdp.solvers.online import Recursion
-from skdp.solvers.prefix_factors import LONGEST, column_norm, encoding_error, prefix_factors
+from skdp.solvers.prefix_factors import (
+    LONGEST,
+    calls_norm,
+    calls_sum,
+    column_norm,
+    encoding_error,
+    prefix_factors,
+)
 
 HORIZONS = (1, 2, 3, 10, 100, 1000)
 RECURSIONS = [Recursion(0.6, 2.2), Recursion(0.75, 2.3), Recursion(0.55, 300.0)]
@@ -125,3 +133,40 @@ def test_the_rounding_of_sums_is_below_its_bound(horizon):
         off = amounts @ sums / weight - (amounts * exact).sum() / np.longdouble(weight)
         found += float(off) ** 2
     assert 0.0 < math.sqrt(found) < encoding_error(horizon) / 3.0
+
+
+@pytest.mark.parametrize("recursion", RECURSIONS, ids=str)
+def test_no_columns_in_several_calls_are_longer_together(recursion):
+    for horizon, calls in [(1, 3), (3, 2), (10, 2), (10, 3), (10, 5), (10, 10), (10, 40)]:
+        C, _ = matrices(horizon, recursion)
+        chosen = [list(c) for c in combinations(range(horizon), min(calls, horizon))]
+        longest = max(np.linalg.norm(C[:, c].sum(axis=1)) for c in chosen)
+        largest = max(C[:, c].sum(axis=1).max() for c in chosen)
+        # Weights that grow fast within so short a horizon are not used.
+        assert 0.78 < longest / calls_norm(horizon, recursion, calls) <= 1.0
+        assert largest <= calls_sum(horizon, calls)
+        assert calls_norm(horizon, recursion, calls) <= (1 + 1e-9) * calls * column_norm(
+            horizon, recursion
+        )
+
+
+@pytest.mark.parametrize("calls", [2, 7, 30])
+def test_calls_that_follow_each_other_are_the_worst_and_nearly_as_bad_as_bounded(calls):
+    recursion = Recursion(0.6, 730.0)  # as matrices have it
+    C, _ = matrices(1000, recursion)
+    sums = np.cumsum(np.hstack([np.zeros((1000, 1)), C]), axis=1)
+    longest = np.linalg.norm(sums[:, calls:] - sums[:, :-calls], axis=0).max()
+    rng = np.random.default_rng(0)
+    apart = [np.sort(rng.choice(1000, size=calls, replace=False)) for _ in range(50)]
+    assert max(np.linalg.norm(C[:, c].sum(axis=1)) for c in apart) < longest
+    assert 0.94 < longest / calls_norm(1000, recursion, calls) <= 1.0
+
+
+def test_one_call_is_one_column():
+    recursion = Recursion(0.6, 2.2)
+    for horizon in (1, 100, 2**21):
+        assert_allclose(
+            calls_norm(horizon, recursion, 1), column_norm(horizon, recursion), rtol=1e-11
+        )
+        assert_allclose(calls_sum(horizon, 1), 1.0, rtol=1e-9)
+    assert calls_norm(2**21, recursion, 1000) < 1000 * column_norm(2**21, recursion)

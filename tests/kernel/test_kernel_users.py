@@ -485,3 +485,29 @@ def test_the_guarantee_is_what_was_asked_for():
             claim.refined
             == ApproxDP(2.0, 1e-5, adjacency=adjacency, unit="user").gaussian_target()
         )
+
+
+@pytest.mark.parametrize("y_bounds", [(-1.0, 1.0), "auto"])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("options", [{}, dict(loss="squared"), dict(kernel="linear")], ids=name)
+def test_a_fit_for_users_is_charged_as_planned(options, adjacency, y_bounds):
+    if (options.get("loss"), adjacency) == ("squared", "add-remove"):
+        return
+    X, y, ids = problem(1500)
+    model = DPKernelRidge(2.0, 1e-6, adjacency=adjacency, y_bounds=y_bounds, **options)
+    planned = model._planned_for_users(2)
+    fitted = model.fit(X, y, groups=ids).guarantee_
+    assert planned._plain("user") == fitted._plain("user")
+    assert planned.unit == fitted.unit == "user"
+
+
+def test_numbers_of_rows_are_in_no_error():
+    X, y, ids = problem(1500)
+    for given in ((X, y[:-1], ids), (X, y, ids[:-1])):
+        with pytest.raises(ValueError) as caught:
+            MODEL.fit(given[0], given[1], groups=given[2])
+        assert str(len(X)) not in str(caught.value)
+        assert str(len(X) - 1) not in str(caught.value)
+    few = DPKernelRidge(0.01, 1e-6, y_bounds="auto")
+    with pytest.raises(ValueError, match="y_bounds='auto' with 40 users") as caught:
+        few.fit(X[ids < 40], y[ids < 40], groups=ids[ids < 40])

@@ -1,0 +1,142 @@
+"""Owners of rows, the shares that their rows have, and rows that stand for them."""
+
+import datetime
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+
+from skdp._users import Users, chosen_rows
+
+
+def test_users_are_numbered_in_the_order_in_which_they_come():
+    users = Users.of(["b", "a", "b", "c", "a"], 5)
+    assert_array_equal(users.codes, [0, 1, 0, 2, 1])
+    assert users.n_users == 3
+    assert Users.of(None, 5) is None
+    assert "codes" not in repr(users)
+
+
+def test_shares_of_a_user_add_up_to_one_at_most_and_nearly():
+    counts = [*range(1, 300), 10_000]
+    users = Users.of(np.repeat(np.arange(len(counts)), counts), sum(counts))
+    start = 0
+    for count in counts:
+        total = sum(map(Fraction, users.shares[start : start + count]), Fraction(0))
+        assert 1 - Fraction(3, 2**52) < total <= 1
+        start += count
+
+
+@pytest.mark.parametrize(
+    "ids, n, told",
+    [
+        ([1, 2], 3, "one id a row"),
+        ([[1], [2]], 2, "one id a row"),
+        ("ab", 2, "one id a row"),
+        ([1.0, np.nan], 2, "an id is missing"),
+        ([None, "a"], 2, "an id is missing"),
+        (["a", np.nan], 2, "an id is missing"),
+        (np.array(["2020-01-01", "NaT"], dtype="M8[D]"), 2, "an id is missing"),
+        (np.ma.array([1, 2], mask=[False, True]), 2, "masked"),
+        (np.array([1j, 2]), 2, "numbers, text or other ids"),
+        (np.array([{1}, {2}], dtype=object), 2, "can be hashed"),
+    ],
+)
+def test_ids_that_name_nobody_are_refused_and_not_shown(ids, n, told):
+    with pytest.raises(ValueError, match=f"groups must .*{told}"):
+        Users.of(ids, n)
+
+
+def chosen(ids, **options):
+    return chosen_rows(ids, Users.of(ids, len(ids)), **options)
+
+
+def of_each(ids, **options):
+    """Places, among the rows of each user, of those that are chosen."""
+    ids = np.asarray(ids)
+    kept = chosen(ids, **options)
+    own = {one: np.flatnonzero(ids == one).tolist() for one in dict.fromkeys(ids.tolist())}
+    return {one: [own[one].index(row) for row in kept if ids[row] == one] for one in own}
+
+
+@pytest.mark.parametrize("max_rows", [1, 2, 5, 100])
+@pytest.mark.parametrize("repeat", [False, True])
+def test_of_each_user_so_many_rows_are_chosen(max_rows, repeat):
+    rng = np.random.default_rng(0)
+    ids = rng.permutation(np.repeat(np.arange(40), rng.integers(1, 12, 40)))
+    kept = chosen(ids, max_rows=max_rows, repeat=repeat)
+    first = list(dict.fromkeys(ids.tolist()))
+    assert list(dict.fromkeys(ids[kept].tolist())) == first  # users in their order
+    for one in first:
+        rows = kept[ids[kept] == one]
+        count = int((ids == one).sum())
+        assert_array_equal(rows, np.sort(rows))
+        times = np.unique(rows, return_counts=True)[1]
+        assert len(times) == min(count, max_rows)
+        if repeat:
+            assert len(rows) == max_rows and np.ptp(times) <= 1
+        else:
+            assert times.max() == 1
+
+
+@pytest.mark.parametrize("repeat", [False, True])
+def test_a_choice_follows_from_the_users_own_rows_alone(repeat):
+    rng = np.random.default_rng(1)
+    ids = rng.permutation(np.repeat(np.arange(30), rng.integers(1, 20, 30)))
+    options = dict(max_rows=3, repeat=repeat)
+    all_of_them = of_each(ids, **options)
+    for user in (0, 7, 29):
+        # Removed, or there with other rows in other places: the others stay as they were.
+        without = of_each(ids[ids != user], **options)
+        assert without == {one: rows for one, rows in all_of_them.items() if one != user}
+        more = np.insert(ids, rng.integers(0, len(ids), 40), user)
+        again = of_each(more, **options)
+        assert {one: again[one] for one in without} == without
+        assert len(again[user]) == 3
+    turned = of_each(rng.permutation(ids), **options)
+    assert turned == all_of_them
+
+
+def test_rows_are_chosen_evenly_and_by_the_seed():
+    ids = np.repeat(np.arange(6000), 5)
+    for max_rows in (1, 2):
+        places = chosen(ids, max_rows=max_rows) % 5
+        counts = np.bincount(places, minlength=5)
+        mean, deviation = 1200 * max_rows, (6000 * 0.25) ** 0.5
+        assert (np.abs(counts - mean) < 4.5 * deviation).all()
+    pairs = (chosen(ids, max_rows=2) % 5).reshape(-1, 2)
+    assert len({tuple(pair) for pair in pairs}) == 10
+    assert (chosen(ids) != chosen(ids, seed=1)).mean() == pytest.approx(0.8, abs=0.03)
+    assert_array_equal(chosen(ids, seed=1), chosen(ids, seed=1))
+
+
+def test_the_same_ids_are_known_in_any_container():
+    ids = [3, 3, 3, 3, 12, 12, 12, 12, 12, 0, 0, 0, 0]
+    expected = chosen(ids)
+    for other in (
+        np.array(ids, dtype=np.uint8),
+        np.array(ids, dtype=float),
+        np.array([*ids, 0.5])[:-1],  # whole numbers among fractions
+        np.array([*map(str, ids)]),
+        np.array([*map(str, ids)], dtype=object),
+        np.array(ids, dtype=object),
+        pd.Series(ids, index=ids),
+    ):
+        assert_array_equal(chosen(other), expected)
+    dates = [datetime.date(2020, 1, 1 + one) for one in ids]
+    assert_array_equal(
+        chosen(np.array(dates, dtype=object)), chosen(np.array(dates, dtype="M8[D]"))
+    )
+    flags = np.array(ids) > 3
+    assert_array_equal(chosen(flags), chosen(flags.astype(int)))
+
+
+def test_ids_that_are_known_by_their_address_choose_nothing():
+    class Person:
+        pass
+
+    someone = Person()
+    with pytest.raises(ValueError, match="a text of their own"):
+        chosen(np.array([someone, someone], dtype=object))
