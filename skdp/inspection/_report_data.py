@@ -220,8 +220,8 @@ def _attacker(subject, delta):
         sentence += (
             " With a positive delta nothing bounds in every case how sure one can get: with a "
             "small chance the noise happens to hide less. The numbers hold except with a "
-            f"chance of {one_in(rare)} for each {unit}, which is more than delta: the rarer the exception, "
-            "the larger the numbers."
+            f"chance of {one_in(rare)} for each {unit}, which is more than delta: the rarer the "
+            "exception, the larger the numbers."
         )
     if is_void(guarantee.caveats):
         sentence += " They hold only against those who do not know the noise."

@@ -208,8 +208,8 @@ def _attacker(data):
         yield Text(
             "A test whether the suspicion is true, with a false alarm in "
             f"{percent(test['level'])} of the cases in which it is not, finds it in at most "
-            f"{percent(test['power'])} of the cases in which it is; one that guesses blindly finds "
-            f"it in {percent(test['level'])}."
+            f"{percent(test['power'])} of the cases in which it is; one that guesses blindly "
+            f"finds it in {percent(test['level'])}."
         )
 
 
