@@ -10,6 +10,7 @@ from pathlib import Path
 import sklearn
 
 from skdp import __version__
+from skdp._validation import shown
 from skdp.exceptions import NoConversionError
 from skdp.inspection._attacker import PRIORS, best_guess, largest_posterior, power_of_tests
 from skdp.inspection._report_public import public_of
@@ -350,6 +351,8 @@ def _ledger(subject, ledger):
 def _opened(ledger):
     if isinstance(ledger, str | os.PathLike):
         return BudgetLedger(ledger)
+    if ledger is not None and not isinstance(ledger, BudgetLedger):
+        raise ValueError(f"ledger must be a BudgetLedger, its path or None; got {shown(ledger)}.")
     return ledger
 
 

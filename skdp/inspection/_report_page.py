@@ -136,7 +136,7 @@ def _promise(data):
         f"{unit} says. Epsilon and delta say how similar. How sure of something about one {unit} "
         "somebody can get from this result, whatever they know of all others, is told under "
         "“What an attacker can learn”."
-        + (" The caveats say why this does not hold as it stands." if told.get("caveats") else "")
+        + (" The caveats below say where this does not hold." if told.get("caveats") else "")
     )
     yield Fields(
         (

@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 
 from skdp._validation import is_auto, shown
+from skdp.estimators import StatedGuarantee
 
 __all__ = ["public_of"]
 
@@ -52,7 +53,10 @@ def public_of(subject):
     if guarantee.adjacency == "replace-one" and subject.kind != "local":
         note = "the promise is about what they say, not about how many they are"
         found.append(_entry(f"number of {guarantee.unit}s", "not protected", "library", note))
-    found += _of_the_budget(subject.fitted)
+    found += _of_the_budget("", subject.fitted)
+    if not isinstance(subject.fitted, StatedGuarantee):  # steps have budgets of their own
+        for path, step, _ in subject.steps:
+            found += _of_the_budget(path, getattr(step, "estimator", step))
     found += _of_the_data(subject.fitted)
     alone = [] if subject.kind == "evaluation" else [("", subject.fitted)]
     chosen = getattr(subject.fitted, "best_params_", {})
@@ -71,15 +75,16 @@ def _entry(what, value, declared_by, note=""):
     return {"what": what, "value": value, "declared_by": declared_by, "note": note}
 
 
-def _of_the_budget(fitted):
+def _of_the_budget(path, fitted):
     """Who chose how much may be told."""
+    prefix = f"{path}: " if path else ""
     defaults = _defaults(type(fitted))
     for name in _BUDGETS:
         if name in defaults and hasattr(fitted, name):
             value = getattr(fitted, name)
             whose = "default" if _same(value, defaults[name]) else "caller"
             whose = "library" if is_auto(value) else whose
-            yield _entry(name, _value(value), whose, _BUDGETS[name])
+            yield _entry(prefix + name, _value(value), whose, _BUDGETS[name])
 
 
 def _of_the_data(fitted):

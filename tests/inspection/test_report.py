@@ -430,6 +430,26 @@ def test_what_holds_private_numbers_stays_with_the_curator(kind):
         assert "the fitted model itself, its copies and its files" not in not_covered_of(data)
 
 
+@pytest.mark.parametrize("kind", ["pipeline", "search"])
+def test_it_says_who_chose_the_epsilon_of_a_step(kind):
+    X, y = rows()
+    model = DPLogisticRegression(epsilon=0.5)
+    if kind == "pipeline":
+        fitted, path = make_pipeline(Normalizer(), model).fit(X, y), "dplogisticregression"
+    else:
+        fitted, path = GridSearchCV(model, {"C": [1.0]}, cv=2).fit(X, y), "best_estimator_"
+    told = privacy_report(fitted, public=("scores",) if kind == "search" else ()).data["public"]
+    found = {row["what"]: (row["value"], row["declared_by"]) for row in told}
+    assert found[f"{path}: epsilon"] == ("0.5", "caller")
+    assert found[f"{path}: delta"] == ("0.0", "default")
+
+
+def test_what_is_no_ledger_is_refused():
+    X, y = rows()
+    with pytest.raises(ValueError, match="ledger must be a BudgetLedger, its path or None; got 3"):
+        privacy_report(DPLogisticRegression().fit(X, y), ledger=3)
+
+
 def not_covered_of(data):
     return [one["what"] for one in data["not_covered"]]
 

@@ -143,9 +143,9 @@ def test_a_caveat_stands_out():
     data = sample()
     assert '<p class="skdp-warning">Caveat: random_state' in as_html(data)
     assert "\n! Caveat: random_state" in as_text(data)
-    assert "this does not hold as it stands" in " ".join(as_text(data).split())
+    assert "The caveats below say where this does not hold" in " ".join(as_text(data).split())
     data["guarantee"]["caveats"] = []
-    assert "as it stands" not in as_text(data)
+    assert "caveats" not in as_text(data)
     data = sample()
     assert "\n> **Caveat: random\\_state" in as_markdown(data)
 
