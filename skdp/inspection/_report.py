@@ -94,7 +94,9 @@ class PrivacyReport:
         return as_fragment(self.data)
 
 
-def privacy_report(fitted, ledger=None, *, public=()):
+def privacy_report(
+    fitted, ledger=None, *, public=(), dataset=None, purpose=None, responsible=None
+):
     """Report on one page what a fitted model, or a set of scores, promises.
 
     For a data protection officer and whoever else answers for the data: who is protected, what
@@ -117,6 +119,10 @@ def privacy_report(fitted, ledger=None, *, public=()):
     public : tuple of str, default=()
         Steps of a pipeline of scikit-learn's own that the caller takes responsibility for, see
         `~skdp.pipeline.guarantee_of`.
+
+    dataset, purpose, responsible : str, default=None
+        Which data these are, what the result is for, and who answers for it: told as they are
+        given, and nothing can check them. None says "not stated".
 
     Returns
     -------
@@ -153,7 +159,11 @@ def privacy_report(fitted, ledger=None, *, public=()):
     """
     if isinstance(public, str):
         raise ValueError(f"public must be a tuple of steps; got {shown(public)}.")
-    return PrivacyReport(report_of(subject_of(fitted, tuple(public)), ledger))
+    about = {"dataset": dataset, "purpose": purpose, "responsible": responsible}
+    for name, text in about.items():
+        if not isinstance(text, str | None):
+            raise ValueError(f"{name} must be a string or None; got {shown(text)}.")
+    return PrivacyReport(report_of(subject_of(fitted, tuple(public)), ledger, about))
 
 
 def report_schema():

@@ -1,18 +1,16 @@
 """The numbers and sentences of a report, as its schema has them."""
 
 import math
-import os
 import platform
 from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
 
 import sklearn
 
 from skdp import __version__
-from skdp._validation import shown
 from skdp.exceptions import NoConversionError
-from skdp.inspection._attacker import PRIORS, best_guess, largest_posterior, power_of_tests
+from skdp.inspection._report_ledger import ledger_of
+from skdp.inspection._report_meaning import attacker_of, delta_of, finite, yardstick
 from skdp.inspection._report_public import public_of
 from skdp.inspection._report_releases import releases_of, stated, with_shares
 from skdp.inspection._report_subject import leaves_of
@@ -33,28 +31,23 @@ from skdp.privacy import (
     ZCDP,
     ApproxDP,
     BoundedRangeDP,
-    BudgetLedger,
     ComposedDP,
     GaussianDP,
     JointLogisticDP,
     MutualInformationPrivacy,
     ParallelDP,
     RandomRunsDP,
-    user_guarantee,
 )
 
 __all__ = ["report_of"]
 
-_DELTA = 1e-6  # where a guarantee names none
 _DELTAS = (1e-9, 1e-6, 1e-3)
-_LEVEL = 0.05
-_ROWS = (2, 5)  # of somebody who has several
 
 _METHODS = (
     (BoundedRangeDP, "ranges of selections, composed as Dong, Durfee and Rogers do"),
     (ComposedDP, "composition of the distributions of privacy losses, rounded up"),
     (GaussianDP, "Gaussian noise, composed exactly: squares of mu add up"),
-    (JointLogisticDP, "the joint law of the gradients of all classes"),
+    (JointLogisticDP, "the joint distribution of the gradients of all classes"),
     (MutualInformationPrivacy, "nats of mutual information add up; so does the worst case"),
     (ParallelDP, "disjoint parts of the data: the largest loss of a part counts"),
     (RandomRunsDP, "the best of a secret random number of runs (Papernot and Steinke 2022)"),
@@ -62,7 +55,7 @@ _METHODS = (
 )
 
 
-def report_of(subject, ledger):
+def report_of(subject, ledger, about):
     """Data of a report.
 
     Parameters
@@ -71,14 +64,17 @@ def report_of(subject, ledger):
 
     ledger : BudgetLedger, path or None
 
+    about : dict
+        What the caller says of the data, of their use and of whoever answers for it.
+
     Returns
     -------
     dict
     """
     guarantee = subject.guarantee
-    delta = _delta_of(guarantee)
-    epsilon = _finite(guarantee.epsilon_at(delta))
-    attacker = _attacker(subject, delta)
+    delta = delta_of(guarantee)
+    epsilon = finite(guarantee.epsilon_at(delta))
+    attacker = attacker_of(subject)
     return {
         "schema": "privacy_report",
         "version": "1.0",
@@ -89,13 +85,15 @@ def report_of(subject, ledger):
             "date": f"{datetime.now(UTC):%Y-%m-%d}",
         },
         "subject": subject.told(),
+        "stated": about,
         "headline": _headline(subject, epsilon, delta, attacker),
         "guarantee": _guarantee(guarantee, epsilon, delta),
         "attacker": attacker,
+        "yardstick": yardstick(),
         "public": public_of(subject),
         "releases": _releases(subject),
         "accounting": _accounting(subject),
-        "ledger": _ledger(subject, ledger),
+        "ledger": ledger_of(subject.fitted, ledger),
         "floating_point": list(floating_point(subject.kind)),
         "randomness": list(randomness(guarantee.caveats)),
         "not_covered": [dict(zip(("what", "why"), t, strict=True)) for t in not_covered(subject)],
@@ -107,28 +105,15 @@ def report_of(subject, ledger):
     }
 
 
-def _delta_of(guarantee):
-    """Delta at which epsilon is quoted: the one that is claimed, or one in a million."""
-    if isinstance(guarantee, ApproxDP):
-        return guarantee.delta
-    return 0.0 if math.isfinite(guarantee.epsilon_at(0.0)) else _DELTA
-
-
-def _finite(value):
-    return value if math.isfinite(value) else None
-
-
 def _headline(subject, epsilon, delta, attacker):
     unit, what = subject.guarantee.unit, what_it_is(subject.kind, subject.is_kept)
     even = attacker["posteriors"][-1]
     rare = even["except_with_probability"]
-    but = f" The chance that it is more is at most {one_in(rare)}." if rare else ""
-    size = "no finite epsilon" if epsilon is None else f"epsilon {rounded_up(epsilon)}"
-    size += f" at delta {delta:g}" if delta else ", delta 0"
+    but = f", except with a chance of at most {one_in(rare)}" if rare else ""
     told = (
-        f"Whoever sees {what} and knows everything about all other {unit}s can become at most "
-        f"{percent(even['posterior'])} sure of something about one {unit} that was as likely as "
-        f"not to them before.{but} In the usual numbers: {size}."
+        f"Suppose that somebody sees {what}, knows everything about all other {unit}s, and holds "
+        f"something about one {unit} to be as likely as not. They can become at most "
+        f"{percent(even['posterior'])} sure of it{but}. {_size(epsilon, delta)}"
     )
     if is_void(subject.guarantee.caveats):
         reasons = "; ".join(subject.guarantee.caveats)
@@ -136,6 +121,13 @@ def _headline(subject, epsilon, delta, attacker):
     if subject.guarantee.caveats:
         return f"{told} This has conditions: {'; '.join(subject.guarantee.caveats)}."
     return told
+
+
+def _size(epsilon, delta):
+    if epsilon is None:
+        return "No finite epsilon is proven."
+    at = f" at delta {delta:g} ({one_in(delta)})" if delta else ", and delta is 0"
+    return f"The technical name of this is epsilon {rounded_up(epsilon)}{at}."
 
 
 def _guarantee(guarantee, epsilon, delta):
@@ -150,8 +142,8 @@ def _guarantee(guarantee, epsilon, delta):
         "mechanism": guarantee.mechanism,
         "source": guarantee.source,
         "caveats": list(guarantee.caveats),
-        "curve": [{"delta": d, "epsilon": _finite(guarantee.epsilon_at(d))} for d in deltas],
-        "conversions": list(_conversions(guarantee, delta)),
+        "curve": [{"delta": d, "epsilon": finite(guarantee.epsilon_at(d))} for d in deltas],
+        "conversions": list(_conversions(guarantee)),
     }
 
 
@@ -169,8 +161,8 @@ def _definition(guarantee):
     return next(told, "differential privacy with a proven privacy profile")
 
 
-def _conversions(guarantee, delta):
-    """The same promise in other currencies, and that for somebody with several rows."""
+def _conversions(guarantee):
+    """The same promise in other currencies."""
     if isinstance(guarantee, MutualInformationPrivacy):
         yield {"name": "mutual information in bits", "value": guarantee.bits}
     with suppress(NoConversionError):
@@ -178,56 +170,6 @@ def _conversions(guarantee, delta):
     with suppress(NoConversionError):
         rho = guarantee.to_zcdp().rho
         yield {"name": "rho of zero-concentrated differential privacy", "value": rho}
-    if guarantee.unit != "record":
-        return
-    for rows in _ROWS:
-        with suppress(NoConversionError):
-            found = user_guarantee(guarantee, rows)
-            at = found.delta if isinstance(found, ApproxDP) else delta
-            epsilon = _finite(found.epsilon_at(at))
-            name = f"epsilon for somebody with {rows} rows"
-            yield {"name": f"{name} (delta {at:.3g})" if at else name, "value": epsilon}
-            rare = _exception(found, at)
-            sure = percent(largest_posterior(found, 0.5, rare))
-            but = f", except with a chance of {one_in(rare)}" if rare else ""
-            yield {"name": f"how sure of them, from 50 %{but}", "value": sure}
-
-
-def _exception(guarantee, delta):
-    """Chance with which bounds on how sure somebody gets may fail; 0 where none does."""
-    if math.isfinite(guarantee.epsilon_at(0.0)):
-        return 0.0
-    return min(10.0 * (delta or _DELTA), 0.5 * (1.0 + delta))
-
-
-def _attacker(subject, delta):
-    guarantee, unit = subject.guarantee, subject.guarantee.unit
-    rare = _exception(guarantee, delta)
-    posteriors = [
-        {
-            "prior": prior,
-            "posterior": largest_posterior(guarantee, prior, rare),
-            "except_with_probability": rare,
-            "guess_right": best_guess(guarantee, prior),
-        }
-        for prior in PRIORS
-    ]
-    sentence = (
-        f"Assume the worst: an attacker who knows all other {unit}s, the parameters, and this "
-        f"report. The numbers follow from the promise alone, for whatever is asked about one "
-        f"{unit}; most attackers get less far."
-    )
-    if rare:
-        sentence += (
-            " With a positive delta nothing bounds in every case how sure one can get: with a "
-            "small chance the noise happens to hide less. The numbers hold except with a "
-            f"chance of {one_in(rare)} for each {unit}, which is more than delta: the rarer the "
-            "exception, the larger the numbers."
-        )
-    if is_void(guarantee.caveats):
-        sentence += " They hold only against those who do not know the noise."
-    test = {"level": _LEVEL, "power": power_of_tests(guarantee, _LEVEL)}
-    return {"sentence": sentence, "posteriors": posteriors, "test": test}
 
 
 def _releases(subject):
@@ -310,11 +252,11 @@ def _accounting(subject):
         method = next(known, "the privacy profile of the mechanism")
         claimed = "The proof says more than epsilon and delta" if is_point else "The promise is"
         text = (
-            f"{claimed}: {_within(behind._claim())}. Losses of several releases are composed by "
-            "their whole curves, not by a rule of thumb, and rounded up."
+            f"{claimed}: {_within(behind._claim())}. The losses of several "
+            "answers are added up from all that is proven of each, and rounded up."
         )
         if is_point:
-            slack = _finite(max(0.0, guarantee.epsilon - behind.epsilon_at(guarantee.delta)))
+            slack = finite(max(0.0, guarantee.epsilon - behind.epsilon_at(guarantee.delta)))
     of_few = _OF_FEW.get(subject.kind, "").format(unit=guarantee.unit)
     text = f"{text} {of_few}".strip()
     return {"method": method, "text": text, "total": str(guarantee), "slack": slack}
@@ -337,52 +279,3 @@ _OF_FEW = {
     "search": "Shares of stages that read different rows do not add up: of such stages the one "
     "that costs most counts.",
 }
-
-
-def _ledger(subject, ledger):
-    """What a ledger holds: the one that is given, or that of the estimator if it can be opened."""
-    if ledger is None:
-        with suppress(OSError, ValueError, RuntimeError):
-            return _told(_opened(getattr(subject.fitted, "ledger", None)))
-        return None
-    return _told(_opened(ledger))
-
-
-def _opened(ledger):
-    if isinstance(ledger, str | os.PathLike):
-        return BudgetLedger(ledger)
-    if ledger is not None and not isinstance(ledger, BudgetLedger):
-        raise ValueError(f"ledger must be a BudgetLedger, its path or None; got {shown(ledger)}.")
-    return ledger
-
-
-def _told(ledger):
-    if ledger is None:
-        return None
-    told = ledger._summary()
-    return {
-        "name": Path(ledger.path).name if ledger.path else "in memory",
-        "unit": told.spent.unit,
-        "adjacency": told.spent.adjacency,
-        "budget": _point(told.budget),
-        "spent": _point(told.spent),
-        "sure": [_sure("spent", told.spent), _sure("budget", told.budget)],
-        "left": [{"delta": one.delta, "epsilon": one.epsilon} for one in told.left],
-        "by_label": [_line("label", one) for one in told.by_label],
-        "by_day": [_line("day", one) for one in told.by_day],
-    }
-
-
-def _sure(of, guarantee):
-    rare = _exception(guarantee, guarantee.delta)
-    sure = largest_posterior(guarantee, 0.5, rare)
-    return {"of": of, "posterior": sure, "except_with_probability": rare}
-
-
-def _line(name, line):
-    return {name: line.name, "charges": line.charges, "guarantee": _point(line.guarantee)}
-
-
-def _point(guarantee):
-    at = f" at delta={guarantee.delta:.6g}" if guarantee.delta else ""
-    return f"epsilon={rounded_up(guarantee.epsilon, 6)}{at}"

@@ -6,6 +6,7 @@ import numpy as np
 
 from skdp._validation import is_auto, shown
 from skdp.estimators import StatedGuarantee
+from skdp.inspection._report_texts import declares_classes, one_in
 
 __all__ = ["public_of"]
 
@@ -22,19 +23,18 @@ _BOUNDS = {
     *("search_range", "row_key", "n_queries", "public", "feature_names"),
 }
 _NOTES = {
-    "x_norm": "rows that are longer are scaled back to it",
+    "x_norm": "how large the numbers of a row may be together (the root of the sum of their "
+    "squares); a row that exceeds it is scaled down",
+    "search_range": "bounds of the columns are looked for within it; values beyond it count as "
+    "its nearest end",
+    "classes": "labels that are not among them are refused",
+    "topology": "which nodes send to which",
     "y_bounds": "targets beyond them are clipped",
     "bounds": "values beyond them are clipped",
     "horizon": "the largest number of contributions to the stream",
     "contributions_per_user": "how many a user makes; nothing can check it",
     "max_calls_per_user": "what a user contributes to further calls is left out",
     "public": "steps for which the caller answers",
-}
-_BUDGETS = {
-    "epsilon": "how much may be learned of one unit, at most",
-    "max_epsilon": "how much may be learned of one unit, at most",
-    "delta": "how much probability epsilon leaves out",
-    "mi_budget": "how much one unit may tell on average, in nats",
 }
 
 
@@ -51,8 +51,9 @@ def public_of(subject):
     """
     guarantee, found = subject.guarantee, []
     if guarantee.adjacency == "replace-one" and subject.kind != "local":
-        note = "the promise is about what they say, not about how many they are"
-        found.append(_entry(f"number of {guarantee.unit}s", "not protected", "library", note))
+        note = "how many there are is not protected: the promise is about what they say"
+        value = "public, and not read by this report"
+        found.append(_entry(f"number of {guarantee.unit}s", value, "library", note))
     found += _of_the_budget("", subject.fitted)
     if not isinstance(subject.fitted, StatedGuarantee):  # steps have budgets of their own
         for path, step, _ in subject.steps:
@@ -71,20 +72,32 @@ def public_of(subject):
     return found
 
 
-def _entry(what, value, declared_by, note=""):
-    return {"what": what, "value": value, "declared_by": declared_by, "note": note}
+_SIZES = {
+    "epsilon": "how much may be learned of one unit, at most",
+    "max_epsilon": "how much may be learned of one unit, at most",
+    "delta": "how rare cases must be in which more is learned",
+    "mi_budget": "how much may be learned of one unit on average, in nats",
+}
+
+
+def _entry(what, value, declared_by, note="", technical=False):
+    told = {"what": what, "value": value, "declared_by": declared_by, "note": note}
+    return told | ({"technical": True} if technical else {})
 
 
 def _of_the_budget(path, fitted):
     """Who chose how much may be told."""
     prefix = f"{path}: " if path else ""
     defaults = _defaults(type(fitted))
-    for name in _BUDGETS:
+    for name in _SIZES:
         if name in defaults and hasattr(fitted, name):
             value = getattr(fitted, name)
             whose = "default" if _same(value, defaults[name]) else "caller"
             whose = "library" if is_auto(value) else whose
-            yield _entry(prefix + name, _value(value), whose, _BUDGETS[name])
+            text = _value(value)
+            if name == "delta" and isinstance(value, float) and value > 0.0:
+                text = f"{text} ({one_in(value)})"
+            yield _entry(prefix + name, text, whose, _SIZES[name])
 
 
 def _of_the_data(fitted):
@@ -92,17 +105,17 @@ def _of_the_data(fitted):
     n_columns = getattr(fitted, "n_features_in_", None)
     if n_columns is not None:
         names = getattr(fitted, "feature_names_in_", None)
-        value = f"{n_columns}"
+        value = f"{n_columns}, without names"
         if names is not None:
-            value += f": {_short(', '.join(map(str, names)))}"
-        note = "their number, names and order: as they stand in the data"
+            value = f"{n_columns}: {_short(', '.join(map(str, names)))}"
+        note = "how many there are, their names and their order"
         yield _entry("columns", value, "data", note)
     classes = getattr(fitted, "classes_", None)
     if classes is None:
         return
-    is_declared = getattr(fitted, "classes", None) is not None
+    is_declared = declares_classes(fitted)
     labels = _short(", ".join(map(str, np.asarray(classes, dtype=object).tolist())))
-    note = "" if is_declared else "those that are in the data; classes= declares a list instead"
+    note = "" if is_declared else "those that occur; classes= would declare them"
     yield _entry("labels", labels, "caller" if is_declared else "data", note)
 
 
@@ -130,11 +143,13 @@ def _of_parameters(path, step, chosen):
             others.append((name, text, "default"))
     rules = [name for name, _, whose in others if whose == "library"]
     if rules:
-        note = "rules of public and of released numbers"
-        yield _entry(f"{prefix}rules", _short(", ".join(rules)), "library", note)
+        note = "computed by rules from public and from released numbers"
+        yield _entry(f"{prefix}rules", _short(", ".join(rules)), "library", note, True)
     rest = [f"{name}={text}" for name, text, whose in others if whose == "default"]
     if rest:
-        yield _entry(f"{prefix}other parameters", _short(", ".join(rest), 300), "default")
+        note = "settings of the method"
+        value = _short(", ".join(rest), 300)
+        yield _entry(f"{prefix}other parameters", value, "default", note, True)
 
 
 def _parameters(step):

@@ -7,11 +7,11 @@ from skdp.privacy import ApproxDP, BoundedRangeDP, GaussianDP, Guarantee
 __all__ = ["releases_of", "stated", "with_shares"]
 
 NOISES = {
-    "laplace": "Laplace noise in each number, on a public lattice",
-    "k_norm": "K-norm noise (density falls with exp(-length / scale)), on a public lattice",
-    "gaussian": "Gaussian noise in each number, on a public lattice",
+    "laplace": "Laplace noise in each number, in whole steps of a public size",
+    "k_norm": "K-norm noise (density falls with exp(-length / scale)), in whole public steps",
+    "gaussian": "Gaussian noise in each number, in whole steps of a public size",
     "threshold": "Gaussian noise on counts, of which names above a public threshold leave",
-    "exponential": "exponential mechanism, drawn with its exact law",
+    "exponential": "drawn at random, the better the likelier (exponential mechanism)",
 }
 THEOREMS = {
     "laplace": "Dwork, McSherry, Nissim and Smith, TCC 2006, proposition 1",
@@ -79,7 +79,7 @@ def _row(fact, guarantee, step):
         scale=scale,
         sensitivity=_one_number(fact.sensitivities)[0],
         size=fact.size,
-        guarantee="" if one is None else _claim(one),
+        guarantee="" if one is None else _claim_of_one(one),
         share=None,
         theorem=source or THEOREMS.get(fact.noise, ""),
     )
@@ -96,6 +96,14 @@ def _one_number(bounds):
     if high - low <= 1e-6 * abs(high):
         return high, ""
     return None, f"{low:.3g} to {high:.3g}"
+
+
+def _claim_of_one(guarantee):
+    if isinstance(guarantee, BoundedRangeDP) and len(guarantee.epsilons) == 1:
+        (epsilon,) = guarantee.epsilons
+        if guarantee.then is None:
+            return f"{epsilon:.4g}-differential privacy; so is the range of its log-odds"
+    return _claim(guarantee)
 
 
 def _claim(guarantee):

@@ -5,7 +5,8 @@ from itertools import zip_longest
 from textwrap import wrap
 
 from skdp._views import STYLE, card, clean, escaped, fields, note, table
-from skdp.inspection._report_page import Bullets, Fields, Heading, Table, Text, page_of, title_of
+from skdp.inspection._report_blocks import Bullets, Fields, Heading, Table, Text
+from skdp.inspection._report_page import page_of, title_of
 
 __all__ = ["as_fragment", "as_html", "as_markdown", "as_text"]
 

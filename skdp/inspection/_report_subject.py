@@ -1,5 +1,6 @@
 """What a report is about: the kind of thing, its steps, and the guarantee of all it learned."""
 
+import inspect
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,9 +64,11 @@ class Subject:
     def told(self):
         """Part of the report."""
         steps = [
-            {"name": path, "type": _type_of(step), "role": role} for path, step, role in self.steps
+            {"name": path, "type": _type_of(step), "role": role, "does": _does(step)}
+            for path, step, role in self.steps
         ]
-        return {"kind": self.kind, "type": _type_of(self.fitted), "name": "", "steps": steps}
+        told = {"type": _type_of(self.fitted), "does": _does(self.fitted)}
+        return {"kind": self.kind, "name": "", "steps": steps, **told}
 
 
 def subject_of(fitted, public=()):
@@ -103,6 +106,14 @@ def subject_of(fitted, public=()):
 
 def _type_of(step):
     return step if isinstance(step, str) else type(step).__name__
+
+
+def _does(step):
+    """What a step is for: the first line of what its class says of itself."""
+    if step is None or isinstance(step, str):
+        return ""
+    kind = type(getattr(step, "estimator", step) if isinstance(step, FrozenEstimator) else step)
+    return (inspect.getdoc(kind) or "").partition("\n")[0].replace("`", "").strip()
 
 
 def leaves_of(fitted, public=(), path=""):

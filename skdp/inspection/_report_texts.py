@@ -4,18 +4,20 @@ import math
 
 __all__ = [
     "GLOSSARY",
+    "declares_classes",
+    "factor",
     "floating_point",
     "layers",
     "not_covered",
     "one_in",
     "percent",
     "randomness",
+    "read_from_the_data",
     "rounded_up",
     "what_it_is",
 ]
 
 _SEEDED, _VOID = "random_state", "recorded"
-_UNKNOWN_NOISE = "Here no seed was given, and nothing recorded the exact answers."
 
 
 def rounded_up(value, digits=4):
@@ -26,14 +28,28 @@ def rounded_up(value, digits=4):
     return f"{math.ceil(value / unit * (1 - 1e-12)) * unit:.{digits}g}"
 
 
+def factor(loss):
+    """exp of a bound on the loss, in words of numbers."""
+    if loss > 30.0:
+        return f"more than {math.exp(30.0):,.0f}"
+    found = math.exp(loss)
+    return rounded_up(found, 3) if found < 1000.0 else f"{math.ceil(found):,}"
+
+
 def percent(share):
     """A chance that must not look smaller than it is, with more digits where it is near 1."""
     return f"{rounded_up(100.0 * share, 3 if share < 0.99 else 5)} %"
 
 
 def one_in(chance):
-    """A small chance in words."""
-    return f"1 in {float(f'{1.0 / chance:.3g}'):,.0f}"
+    """A chance in words, which must not look smaller than it is."""
+    if chance <= 0.0:
+        return "0"
+    if chance > 0.02:
+        return f"{rounded_up(100.0 * chance, 3)} %"
+    count = 1.0 / chance
+    unit = 10.0 ** max(math.floor(math.log10(count)) - 2, 0)
+    return f"1 in {math.floor(count / unit * (1 + 1e-12)) * unit:,.0f}"
 
 
 def what_it_is(kind, is_kept):
@@ -56,24 +72,29 @@ def is_void(caveats):
 def floating_point(kind):
     """How the promise survives rounding."""
     yield (
-        "Noise is a whole number of steps of a public lattice, and what it is added to is rounded "
-        "to the same lattice first: the low digits of what leaves tell nothing. Rounding is part "
-        "of each sensitivity."
+        "In short: numbers in a computer are rounded, and this has broken such promises before. "
+        "Here rounding was taken into account."
     )
     yield (
-        "Noise has exactly the law that the theorem asks for: where floating point cannot tell "
-        "how to round, further random bits and multiple precision do."
+        "Noise is a whole number of steps of a public size, and what it is added to is rounded to "
+        "the same steps first: the last digits of what was released tell nothing. Rounding is "
+        "part of each sensitivity."
+    )
+    yield (
+        "Noise is drawn from exactly the distribution that the theorem asks for: where usual "
+        "arithmetic cannot tell how to round, further random bits and more digits do."
     )
     if kind != "local":
         yield (
-            "Sums and minimisers have certified bounds on their rounding errors, which are part "
-            "of the sensitivities, too; where a bound cannot be certified nothing is released."
+            "For sums and minimisers the largest possible rounding error is computed, too, and is "
+            "part of the sensitivities. Where none can be proven nothing is released."
         )
 
 
 def randomness(caveats):
     """Where the noise came from."""
-    if any(caveat.startswith(_VOID) for caveat in caveats):
+    is_recorded = any(caveat.startswith(_VOID) for caveat in caveats)
+    if is_recorded:
         yield (
             "Releases were recorded while this was fitted: whoever has the record has the exact "
             "answers, and nothing is promised."
@@ -84,9 +105,11 @@ def randomness(caveats):
             "and take it off. The numbers of this report hold only against those who cannot."
         )
         return
+    record = "" if is_recorded else ", and exact answers were not recorded for an audit"
     yield (
         "Random bits came from the operating system's generator for cryptography; long draws from "
-        "AES-256 in counter mode with a fresh key of that generator. No seed was used."
+        "AES-256 with a fresh key, which serves as a generator here and encrypts no data. No seed "
+        f"was used, from which the noise could be computed again{record}."
     )
 
 
@@ -94,26 +117,21 @@ def not_covered(subject):
     """What the promise does not speak of."""
     unit, kind = subject.guarantee.unit, subject.kind
     yield from _other_rows(unit, kind)
+    yield from _presence(subject)
     yield (
         "other uses of the same data",
-        "Losses add up: earlier fits, statistics, plots and other programs come on top. A ledger "
-        "counts those that are charged to it.",
+        "Losses add up: earlier results, statistics, plots and other programs come on top, also "
+        "for somebody who sees this result and those together. A ledger counts those that are "
+        "charged to it.",
     )
     yield (
         "time, memory and errors",
-        "How long a fit takes, how much memory it uses and whether it fails may depend on the "
-        "data. Nobody who must not know the data should be able to watch it run.",
+        "How long the computation takes, how much memory it uses and whether it fails may depend "
+        "on the data. Nobody who must not know the data should be able to watch it run; this "
+        "report cannot tell who was.",
     )
-    yield (
-        "what was declared public",
-        "Bounds, labels, columns and parameters are listed above. What was read from these data, "
-        "or chosen by looking at them, is a release that nothing here counts.",
-    )
-    yield (
-        "a known seed or a record of the releases",
-        "Whoever knows the noise can take it off. "
-        + ("That is so here." if is_void(subject.guarantee.caveats) else _UNKNOWN_NOISE),
-    )
+    yield "what was declared public", _declared_public(subject)
+    yield "a known seed or a record of the releases", _of_the_noise(subject.guarantee.caveats)
     if subject.is_kept:
         yield (
             "the fitted model itself, its copies and its files",
@@ -131,10 +149,68 @@ def not_covered(subject):
             "Access to the machine, backups, logs, and whoever computes: they see the data as "
             "they are. The promise is about what was released.",
         )
-    yield (
-        "what is true of everybody",
-        "A model that finds that smokers fall ill says so of smokers who were not in the data, "
-        "too, and may well be right. The promise bounds what is learned from taking part.",
+    yield "what is true of everybody", _EVERYBODY.format(unit=unit)
+
+
+_EVERYBODY = (
+    "A model that finds that smokers fall ill says so of smokers who were not in the data, too, "
+    "and may well be right. Who did not know this before may conclude much about one {unit}, more "
+    "than the numbers above say, but would conclude nearly the same without that {unit}. The "
+    "promise bounds what is learned from taking part."
+)
+
+
+def _presence(subject):
+    unit = subject.guarantee.unit
+    if subject.kind == "local":
+        yield "whether somebody takes part", "Whoever receives what devices send sees which do."
+    elif subject.guarantee.adjacency == "replace-one":
+        yield (
+            "whether somebody is in the data at all",
+            f"How many {unit}s there are is public, and taking one away without another in its "
+            "place is not what the promise is about. Where it must stay hidden that somebody is "
+            "in the data, adjacency add-remove promises that, where a method offers it.",
+        )
+
+
+def _declared_public(subject):
+    text = (
+        "Bounds, labels, columns and settings are listed above. If one of them was chosen by "
+        "looking at these data, more was told of them than this report counts."
+    )
+    found = read_from_the_data(subject.fitted)
+    if found:
+        text += f" Here {' and '.join(found)} were read from the data: see the warning above."
+    return text
+
+
+def read_from_the_data(fitted):
+    """What nobody declared, and what is nevertheless treated as public."""
+    found = []
+    if getattr(fitted, "n_features_in_", None) is not None:
+        found.append("columns")
+    if getattr(fitted, "classes_", None) is not None and not declares_classes(fitted):
+        found.append("labels")
+    return found
+
+
+def declares_classes(fitted):
+    """Whether labels were given to what learns them: an estimator, or the last of its steps."""
+    if hasattr(fitted, "classes"):
+        return fitted.classes is not None
+    last = getattr(fitted, "best_estimator_", None)
+    steps = getattr(fitted, "steps_", getattr(fitted, "steps", None))
+    if last is None and isinstance(steps, list) and steps:
+        last = steps[-1][1]
+    return last is not None and declares_classes(last)
+
+
+def _of_the_noise(caveats):
+    if is_void(caveats):
+        return "Whoever knows the noise can take it off, and this is so here: see the caveats."
+    return (
+        "Whoever knows the noise can take it off. Here no seed was used and no exact answer was "
+        "recorded for an audit. The ledger and this report hold no noise."
     )
 
 
@@ -143,8 +219,9 @@ def _other_rows(unit, kind):
     if unit == "record":
         yield (
             "someone who is in the data more than once",
-            "The promise is for one record, which is one row. For somebody with several rows "
-            "epsilon is as many times as large, or more: some numbers stand above.",
+            "The promise is for one record, which is one row. With k rows epsilon is k times as "
+            "large, or more: the attacker's section has a table for some k. How many people have "
+            "several rows this report cannot see.",
         )
         if kind in ("stream", "network", "local"):
             yield (
@@ -162,52 +239,65 @@ def _other_rows(unit, kind):
 def layers(subject, epsilon):
     """One line for each layer of the pyramid of NIST SP 800-226."""
     guarantee, kind = subject.guarantee, subject.kind
-    void, declared = is_void(guarantee.caveats), _has_declared(guarantee.caveats)
     of_whom = f"One {guarantee.unit}, {guarantee.adjacency}."
     own = "" if guarantee.unit != "record" else " Persons with several rows are not the unit."
     yield "unit of privacy and definition", "covered", of_whom + own
-    if void:
-        yield "epsilon", "not covered", "The noise is known, so that epsilon protects nobody."
-    elif epsilon is None:
-        yield "epsilon", "not covered", "No finite epsilon is proven."
-    else:
-        chosen = "Whether that is small enough is for whoever answers for the data to say."
-        yield "epsilon", "covered", f"Epsilon is {rounded_up(epsilon)}. {chosen}"
-    text = "Each release names its theorem; bounds are enforced by clipping, not assumed."
+    yield _layer_of_epsilon(guarantee, epsilon)
+    yield _layer_of_algorithms(guarantee, kind)
+    yield _layer_of_utility(kind)
+    yield (
+        "implementation",
+        "partly",
+        "Rounding and random bits are covered as told below. Time, memory and errors are not. "
+        "Whether anybody outside has audited the program, this report does not know.",
+    )
+    yield (
+        "data collection, security and access",
+        "not covered",
+        "How the data were gathered, who may read them, and how long they are kept: a program "
+        "cannot see it.",
+    )
+
+
+def _layer_of_epsilon(guarantee, epsilon):
+    if is_void(guarantee.caveats):
+        return "epsilon", "not covered", "The noise is known, so that epsilon protects nobody."
+    if epsilon is None:
+        return "epsilon", "not covered", "No finite epsilon is proven."
+    text = (
+        f"Epsilon is {rounded_up(epsilon)}, and this report says what it means. Whether that is "
+        "small enough is not for a report to say, but for whoever answers for the data: therefore "
+        "only partly."
+    )
+    return "epsilon", "partly", text
+
+
+def _layer_of_algorithms(guarantee, kind):
+    declared = any("public" in caveat for caveat in guarantee.caveats)
+    text = (
+        "Each answer names its theorem. Bounds are enforced, not assumed: what exceeds one is cut "
+        "off or scaled down."
+    )
     if kind == "local":
         text += " How many contributions a user makes is declared, and nothing can check it."
     if declared:
         text += " Steps that the caller has declared public are not checked."
-    is_checked = not declared and kind != "local"
-    yield "algorithms", "covered" if is_checked else "partly", text
+    return "algorithms", "partly" if declared or kind == "local" else "covered", text
+
+
+def _layer_of_utility(kind):
     if kind == "evaluation":
         text = (
             "These scores have intervals that hold noise and sampling. Whether small groups fare "
             "worse than others is not measured."
         )
-        yield "utility and bias", "partly", text
-    else:
-        text = (
-            "How good the result is, and whether small groups fare worse than others under the "
-            "noise, is not measured here. Scores on private rows need a budget of their own."
-        )
-        yield "utility and bias", "not covered", text
-    yield (
-        "implementation",
-        "partly",
-        "Floating point and random bits are covered as told above. Time, memory and errors are "
-        "not, and no outside audit is known to this report.",
+        return "utility and bias", "partly", text
+    text = (
+        "How good the result is, and whether small groups fare worse than others under the noise, "
+        "is not measured here. Measuring it on the same data is one more use of them, with a "
+        "budget of its own."
     )
-    yield (
-        "data collection, security and access",
-        "not covered",
-        "How the data were gathered, who may read them, and how long they are kept is outside of "
-        "what a library can see.",
-    )
-
-
-def _has_declared(caveats):
-    return any("public" in caveat for caveat in caveats)
+    return "utility and bias", "not covered", text
 
 
 GLOSSARY = (
@@ -223,35 +313,44 @@ GLOSSARY = (
     ),
     (
         "adjacency",
-        "Which change the promise is about: replace-one is one unit that says something else; "
-        "add-remove is one that is there or not.",
+        "Which change the promise is about: replace-one is one unit that says something else, "
+        "while the number of units is public; add-remove is one that is there or not.",
+    ),
+    (
+        "odds",
+        "How often something is so, against how often it is not: a chance of 10 % is odds of 1 to "
+        "9, or 0.11.",
     ),
     (
         "epsilon",
-        "How far the odds of a suspicion can move: by a factor of exp(epsilon). 0 tells nothing; "
-        "the factor is 2.7 at 1, 7.4 at 2, and 148 at 5. It is never more where delta is 0, and "
-        "otherwise with a small chance: the numbers about attackers have that in them.",
+        "How far the odds of a suspicion can move. If delta is 0: by a factor of exp(epsilon) at "
+        "most, always. exp(1) is 2.7, exp(2) is 7.4, exp(3) is 20, exp(5) is 148.",
     ),
     (
         "delta",
-        "How much probability epsilon leaves out, for each unit. It should be far below one over "
-        "the number of units.",
+        "How much probability the promise leaves out: with a positive delta the odds can move a "
+        "little further, and in rare cases without limit. It should be far below one over the "
+        "number of units.",
     ),
+    ("noise", "Random numbers that are added, so that nobody can tell what one unit said."),
+    ("seed", "A number from which a program makes its random numbers, the same ones each time."),
     ("sensitivity", "How far one unit can move an exact answer, by the bounds that are enforced."),
-    ("scale", "How large the noise is; for Gaussian noise the standard deviation of a number."),
+    (
+        "scale",
+        "How large the noise is. Of Gaussian noise it is the standard deviation: about two thirds "
+        "of all draws are smaller.",
+    ),
     (
         "mu",
-        "Of Gaussian noise: how many standard deviations one unit can move the answer. The "
-        "squares of several releases add up.",
+        "Of Gaussian noise: how many scales one unit can move the answer. The squares of several "
+        "answers add up.",
     ),
-    (
-        "rho",
-        "As mu, of zero-concentrated differential privacy: adds up over releases.",
-    ),
-    ("lattice", "Numbers that are whole multiples of a step, as those of a ruler are."),
-    ("composition", "What several releases from the same data cost together."),
+    ("rho", "As mu, of zero-concentrated differential privacy: adds up over answers."),
+    ("composition", "What several answers from the same data cost together."),
+    ("budget", "What all results from one data set may cost together, as somebody decided."),
     (
         "ledger",
-        "Counts what the releases cost that are charged to it, and refuses more than a budget.",
+        "A file that counts what all results from one data set cost, and refuses what exceeds the "
+        "budget.",
     ),
 )

@@ -422,11 +422,13 @@ def test_what_holds_private_numbers_stays_with_the_curator(kind):
         model = make_pipeline(Normalizer(), kernel).fit(X, X[:, 0])
     data = privacy_report(model).data
     VALIDATOR.validate(data)
-    assert data["headline"].startswith("Whoever sees all that this model has released and")
+    assert data["headline"].startswith(
+        "Suppose that somebody sees all that this model has released,"
+    )
     assert "the fitted model itself, its copies and its files" in not_covered_of(data)
     if kind == "stream":  # what it gives away has none of it
         data = privacy_report(model.released()).data
-        assert data["headline"].startswith("Whoever sees this model and")
+        assert data["headline"].startswith("Suppose that somebody sees this model,")
         assert "the fitted model itself, its copies and its files" not in not_covered_of(data)
 
 
@@ -457,9 +459,73 @@ def not_covered_of(data):
 def test_it_says_how_sure_somebody_gets_of_a_person_with_several_rows():
     X, y = rows()
     data = privacy_report(DPLogisticRegression(epsilon=0.5).fit(X, y)).data
-    told = [one["value"] for one in data["guarantee"]["conversions"]]
-    # Twice and five times the epsilon, and the odds that exp of it makes of even ones.
-    assert told[-4:] == [1.0, "73.2 %", 2.5, "92.5 %"]
+    told = data["attacker"]["several_rows"]
+    assert [(one["rows"], one["epsilon"]) for one in told] == [(1, 0.5), (2, 1.0), (5, 2.5)]
+    odds = [one["posterior"] / (1 - one["posterior"]) for one in told]
+    assert_allclose(odds, np.exp([0.5, 1.0, 2.5]) / 9, rtol=1e-9)
+    with_delta = privacy_report(DPLogisticRegression(delta=1e-6).fit(X, y)).data
+    told = with_delta["attacker"]["several_rows"]
+    assert [one["delta"] for one in told][:1] == [1e-6]
+    assert all(b["epsilon"] >= b["rows"] for b in told)  # as many times as large, or more
+    owners = np.arange(len(X)) // 4
+    users = privacy_report(DPLogisticRegression(delta=1e-6).fit(X, y, groups=owners)).data
+    assert users["attacker"]["several_rows"] == []
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_the_factor_in_words_is_that_of_the_table(delta):
+    X, y = rows()
+    told = privacy_report(DPLogisticRegression(delta=delta).fit(X, y)).data["attacker"]
+    for one in told["posteriors"]:
+        odds = one["posterior"] / (1 - one["posterior"]) * (1 - one["prior"]) / one["prior"]
+        assert_allclose(odds, math.exp(told["largest_loss"]), rtol=1e-6)
+        against = (1 - one["at_least"]) / one["at_least"] * one["prior"] / (1 - one["prior"])
+        assert_allclose(against, math.exp(told["largest_loss"]), rtol=1e-6)
+    assert ("ten times delta" in told["exception"]) == (delta > 0)
+    assert told["largest_loss"] <= 1.0 + (math.log(10 / 9) if delta else 1e-9)
+
+
+def test_a_yardstick_of_epsilons_is_that_of_pure_promises():
+    for one in privacy_report(model_of("linear")).data["yardstick"]:
+        odds = one["posterior"] / (1 - one["posterior"])
+        assert_allclose(odds, math.exp(one["epsilon"]) / 9, rtol=1e-6)
+        assert_allclose(one["factor"], math.exp(one["epsilon"]))
+
+
+def test_what_the_caller_says_of_the_data_is_told_as_it_is():
+    model = model_of("linear")
+    report = privacy_report(model, dataset="visits 2025", responsible="Dr Adams")
+    VALIDATOR.validate(report.data)
+    assert report.data["stated"] == {
+        "dataset": "visits 2025",
+        "purpose": None,
+        "responsible": "Dr Adams",
+    }
+    assert "Purpose             not stated" in str(report)
+    with pytest.raises(ValueError, match="purpose must be a string or None; got 3"):
+        privacy_report(model, purpose=3)
+
+
+def test_it_says_whether_presence_is_hidden():
+    X, y = rows()
+    told = {}
+    for adjacency in ("replace-one", "add-remove"):
+        report = privacy_report(DPLogisticRegression(adjacency=adjacency).fit(X, y))
+        told[adjacency] = " ".join(str(report).split())
+        found = "whether somebody is in the data at all" in not_covered_of(report.data)
+        assert found == (adjacency == "replace-one")
+    assert "not promised: how many records" in told["replace-one"]
+    assert "yes: the result would be similar" in told["add-remove"]
+
+
+def test_labels_that_a_step_declares_are_not_read_from_the_data():
+    X, y = rows()
+    for classes in (None, [False, True]):
+        steps = [("bounds", DPQuantileScaler()), ("model", DPLogisticRegression(classes=classes))]
+        data = privacy_report(DPPipeline(steps).fit(X, y)).data
+        who = {row["what"]: row["declared_by"] for row in data["public"]}
+        assert who["labels"] == ("data" if classes is None else "caller")
+        assert who["columns"] == "data"
 
 
 def test_it_says_how_sure_all_results_in_a_ledger_can_make_somebody():
@@ -469,9 +535,9 @@ def test_it_says_how_sure_all_results_in_a_ledger_can_make_somebody():
     model.fit(X, y)
     data = privacy_report(model.fit(X, y)).data
     VALIDATOR.validate(data)
-    spent, budget = data["ledger"]["sure"]
-    assert_allclose(spent["posterior"], math.e / (1 + math.e), rtol=1e-9)
-    assert_allclose(budget["posterior"], math.exp(3) / (1 + math.exp(3)), rtol=1e-9)
+    spent, budget = data["ledger"]["means"]
+    assert_allclose(spent["posterior"], math.e / (9 + math.e), rtol=1e-9)
+    assert_allclose(budget["posterior"], math.exp(3) / (9 + math.exp(3)), rtol=1e-9)
 
 
 # Speed

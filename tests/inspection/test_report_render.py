@@ -6,9 +6,10 @@ import pytest
 from support.sample_reports import hostile, sample
 
 from skdp._views import card, clean, fields, note, table
-from skdp.inspection._report_page import Bullets, Fields, Table, Text, page_of
+from skdp.inspection._report_blocks import Bullets, Fields, Table, Text
+from skdp.inspection._report_page import page_of
 from skdp.inspection._report_render import as_fragment, as_html, as_markdown, as_text
-from skdp.inspection._report_texts import percent, rounded_up
+from skdp.inspection._report_texts import one_in, percent, rounded_up
 
 WRITERS = (as_text, as_markdown, as_html, as_fragment)
 
@@ -143,7 +144,7 @@ def test_a_caveat_stands_out():
     data = sample()
     assert '<p class="skdp-warning">Caveat: random_state' in as_html(data)
     assert "\n! Caveat: random_state" in as_text(data)
-    assert "The caveats below say where this does not hold" in " ".join(as_text(data).split())
+    assert "The caveats say why this does not hold as it stands" in " ".join(as_text(data).split())
     data["guarantee"]["caveats"] = []
     assert "caveats" not in as_text(data)
     data = sample()
@@ -173,14 +174,17 @@ def test_what_is_left_does_not_look_larger_than_it_is():
 
 def test_a_ledger_says_how_sure_all_results_can_make_somebody():
     page = " ".join(as_text(sample()).split())
-    assert "75.1 % sure at most; once the budget is spent, 88.1 % (except with a chance of" in page
+    assert (
+        "they can be 25.1 % sure now, and 45.1 % when the whole budget is spent, at most" in page
+    )
+    assert "except with a chance of at most 1 in 10,000" in page
 
 
 def test_what_was_read_from_the_data_stands_out():
-    assert "! Read from these data, and not protected: classes." in as_text(sample())
+    assert "! Nobody declared these: classes." in as_text(sample())
     data = sample()
     data["public"] = data["public"][:1]
-    assert "Read from these data" not in as_text(data)
+    assert "Nobody declared these" not in as_text(data)
 
 
 def test_shares_of_different_rows_are_explained():
@@ -188,3 +192,20 @@ def test_shares_of_different_rows_are_explained():
     assert "more than 100 %" not in " ".join(as_text(data).split())
     data["releases"][0]["share"] = 0.5
     assert "add up to more than 100 %" in " ".join(as_text(data).split())
+
+
+def test_a_lay_reader_is_told_what_to_skip_and_who_said_what():
+    page = " ".join(as_text(sample()).split())
+    assert "Data visits Purpose not stated Who answers for it Dr Adams" in page
+    first = page.index("(for specialists)", page.index("The layers of"))
+    assert page.index("What to ask before you agree") < first < page.index("Words ----")
+    settings = page.index("Further settings")
+    assert page.index("computed by rules") > settings > page.index("longer rows are scaled")
+
+
+@pytest.mark.parametrize(
+    ("chance", "told"),
+    [(1e-6, "1 in 1,000,000"), (1.5e-6, "1 in 666,000"), (0.3, "30 %"), (0.0, "0")],
+)
+def test_rare_chances_are_told_as_one_in_so_many_and_never_rarer(chance, told):
+    assert one_in(chance) == told

@@ -12,11 +12,13 @@ SAMPLE = {
         "kind": "pipeline",
         "type": "DPPipeline",
         "name": "",
+        "does": "Steps that prepare and learn.",
         "steps": [
-            {"name": "scale", "type": "DPQuantileScaler", "role": "private"},
-            {"name": "model", "type": "DPLogisticRegression", "role": "private"},
+            {"name": "scale", "type": "DPQuantileScaler", "role": "private", "does": "Scale."},
+            {"name": "model", "type": "DPLogisticRegression", "role": "private", "does": "Learn."},
         ],
     },
+    "stated": {"dataset": "visits", "purpose": None, "responsible": "Dr Adams"},
     "headline": "This model tells little about any one record: epsilon 1, delta 1e-06.",
     "guarantee": {
         "unit": "record",
@@ -33,12 +35,42 @@ SAMPLE = {
     },
     "attacker": {
         "sentence": "What the release tells about one record is bounded, whatever else is known.",
+        "exception": "The exception has a chance of 1 in 100,000.",
+        "largest_loss": 1.1,
+        "several_rows": [
+            {
+                "rows": rows,
+                "epsilon": 1.0 * rows,
+                "delta": 1e-6,
+                "prior": 0.1,
+                "posterior": 0.25 * rows,
+                "except_with_probability": 1e-5,
+                "guess_right": 0.91,
+            }
+            for rows in (1, 2)
+        ],
         "posteriors": [
-            {"prior": p, "posterior": q, "except_with_probability": 1e-5, "guess_right": g}
+            {
+                "at_least": p / 3,
+                "prior": p,
+                "posterior": q,
+                "except_with_probability": 1e-5,
+                "guess_right": g,
+            }
             for p, q, g in ((0.01, 0.0268, 0.99), (0.1, 0.2321, 0.9), (0.5, 0.7311, 0.5498))
         ],
         "test": {"level": 0.05, "power": 0.081},
     },
+    "yardstick": [
+        {
+            "epsilon": 1.0,
+            "factor": 2.718281828459045,
+            "prior": 0.1,
+            "posterior": 0.2319,
+            "except_with_probability": 0.0,
+            "guess_right": 0.9,
+        }
+    ],
     "public": [
         {
             "what": "x_norm",
@@ -47,6 +79,13 @@ SAMPLE = {
             "note": "longer rows are scaled",
         },
         {"what": "classes", "value": "'no', 'yes'", "declared_by": "data", "note": ""},
+        {
+            "what": "rules",
+            "value": "C",
+            "declared_by": "library",
+            "note": "computed by rules",
+            "technical": True,
+        },
     ],
     "releases": [
         {
@@ -86,9 +125,15 @@ SAMPLE = {
         "adjacency": "replace-one",
         "budget": "epsilon=2, delta=1e-05",
         "spent": "epsilon=1.1 at delta=1e-05",
-        "sure": [
-            {"of": "spent", "posterior": 0.751, "except_with_probability": 0.0},
-            {"of": "budget", "posterior": 0.8809, "except_with_probability": 1e-4},
+        "means": [
+            {
+                "what": what,
+                "prior": 0.1,
+                "posterior": posterior,
+                "except_with_probability": 1e-4,
+                "guess_right": 0.92,
+            }
+            for what, posterior in (("spent", 0.2501), ("budget", 0.451))
         ],
         "left": [{"delta": 0.0, "epsilon": 0.8}, {"delta": 1e-6, "epsilon": 1.0}],
         "by_label": [{"label": "first model", "charges": 2, "guarantee": "epsilon=1.1"}],

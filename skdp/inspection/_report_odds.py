@@ -1,0 +1,168 @@
+"""Sections of a report on what an attacker can learn, and on what is much."""
+
+import math
+
+from skdp.inspection._report_blocks import Heading, Table, Text, chance_of
+from skdp.inspection._report_texts import factor, one_in, percent, rounded_up
+
+__all__ = ["attacker_of_page", "yardstick_of_page"]
+
+
+def attacker_of_page(data):
+    """Blocks of the section on attackers.
+
+    Parameters
+    ----------
+    data : dict
+        As the schema of reports has it.
+
+    Yields
+    ------
+    Heading, Text or Table
+    """
+    told, unit = data["attacker"], data["guarantee"]["unit"]
+    yield Heading("What an attacker can learn")
+    yield Text(told["sentence"])
+    yield from _worst_result(told, unit)
+    yield from _guesses(told["posteriors"])
+    test = told.get("test")
+    if test:
+        level = _count(test["level"])
+        yield Text(
+            f"A third way to say it: somebody accuses, and may be wrong about {level} of 100 "
+            f"{unit}s of which the suspicion is false. Of 100 of which it is true they then find "
+            f"{_count(test['power'])} at most; whoever guesses blindly finds {level}."
+        )
+    yield from _several(told.get("several_rows") or ())
+
+
+def _worst_result(told, unit):
+    points = told["posteriors"]
+    if not points:
+        return
+    below = " but for the exception below." if points[0].get("except_with_probability") else ""
+    yield Text(
+        f"First: how sure can one result make somebody? They suspect something of one {unit}. "
+        "The table says how sure of it they are before they see the result, and how sure it can "
+        "make them, downwards and upwards. This is the worst result that can come out"
+        + (f",{below}" if below else ".")
+    )
+    head = ("sure before", "sure after, at least", "sure after, at most")
+    rows = tuple(
+        (percent(p["prior"]), _percent_down(p.get("at_least")), percent(p["posterior"]))
+        for p in points
+    )
+    yield Table(head, rows, (0, 1, 2))
+    yield Text(told.get("exception") or "")
+
+
+def _guesses(points):
+    points = [p for p in points if p.get("guess_right") is not None]
+    if not points:
+        return
+    even = points[-1]
+    # Without the release the best guess is what seems likelier.
+    without = [max(p["prior"], 1.0 - p["prior"]) for p in points]
+    yield Text(
+        "Second: how often are they right? They always guess what seems likelier. This is an "
+        "average over all results that can come out, with the likely ones counting most. Results "
+        "that make somebody very sure may be rare, so that less is gained on average. At "
+        f"{percent(even['prior'])}: of 100 guesses {_count(without[-1])} are right without the "
+        f"result, and {_count(even['guess_right'])} with it, at most."
+    )
+    rows = tuple(
+        (percent(p["prior"]), percent(alone), percent(p["guess_right"]))
+        for p, alone in zip(points, without, strict=True)
+    )
+    head = ("sure before", "right guesses without the result", "with it, at most")
+    yield Table(head, rows, (0, 1, 2))
+    yield Text(
+        "Judge by the first table where a single certainty would do harm, and by the second for "
+        "how much a curious person gains on the whole."
+    )
+
+
+def _several(rows):
+    if not rows:
+        return
+    deltas = {one["delta"] for one in rows}
+    rares = {one["except_with_probability"] for one in rows}
+    is_alike = len(deltas) == len(rares) == 1
+    but = ""
+    if is_alike and max(deltas):
+        but = f" (at delta {one_in(max(deltas))}, but for an exception of {one_in(max(rares))})"
+    yield Text(
+        "Somebody with several rows is protected less than somebody with one. For them epsilon is "
+        "as many times as large, or more. A suspicion about what stands in these rows goes from "
+        f"{percent(rows[0]['prior'])} to{but}:"
+    )
+    head = ("rows of a person", "epsilon", "sure after, at most", "right guesses, at most")
+    if not is_alike:
+        head += ("at delta", "chance of the exception")
+    cells = tuple(
+        (
+            str(one["rows"]),
+            "none" if one["epsilon"] is None else rounded_up(one["epsilon"]),
+            percent(one["posterior"]),
+            percent(one["guess_right"]),
+            chance_of(one["delta"]),
+            one_in(one["except_with_probability"]),
+        )[: len(head)]
+        for one in rows
+    )
+    yield Table(head, cells, tuple(range(len(head))))
+
+
+def yardstick_of_page(data):
+    """Blocks of the section that compares epsilons.
+
+    Parameters
+    ----------
+    data : dict
+        As the schema of reports has it.
+
+    Yields
+    ------
+    Heading, Text or Table
+    """
+    points = data.get("yardstick") or ()
+    if not points:
+        return
+    yield Heading("Is that a strong promise?")
+    yield Text(
+        "No law that this report knows of fixes a value of epsilon, and the report gives no "
+        "verdict. For comparison, this is what some values mean for somebody who is "
+        f"{percent(points[0]['prior'])} sure before, where delta is 0:"
+    )
+    rows = [(f"{one['epsilon']:g}", factor(one["epsilon"]), *_of(one)) for one in points]
+    told = data["attacker"]
+    loss = told.get("largest_loss")
+    own = [one for one in told["posteriors"] if one["prior"] == points[0]["prior"]]
+    if loss is not None and own:
+        rows.append((f"this result: {rounded_up(loss)}", factor(loss), *_of(own[0])))
+    head = ("epsilon", "odds grow by a factor of", "sure after, at most", "right guesses, at most")
+    yield Table(head, tuple(rows), (0, 1, 2, 3))
+    if own and own[0].get("except_with_probability"):
+        yield Text(
+            "The number for this result is that of the section before, with its exception. It "
+            "stands for epsilon and delta together."
+        )
+
+
+def _of(one):
+    return percent(one["posterior"]), percent(one["guess_right"])
+
+
+def _percent_down(share):
+    """A chance that must not look larger than it is."""
+    if share is None:
+        return ""
+    if share <= 0.0:
+        return "0 %"
+    unit = 10.0 ** (math.floor(math.log10(100.0 * share)) - 2)
+    return f"{math.floor(100.0 * share / unit * (1 + 1e-12)) * unit:.3g} %"
+
+
+def _count(share):
+    """So many of 100."""
+    return rounded_up(100.0 * share, 3)
