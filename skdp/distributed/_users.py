@@ -12,7 +12,7 @@ from skdp.distributed._rows import owners_of
 
 __all__ = ["NodeRows", "UserCalls", "owners_among"]
 
-# Of calls at the same time that share a model, or shallow copies of it, one counts after the other.
+# Calls at the same time, of one model or of shallow copies, count one after the other.
 _COUNTING = threading.Lock()
 
 
