@@ -86,6 +86,29 @@ class Users:
         place[order] = np.arange(len(order))
         return cls(place[codes], len(order))
 
+    def chunks(self, most: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rows in chunks of one user and at most ``most`` rows each, short chunks first.
+
+        Returns
+        -------
+        order : ndarray of int, shape (n_samples,)
+            Of the rows. Those of a user keep theirs, whoever the others are.
+
+        lengths : ndarray of int
+            Rows of each chunk.
+        """
+        order = np.argsort(self.codes, kind="stable")
+        counts = np.bincount(self.codes, minlength=self.n_users)
+        n_chunks = -(-counts // most)
+        owners = np.repeat(np.arange(self.n_users), n_chunks)
+        place = np.arange(len(owners)) - np.repeat(np.cumsum(n_chunks) - n_chunks, n_chunks)
+        lengths = np.minimum(counts[owners] - most * place, most)
+        by_length = np.argsort(lengths, kind="stable")
+        first = (np.cumsum(lengths) - lengths)[by_length]
+        lengths = lengths[by_length]
+        moved = np.repeat(first - (np.cumsum(lengths) - lengths), lengths)
+        return order[moved + np.arange(len(order))], lengths
+
 
 @dataclass(frozen=True, eq=False)
 class Visitors:
@@ -196,10 +219,10 @@ def _as_array(groups: Any, n_samples: int) -> np.ndarray:
     except (TypeError, ValueError):
         ids = np.empty((0, 0))
     if ids.shape != (n_samples,):
-        raise ValueError(
-            f"groups must hold one id a row, in one dimension; got an array of {ids.ndim} "
-            f"dimension{'s' if ids.ndim != 1 else ' and another length'}."
-        )
+        got = f"an array of {ids.ndim} dimension{'s' if ids.ndim != 1 else ' and another length'}"
+        if isinstance(groups, str):
+            got = "text. If that is the name of a column, give the column: groups=X[name]"
+        raise ValueError(f"groups must hold one id a row, in one dimension; got {got}.")
     if ids.dtype.kind == "f":
         missing = np.isnan(ids).any()
     elif ids.dtype.kind in "mM":

@@ -6,7 +6,7 @@ and ``solvers/whitening.py``, which caps the gradients of rows and certifies the
 
 import math
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,17 +15,20 @@ from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.releases._coefficient_noise import CoefficientNoise, descent_noise
-from skdp.releases._descent_rules import DescentPlan, plan_descent
+from skdp.releases._descent_rules import LEAST_AGREEMENT, DescentPlan, plan_descent
 from skdp.releases._limits import check_span
 from skdp.releases._moments import (
     eigenvectors,
+    release_agreement,
     release_n_samples,
     release_second_moments,
     split_budget,
+    split_for_agreement,
 )
 from skdp.releases._protocol import LinearLoss
 from skdp.solvers.certificates import largest_certain, refuse_rows, rounding_error
 from skdp.solvers.rows import RowBlocks
+from skdp.solvers.user_norms import agreement_error
 from skdp.solvers.whitening import CAP_SHARE, CappedSums, PlainRows, WhitenedRows, capped_error
 
 __all__ = ["NoisyDescent"]
@@ -37,10 +40,10 @@ class NoisyDescent:
 
     Privacy: satisfies ``budget`` for any rows; for any users where its unit is the user, whose
     rows then count by their means in every release, and whose number stands for that of rows in
-    every rule. The data are used in at most ``n_steps + 2``
-    releases: the number of rows where it is private, the second moments of the rows, and one sum
-    of gradients a step, each at a released point. Gaussian releases compose by the root of summed
-    squares, pure ones by their sum.
+    every rule. The data are used in at most ``n_steps + 3`` releases: the number of rows where it
+    is private, the second moments of the rows, how far the gradients of users' rows agree, and
+    one sum of gradients a step, each at a released point. Gaussian releases compose by the root
+    of summed squares, pure ones by their sum.
 
     Parameters
     ----------
@@ -123,6 +126,12 @@ class NoisyDescent:
 
         def is_certain(n_samples: int) -> bool:
             plan = self._planned(n_samples)
+            if self._is_for_users and isinstance(self.budget, GaussianDP):
+                # Caps are least, and coordinates stretch most, where rows agree least.
+                plan = self._planned(n_samples, LEAST_AGREEMENT)
+                error = n_samples * agreement_error(self.n_features, self.loss.n_outputs)
+                if error > CAP_SHARE:
+                    return False
             ridge = self.penalty / n_samples
             # The coordinates that stretch most, and the rows whose cap is least in them.
             steepest = max(plan.curvature * self.row_norm**2, plan.floor) + ridge
@@ -138,7 +147,7 @@ class NoisyDescent:
                 exactly=True,
                 shared=self._is_for_users,
             )
-            cap = plan.clip_norm * self.row_norm / math.sqrt(steepest)
+            cap = plan.cap_share * plan.clip_norm * self.row_norm / math.sqrt(steepest)
             error = capped_error(
                 error,
                 loss=self.loss,
@@ -148,20 +157,29 @@ class NoisyDescent:
                 cap=cap,
                 stretch=stretch,
                 size=math.sqrt(self.n_features) * stretch,
+                of_users=self._is_for_users,
             )
             return error <= CAP_SHARE * cap / 2
 
         return largest_certain(is_certain)
 
-    def _planned(self, n_samples: float) -> DescentPlan:
+    def _planned(self, n_samples: float, agreement: float = 1.0) -> DescentPlan:
         return plan_descent(
             n_samples=n_samples,
             n_features=self.n_features,
             loss=self.loss,
             clip_norm=self.clip_norm,
             row_norm=self.row_norm,
-            guarantee=split_budget(self.budget)[1],
+            guarantee=self._budgets()[2],
+            agreement=agreement,
         )
+
+    def _budgets(self) -> tuple[Any, GaussianDP | None, GaussianDP | ApproxDP]:
+        """For the number of rows, for how far those of users agree, and for the descent."""
+        counting, rest = split_budget(self.budget)
+        if self._is_for_users and isinstance(rest, GaussianDP):
+            return counting, *split_for_agreement(rest)
+        return counting, None, rest
 
     def __call__(self, data: RowBlocks, noise: NoiseSource) -> np.ndarray:
         """Release the last point of the descent: the first that `with_noise` returns."""
@@ -191,10 +209,9 @@ class NoisyDescent:
             raise ValueError(
                 "data must have users where, and only where, the guarantee is theirs."
             )
-        counting, _ = split_budget(self.budget)
+        counting = self._budgets()[0]
         n_samples = release_n_samples(data.n_units, guarantee=counting, noise=noise)
-        plan = self._planned(n_samples)
-        coordinates, cap = self._coordinates(data, plan, n_samples, noise)
+        plan, coordinates, cap = self._coordinates(data, n_samples, noise)
         capped_sum = CappedSums(data, self.loss, coordinates, cap)
         weights = np.zeros((self.loss.n_outputs, self.n_features))
         velocity = np.zeros_like(weights)
@@ -221,21 +238,35 @@ class NoisyDescent:
         return plan.shrinkage * weights, spread
 
     def _coordinates(
-        self, data: RowBlocks, plan: DescentPlan, n_samples: float, noise: NoiseSource
-    ) -> tuple[PlainRows, float]:
+        self, data: RowBlocks, n_samples: float, noise: NoiseSource
+    ) -> tuple[DescentPlan, PlainRows, float]:
         """Where gradients are capped and released, and the cap; functions of what is released."""
+        plan = self._planned(n_samples)
         ridge = self.penalty / n_samples
-        if plan.gram_guarantee is None:
+        values, vectors = np.zeros(1), None
+        if plan.gram_guarantee is not None:
+            released = release_second_moments(
+                data.second_moments(), self.row_norm, guarantee=plan.gram_guarantee, noise=noise
+            )
+            released /= n_samples
+            values, vectors = eigenvectors(released)
+        found = self._capped(plan, values, vectors, ridge)
+        reading = self._budgets()[1]
+        if reading is None:
+            return plan, *found
+        total = CappedSums(data, self.loss, *found).agreement()
+        agreement = release_agreement(total, n_samples, guarantee=reading, noise=noise)
+        plan = self._planned(n_samples, agreement)
+        return plan, *self._capped(plan, values, vectors, ridge)
+
+    def _capped(
+        self, plan: DescentPlan, values: np.ndarray, vectors: np.ndarray | None, ridge: float
+    ) -> tuple[PlainRows, float]:
+        curvatures, cap = plan.metric(values, ridge)
+        if vectors is None:
             curvature = plan.floor + ridge
-            _, cap = plan.metric(np.zeros(1), ridge)
             cap *= math.sqrt(curvature)
             return PlainRows(curvature), min(cap, self.loss.lipschitz * self.row_norm)
-        released = release_second_moments(
-            data.second_moments(), self.row_norm, guarantee=plan.gram_guarantee, noise=noise
-        )
-        released /= n_samples
-        values, vectors = eigenvectors(released)
-        curvatures, cap = plan.metric(values, ridge)
         # Beyond that no gradient is.
         most = self.loss.lipschitz * self.row_norm / math.sqrt(curvatures.min())
         return WhitenedRows(vectors, curvatures), min(cap, most)

@@ -15,7 +15,7 @@ from skdp.losses import HuberHingeLoss, SoftmaxLoss
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.releases._protocol import LinearLoss
 
-__all__ = ["DescentPlan", "plan_descent"]
+__all__ = ["LEAST_AGREEMENT", "DescentPlan", "plan_descent"]
 
 _GRAM_SHARE = 0.1  # of the squared mu
 # Features up to which second moments are worth their cost in time. Many classes gain more by them.
@@ -28,6 +28,8 @@ _MANY_STEPS = 100
 _MOST_MOMENTUM = 0.97
 # Flatter directions would stretch rows, and the rounding errors of their sums, too much.
 _MOST_TIME = 1e7
+# Of users whose rows agree less, the noise would be what is read.
+LEAST_AGREEMENT = 0.3
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,9 @@ class DescentPlan:
 
     gram_guarantee : GaussianDP or None
         Guarantee of the noisy second moments of the rows, if they are worth their price.
+
+    cap_share: float = 1.0
+        Cap of a user's mean gradient, as a part of that of a row.
     """
 
     n_steps: int
@@ -78,6 +83,7 @@ class DescentPlan:
     shrinkage: float
     step_guarantee: GaussianDP | ApproxDP
     gram_guarantee: GaussianDP | None
+    cap_share: float = 1.0
 
     def metric(self, values: np.ndarray, ridge: float) -> tuple[np.ndarray, float]:
         """Curvatures that steps are divided by, and the cap of a gradient in their metric.
@@ -103,7 +109,7 @@ class DescentPlan:
         curvatures = np.maximum(self.curvature * seen, self.floor) + ridge
         rest = max(0.0, self.row_norm**2 - float(seen.sum()))
         square = float((seen / curvatures).sum()) + rest / (self.floor + ridge)
-        return curvatures, self.clip_norm * math.sqrt(square)
+        return curvatures, self.cap_share * self.clip_norm * math.sqrt(square)
 
 
 @plain_arguments
@@ -116,6 +122,7 @@ def plan_descent(
     guarantee: GaussianDP | ApproxDP,
     clip_norm: float | None = None,
     second_moments: bool = True,
+    agreement: float = 1.0,
 ) -> DescentPlan:
     """Balance bias against noise by public numbers.
 
@@ -140,6 +147,10 @@ def plan_descent(
     second_moments : bool, default=True
         Whether those of the rows may be released at all.
 
+    agreement : float, default=1.0
+        Mean length of a user's mean gradient over the mean length of its rows, released. It is 1
+        for users of one row.
+
     Returns
     -------
     DescentPlan
@@ -153,8 +164,14 @@ def plan_descent(
     grows with q to where it caps next to nothing, so that what it biases vanishes.
     Where it caps more, scores come out too steep for probabilities, and are shrunk.
 
+    Where rows of users do not agree, their means are short but for users of few rows, who are
+    heard as well if all are capped at what is usual among those of many. With the cap the noise is
+    less, and the descent has the time that more users would give it. The edge of the second
+    moments stays where it is.
+
     Constants were chosen by leaving one data set out of twenty (fourteen binary, six with more
-    classes) with 1,000 to 20,000 rows at epsilons from 0.1 to 8.
+    classes) with 1,000 to 20,000 rows at epsilons from 0.1 to 8. The
+    power of the agreement is that of sets of users, of 1 to 92 rows, at epsilons of 0.5 to 3.
     """
     n_classes = max(2, loss.n_outputs)
     many = n_classes > 2
@@ -162,7 +179,8 @@ def plan_descent(
     few = n_features <= (_GRAM_LIMIT_OF_MANY if many and not is_pure else _GRAM_LIMIT)
     few = few and second_moments
     mu = _strength(guarantee, loss.n_outputs * n_features, few)
-    signal = 2.0 * mu * n_samples / guarantee.n_records_changed
+    cap_share = min(max(agreement, LEAST_AGREEMENT), 1.0) ** 2
+    signal = 2.0 * mu * (n_samples / cap_share) / guarantee.n_records_changed
     n_steps, low, most = _steps(signal, n_features, many, not few, is_pure)
     gram_mu = math.sqrt(_GRAM_SHARE) * mu
     edge = math.sqrt(guarantee.n_records_changed * 2.0 * n_features) / (gram_mu * n_samples)
@@ -194,6 +212,7 @@ def plan_descent(
         1.0 if is_pure or not few else _shrinkage(clip_norm, loss),
         _share(guarantee, mu, n_steps),
         gram_guarantee,
+        cap_share,
     )
 
 

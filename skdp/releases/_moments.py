@@ -1,9 +1,11 @@
-"""What descents ask of the rows besides gradients: how many there are, and their second moments.
+"""What descents ask of the rows besides gradients: their number and second moments, agreement.
 
-Of each the bound, its reason and the noise; the share of the budget that the count takes.
+The last is of users: how far the gradients of their rows agree. Of each the bound, its reason and
+the noise; the shares of the budget that the first and the last take.
 """
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,13 +17,16 @@ from skdp.exceptions import SolverError
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.solvers.certificates import ROUNDING_SHARE
+from skdp.solvers.whitening import CAP_SHARE
 
 __all__ = [
     "eigenvectors",
+    "release_agreement",
     "release_half",
     "release_n_samples",
     "release_second_moments",
     "split_budget",
+    "split_for_agreement",
     "symmetric",
 ]
 
@@ -48,6 +53,14 @@ def split_budget(
     if isinstance(guarantee, GaussianDP):
         return _scaled(guarantee, 0.1), _scaled(guarantee, math.sqrt(1 - 0.1**2))
     return _scaled(guarantee, 0.05), _scaled(guarantee, 0.95)
+
+
+@plain_arguments
+def split_for_agreement(guarantee: GaussianDP) -> tuple[GaussianDP, GaussianDP]:
+    """Set a hundredth of the squared mu aside, for `release_agreement`."""
+    share = 0.1 * guarantee.mu
+    rest = math.sqrt(1 - 0.1**2) * guarantee.mu
+    return replace(guarantee, mu=share), replace(guarantee, mu=rest)
 
 
 def _scaled(guarantee: GaussianDP | ApproxDP, factor: float) -> GaussianDP | ApproxDP:
@@ -91,6 +104,36 @@ def release_n_samples(
             )
         )
     return max(1.0, count)
+
+
+def release_agreement(
+    total: float, n_users: float, *, guarantee: GaussianDP, noise: NoiseSource
+) -> float:
+    """Mean over users of how far their rows agree, between 0 and 1.
+
+    Parameters
+    ----------
+    total : float
+        Sum over users of numbers between 0 and 1, with an error of at most `CAP_SHARE`.
+
+    n_users : float
+        Public or released.
+
+    guarantee : GaussianDP
+
+    noise : NoiseSource
+    """
+    # A user's number is changed by 1 at most, and so it is where the user is added.
+    law = NoiseLaw.meeting(guarantee, size=1)
+    released = release(
+        total,
+        law=law,
+        sensitivity=1.0,
+        error=CAP_SHARE,
+        random_state=noise,
+        purpose="how far the rows of a user agree",
+    )
+    return min(max(float(released) / n_users, 0.0), 1.0)
 
 
 def release_second_moments(

@@ -276,6 +276,9 @@ class NodeSums(CappedSums):
         As for `CappedSums`.
     """
 
+    # Means of capped rows are no longer than the cap, in norms of any order.
+    shortens_users = False
+
     def __init__(self, data, loss, coordinates, cap):
         super().__init__(data, loss, coordinates, cap)
         numbers = dict(loss=loss, n_samples=data.n_units, n_features=data.n_features)

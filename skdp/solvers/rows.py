@@ -1,20 +1,18 @@
 """Clipped rows, visited in blocks: sums of gradients with a certified error, curvatures."""
 
+import itertools
 import math
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from skdp._users import Users
 from skdp.mechanisms import clip_rows
-from skdp.solvers.certificates import (
-    CHUNK,
-    FEW_ROWS,
-    UNIT_ROUNDOFF,
-    rounding_error,
-    score_terms,
-)
-from skdp.solvers.exact_sums import RESIDUAL_BITS, ExactScores, PairwiseSum, coarse, power_above
+from skdp.solvers.certificates import CHUNK, UNIT_ROUNDOFF, rounding_error, score_terms
+from skdp.solvers.exact_sums import ExactScores, PairwiseSum
+from skdp.solvers.row_products import few_rows, products, shared_products, times, with_constant
+from skdp.solvers.user_norms import TOGETHER
 
 __all__ = ["Blocks", "RowBlocks"]
 
@@ -47,11 +45,15 @@ class Blocks:
 
     shares : list of ndarray, or None
         For each block the shares that its rows have of their users' weight of 1.
+
+    chunks : list of ndarray of int, or None
+        For each block how many rows its chunks have, each of one user.
     """
 
     blocks: Any
     users: Any = None
     shares: Any = None
+    chunks: Any = None
     n_samples: int
     n_features: int
     row_norm: float
@@ -70,7 +72,17 @@ class Blocks:
         if self.row_norm > most:
             raise ValueError(f"row_norm must be at least {self.row_norm!r}; got {most!r}.")
 
-    def gradient(self, loss, weights, *, caps=None, total=False, exactly=False, scores_into=None):
+    def gradient(
+        self,
+        loss,
+        weights,
+        *,
+        caps=None,
+        factors=None,
+        total=False,
+        exactly=False,
+        scores_into=None,
+    ):
         """Sum of the records' gradients, residuals optionally clipped row by row.
 
         Where rows have shares, it is the sum over users of the means of their rows' gradients.
@@ -83,6 +95,9 @@ class Blocks:
 
         caps : list of ndarray, default=None
             For each block the norms that its rows' residuals are clipped to.
+
+        factors : callable, default=None
+            What all rows' residuals times their shares are multiplied by, as a function of them.
 
         total : bool, default=False
             Whether to sum the losses as well, where rows have no shares.
@@ -104,33 +119,53 @@ class Blocks:
         sums = PairwiseSum(weights.shape)
         totals = np.zeros(len(self.blocks))
         scores_of = ExactScores(weights, self.row_norm) if exactly else None
+        kept = None
+        if factors is not None:
+            kept = self.residuals(loss, weights, caps=caps, scores_of=scores_of)
+            kept *= factors(kept)[:, np.newaxis]
         for i, (rows, codes) in enumerate(self.blocks):
             if scores_of is None:
-                scores = self._scores(rows, weights)
+                scores = None if factors is not None else self._scores(rows, weights)
             else:
                 high, low, scores = scores_of(rows)
             if scores_into is not None:
                 scores_into.append(scores)
-            residuals = loss.residuals(scores, codes)
-            if caps is not None and loss.n_outputs == 1:
-                most = caps[i][:, np.newaxis]
-                np.clip(residuals, -most, most, out=residuals)
-            elif caps is not None:
-                norms = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))
-                residuals *= (caps[i] / np.maximum(norms, caps[i]))[:, np.newaxis]
-            if self.shares is not None:
-                # After the cap: a mean of capped gradients is no longer than the cap.
-                residuals *= self.shares[i][:, np.newaxis]
+            if kept is None:
+                residuals = self._residuals(i, loss, scores, caps)
+            else:
+                residuals, kept = kept[: len(codes)], kept[len(codes) :]
             if scores_of is None:
                 part = rows.T @ residuals
             elif self.shares is not None:
-                part = _shared_products(high, low, residuals)
+                part = shared_products(high, low, residuals)
             else:
-                part = _products(high, low, residuals, loss.lipschitz, self.length)
+                part = products(high, low, residuals, loss.lipschitz, self.length)
             sums.add(part.T)
             if total:
                 totals[i] = loss.total(scores, codes)
         return sums.total(), float(totals.sum()) if total else None
+
+    def _residuals(self, i, loss, scores, caps):
+        """Residuals of block ``i``, clipped, and times the shares of the rows."""
+        residuals = loss.residuals(scores, self.blocks[i][1])
+        if caps is not None and loss.n_outputs == 1:
+            most = caps[i][:, np.newaxis]
+            np.clip(residuals, -most, most, out=residuals)
+        elif caps is not None:
+            norms = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))
+            residuals *= (caps[i] / np.maximum(norms, caps[i]))[:, np.newaxis]
+        if self.shares is not None:
+            # After the cap: a mean of capped gradients is no longer than the cap.
+            residuals *= self.shares[i][:, np.newaxis]
+        return residuals
+
+    def residuals(self, loss, weights, *, caps=None, scores_of=None):
+        """Residuals of all rows, clipped if there are caps, times the shares of the rows."""
+        found = []
+        for i, (rows, _) in enumerate(self.blocks):
+            scores = self._scores(rows, weights) if scores_of is None else scores_of(rows)[2]
+            found.append(self._residuals(i, loss, scores, caps))
+        return np.concatenate(found)
 
     def _scores(self, rows, weights):
         """Scores of a block; long rows in chunks, which keeps the error at that of one chunk."""
@@ -312,28 +347,50 @@ class RowBlocks(Blocks):
         joined = None
         if constant and not self.is_sparse:
             joined = np.empty((self.n_samples, self.n_features))
-        for start in range(0, self.n_samples, self.length):
-            stop = start + self.length
-            block = _few_rows(X, start, stop) if self.is_sparse else X[start:stop]
+        order, bounds = self._in_chunks(users)
+        for start, stop in itertools.pairwise(bounds):
+            if order is not None:
+                block = X[order[start:stop]]
+            else:
+                block = few_rows(X, start, stop) if self.is_sparse else X[start:stop]
             # Bounds are those of double precision. Entries may be as large as floats can be until
             # they are clipped.
             rows = clip_rows(block.astype(np.float64, copy=False), x_norm)
             if unit != 1.0:
                 rows = rows * (1.0 / unit)
             if self.is_sparse:
-                rows = _with_constant(rows, constant) if constant else sparse.csr_array(rows)
+                rows = with_constant(rows, constant) if constant else sparse.csr_array(rows)
             elif joined is not None:
                 joined[start:stop, :-1] = rows
                 joined[start:stop, -1] = constant
                 rows = joined[start:stop]
-            self.blocks.append((rows, codes[start:stop]))
+            own = slice(start, stop) if order is None else order[start:stop]
+            self.blocks.append((rows, codes[own]))
         # Longest chain of additions behind a score.
         self.n_terms = score_terms(self.n_features)
         if self.is_sparse:
             self.n_terms = max((int(np.diff(r.indptr).max()) for r, _ in self.blocks), default=0)
         if users is not None:
-            starts = range(0, self.n_samples, self.length)
-            self.shares = [users.shares[start : start + self.length] for start in starts]
+            self.users = Users(users.codes[order], users.n_users)
+            each = itertools.pairwise(bounds)
+            self.shares = [self.users.shares[start:stop] for start, stop in each]
+
+    def _in_chunks(self, users):
+        """Order of the rows, None if it is theirs, and where blocks of them begin and end.
+
+        The rows of a chunk are one user's, and chunks are sorted by how many they have.
+        """
+        if users is None:
+            return None, [*range(0, self.n_samples, self.length), self.n_samples]
+        order, lengths = users.chunks(TOGETHER)
+        ends = np.cumsum(lengths)
+        bounds, self.chunks, first = [0], [], 0
+        while first < len(lengths):
+            last = int(np.searchsorted(ends, bounds[-1] + self.length, side="right"))
+            self.chunks.append(lengths[first:last])
+            bounds.append(int(ends[last - 1]))
+            first = last
+        return order, bounds
 
     @staticmethod
     def norm_bound(x_norm, constant, n_features):
@@ -348,7 +405,7 @@ class RowBlocks(Blocks):
         moments = PairwiseSum((self.n_features, self.n_features))
         for i, (rows, _) in enumerate(self.blocks):
             if self.shares is not None:  # roots, since a square is formed in half the time
-                rows = _times(rows, np.sqrt(self.shares[i]))
+                rows = times(rows, np.sqrt(self.shares[i]))
             part = rows.T @ rows
             moments.add(part.toarray() if self.is_sparse else part)
         return moments.total()
@@ -358,52 +415,6 @@ class RowBlocks(Blocks):
         total = PairwiseSum(self.n_features)
         for i, (rows, _) in enumerate(self.blocks):
             if self.shares is not None:
-                rows = _times(rows, self.shares[i])
+                rows = times(rows, self.shares[i])
             total.add(np.ravel(rows.sum(axis=0)))
         return total.total()
-
-
-def _products(high, low, residuals, largest, length):
-    """Sum of the rows of a block times their residuals, with next to no rounding error."""
-    bits = RESIDUAL_BITS - math.ceil(math.log2(length))
-    most = coarse(residuals, power_above(largest) * 2.0**-bits)
-    part = high.T @ most  # no rounding
-    return part + (high.T @ (residuals - most) + low.T @ residuals)
-
-
-def _shared_products(high, low, residuals):
-    """As `_products`, for residuals of any size: few rows at once, in units of the largest.
-
-    That is no more than the loss may be steep times the shares of these rows together, so that
-    the error of a sum is in proportion to the number of users, and not of rows.
-    """
-    parts = 0.0
-    for start in range(0, len(residuals), FEW_ROWS):
-        few = slice(start, start + FEW_ROWS)
-        largest = float(np.abs(residuals[few]).max())
-        parts = parts + _products(high[few], low[few], residuals[few], largest, FEW_ROWS)
-    return parts
-
-
-def _times(rows, factors):
-    """Rows times one number each."""
-    if not sparse.issparse(rows):
-        return rows * factors[:, np.newaxis]
-    data = rows.data * np.repeat(factors, np.diff(rows.indptr))
-    return sparse.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
-
-
-def _few_rows(X, start, stop):
-    """Rows of a CSR matrix, without a copy of their entries."""
-    pointers = X.indptr[start : stop + 1]
-    entries = slice(pointers[0], pointers[-1])
-    parts = (X.data[entries], X.indices[entries], pointers - pointers[0])
-    return sparse.csr_array(parts, shape=(len(pointers) - 1, X.shape[1]))
-
-
-def _with_constant(rows, constant):
-    """Append a column to a CSR matrix."""
-    n = rows.shape[0]
-    kind = rows.indices.dtype
-    column = (np.full(n, constant), np.zeros(n, dtype=kind), np.arange(n + 1, dtype=kind))
-    return sparse.hstack([rows, sparse.csr_array(column, shape=(n, 1))], format="csr")

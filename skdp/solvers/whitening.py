@@ -4,9 +4,10 @@ A record's gradient is the outer product of its residual r and its row x; in new
 of ``x L`` for a released matrix L, its norm is ``||r|| ||x L||``. The residual of each row is
 capped at ``cap / N(x)``, where ``N(x) >= ||x L||`` is a function of the row alone. So no record's
 gradient is longer than ``cap`` there, wherever the row points and whatever L stretches, and the
-exact sum moves by two caps at most when a record is replaced. Where rows have owners, capped
-gradients are multiplied by the share of the row, and a user's rows share a weight of 1: their mean
-is no longer than ``cap`` either, however many there are.
+exact sum moves by two caps at most when a record is replaced. Where rows have owners, gradients
+are multiplied by the share of the row, and a user's rows share a weight of 1. It is their mean
+that is shortened to ``cap``, by one factor (`skdp.solvers.user_norms`): it is much shorter than
+its rows, unless they agree, and so is the cap that it needs.
 
 What floating point makes of it is counted apart, in `capped_error`, and enters the sensitivity as
 an error of the sum. (a) ``N(x)`` is that of the row's first bits, whose image has no rounding
@@ -18,6 +19,7 @@ has no rounding error and the second is small.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -26,6 +28,7 @@ from scipy.linalg.blas import dtrmm
 from skdp.exceptions import SolverError
 from skdp.solvers.certificates import UNIT_ROUNDOFF
 from skdp.solvers.exact_sums import PART_BITS, coarse, power_above
+from skdp.solvers.user_norms import REACH, UserCap, clip_error
 
 __all__ = ["CAP_SHARE", "CappedSums", "PlainRows", "WhitenedRows", "capped_error"]
 
@@ -63,6 +66,14 @@ class PlainRows:
         if sparse.issparse(rows):
             return np.sqrt(np.ravel(rows.multiply(rows).sum(axis=1)))
         return np.sqrt(np.einsum("ij,ij->i", rows, rows))
+
+    def images(self, rows, row_norm):
+        """Rows in the new coordinates, up to `rest`, and with no rounding error."""
+        return rows
+
+    def rest(self, row_norm):
+        """Bound on how much farther a row reaches in the new coordinates than its image."""
+        return 0.0
 
     def forward(self, gradient):
         """Gradient in the new coordinates."""
@@ -110,16 +121,23 @@ class WhitenedRows(PlainRows):
 
     def norms(self, rows, row_norm):
         """As for `PlainRows`: that of a row's coarse part, and what the rest can add."""
+        image = self.images(rows, row_norm)
+        return np.sqrt(np.einsum("ij,ij->i", image, image)) + self.rest(row_norm)
+
+    def images(self, rows, row_norm):
+        """As for `PlainRows`: those of the rows' coarse parts."""
         step = power_above(row_norm) * 2.0**-PART_BITS
         if sparse.issparse(rows):
             high = coarse(rows.data, step)
             high = sparse.csr_array((high, rows.indices, rows.indptr), shape=rows.shape)
-            image = high @ self.matrix
-        else:
-            high = coarse(rows, step)
-            image = dtrmm(1.0, self.matrix.T, high.T, overwrite_b=1).T
-        rest = math.sqrt(self.n_features) * step / 2 * self.stretch
-        return np.sqrt(np.einsum("ij,ij->i", image, image)) + rest
+            return high @ self.matrix
+        high = coarse(rows, step)
+        return dtrmm(1.0, self.matrix.T, high.T, overwrite_b=1).T
+
+    def rest(self, row_norm):
+        """As for `PlainRows`."""
+        step = power_above(row_norm) * 2.0**-PART_BITS
+        return math.sqrt(self.n_features) * step / 2 * self.stretch
 
     def forward(self, gradient):
         """Gradient in the new coordinates."""
@@ -151,12 +169,19 @@ class CappedSums:
         Largest norm of a record's gradient, and of a user's, in these coordinates.
     """
 
+    # Whether it is the means of users that are capped, where rows have owners, or each row.
+    shortens_users = True
+
     def __init__(self, data, loss, coordinates, cap):
         self.data, self.loss, self.coordinates, self.cap = data, loss, coordinates, cap
-        least = 0.5 * cap / loss.lipschitz
+        self._users: Any = None
+        reach = cap
+        if data.users is not None and self.shortens_users:
+            self._users, reach = UserCap(data, loss, coordinates, cap), REACH * cap
+        least = 0.5 * reach / loss.lipschitz
         # Residuals are capped before the weights of classes, so that what these are for is left.
         self._caps = [
-            loss.shares(codes) * cap / np.maximum(coordinates.norms(rows, data.row_norm), least)
+            loss.shares(codes) * reach / np.maximum(coordinates.norms(rows, data.row_norm), least)
             for rows, codes in data.blocks
         ]
 
@@ -171,8 +196,19 @@ class CappedSums:
         exactly = self._error(weights, exactly=False) > CAP_SHARE * self.cap
         if exactly and self._error(weights, exactly=True) > CAP_SHARE * self.cap:
             raise SolverError("The weights are too large for the certified error of a sum.")
-        gradient, _ = self.data.gradient(self.loss, weights, caps=self._caps, exactly=exactly)
+        factors = None if self._users is None else self._users.factors
+        gradient, _ = self.data.gradient(
+            self.loss, weights, caps=self._caps, factors=factors, exactly=exactly
+        )
         return self.coordinates.forward(gradient)
+
+    def agreement(self):
+        """Sum over users of how far the gradients of their rows agree at zero weights.
+
+        Each adds between 0 and 1, and 1 if all rows have one gradient.
+        """
+        start = np.zeros((self.loss.n_outputs, self.data.n_features))
+        return float(self._users.agreements(self.data.residuals(self.loss, start)).sum())
 
     def _error(self, weights, *, exactly):
         return capped_error(
@@ -186,6 +222,7 @@ class CappedSums:
             size=self.coordinates.size,
             norm_error=self.coordinates.norm_error,
             map_error=self.coordinates.map_error,
+            of_users=self._users is not None,
         )
 
 
@@ -201,6 +238,7 @@ def capped_error(
     size,
     norm_error=0.0,
     map_error=0.0,
+    of_users=False,
 ):
     """Bound on the error of a sum of capped gradients in new coordinates.
 
@@ -208,8 +246,12 @@ def capped_error(
     quotient and a product, which moves a capped gradient by as large a part of it. The coarse
     part of a gradient is mapped without error, and its rest is 2**-25 of the gradient's norm in
     each entry. All are in proportion to the gradients, so that for rows with shares ``n_samples``
-    is the number of users.
+    is the number of users. Where these are capped themselves, ``of_users``, rows are at `REACH`
+    caps, errors of residuals count twice, and those of `UserCap` are added.
     """
+    if of_users:
+        error = 2.0 * error + n_samples * cap * clip_error(n_features, loss.n_outputs) / stretch
+        cap = REACH * cap
     rounded = n_samples * cap * (n_features / 2 + loss.n_outputs + 16 + norm_error)
     entries = math.sqrt(n_features * loss.n_outputs)
     rest = n_features * entries * 2.0 ** (1 - 25) * size + map_error

@@ -265,7 +265,28 @@ def rows_stay(comm):
     assert not leaked, leaked
 
 
-PROGRAMS = [agrees_with_local, clean_runs_pass, mutants_are_found, all_raise, rows_stay]
+def users_come_as_near(comm):
+    """Users of any process have other rows, and come as near as declared."""
+    X, y = problem()
+    mine = here(comm)
+    groups = np.arange(16)[mine]  # a user is at one node
+    rows = np.repeat(np.arange(len(groups)), 1 + np.arange(len(groups)) % 3)
+    estimator = model(engine=MPIEngine(), **CONFIGURATIONS[0])
+    data = X[mine][rows], y[mine][rows]
+    report = replay(estimator, *data, groups=groups[rows], n=12, random_state=0)
+    same_everywhere(comm, report)
+    assert report.passed, str(report)
+    assert report.claim.unit == "user" and 0.8 < report.share <= 1.0, report.share
+
+
+PROGRAMS = [
+    agrees_with_local,
+    clean_runs_pass,
+    users_come_as_near,
+    mutants_are_found,
+    all_raise,
+    rows_stay,
+]
 
 
 def main(names, size):

@@ -121,10 +121,12 @@ CLASSES = "releases._counted_classes"
 IN_ONE_COUNT = "two change by 1.\n            sensitivity=self.guarantee.n_records_changed"
 ROWS, BASE, LEARNED = "solvers.rows", "linear_model._base", "        self.coef_, self.intercept_ ="
 CLIPPED = "rows = clip_rows(block.astype(np.float64, copy=False), x_norm)"
-CHECKED = "            X, y = checked_data(self, X, y)\n"
-RELEASED = "            weights, spread = with_noise(release, self._rows(X, codes), noise)\n"
+CHECKED = "            X, y = checked_data(self, X, y, counts=groups is None)\n"
+RELEASED = (
+    "            weights, spread = with_noise(release, self._rows(X, codes, users), noise)\n"
+)
 PAID = "            charge(self, release.guarantee)\n"
-PLANNED = "            release = self._plan(classes, X.shape[1], n_public)\n"
+PLANNED = "            release = self._plan(classes, X.shape[1], n_public, unit)\n"
 CLAIMED = "self.classes_, self.guarantee_ = classes, self._stated(release.guarantee)"
 STORED = "        self.coef_, self.intercept_ = coef, intercept\n"
 
@@ -554,8 +556,8 @@ def linear():
         (
             (
                 WHITE,
-                "cap / np.maximum(coordinates.norms(rows, data.row_norm), least)",
-                "np.full(rows.shape[0], cap / data.row_norm)",
+                "reach / np.maximum(coordinates.norms(rows, data.row_norm), least)",
+                "np.full(rows.shape[0], reach / data.row_norm)",
             ),
         ),
     )
@@ -563,7 +565,7 @@ def linear():
         "gradient: the rest of a row beside its first bits is not in its norm, and they are few",
         svc(**GRADIENT, **DELTA, epsilon=20.0),
         (
-            (WHITE, "rest = math.sqrt(self.n_features) * step / 2 * self.stretch", "rest = 0.0"),
+            (WHITE, "return math.sqrt(self.n_features) * step / 2 * self.stretch", "return 0.0"),
             (
                 WHITE,
                 "        step = power_above(row_norm) * 2.0**-PART_BITS\n        if",
@@ -632,7 +634,7 @@ def linear():
         (
             (
                 DESCENT,
-                "n_samples = release_n_samples(data.n_samples, guarantee=counting, noise=noise)",
+                "n_samples = release_n_samples(data.n_units, guarantee=counting, noise=noise)",
                 "n_samples = data.n_samples",
             ),
         ),
@@ -651,7 +653,7 @@ def linear():
     yield Mutant(
         "gradient: count of half the sensitivity",
         svc(**GRADIENT, **REMOVE),
-        ((MOMENTS, "law=law, sensitivity=1.0, error=", "law=law, sensitivity=0.5, error="),),
+        ((MOMENTS, "                sensitivity=1.0,\n", "                sensitivity=0.5,\n"),),
     )
     yield Mutant(
         "gradient: the count is free",
@@ -1003,7 +1005,7 @@ FROWS, KRR, EXACT = "solvers.feature_rows", "kernel._kernel_ridge", "releases._e
 RIDGE_PLAN = "kernel._ridge_plan"
 ANSWERS, PROBLEM = "releases._queries", "releases._ridge_problem"
 CAPPED = "self.targets = np.clip(targets, -1.0, 1.0)  # what sensitivities rest on"
-VALIDATED = "            X, y = checked_data(self, X, y, numeric=True)\n"
+VALIDATED = "            X, y = checked_data(self, X, y, numeric=True, counts=groups is None)\n"
 TARGETS = "            targets = bounds.scaled(y)\n"
 SCALED = "scaled = (np.clip(y, self.low, self.high) - self.middle) / self.half\n        return np.clip(scaled, -1.0, 1.0)"
 
@@ -1091,7 +1093,7 @@ def kernel_ridge():
         (
             (
                 FROWS,
-                "np.rint(np.clip(scores, -most, most, out=scores), out=scores)",
+                "np.rint(np.clip(scores, -limits, limits, out=scores), out=scores)",
                 "np.rint(scores, out=scores)",
             ),
         ),
@@ -1232,7 +1234,7 @@ def kernel_ridge():
         (
             (
                 FDESC,
-                "n_samples = release_n_samples(data.n_samples, guarantee=count, noise=noise)",
+                "n_samples = release_n_samples(data.n_units, guarantee=count, noise=noise)",
                 "n_samples = data.n_samples",
             ),
         ),
@@ -1619,7 +1621,7 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "bounds = released_bounds(y, noise_source(bounds_state))",
+                "bounds = released_bounds(seen, noise_source(bounds_state))",
                 "bounds = (float(min(y)), float(max(y)) + 1e-9)",
             ),
         ),
@@ -1631,9 +1633,9 @@ def kernel_ridge():
         (
             (
                 KRR,
-                "released_bounds, release = ridge_plan(self, *X.shape)",
+                "released_bounds, release = ridge_plan(self, n_units, X.shape[1], unit=unit)",
                 "self.alpha = float(len(X))\n"
-                "            released_bounds, release = ridge_plan(self, *X.shape)",
+                "            released_bounds, release = ridge_plan(self, n_units, X.shape[1], unit=unit)",
             ),
         ),
     )
@@ -2056,8 +2058,8 @@ def users():
         (
             (
                 DEVICE,
-                "return GridNoise(self.noise, self.scale,",
-                "return GridNoise(self.noise, self.scale / 2,",
+                "grid = self.noise, self.scale, self.step,",
+                "grid = self.noise, self.scale / 2, self.step,",
             ),
         ),
     )
@@ -2067,8 +2069,8 @@ def users():
         (
             (
                 DEVICE,
-                "return GridNoise(self.noise, self.scale,",
-                "return GridNoise(self.noise, self.scale / 2,",
+                "grid = self.noise, self.scale, self.step,",
+                "grid = self.noise, self.scale / 2, self.step,",
             ),
         ),
     )
@@ -2208,8 +2210,8 @@ def users():
         (
             (
                 VALUE,
-                "noise = GridNoise(self.noise, self.scale,",
-                "noise = GridNoise(self.noise, self.scale / 2,",
+                "grid = self.noise, self.scale, step, 1,",
+                "grid = self.noise, self.scale / 2, step, 1,",
             ),
         ),
     )
@@ -2315,8 +2317,8 @@ def devices():
         (
             (
                 DEVICE,
-                "return GridNoise(self.noise, self.scale,",
-                "return GridNoise(self.noise, self.scale / 2,",
+                "grid = self.noise, self.scale, self.step,",
+                "grid = self.noise, self.scale / 2, self.step,",
             ),
         ),
     )
@@ -2535,7 +2537,7 @@ def networks():
     yield Mutant(
         "network: passes do not share",
         network(n_passes=2),
-        ((GOSSIP, "law = together.repeated(n_passes)", "law = together"),),
+        ((GOSSIP, "law = together.repeated(n_sums)", "law = together"),),
     )
     yield Mutant(
         "network: one pass too many",
@@ -2608,8 +2610,8 @@ def networks():
         (
             (
                 CLASSIFIER,
-                "owners = owners_of(node, len(codes), engine.mine, rows_here, plan.topology)",
-                "owners = owners_of(np.argsort(np.argsort(X[:, 0])) % 4, len(codes), engine.mine, rows_here, plan.topology)",
+                "owners = owners_of(node, len(codes), engine.mine, before, plan.topology)",
+                "owners = owners_of(np.argsort(np.argsort(X[:, 0])) % 4, len(codes), engine.mine, before, plan.topology)",
             ),
         ),
     )
@@ -2647,8 +2649,8 @@ def networks():
         (
             (
                 CLASSIFIER,
-                "                        if pays:\n",
-                "                        if False:\n",
+                "            if pays:\n",
+                "            if False:\n",
             ),
         ),
     )

@@ -261,6 +261,6 @@ def test_no_cap_is_larger_than_any_gradient(guarantee):
     )
     plan = release._planned(3000)
     assert (plan.gram_guarantee is None) == isinstance(guarantee, ApproxDP)
-    coordinates, cap = release._coordinates(data, plan, 3000, noise_source(0))
+    _, coordinates, cap = release._coordinates(data, 3000, noise_source(0))
     longest = 1.0 if plan.gram_guarantee is None else coordinates.stretch
     assert cap <= data.row_norm * longest

@@ -1,0 +1,57 @@
+"""Rows of one block: their products with residuals, and small changes of their entries."""
+
+import math
+
+import numpy as np
+from scipy import sparse
+
+from skdp.solvers.certificates import FEW_ROWS
+from skdp.solvers.exact_sums import RESIDUAL_BITS, coarse, power_above
+
+__all__ = ["few_rows", "products", "shared_products", "times", "with_constant"]
+
+
+def products(high, low, residuals, largest, length):
+    """Sum of the rows of a block times their residuals, with next to no rounding error."""
+    bits = RESIDUAL_BITS - math.ceil(math.log2(length))
+    most = coarse(residuals, power_above(largest) * 2.0**-bits)
+    part = high.T @ most  # no rounding
+    return part + (high.T @ (residuals - most) + low.T @ residuals)
+
+
+def shared_products(high, low, residuals):
+    """As `_products`, for residuals of any size: few rows at once, in units of the largest.
+
+    That is no more than the loss may be steep times the shares of these rows together, so that
+    the error of a sum is in proportion to the number of users, and not of rows.
+    """
+    parts = 0.0
+    for start in range(0, len(residuals), FEW_ROWS):
+        few = slice(start, start + FEW_ROWS)
+        largest = float(np.abs(residuals[few]).max())
+        parts = parts + products(high[few], low[few], residuals[few], largest, FEW_ROWS)
+    return parts
+
+
+def times(rows, factors):
+    """Rows times one number each."""
+    if not sparse.issparse(rows):
+        return rows * factors[:, np.newaxis]
+    data = rows.data * np.repeat(factors, np.diff(rows.indptr))
+    return sparse.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
+
+
+def few_rows(X, start, stop):
+    """Rows of a CSR matrix, without a copy of their entries."""
+    pointers = X.indptr[start : stop + 1]
+    entries = slice(pointers[0], pointers[-1])
+    parts = (X.data[entries], X.indices[entries], pointers - pointers[0])
+    return sparse.csr_array(parts, shape=(len(pointers) - 1, X.shape[1]))
+
+
+def with_constant(rows, constant):
+    """Append a column to a CSR matrix."""
+    n = rows.shape[0]
+    kind = rows.indices.dtype
+    column = (np.full(n, constant), np.zeros(n, dtype=kind), np.arange(n + 1, dtype=kind))
+    return sparse.hstack([rows, sparse.csr_array(column, shape=(n, 1))], format="csr")
