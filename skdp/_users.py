@@ -194,10 +194,10 @@ def _as_array(groups: Any, n_samples: int) -> np.ndarray:
     except (TypeError, ValueError):
         ids = np.empty((0, 0))
     if ids.shape != (n_samples,):
-        raise ValueError(
-            f"groups must hold one id a row, in one dimension; got an array of {ids.ndim} "
-            f"dimension{'s' if ids.ndim != 1 else ' and another length'}."
-        )
+        got = f"an array of {ids.ndim} dimension{'s' if ids.ndim != 1 else ' and another length'}"
+        if isinstance(groups, str):
+            got = "text. If that is the name of a column, give the column: groups=X[name]"
+        raise ValueError(f"groups must hold one id a row, in one dimension; got {got}.")
     if ids.dtype.kind == "f":
         missing = np.isnan(ids).any()
     elif ids.dtype.kind in "mM":

@@ -35,6 +35,7 @@ def test_shares_of_a_user_add_up_to_one_at_most_and_nearly():
         ([1, 2], 3, "one id a row"),
         ([[1], [2]], 2, "one id a row"),
         ("ab", 2, "one id a row"),
+        ("patient", 2, r"groups=X\[name\]"),
         ([1.0, np.nan], 2, "an id is missing"),
         ([None, "a"], 2, "an id is missing"),
         (["a", np.nan], 2, "an id is missing"),

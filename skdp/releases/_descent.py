@@ -15,7 +15,7 @@ from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.releases._coefficient_noise import CoefficientNoise, descent_noise
-from skdp.releases._descent_rules import LEAST_AGREEMENT, DescentPlan, plan_descent, shortened
+from skdp.releases._descent_rules import LEAST_AGREEMENT, DescentPlan, plan_descent
 from skdp.releases._limits import check_span
 from skdp.releases._moments import (
     eigenvectors,
@@ -128,7 +128,7 @@ class NoisyDescent:
             plan = self._planned(n_samples)
             if self._is_for_users and isinstance(self.budget, GaussianDP):
                 # Caps are least, and coordinates stretch most, where rows agree least.
-                plan = shortened(plan, LEAST_AGREEMENT, **self._public(n_samples))
+                plan = self._planned(n_samples, LEAST_AGREEMENT)
                 error = n_samples * agreement_error(self.n_features, self.loss.n_outputs)
                 if error > CAP_SHARE:
                     return False
@@ -163,17 +163,15 @@ class NoisyDescent:
 
         return largest_certain(is_certain)
 
-    def _planned(self, n_samples: float) -> DescentPlan:
-        return plan_descent(**self._public(n_samples))
-
-    def _public(self, n_samples: float) -> dict[str, Any]:
-        return dict(
+    def _planned(self, n_samples: float, agreement: float = 1.0) -> DescentPlan:
+        return plan_descent(
             n_samples=n_samples,
             n_features=self.n_features,
             loss=self.loss,
             clip_norm=self.clip_norm,
             row_norm=self.row_norm,
             guarantee=self._budgets()[2],
+            agreement=agreement,
         )
 
     def _budgets(self) -> tuple[Any, GaussianDP | None, GaussianDP | ApproxDP]:
@@ -258,7 +256,7 @@ class NoisyDescent:
             return plan, *found
         total = CappedSums(data, self.loss, *found).agreement()
         agreement = release_agreement(total, n_samples, guarantee=reading, noise=noise)
-        plan = shortened(plan, agreement, **self._public(n_samples))
+        plan = self._planned(n_samples, agreement)
         return plan, *self._capped(plan, values, vectors, ridge)
 
     def _capped(
