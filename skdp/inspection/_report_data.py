@@ -10,6 +10,7 @@ from pathlib import Path
 import sklearn
 
 from skdp import __version__
+from skdp._validation import shown
 from skdp.exceptions import NoConversionError
 from skdp.inspection._attacker import PRIORS, best_guess, largest_posterior, power_of_tests
 from skdp.inspection._report_public import public_of
@@ -21,6 +22,8 @@ from skdp.inspection._report_texts import (
     is_void,
     layers,
     not_covered,
+    one_in,
+    percent,
     randomness,
     rounded_up,
     what_it_is,
@@ -116,17 +119,16 @@ def _finite(value):
 
 
 def _headline(subject, epsilon, delta, attacker):
-    unit, what = subject.guarantee.unit, what_it_is(subject.kind)
+    unit, what = subject.guarantee.unit, what_it_is(subject.kind, subject.is_kept)
     even = attacker["posteriors"][-1]
     rare = even["except_with_probability"]
-    but = f", except with a probability of {rare:.2g}" if rare else ""
+    but = f" The chance that it is more is at most {one_in(rare)}." if rare else ""
     size = "no finite epsilon" if epsilon is None else f"epsilon {rounded_up(epsilon)}"
-    size += f" at delta {delta:g}" if delta else ", which is pure"
-    sure = _percent(even["posterior"])
+    size += f" at delta {delta:g}" if delta else ", delta 0"
     told = (
-        f"Whoever sees {what}, knows everything about all other {unit}s, and holds something "
-        f"about one {unit} to be as likely as not, can become at most {sure} sure of it{but} "
-        f"({size})."
+        f"Whoever sees {what} and knows everything about all other {unit}s can become at most "
+        f"{percent(even['posterior'])} sure of something about one {unit} that was as likely as "
+        f"not to them before.{but} In the usual numbers: {size}."
     )
     if is_void(subject.guarantee.caveats):
         reasons = "; ".join(subject.guarantee.caveats)
@@ -134,10 +136,6 @@ def _headline(subject, epsilon, delta, attacker):
     if subject.guarantee.caveats:
         return f"{told} This has conditions: {'; '.join(subject.guarantee.caveats)}."
     return told
-
-
-def _percent(share):
-    return f"{rounded_up(100.0 * share, 3 if share < 0.99 else 5)} %"
 
 
 def _guarantee(guarantee, epsilon, delta):
@@ -189,13 +187,22 @@ def _conversions(guarantee, delta):
             epsilon = _finite(found.epsilon_at(at))
             name = f"epsilon for somebody with {rows} rows"
             yield {"name": f"{name} (delta {at:.3g})" if at else name, "value": epsilon}
+            rare = _exception(found, at)
+            sure = percent(largest_posterior(found, 0.5, rare))
+            but = f", except with a chance of {one_in(rare)}" if rare else ""
+            yield {"name": f"how sure of them, from 50 %{but}", "value": sure}
+
+
+def _exception(guarantee, delta):
+    """Chance with which bounds on how sure somebody gets may fail; 0 where none does."""
+    if math.isfinite(guarantee.epsilon_at(0.0)):
+        return 0.0
+    return min(10.0 * (delta or _DELTA), 0.5 * (1.0 + delta))
 
 
 def _attacker(subject, delta):
     guarantee, unit = subject.guarantee, subject.guarantee.unit
-    rare = 0.0
-    if not math.isfinite(guarantee.epsilon_at(0.0)):
-        rare = min(10.0 * (delta or _DELTA), 0.5 * (1.0 + delta))
+    rare = _exception(guarantee, delta)
     posteriors = [
         {
             "prior": prior,
@@ -212,8 +219,10 @@ def _attacker(subject, delta):
     )
     if rare:
         sentence += (
-            " With a positive delta no bound on how sure one can get holds in every case: these "
-            f"do except with a probability of {rare:.3g}."
+            " With a positive delta nothing bounds in every case how sure one can get: with a "
+            "small chance the noise happens to hide less. The numbers hold except with a "
+            f"chance of {one_in(rare)} for each {unit}, which is more than delta: the rarer the "
+            "exception, the larger the numbers."
         )
     if is_void(guarantee.caveats):
         sentence += " They hold only against those who do not know the noise."
@@ -299,16 +308,22 @@ def _accounting(subject):
     else:
         known = (text for kind, text in _METHODS if isinstance(behind, kind))
         method = next(known, "the privacy profile of the mechanism")
-        claimed = "What is proven is finer than what is claimed" if is_point else "Claimed is"
+        claimed = "The proof says more than epsilon and delta" if is_point else "The promise is"
         text = (
-            f"{claimed}: {behind._claim()}. Losses of several releases are composed by their "
-            "whole curves, not by a rule of thumb, and rounded up."
+            f"{claimed}: {_within(behind._claim())}. Losses of several releases are composed by "
+            "their whole curves, not by a rule of thumb, and rounded up."
         )
         if is_point:
             slack = _finite(max(0.0, guarantee.epsilon - behind.epsilon_at(guarantee.delta)))
     of_few = _OF_FEW.get(subject.kind, "").format(unit=guarantee.unit)
     text = f"{text} {of_few}".strip()
     return {"method": method, "text": text, "total": str(guarantee), "slack": slack}
+
+
+def _within(sentence):
+    """A sentence that stands within another."""
+    begins = ("A ", "At ", "The ")
+    return sentence[0].lower() + sentence[1:] if sentence.startswith(begins) else sentence
 
 
 # Where one unit moves few of the releases that are listed.
@@ -336,6 +351,8 @@ def _ledger(subject, ledger):
 def _opened(ledger):
     if isinstance(ledger, str | os.PathLike):
         return BudgetLedger(ledger)
+    if ledger is not None and not isinstance(ledger, BudgetLedger):
+        raise ValueError(f"ledger must be a BudgetLedger, its path or None; got {shown(ledger)}.")
     return ledger
 
 
@@ -349,10 +366,17 @@ def _told(ledger):
         "adjacency": told.spent.adjacency,
         "budget": _point(told.budget),
         "spent": _point(told.spent),
+        "sure": [_sure("spent", told.spent), _sure("budget", told.budget)],
         "left": [{"delta": one.delta, "epsilon": one.epsilon} for one in told.left],
         "by_label": [_line("label", one) for one in told.by_label],
         "by_day": [_line("day", one) for one in told.by_day],
     }
+
+
+def _sure(of, guarantee):
+    rare = _exception(guarantee, guarantee.delta)
+    sure = largest_posterior(guarantee, 0.5, rare)
+    return {"of": of, "posterior": sure, "except_with_probability": rare}
 
 
 def _line(name, line):

@@ -6,6 +6,8 @@ What they look like is decided elsewhere, so that text, Markdown and HTML say th
 import math
 from dataclasses import dataclass
 
+from skdp.inspection._report_texts import one_in, percent, rounded_up
+
 __all__ = ["Bullets", "Fields", "Heading", "Table", "Text", "page_of", "title_of"]
 
 
@@ -49,8 +51,8 @@ class Table:
 
 
 NEIGHBOURS = {
-    "replace-one": "all that one {unit} contributes is replaced by anything else; how many "
-    "{unit}s there are is public",
+    "replace-one": "all that one {unit} contributes is replaced by anything else, be it what "
+    "somebody else would contribute; how many {unit}s there are is public",
     "add-remove": "all that one {unit} contributes is added or taken away; how many {unit}s "
     "there are is protected, too",
 }
@@ -59,6 +61,15 @@ UNITS = {
     "protected less",
     "user": "each user in the data, with all rows that are theirs",
 }
+_KINDS = {
+    "approximate differential privacy": "approximate differential privacy, as it is called where "
+    "delta is positive",
+    "pure differential privacy": "pure differential privacy, as it is called where delta is 0",
+}
+_WAY = (
+    "If you are not a specialist you can leave out “What was released”, “How the losses add up” "
+    "and “Arithmetic and randomness”. “Words” explains terms."
+)
 STATUS = {"covered": "covered", "partly": "partly", "not covered": "NOT COVERED"}
 DECLARED = {
     "caller": "whoever ran the fit",
@@ -103,13 +114,16 @@ def page_of(data):
     )
     made = data["made"]
     versions = ", ".join(f"{name} {made[name]}" for name in made if name != "date")
-    blocks = [Text(data["headline"], lead=True)]
+    blocks = [Text(data["headline"], lead=True), Text(_WAY)]
     for part in parts:
         blocks += part(data)
     end = (
-        f"Made on {made['date']} by {versions}, from public and released numbers alone: this "
-        "report tells nothing about the data that the result does not tell."
+        f"Made on {made['date']} by {versions}, from public and released numbers alone: beyond "
+        "what is listed as public, this report tells nothing about the data that the releases do "
+        "not tell. It may go wherever they may."
     )
+    if data.get("ledger"):
+        end += " It names other results, as their ledger does."
     return [*blocks, Text(end)]
 
 
@@ -119,17 +133,17 @@ def _promise(data):
     yield Heading("What is promised")
     yield Text(
         f"Random noise was added, so that the result comes out with similar chances whatever one "
-        f"{unit} says. How similar they are is what epsilon and delta say: whoever sees the "
-        f"result, and whatever else they know, gets no surer about one {unit} than the next "
-        "section tells."
-        + (" The caveats say why this does not hold as it stands." if told.get("caveats") else "")
+        f"{unit} says. Epsilon and delta say how similar. How sure of something about one {unit} "
+        "somebody can get from this result, whatever they know of all others, is told under "
+        "“What an attacker can learn”."
+        + (" The caveats below say where this does not hold." if told.get("caveats") else "")
     )
     yield Fields(
         (
             ("Who is protected", UNITS.get(unit, f"each {unit} in the data")),
             ("Against what change", _neighbours(told)),
             ("In one sentence", told["sentence"]),
-            ("Kind of promise", told["definition"]),
+            ("Kind of promise", _KINDS.get(told["definition"], told["definition"])),
             ("epsilon", _epsilon(told["epsilon"])),
             ("delta", _delta(told["delta"])),
             ("Met by", told.get("mechanism")),
@@ -141,19 +155,22 @@ def _promise(data):
     curve = [point for point in told.get("curve") or () if point["epsilon"] is not None]
     if curve:
         yield Text(
-            "The same promise in other numbers: at a smaller delta it has a larger epsilon, and "
-            "all of these hold at once."
+            "The same promise in other numbers: at a smaller delta it has a larger epsilon. All "
+            "of these hold at once, and any of them may be quoted."
         )
-        rows = tuple((_delta(point["delta"]), _up(point["epsilon"])) for point in curve)
+        rows = tuple((_delta(point["delta"]), rounded_up(point["epsilon"])) for point in curve)
         yield Table(("delta", "epsilon"), rows, (0, 1))
     others = told.get("conversions") or ()
     if others:
-        yield Text("Further numbers that follow from the promise:")
-        rows = tuple((one["name"], _value(one["value"])) for one in others)
+        yield Text("Further numbers that follow from the promise; mu and rho are for specialists:")
+        rows = tuple((one["name"], _most(one["value"])) for one in others)
         yield Table(("what", "number"), rows, (1,))
     steps = data["subject"].get("steps") or ()
     if steps:
-        yield Text("The model is made of these steps, of which the private ones read the data:")
+        yield Text(
+            "The model is made of these steps. Private steps learned from the data, with noise; "
+            "public ones count as knowing nothing of them; frozen ones were learned before."
+        )
         of_steps = tuple((s["name"], s["type"], s["role"]) for s in steps)
         yield Table(("step", "what it is", "role"), of_steps)
 
@@ -169,52 +186,68 @@ def _attacker(data):
     rows, excepted = [], any(p.get("except_with_probability") for p in told["posteriors"])
     for point in told["posteriors"]:
         prior, guess = point["prior"], point.get("guess_right")
-        row = [_percent(prior), _percent(point["posterior"])]
+        row = [percent(prior), percent(point["posterior"])]
         if excepted:
-            row.append(_percent(point.get("except_with_probability") or 0.0))
+            row.append(percent(point.get("except_with_probability") or 0.0))
         # Without the release the best guess is what seems likelier.
-        alone = "" if guess is None else _percent(max(prior, 1.0 - prior))
-        rows.append((*row, alone, "" if guess is None else _percent(guess)))
+        alone = "" if guess is None else percent(max(prior, 1.0 - prior))
+        rows.append((*row, alone, "" if guess is None else percent(guess)))
     middle = ("except with chance",) if excepted else ()
     guesses = ("right guess before", "right guess after")
     head = ("sure before", "sure after", *middle, *guesses)
     if rows:
         yield Text(
-            f"Take somebody who suspects something of one {unit}. The table says how sure of it "
-            "they are before they see the result, and how sure it can make them at most; then how "
-            "often they are right if they guess what seems likelier, before, and after at most."
+            f"Take somebody who suspects something of one {unit}. “Sure” is how sure of it they "
+            "are before they see the result, and at most after the most telling one that can "
+            "come out, which is rare. “Right guess” is how often they are right if they guess "
+            "what seems likelier: before, and at most after, over all results that can come out."
         )
         yield Table(head, tuple(rows), tuple(range(len(head))))
     test = told.get("test")
     if test:
         yield Text(
-            f"A test that raises a false alarm in {_percent(test['level'])} of the cases finds "
-            f"the truth in at most {_percent(test['power'])} of them; one that guesses blindly "
-            f"finds it in {_percent(test['level'])}."
+            "A test whether the suspicion is true, with a false alarm in "
+            f"{percent(test['level'])} of the cases in which it is not, finds it in at most "
+            f"{percent(test['power'])} of the cases in which it is; one that guesses blindly "
+            f"finds it in {percent(test['level'])}."
         )
 
 
 def _public(data):
     yield Heading("What counts as public, and who said so")
     yield Text(
-        "Nothing protects what is listed here: it can be read off the result. Whoever declared "
-        "it answers for its being public."
+        "Nothing protects what is listed here: it can be read off the result. Whoever ran the fit "
+        "answers for what they declared, and for what was read from the data. Defaults are the "
+        "same for all data, and rules of the library read public and released numbers alone."
     )
     rows = []
     for one in data["public"]:
         who = DECLARED.get(one["declared_by"], one["declared_by"])
         rows.append((one["what"], one["value"], who, one["note"]))
     yield Table(("what", "value", "declared by", "note"), tuple(rows))
+    read = [one["what"] for one in data["public"] if one["declared_by"] == "data"]
+    if read:
+        yield Text(
+            f"Read from these data, and not protected: {', '.join(read)}. If that is not known "
+            "to everybody anyway, the promise does not hold for what it tells.",
+            warns=True,
+        )
 
 
 def _releases(data):
     releases = data["releases"]
     yield Heading("What was released")
     yield Text(
-        "Only these answers about the data left the computation, each with random noise. The "
-        "scale says how large the noise is, the sensitivity how far one "
-        f"{data['guarantee']['unit']} can move the answer without it."
+        "Besides what is listed as public, only these answers about the data left the "
+        "computation, each with random noise. The result was computed from them, and can tell no "
+        "more. The scale says how large the noise is, the sensitivity how far one "
+        f"{data['guarantee']['unit']} can move the answer before noise is added."
     )
+    if math.fsum(one.get("share") or 0.0 for one in releases) > 1.0 + 1e-9:
+        yield Text(
+            "Some were made from different rows, so that the shares add up to more than 100 %: of "
+            "such only those count that cost most."
+        )
     has_steps = any(one.get("step") for one in releases)
     rows = []
     for one in releases:
@@ -256,7 +289,7 @@ def _accounting(data):
         (
             ("Method", told["method"]),
             ("Total", told["total"]),
-            ("Claimed, but not used", f"{slack:.3g} of epsilon" if slack > 1e-6 else None),
+            ("Claimed, but not used", f"{slack:.3g} of epsilon" if slack > 1e-4 else None),
         )
     )
 
@@ -271,7 +304,7 @@ def _ledger(data):
         )
         return
     yield Text(
-        "A ledger counts what all results from this data set cost together, and refuses what "
+        "A ledger counts what all results cost together that are charged to it, and refuses what "
         "would exceed the budget."
     )
     yield Fields(
@@ -282,14 +315,34 @@ def _ledger(data):
             ("Spent", told["spent"]),
         )
     )
-    left = tuple((_delta(one["delta"]), _value(one["epsilon"])) for one in told["left"])
+    if told.get("sure"):
+        spent, budget = map(_sure, told["sure"])
+        yield Text(
+            "Somebody who was 50 % sure of something, and sees all results that are charged, can "
+            f"be {spent} sure at most; once the budget is spent, {budget}."
+        )
+    left = tuple((_delta(one["delta"]), _least(one["epsilon"])) for one in told["left"])
     if left:
-        yield Text("One more result could have at most:")
+        yield Text(
+            "One more result could have at most what one of these lines says; several share it:"
+        )
         yield Table(("at delta", "epsilon left"), left, (0, 1))
+    if told["by_label"]:
+        yield Text(
+            "Spent by label and by day, each at the delta of the ledger. These numbers do not add "
+            "up to what is spent: what several results cost together is computed from their noise."
+        )
     for name, key in (("label", "by_label"), ("day", "by_day")):
         rows = tuple((one[name], f"{one['charges']:,}", one["guarantee"]) for one in told[key])
         if rows:
             yield Table((name, "charges", "together"), rows, (1,))
+
+
+def _sure(one):
+    rare = one["except_with_probability"]
+    return percent(one["posterior"]) + (
+        f" (except with a chance of {one_in(rare)})" if rare else ""
+    )
 
 
 def _machine(data):
@@ -305,16 +358,21 @@ def _not_covered(data):
 
 def _questions(data):
     unit = data["guarantee"]["unit"]
+    several = " How many rows has somebody at most?" if unit == "record" else ""
     yield Heading("What to ask before you agree")
     yield Bullets(
         (
-            f"Is one {unit} what you would protect: one person with all that is theirs, or less?",
-            "Is each thing that is listed as public known to everybody anyway? Whoever declared "
-            "it should be able to say how.",
+            f"Is one {unit} what you would protect: one person with all that is theirs, or less?"
+            + several,
+            "Is each thing that is listed as public known to everybody anyway? Whoever ran the "
+            "fit should be able to say how.",
             "Are you content with how sure an attacker can get, seeing who may look at the "
             "result and what is at stake for those in the data?",
             "Is every other use of the same data charged to the same ledger?",
-            "Who may see the machine, its logs and the data themselves? This report cannot tell.",
+            "Is the result good enough for its purpose, for small groups as well? Who has "
+            "measured that, on which data?",
+            "Who may see the machine, its logs and the data themselves, or watch it run? This "
+            "report cannot tell.",
         )
     )
 
@@ -323,7 +381,8 @@ def _layers(data):
     yield Heading("The layers of NIST SP 800-226")
     yield Text(
         "The US guideline for evaluating such promises asks about these layers; each rests on "
-        "those below it."
+        "those below it. “Covered” means that this report says what there is to say, not that it "
+        "is good; whoever answers for the data answers for what is not covered."
     )
     rows = tuple(
         (one["layer"], STATUS.get(one["status"], one["status"]), one["text"])
@@ -341,32 +400,24 @@ def _words(data):
 def _epsilon(value):
     if value is None:
         return "none: no finite number bounds what is learned"
-    return f"{_up(value)} (0 would tell nothing; the larger, the more can be learned)"
+    return f"{rounded_up(value)} (0 would tell nothing; the larger, the more can be learned)"
 
 
 def _delta(value):
     if value is None:
         return ""
     if value == 0.0:
-        return "0"
-    return f"{value:.3g} (1 in {float(f'{1.0 / value:.3g}'):,.0f})"
+        return "0 (never)"
+    return f"{value:.3g} ({one_in(value)})"
 
 
-def _up(value, digits=4):
-    """A number that must not look smaller than it is, to so many digits."""
-    if value == 0.0 or not math.isfinite(value):
-        return f"{value:g}"
-    unit = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
-    return f"{math.ceil(value / unit * (1 - 1e-12)) * unit:.{digits}g}"
-
-
-def _percent(share):
-    if 0.999 < share < 1.0:
-        return "more than 99.9 %"
-    return f"{_up(100 * share, 3)} %"
-
-
-def _value(value):
+def _most(value):
+    """What follows from a promise, and must not look smaller than it is."""
     if value is None:
         return "none"
-    return f"{value:.4g}" if isinstance(value, int | float) else str(value)
+    return rounded_up(value) if isinstance(value, int | float) else str(value)
+
+
+def _least(value):
+    """What is left, and must not look larger than it is."""
+    return "none" if value is None else f"{-float(rounded_up(-value)):.4g}"

@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 
 from skdp._validation import is_auto, shown
+from skdp.estimators import StatedGuarantee
 
 __all__ = ["public_of"]
 
@@ -29,6 +30,12 @@ _NOTES = {
     "max_calls_per_user": "what a user contributes to further calls is left out",
     "public": "steps for which the caller answers",
 }
+_BUDGETS = {
+    "epsilon": "how much may be learned of one unit, at most",
+    "max_epsilon": "how much may be learned of one unit, at most",
+    "delta": "how much probability epsilon leaves out",
+    "mi_budget": "how much one unit may tell on average, in nats",
+}
 
 
 def public_of(subject):
@@ -44,9 +51,12 @@ def public_of(subject):
     """
     guarantee, found = subject.guarantee, []
     if guarantee.adjacency == "replace-one" and subject.kind != "local":
-        note = "how many there are is not protected: the promise is about what they say"
-        found.append(_entry(f"number of {guarantee.unit}s", "known", "library", note))
-    found += _of_the_budget(subject.fitted)
+        note = "the promise is about what they say, not about how many they are"
+        found.append(_entry(f"number of {guarantee.unit}s", "not protected", "library", note))
+    found += _of_the_budget("", subject.fitted)
+    if not isinstance(subject.fitted, StatedGuarantee):  # steps have budgets of their own
+        for path, step, _ in subject.steps:
+            found += _of_the_budget(path, getattr(step, "estimator", step))
     found += _of_the_data(subject.fitted)
     alone = [] if subject.kind == "evaluation" else [("", subject.fitted)]
     chosen = getattr(subject.fitted, "best_params_", {})
@@ -65,15 +75,16 @@ def _entry(what, value, declared_by, note=""):
     return {"what": what, "value": value, "declared_by": declared_by, "note": note}
 
 
-def _of_the_budget(fitted):
+def _of_the_budget(path, fitted):
     """Who chose how much may be told."""
+    prefix = f"{path}: " if path else ""
     defaults = _defaults(type(fitted))
-    for name in ("epsilon", "max_epsilon", "delta", "mi_budget"):
+    for name in _BUDGETS:
         if name in defaults and hasattr(fitted, name):
             value = getattr(fitted, name)
             whose = "default" if _same(value, defaults[name]) else "caller"
             whose = "library" if is_auto(value) else whose
-            yield _entry(name, _value(value), whose, "how much may be told of one unit, at most")
+            yield _entry(prefix + name, _value(value), whose, _BUDGETS[name])
 
 
 def _of_the_data(fitted):
@@ -84,14 +95,14 @@ def _of_the_data(fitted):
         value = f"{n_columns}"
         if names is not None:
             value += f": {_short(', '.join(map(str, names)))}"
-        note = "how many there are, their names and their order"
+        note = "their number, names and order: as they stand in the data"
         yield _entry("columns", value, "data", note)
     classes = getattr(fitted, "classes_", None)
     if classes is None:
         return
     is_declared = getattr(fitted, "classes", None) is not None
     labels = _short(", ".join(map(str, np.asarray(classes, dtype=object).tolist())))
-    note = "" if is_declared else "those that are present count as public: classes= declares them"
+    note = "" if is_declared else "those that are in the data; classes= declares a list instead"
     yield _entry("labels", labels, "caller" if is_declared else "data", note)
 
 

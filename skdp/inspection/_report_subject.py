@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._validation import shown
 from skdp.distributed import DistributedDPClassifier
 from skdp.estimators import StatedGuarantee
-from skdp.kernel import DPOnlineKernelRegressor, ReleasedKernelRegressor
+from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
 from skdp.linear_model import MIPrivateSGDRegressor
 from skdp.metrics import Evaluation
 from skdp.model_selection import DPEpsilonSearch, DPGridSearch, DPRandomizedSearch
@@ -52,6 +52,13 @@ class Subject:
     kind: str
     guarantee: Guarantee
     steps: list[tuple[str, Any, str]] = field(default_factory=list)
+
+    @property
+    def is_kept(self):
+        """Whether it, or a step, holds private numbers and has to stay with the curator."""
+        if self.kind == "evaluation":
+            return False
+        return any(_is_kept(step) for _, step, _ in [*self.steps, ("", self.fitted, "")])
 
     def told(self):
         """Part of the report."""
@@ -128,6 +135,15 @@ def _parts(step):
     if isinstance(step, FeatureUnion):
         return step.transformer_list
     return None
+
+
+def _is_kept(step):
+    """Live streams have sums without noise, what answers queries rows, others users' ids."""
+    if isinstance(step, DPKernelRidge):
+        return not hasattr(step, "coef_")
+    if isinstance(step, DistributedDPClassifier):
+        return step.guarantee_.unit == "user"
+    return isinstance(step, DPOnlineKernelRegressor)
 
 
 def _role(step, path, public):

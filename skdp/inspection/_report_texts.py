@@ -7,12 +7,15 @@ __all__ = [
     "floating_point",
     "layers",
     "not_covered",
+    "one_in",
+    "percent",
     "randomness",
     "rounded_up",
     "what_it_is",
 ]
 
 _SEEDED, _VOID = "random_state", "recorded"
+_UNKNOWN_NOISE = "Here no seed was given, and nothing recorded the exact answers."
 
 
 def rounded_up(value, digits=4):
@@ -23,8 +26,20 @@ def rounded_up(value, digits=4):
     return f"{math.ceil(value / unit * (1 - 1e-12)) * unit:.{digits}g}"
 
 
-def what_it_is(kind):
-    """The subject in a sentence."""
+def percent(share):
+    """A chance that must not look smaller than it is, with more digits where it is near 1."""
+    return f"{rounded_up(100.0 * share, 3 if share < 0.99 else 5)} %"
+
+
+def one_in(chance):
+    """A small chance in words."""
+    return f"1 in {float(f'{1.0 / chance:.3g}'):,.0f}"
+
+
+def what_it_is(kind, is_kept):
+    """The subject in a sentence; of what holds private numbers, that which it gives away."""
+    if is_kept:
+        return "all that this model has released"
     return {
         "evaluation": "these scores",
         "local": "what a user's device sends",
@@ -91,13 +106,20 @@ def not_covered(subject):
     )
     yield (
         "what was declared public",
-        "Bounds, labels, columns and parameters are listed above. If one of them was chosen by "
-        "looking at these data, that was a release that nothing here counts.",
+        "Bounds, labels, columns and parameters are listed above. What was read from these data, "
+        "or chosen by looking at them, is a release that nothing here counts.",
     )
     yield (
         "a known seed or a record of the releases",
-        "Whoever knows the noise can take it off; see under randomness whether that is so here.",
+        "Whoever knows the noise can take it off. "
+        + ("That is so here." if is_void(subject.guarantee.caveats) else _UNKNOWN_NOISE),
     )
+    if subject.is_kept:
+        yield (
+            "the fitted model itself, its copies and its files",
+            "It holds private numbers, rows or ids, to go on or to answer with. It must "
+            "stay with whoever computes. The promise is about what it has released.",
+        )
     yield (
         "what others tell",
         f"Relatives and neighbours are alike: what they contribute may tell about a {unit}. The "
@@ -112,7 +134,7 @@ def not_covered(subject):
     yield (
         "what is true of everybody",
         "A model that finds that smokers fall ill says so of smokers who were not in the data, "
-        "too. The promise bounds what is learned from taking part.",
+        "too, and may well be right. The promise bounds what is learned from taking part.",
     )
 
 
@@ -206,13 +228,14 @@ GLOSSARY = (
     ),
     (
         "epsilon",
-        "How far the odds of a suspicion can move: by a factor of exp(epsilon) at most. 0 tells "
-        "nothing; at 1 the factor is 2.7, at 5 it is 148.",
+        "How far the odds of a suspicion can move: by a factor of exp(epsilon). 0 tells nothing; "
+        "the factor is 2.7 at 1, 7.4 at 2, and 148 at 5. It is never more where delta is 0, and "
+        "otherwise with a small chance: the numbers about attackers have that in them.",
     ),
     (
         "delta",
-        "How much probability the promise leaves out. It should be far below one over the number "
-        "of units.",
+        "How much probability epsilon leaves out, for each unit. It should be far below one over "
+        "the number of units.",
     ),
     ("sensitivity", "How far one unit can move an exact answer, by the bounds that are enforced."),
     ("scale", "How large the noise is; for Gaussian noise the standard deviation of a number."),
@@ -221,6 +244,14 @@ GLOSSARY = (
         "Of Gaussian noise: how many standard deviations one unit can move the answer. The "
         "squares of several releases add up.",
     ),
+    (
+        "rho",
+        "As mu, of zero-concentrated differential privacy: adds up over releases.",
+    ),
+    ("lattice", "Numbers that are whole multiples of a step, as those of a ruler are."),
     ("composition", "What several releases from the same data cost together."),
-    ("ledger", "A file that counts what all releases from one data set cost, and refuses more."),
+    (
+        "ledger",
+        "Counts what the releases cost that are charged to it, and refuses more than a budget.",
+    ),
 )

@@ -121,9 +121,10 @@ def guarantee_or_none(fitted, *, public=(), path=""):
         return _of_steps(fitted, public, lambda leaf: leaf.estimator.guarantee_)
     if is_stateless(fitted):
         return None
-    what = f"Step {path!r}, a" if path else "A"
+    name = type(fitted).__name__
+    what = f"Step {path!r}, a {name}," if path else name
     raise ValueError(
-        f"{what} {type(fitted).__name__}, is not known to have a guarantee, nor to learn nothing "
+        f"{what} is not known to have a guarantee, nor to learn nothing "
         f"from the rows.{instead_of(fitted)}"
     )
 

@@ -407,6 +407,73 @@ def test_users_are_told_of_where_they_are_the_unit():
     assert "500" not in {row["value"] for row in report.data["public"]}
 
 
+@pytest.mark.parametrize("kind", ["stream", "query", "query in a pipeline", "users of a network"])
+def test_what_holds_private_numbers_stays_with_the_curator(kind):
+    X, y = rows(400)
+    kernel = DPKernelRidge(y_bounds=(-1, 1), release="query", n_queries=5)
+    if kind == "stream":
+        model = DPOnlineKernelRegressor(y_bounds=(-1, 1), n_components=10).fit(X, X[:, 0])
+    elif kind == "users of a network":
+        model = DistributedDPClassifier(epsilon=4.0, delta=1e-6, n_nodes=2)
+        model.fit(X, y, groups=np.arange(400) // 2)
+    elif kind == "query":
+        model = kernel.fit(X, X[:, 0])
+    else:
+        model = make_pipeline(Normalizer(), kernel).fit(X, X[:, 0])
+    data = privacy_report(model).data
+    VALIDATOR.validate(data)
+    assert data["headline"].startswith("Whoever sees all that this model has released and")
+    assert "the fitted model itself, its copies and its files" in not_covered_of(data)
+    if kind == "stream":  # what it gives away has none of it
+        data = privacy_report(model.released()).data
+        assert data["headline"].startswith("Whoever sees this model and")
+        assert "the fitted model itself, its copies and its files" not in not_covered_of(data)
+
+
+@pytest.mark.parametrize("kind", ["pipeline", "search"])
+def test_it_says_who_chose_the_epsilon_of_a_step(kind):
+    X, y = rows()
+    model = DPLogisticRegression(epsilon=0.5)
+    if kind == "pipeline":
+        fitted, path = make_pipeline(Normalizer(), model).fit(X, y), "dplogisticregression"
+    else:
+        fitted, path = GridSearchCV(model, {"C": [1.0]}, cv=KFold(2)).fit(X, y), "best_estimator_"
+    told = privacy_report(fitted, public=("scores",) if kind == "search" else ()).data["public"]
+    found = {row["what"]: (row["value"], row["declared_by"]) for row in told}
+    assert found[f"{path}: epsilon"] == ("0.5", "caller")
+    assert found[f"{path}: delta"] == ("0.0", "default")
+
+
+def test_what_is_no_ledger_is_refused():
+    X, y = rows()
+    with pytest.raises(ValueError, match="ledger must be a BudgetLedger, its path or None; got 3"):
+        privacy_report(DPLogisticRegression().fit(X, y), ledger=3)
+
+
+def not_covered_of(data):
+    return [one["what"] for one in data["not_covered"]]
+
+
+def test_it_says_how_sure_somebody_gets_of_a_person_with_several_rows():
+    X, y = rows()
+    data = privacy_report(DPLogisticRegression(epsilon=0.5).fit(X, y)).data
+    told = [one["value"] for one in data["guarantee"]["conversions"]]
+    # Twice and five times the epsilon, and the odds that exp of it makes of even ones.
+    assert told[-4:] == [1.0, "73.2 %", 2.5, "92.5 %"]
+
+
+def test_it_says_how_sure_all_results_in_a_ledger_can_make_somebody():
+    X, y = rows()
+    ledger = BudgetLedger(epsilon=3.0)
+    model = DPLogisticRegression(epsilon=0.5, ledger=ledger)
+    model.fit(X, y)
+    data = privacy_report(model.fit(X, y)).data
+    VALIDATOR.validate(data)
+    spent, budget = data["ledger"]["sure"]
+    assert_allclose(spent["posterior"], math.e / (1 + math.e), rtol=1e-9)
+    assert_allclose(budget["posterior"], math.exp(3) / (1 + math.exp(3)), rtol=1e-9)
+
+
 # Speed
 
 

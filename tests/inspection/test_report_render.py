@@ -6,8 +6,9 @@ import pytest
 from support.sample_reports import hostile, sample
 
 from skdp._views import card, clean, fields, note, table
-from skdp.inspection._report_page import Bullets, Fields, Table, Text, _percent, _up, page_of
+from skdp.inspection._report_page import Bullets, Fields, Table, Text, page_of
 from skdp.inspection._report_render import as_fragment, as_html, as_markdown, as_text
+from skdp.inspection._report_texts import percent, rounded_up
 
 WRITERS = (as_text, as_markdown, as_html, as_fragment)
 
@@ -121,14 +122,14 @@ def test_what_is_not_known_is_left_out(write):
 
 @pytest.mark.parametrize(
     ("share", "shown"),
-    [(0.0268, "2.68 %"), (0.26812, "26.9 %"), (0.99951, "more than 99.9 %"), (1.0, "100 %")],
+    [(0.0268, "2.68 %"), (0.26812, "26.9 %"), (0.99951, "99.951 %"), (1.0, "100 %")],
 )
 def test_chances_are_rounded_up(share, shown):
-    assert _percent(share) == shown
+    assert percent(share) == shown
 
 
 def test_numbers_never_look_smaller_than_they_are():
-    assert [_up(x) for x in (0.0, 1.0, 1.00001, 0.3, 12345.6, 1.31234e-7)] == [
+    assert [rounded_up(x) for x in (0.0, 1.0, 1.00001, 0.3, 12345.6, 1.31234e-7)] == [
         "0",
         "1",
         "1.001",
@@ -142,9 +143,9 @@ def test_a_caveat_stands_out():
     data = sample()
     assert '<p class="skdp-warning">Caveat: random_state' in as_html(data)
     assert "\n! Caveat: random_state" in as_text(data)
-    assert "this does not hold as it stands" in " ".join(as_text(data).split())
+    assert "The caveats below say where this does not hold" in " ".join(as_text(data).split())
     data["guarantee"]["caveats"] = []
-    assert "as it stands" not in as_text(data)
+    assert "caveats" not in as_text(data)
     data = sample()
     assert "\n> **Caveat: random\\_state" in as_markdown(data)
 
@@ -162,3 +163,28 @@ def test_small_tables_stay_tables_on_a_telephone():
 
 def test_blocks_are_values():
     assert Text("a") == Text("a") != Text("a", warns=True)
+
+
+def test_what_is_left_does_not_look_larger_than_it_is():
+    data = sample()
+    data["ledger"]["left"] = [{"delta": 1e-6, "epsilon": 0.99996}]
+    assert "0.9999\n" in as_text(data)
+
+
+def test_a_ledger_says_how_sure_all_results_can_make_somebody():
+    page = " ".join(as_text(sample()).split())
+    assert "75.1 % sure at most; once the budget is spent, 88.1 % (except with a chance of" in page
+
+
+def test_what_was_read_from_the_data_stands_out():
+    assert "! Read from these data, and not protected: classes." in as_text(sample())
+    data = sample()
+    data["public"] = data["public"][:1]
+    assert "Read from these data" not in as_text(data)
+
+
+def test_shares_of_different_rows_are_explained():
+    data = sample()
+    assert "more than 100 %" not in " ".join(as_text(data).split())
+    data["releases"][0]["share"] = 0.5
+    assert "add up to more than 100 %" in " ".join(as_text(data).split())

@@ -86,6 +86,10 @@ SAMPLE = {
         "adjacency": "replace-one",
         "budget": "epsilon=2, delta=1e-05",
         "spent": "epsilon=1.1 at delta=1e-05",
+        "sure": [
+            {"of": "spent", "posterior": 0.751, "except_with_probability": 0.0},
+            {"of": "budget", "posterior": 0.8809, "except_with_probability": 1e-4},
+        ],
         "left": [{"delta": 0.0, "epsilon": 0.8}, {"delta": 1e-6, "epsilon": 1.0}],
         "by_label": [{"label": "first model", "charges": 2, "guarantee": "epsilon=1.1"}],
         "by_day": [{"day": "2026-11-23", "charges": 2, "guarantee": "epsilon=1.1"}],
