@@ -92,9 +92,9 @@ def _several(rows):
     if is_alike and max(deltas):
         but = f" (at delta {one_in(max(deltas))}, but for an exception of {one_in(max(rares))})"
     yield Text(
-        "Somebody with several rows is protected less than somebody with one. For them epsilon is "
-        "as many times as large, or more. A suspicion about what stands in these rows goes from "
-        f"{percent(rows[0]['prior'])} to{but}:"
+        "Somebody with several rows is protected less than somebody with one. For k rows "
+        "epsilon is about k times as large, or more. A suspicion about what stands in these "
+        f"rows goes from {percent(rows[0]['prior'])} to{but}:"
     )
     head = ("rows of a person", "epsilon", "sure after, at most", "right guesses, at most")
     if not is_alike:

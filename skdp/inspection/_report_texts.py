@@ -219,9 +219,9 @@ def _other_rows(unit, kind):
     if unit == "record":
         yield (
             "someone who is in the data more than once",
-            "The promise is for one record, which is one row. With k rows epsilon is k times as "
-            "large, or more: the attacker's section has a table for some k. How many people have "
-            "several rows this report cannot see.",
+            "The promise is for one record, which is one row. With k rows epsilon is about k "
+            "times as large, or more: the section on attackers has a table for some k. "
+            "How many people have several rows this report cannot see.",
         )
         if kind in ("stream", "network", "local"):
             yield (
