@@ -42,15 +42,19 @@ model
 ledger
 
 # %%
-# The report is made of public and released numbers alone. ``save`` writes text, Markdown, a page
-# of HTML that can be mailed and printed, or JSON.
+# The report is made of public and released numbers alone. What the data are, what for, and who
+# answers for it are told as they are given. ``save`` writes text, Markdown, a page of HTML that
+# can be mailed and printed, or JSON.
 
-report = privacy_report(model, ledger)
+report = privacy_report(
+    model, ledger, dataset="visits to cardiology", purpose="who comes back", responsible="Dr Adams"
+)
 print(report)
 
 # %%
 # The most asked question is how sure an attacker can get. The bound on suspicions of any strength
-# is drawn for some epsilons; the dots are what the report says.
+# is drawn for some epsilons; the dots are what the report says, which lies a little above the
+# curve of its epsilon, since delta is not 0.
 
 suspicion = np.linspace(0.001, 0.999, 400)
 odds = suspicion / (1 - suspicion)

@@ -44,10 +44,10 @@ def _worst_result(told, unit):
     yield Text(
         f"First: how sure can one result make somebody? They suspect something of one {unit}. "
         "The table says how sure of it they are before they see the result, and how sure it can "
-        "make them, downwards and upwards. This is the worst result that can come out"
+        "make them: less sure, or more. This is the worst result that can come out"
         + (f",{below}" if below else ".")
     )
-    head = ("sure before", "sure after, at least", "sure after, at most")
+    head = ("sure before", "down to", "up to")
     rows = tuple(
         (percent(p["prior"]), _percent_down(p.get("at_least")), percent(p["posterior"]))
         for p in points
@@ -68,13 +68,14 @@ def _guesses(points):
         "average over all results that can come out, with the likely ones counting most. Results "
         "that make somebody very sure may be rare, so that less is gained on average. At "
         f"{percent(even['prior'])}: of 100 guesses {_count(without[-1])} are right without the "
-        f"result, and {_count(even['guess_right'])} with it, at most."
+        f"result, and {_count(even['guess_right'])} with it, at most. The "
+        "table says so of others, too:"
     )
     rows = tuple(
         (percent(p["prior"]), percent(alone), percent(p["guess_right"]))
         for p, alone in zip(points, without, strict=True)
     )
-    head = ("sure before", "right guesses without the result", "with it, at most")
+    head = ("sure before", "without", "with it")
     yield Table(head, rows, (0, 1, 2))
     yield Text(
         "Judge by the first table where a single certainty would do harm, and by the second for "
@@ -94,11 +95,11 @@ def _several(rows):
     yield Text(
         "Somebody with several rows is protected less than somebody with one. For k rows "
         "epsilon is about k times as large, or more. A suspicion about what stands in these "
-        f"rows goes from {percent(rows[0]['prior'])} to{but}:"
+        f"rows goes from {percent(rows[0]['prior'])} up to what "
+        f"the table says{but}, and right guesses about it are so many at most:"
     )
-    head = ("rows of a person", "epsilon", "sure after, at most", "right guesses, at most")
-    if not is_alike:
-        head += ("at delta", "chance of the exception")
+    more = () if is_alike else ("at delta", "chance of the exception")
+    head = ("rows", "epsilon", "up to", "right", *more)
     cells = tuple(
         (
             str(one["rows"]),
@@ -131,26 +132,24 @@ def yardstick_of_page(data):
     yield Heading("Is that a strong promise?")
     yield Text(
         "No law that this report knows of fixes a value of epsilon, and the report gives no "
-        "verdict. For comparison, this is what some values mean for somebody who is "
-        f"{percent(points[0]['prior'])} sure before, where delta is 0:"
+        "verdict. For comparison: where delta is 0, some values of epsilon let odds grow by this "
+        f"factor, and make somebody who is {percent(points[0]['prior'])} sure this sure, at most:"
     )
-    rows = [(f"{one['epsilon']:g}", factor(one["epsilon"]), *_of(one)) for one in points]
+    rows = [
+        (f"{one['epsilon']:g}", factor(one["epsilon"]), percent(one["posterior"]))
+        for one in points
+    ]
     told = data["attacker"]
     loss = told.get("largest_loss")
     own = [one for one in told["posteriors"] if one["prior"] == points[0]["prior"]]
     if loss is not None and own:
-        rows.append((f"this result: {rounded_up(loss)}", factor(loss), *_of(own[0])))
-    head = ("epsilon", "odds grow by a factor of", "sure after, at most", "right guesses, at most")
-    yield Table(head, tuple(rows), (0, 1, 2, 3))
+        rows.append((f"here: {rounded_up(loss)}", factor(loss), percent(own[0]["posterior"])))
+    yield Table(("epsilon", "factor", "up to"), tuple(rows), (0, 1, 2))
     if own and own[0].get("except_with_probability"):
         yield Text(
-            "The number for this result is that of the section before, with its exception. It "
-            "stands for epsilon and delta together."
+            "The last line is this result, with the number and the exception of the section "
+            "before. It stands for epsilon and delta together."
         )
-
-
-def _of(one):
-    return percent(one["posterior"]), percent(one["guess_right"])
 
 
 def _percent_down(share):

@@ -122,8 +122,8 @@ def _promise(data):
         yield Text(f"Caveat: {caveat}.", warns=True)
     yield Text(
         f"Random noise was added, so that the result comes out with similar chances whatever one "
-        f"{unit} says. Two numbers, epsilon and delta, say how similar. The section What an "
-        "attacker can learn says what they mean."
+        f"{unit} says. Two numbers, epsilon and delta, say how similar. “What an "
+        "attacker can learn” says what they mean."
         + (" The caveats say why this does not hold as it stands." if held else "")
     )
     adjacency = told["adjacency"]
@@ -230,10 +230,10 @@ def _ledger(data):
     if told["by_label"] or told["by_day"]:
         yield Text(
             "A charge is one computation, under a label that somebody or the program gave it. Its "
-            "purpose, and who has its result, the ledger does not know. The parts do not sum to "
-            "what is spent: noise of several results is counted together, which is less than the "
-            "sum. All epsilons are at the delta of the ledger, so that a result may have another "
-            "number here than at its own delta."
+            "purpose, and who has its result, the ledger does not know. The parts need not sum "
+            "to what is spent: noise of several results is counted together, which is mostly less "
+            "than the sum. All epsilons are at the delta of the ledger, so that a result may have "
+            "another number here than at its own delta."
         )
     for name, key in (("label", "by_label"), ("day", "by_day")):
         rows = tuple((one[name], f"{one['charges']:,}", one["guarantee"]) for one in told[key])
