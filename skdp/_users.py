@@ -10,7 +10,7 @@ become, and for adding or removing them.
 import hashlib
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from numbers import Number
+from numbers import Integral, Number
 from typing import Any, Self
 
 import numpy as np
@@ -18,10 +18,13 @@ import numpy as np
 from skdp._inputs import is_missing
 from skdp._validation import shown
 
-__all__ = ["Users", "Visitors", "Visits", "chosen_rows"]
+__all__ = ["Users", "Visitors", "Visits", "chosen_rows", "ids_of"]
 
 # Ids in an array: numbers, text, times. Others are told apart as Python objects.
 _KINDS = "biuSUmM"
+
+# Integers beyond that are no floats.
+_LARGEST_WHOLE = 2**53
 
 # Odd numbers of a mixer whose outputs pass for random (Steele, Lea and Flood, "Fast splittable
 # pseudorandom number generators", OOPSLA 2014).
@@ -129,20 +132,20 @@ class Visitors:
         if users is None:
             return None
         first = np.unique(users.codes, return_index=True)[1]
-        ids = np.asarray(groups)[first]
+        ids = ids_of(groups)[first]
         if ids.dtype.kind in "mM":  # for one time to be one id in whatever unit it comes
             ids = ids.astype(f"{ids.dtype.kind}8[us]").astype(np.int64)
         return cls(users, tuple(ids.tolist()))
 
     @property
-    def kind(self) -> str:
+    def kinds(self) -> frozenset[str]:
         """What ids are: those of two kinds are never equal, although they may look so."""
-        return _kind(self.ids[0])
+        return frozenset(map(_kind, dict.fromkeys(map(type, self.ids))))
 
 
-def _kind(one: Hashable) -> str:
+def _kind(of: type) -> str:
     kinds = ((str, "text"), (bytes, "bytes"), (Number, "numbers"))
-    return next((name for kind, name in kinds if isinstance(one, kind)), type(one).__name__)
+    return next((name for kind, name in kinds if issubclass(of, kind)), of.__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,12 +158,12 @@ class Visits:
         Counts by id, which add up. Each layer is more than twice as long as the next, so that
         a call takes time in proportion to its own users.
 
-    kind : str, default=None
+    kinds : frozenset of str, default=frozenset()
         Of the ids.
     """
 
     layers: tuple[dict[Hashable, int], ...] = field(default=(), repr=False)
-    kind: str | None = None
+    kinds: frozenset[str] = frozenset()
 
     def after(self, visitors: Visitors) -> "Visits":
         """One more call."""
@@ -170,7 +173,7 @@ class Visits:
             for one, count in last.items():
                 merged[one] = merged.get(one, 0) + count
             last = merged
-        return Visits((*layers, last), visitors.kind)
+        return Visits((*layers, last), self.kinds | visitors.kinds)
 
     def counts(self, visitors: Visitors) -> np.ndarray:
         """Calls of each of these users."""
@@ -179,18 +182,40 @@ class Visits:
 
     def check(self, visitors: Visitors) -> None:
         """Refuse ids that would make other users of those who have come."""
-        if self.kind not in (None, visitors.kind):
+        if self.kinds and not self.kinds & visitors.kinds:
+            before, now = (" and ".join(sorted(kinds)) for kinds in (self.kinds, visitors.kinds))
             raise ValueError(
-                f"groups must hold ids of one kind in all calls, which were {self.kind}; got "
-                f"{visitors.kind}."
+                f"groups must hold ids of one kind in all calls, which were {before}; got {now}."
             )
+
+
+def ids_of(groups: Any) -> np.ndarray:
+    """Ids in an array, each as it would be without the others.
+
+    Of a list that holds texts as well, numpy makes texts of numbers, and of one that holds
+    fractions it rounds long integers: who else is there would tell one user from another.
+    """
+    ids = np.asarray(groups)
+    if not isinstance(groups, list | tuple) or ids.ndim != 1:
+        return ids
+    if ids.dtype.kind in "US":
+        kind: Any = str if ids.dtype.kind == "U" else bytes
+        changed = not all(isinstance(one, kind) for one in groups)
+    else:
+        changed = ids.dtype.kind == "f" and any(
+            isinstance(one, Integral) and abs(one) > _LARGEST_WHOLE for one in groups
+        )
+    if changed:
+        ids = np.empty(len(groups), dtype=object)
+        ids[:] = groups
+    return ids
 
 
 def _as_array(groups: Any, n_samples: int) -> np.ndarray:
     if np.ma.is_masked(groups):
         raise ValueError("groups must not have masked entries.")
     try:
-        ids = np.asarray(groups)
+        ids = ids_of(groups)
     except (TypeError, ValueError):
         ids = np.empty((0, 0))
     if ids.shape != (n_samples,):
@@ -202,9 +227,8 @@ def _as_array(groups: Any, n_samples: int) -> np.ndarray:
         missing = np.isnan(ids).any()
     elif ids.dtype.kind in "mM":
         missing = np.isnat(ids).any()
-    elif ids.dtype.kind == "O" or (ids.dtype.kind == "U" and isinstance(groups, list | tuple)):
-        # numpy makes text of what is missing among text
-        missing = any(is_missing(one) for one in groups)
+    elif ids.dtype.kind == "O":
+        missing = any(is_missing(one) for one in ids)
     else:
         missing = False
     if missing:
@@ -225,6 +249,12 @@ def _unique(ids: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
     codes = np.empty(len(ids), dtype=np.intp)
     try:
         for row, one in enumerate(ids):
+            if type(one).__hash__ is object.__hash__:
+                raise ValueError(
+                    "groups must hold ids that are equal where they name one user, as numbers and "
+                    f"text are; got objects of type {shown(type(one).__name__)}, each equal to "
+                    "itself alone."
+                )
             number = known.setdefault(one, len(known))
             if number == len(first):
                 first.append(row)
@@ -280,7 +310,7 @@ def chosen_rows(
 
 def _keys(groups: Any, rows: np.ndarray, seed: int) -> np.ndarray:
     """One number for each user, from its id."""
-    ids = np.asarray(groups)[rows].tolist()
+    ids = ids_of(groups)[rows].tolist()
     key = str(seed).encode()[:64]
     texts = (_text(one).encode("utf-8", "surrogatepass") for one in ids)
     digests = b"".join(hashlib.blake2b(text, digest_size=8, key=key).digest() for text in texts)
@@ -290,7 +320,7 @@ def _keys(groups: Any, rows: np.ndarray, seed: int) -> np.ndarray:
 def _text(one: Any) -> str:
     """An id as text, the same whatever container it comes in, and whatever others are there.
 
-    Among text numbers become text, and among fractions whole numbers have a point.
+    Among fractions whole numbers have a point.
     """
     if isinstance(one, float) and one.is_integer():
         one = int(one)

@@ -43,11 +43,24 @@ def test_shares_of_a_user_add_up_to_one_at_most_and_nearly():
         (np.ma.array([1, 2], mask=[False, True]), 2, "masked"),
         (np.array([1j, 2]), 2, "numbers, text or other ids"),
         (np.array([{1}, {2}], dtype=object), 2, "can be hashed"),
+        ([object(), object()], 2, "equal to itself alone"),
     ],
 )
 def test_ids_that_name_nobody_are_refused_and_not_shown(ids, n, told):
     with pytest.raises(ValueError, match=f"groups must .*{told}"):
         Users.of(ids, n)
+
+
+@pytest.mark.parametrize(
+    "ids, other",
+    [([1, 1.0, True, 2], "x"), ([b"a", "a"], "x"), ([2**63, 2**63 + 1], -1), ([2**53 + 1], 0.5)],
+    ids=["text", "bytes", "signs", "fractions"],
+)
+def test_whose_a_row_is_does_not_depend_on_other_ids_of_a_list(ids, other):
+    alone, beside = (Users.of(one, len(one)) for one in (ids, [*ids, other]))
+    assert_array_equal(beside.codes[:-1], alone.codes)
+    ids = 9 * ids
+    assert_array_equal(chosen([*ids, other])[:-1], chosen(ids))
 
 
 def chosen(ids, **options):
@@ -136,7 +149,8 @@ def test_the_same_ids_are_known_in_any_container():
 
 def test_ids_that_are_known_by_their_address_choose_nothing():
     class Person:
-        pass
+        def __hash__(self):
+            return 0
 
     someone = Person()
     with pytest.raises(ValueError, match="a text of their own"):

@@ -56,7 +56,7 @@ def test_one_id_is_one_user_in_whatever_type_it_comes(first, second):
         now = Visitors.of(groups, 2)
         visits.check(now)
         visits = visits.after(now)
-        assert visits.kind == now.kind
+        assert visits.kinds == now.kinds
     assert visits.counts(now).tolist() == [2, 2]
 
 
@@ -65,3 +65,13 @@ def test_ids_of_another_kind_are_refused():
     with pytest.raises(ValueError, match="groups must hold ids of one kind in all calls, which"):
         visits.check(visitors("1", "2"))
     assert Visitors.of(None, 2) is None
+
+
+def test_who_comes_along_makes_no_other_user_of_anybody():
+    # numpy makes texts of numbers beside a text, and of long integers beside a fraction others.
+    calls = ([1, "x"], [1, 2], ["x", 1], [2**53 + 1, 0.5], [2**53 + 1])
+    visits = Visits()
+    for ids in calls:
+        visits.check(visitors(*ids))
+        visits = visits.after(visitors(*ids))
+    assert visits.counts(visitors(1, "x", 2**53 + 1, 2**53)).tolist() == [3, 2, 2, 0]

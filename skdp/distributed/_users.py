@@ -1,15 +1,19 @@
 """Rows of this process and whose they are; how often a user has come, and to which node."""
 
+import threading
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from skdp._users import Users
+from skdp._users import Users, ids_of
 from skdp.distributed._rows import owners_of
 
 __all__ = ["NodeRows", "UserCalls", "owners_among"]
+
+# Calls at the same time, of one model or of shallow copies, count one after the other.
+_COUNTING = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -139,15 +143,16 @@ class UserCalls:
         """
         gone = np.zeros(users.n_users, dtype=bool)
         keys = self._keys(groups, _first_rows(users))
-        for i, (one, owner) in enumerate(zip(keys, owners.tolist(), strict=True)):
-            n_calls = self._known.get(one, (0, owner))[0]
-            gone[i] = n_calls >= self.most
-            self._known[one] = (self.most if for_good else min(n_calls + 1, self.most), owner)
+        with _COUNTING:
+            for i, (one, owner) in enumerate(zip(keys, owners.tolist(), strict=True)):
+                n_calls = self._known.get(one, (0, owner))[0]
+                gone[i] = n_calls >= self.most
+                self._known[one] = (self.most if for_good else min(n_calls + 1, self.most), owner)
         return gone
 
     def _keys(self, groups, first):
         """Ids as Python's own values, which are the same for the same user in every call."""
-        ids = np.asarray(groups)[first]
+        ids = ids_of(groups)[first]
         if not len(ids):
             return []
         kind = _kind_of(ids)
