@@ -278,11 +278,13 @@ def _publishing(data):
 
 def _questions(data):
     unit = data["guarantee"]["unit"]
+    of_users = "Can somebody be in the data under two ids?"
+    several = of_users if unit == "user" else f"How many people have several {unit}s?"
     yield Heading("What to ask before you agree")
     yield Bullets(
         (
             f"Is one {unit} what you would protect: one person with all that is theirs, or less? "
-            "How many people have several?",
+            f"{several}",
             "Is each thing that is listed as public known to everybody anyway? Who answers for "
             "that, by name?",
             "Are you content with how sure an attacker can get, seeing who may look at the "

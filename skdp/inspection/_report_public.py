@@ -127,7 +127,7 @@ def _of_parameters(path, step, chosen):
     for name, value in given.items():
         is_default = name in defaults and _same(value, defaults[name])
         text = _value(value)
-        if name == "classes" and (value is None or path.startswith("best_estimator_")):
+        if name == "classes" and (value is None or hasattr(step, "classes_")):
             continue  # the labels say so
         if path and name in chosen:
             note = "chosen by the search, within its budget, among what the caller named"
