@@ -131,7 +131,7 @@ class Blocks:
             if scores_into is not None:
                 scores_into.append(scores)
             if kept is None:
-                residuals = self._residuals(i, loss, scores, caps)
+                residuals = self._residuals(i, loss.residuals(scores, codes), caps)
             else:
                 residuals, kept = kept[: len(codes)], kept[len(codes) :]
             if scores_of is None:
@@ -145,10 +145,9 @@ class Blocks:
                 totals[i] = loss.total(scores, codes)
         return sums.total(), float(totals.sum()) if total else None
 
-    def _residuals(self, i, loss, scores, caps):
-        """Residuals of block ``i``, clipped, and times the shares of the rows."""
-        residuals = loss.residuals(scores, self.blocks[i][1])
-        if caps is not None and loss.n_outputs == 1:
+    def _residuals(self, i, residuals, caps):
+        """Clip the residuals of block ``i`` in place, and multiply them by the rows' shares."""
+        if caps is not None and residuals.shape[1] == 1:
             most = caps[i][:, np.newaxis]
             np.clip(residuals, -most, most, out=residuals)
         elif caps is not None:
@@ -162,9 +161,9 @@ class Blocks:
     def residuals(self, loss, weights, *, caps=None, scores_of=None):
         """Residuals of all rows, clipped if there are caps, times the shares of the rows."""
         found = []
-        for i, (rows, _) in enumerate(self.blocks):
+        for i, (rows, codes) in enumerate(self.blocks):
             scores = self._scores(rows, weights) if scores_of is None else scores_of(rows)[2]
-            found.append(self._residuals(i, loss, scores, caps))
+            found.append(self._residuals(i, loss.residuals(scores, codes), caps))
         return np.concatenate(found)
 
     def _scores(self, rows, weights):

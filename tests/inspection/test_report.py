@@ -437,7 +437,7 @@ def test_it_says_who_chose_the_epsilon_of_a_step(kind):
     if kind == "pipeline":
         fitted, path = make_pipeline(Normalizer(), model).fit(X, y), "dplogisticregression"
     else:
-        fitted, path = GridSearchCV(model, {"C": [1.0]}, cv=2).fit(X, y), "best_estimator_"
+        fitted, path = GridSearchCV(model, {"C": [1.0]}, cv=KFold(2)).fit(X, y), "best_estimator_"
     told = privacy_report(fitted, public=("scores",) if kind == "search" else ()).data["public"]
     found = {row["what"]: (row["value"], row["declared_by"]) for row in told}
     assert found[f"{path}: epsilon"] == ("0.5", "caller")

@@ -10,7 +10,6 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
-from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder
 from support.releases import transcript
@@ -344,8 +343,3 @@ def test_a_stream_for_users_refuses_what_was_frozen_for_records():
     public = DPPipeline([("l", Normalizer()), ("model", Stream())], public=("l",))
     told = public.partial_fit(X, y, groups=groups).guarantee_
     assert told.unit == "user" and told.caveats == ("step 'l' was declared public",)
-
-
-def test_what_is_not_known_is_named_in_good_english():
-    with pytest.raises(ValueError, match=r"^OneVsRestClassifier is not known to have a guarantee"):
-        guarantee_of(OneVsRestClassifier(DPLogisticRegression()))
