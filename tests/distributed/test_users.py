@@ -3,6 +3,8 @@
 import copy
 import math
 import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
@@ -18,6 +20,7 @@ from skdp import config_context
 from skdp._users import Users
 from skdp.audit import recording, replay
 from skdp.distributed import DistributedDPClassifier
+from skdp.distributed._users import UserCalls
 from skdp.losses import (
     HingeLoss,
     HuberHingeLoss,
@@ -622,3 +625,19 @@ def test_more_users_than_are_certified_are_refused(monkeypatch):
         network("whitened").fit(X, y, groups=ids)
     release = network("hinge").fit(X, y, groups=ids)._stream.plan.release
     assert release.per_user and release.most_rows > 2**20
+
+
+def test_calls_at_the_same_time_are_counted_one_after_the_other():
+    class Slow(dict):
+        def get(self, *args):
+            found = super().get(*args)
+            time.sleep(0.01)
+            return found
+
+    ids, calls = np.arange(3), UserCalls(1)
+    calls._known = Slow()
+    users, owners = Users.of(ids, 3), np.zeros(3, dtype=int)
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(calls.enter, ids, users, owners, for_good=False) for _ in range(2)]
+        gone = [one.result().tolist() for one in both]
+    assert sorted(gone) == [[False] * 3, [True] * 3]
