@@ -203,7 +203,7 @@ def ids_of(groups: Any) -> np.ndarray:
         changed = not all(isinstance(one, kind) for one in groups)
     else:
         changed = ids.dtype.kind == "f" and any(
-            isinstance(one, Integral) and abs(one) > _LARGEST_WHOLE for one in groups
+            isinstance(one, Integral) and abs(int(one)) > _LARGEST_WHOLE for one in groups
         )
     if changed:
         ids = np.empty(len(groups), dtype=object)
