@@ -84,6 +84,7 @@ class UserCap:
                 self._products.append(_products(images[:n_rows], length))
                 images = images[n_rows:]
         self._chunks, each = np.concatenate(chunks), np.concatenate(weights)
+        self._lengths = np.concatenate(data.chunks)
         self._weights = self._totals(each)
         self._spread = self._weights[self._chunks] / each
         self._rest = coordinates.rest(data.row_norm) ** 2 * (1.0 + 1.0 / _FINE)
@@ -102,25 +103,33 @@ class UserCap:
         residuals : ndarray of shape (n_samples, n_outputs)
             Times the shares of the rows.
         """
+        return self._totals(self._squares_of_chunks(residuals) * self._spread)
+
+    def _squares_of_chunks(self, residuals):
         found = []
         for products in self._products:
             n_rows = products.shape[0] * products.shape[1]
             part = residuals[:n_rows].reshape(*products.shape[:2], -1)
             found.append(np.einsum("cik,cik->c", products @ part, part))
             residuals = residuals[n_rows:]
-        return self._totals(np.maximum(np.concatenate(found), 0.0) * self._spread)
+        return np.maximum(np.concatenate(found), 0.0)
 
     def agreements(self, residuals):
         """Lengths of users' means over the mean lengths of their rows; 1 for users of one row.
 
-        Each is between 0 and 1, and a function of the user's rows alone.
+        Each is between 0 and 1, and a function of the user's rows alone. The lengths of the rows
+        of a chunk are its weight here: by those of `squares` a chunk of few rows, long beside all
+        others, would have its rounding error as many times as it has too little weight.
         """
         squares = np.concatenate(
             [np.einsum("cii->ci", products).ravel() for products in self._products]
         )
         sizes = np.sqrt(squares * np.einsum("ij,ij->i", residuals, residuals))
-        most = np.bincount(self.users.codes, sizes, minlength=self.users.n_users) ** 2
-        found = np.divide(self.squares(residuals), most, out=np.ones_like(most), where=most > 0.0)
+        lengths = _sums(sizes, self._lengths)
+        parts = self._squares_of_chunks(residuals)
+        parts = np.divide(parts, lengths, out=np.zeros_like(parts), where=lengths > 0.0)
+        parts, most = self._totals(parts), self._totals(lengths)
+        found = np.divide(parts, most, out=np.ones_like(most), where=most > 0.0)
         return np.sqrt((np.minimum(found, 1.0) + _LEAST) / (1.0 + _LEAST))
 
     def factors(self, residuals):

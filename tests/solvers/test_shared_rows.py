@@ -9,8 +9,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from support.linear import LAYOUTS, LOSSES, exact_gradient, stored_rows
 
 from skdp._users import Users
+from skdp.losses import LogisticLoss
 from skdp.solvers.certificates import ROUNDING_SHARE
 from skdp.solvers.rows import RowBlocks
+from skdp.solvers.user_norms import TOGETHER, UserCap, agreement_error
 from skdp.solvers.whitening import CAP_SHARE, CappedSums, PlainRows, WhitenedRows
 
 D = 5
@@ -181,3 +183,17 @@ def test_a_hundred_thousand_users_are_certified_at_large_weights(layout):
     sums = CappedSums(data, loss, PlainRows(0.5), 0.5)
     assert sums._error(weights, exactly=False) > CAP_SHARE * 0.5  # so that it is exact
     assert np.isfinite(sums(weights)).all()
+
+
+def test_an_agreement_errs_as_declared_however_many_rows_add_nothing():
+    rng = np.random.default_rng(0)
+    X = np.zeros((3000 * TOGETHER + 3, D))
+    one, other = rng.uniform(-0.2, 0.2, size=(2, D))
+    X[-3:] = one, other, one + other  # gradients that cancel but for rounding
+    labels = np.arange(len(X)) == len(X) - 1
+    users = Users.of(np.zeros(len(X)), len(X))
+    data, loss = RowBlocks(X, labels.astype(int), x_norm=1.0, users=users), LogisticLoss()
+    found = UserCap(data, loss, PlainRows(1.0), 1.0).agreements(
+        data.residuals(loss, np.zeros((1, D)))
+    )
+    assert_allclose(found, 1.0 / math.sqrt(1.0 + 2.0**10), atol=agreement_error(D, 1), rtol=0.0)
