@@ -57,6 +57,18 @@ class GuaranteeView:
         told = brief(guarantee) if isinstance(guarantee, Guarantee) else None
         return Block(self, kind, children, told)
 
+    def _get_params_html(self, *args, **kwargs):
+        """Parameters as scikit-learn lists them, arrays as lists.
+
+        Version 1.7.0 asks for the truth value of what is not the default.
+        """
+        parameters = self.get_params(deep=False)  # type: ignore[attr-defined]
+        for name, value in parameters.items():
+            if isinstance(value, np.ndarray):
+                parameters[name] = value.tolist()
+        shown = type(self)(**parameters)
+        return super(GuaranteeView, shown)._get_params_html(*args, **kwargs)  # type: ignore[misc]
+
     def _get_fitted_attr_html(self, doc_link=""):
         """Fitted attributes as scikit-learn 1.9 lists them, with a guarantee that is whole."""
         listed = super()._get_fitted_attr_html(doc_link)  # type: ignore[misc]

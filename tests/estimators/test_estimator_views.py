@@ -103,6 +103,13 @@ def test_names_of_steps_are_escaped(rows):
         assert "<b>bold" not in view and "&lt;b&gt;bold" in view
 
 
+def test_parameters_that_are_arrays_are_listed(rows):
+    model = DPLogisticRegression(classes=np.array([0, 1])).fit(*rows)
+    for view in views(make_pipeline(model)):
+        assert "[0, 1]" in html.unescape(view)
+    assert isinstance(model.classes, np.ndarray)
+
+
 def test_text_is_shown_where_text_is_asked_for(rows):
     models = [
         DPLogisticRegression().fit(*rows),
