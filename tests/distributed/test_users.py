@@ -324,9 +324,8 @@ def test_counts_of_users_are_shares_that_add_up_to_one(kind):
     assert counts.sum() <= 7.0
     weights = rng.normal(size=(3, 4))
     gained = hits_gained(data, weights, 0.0 * weights)[0]
-    rows = np.concatenate(
-        [kind(r).toarray() if kind is not np.asarray else r for r, _ in data.blocks]
-    )
+    # In the order of the rows: with users, blocks have one of their own.
+    rows = np.concatenate([r for r, _ in RowBlocks(X, labels, x_norm=1.0, constant=0.3).blocks])
     hits = ((rows @ weights.T).argmax(axis=1) == labels) - (labels == 0).astype(float)
     expected = sum(hits[codes == u].mean() for u in range(7))
     assert_allclose(gained, expected, atol=1e-3)
