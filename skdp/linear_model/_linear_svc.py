@@ -119,10 +119,12 @@ class DPLinearSVC(BaseDPLinearClassifier):
     `SolverError`, and other uses of the same data, such as cross-validation without a ledger.
 
     **Users.** With ``groups`` the guarantee is for users: it covers all rows of one, however many.
-    Each user's gradient is the mean of those of its rows, each of them capped, so that noise and
-    rules are those for as many rows as there are users, and ``C`` weighs a sum over users. How
-    many rows a user has is private; who the users are is public under "replace-one". The
-    mechanism is then "gradient", which "auto" stands for.
+    Each user's gradient is the mean of those of its rows, shortened to one cap, so that noise and
+    rules are those for as many rows as there are users, and ``C`` weighs a sum over users. With a
+    positive ``delta`` one noisy number tells how far the rows of users agree, and where they do
+    not the cap, and the noise with it, is smaller. How many rows a user has is private; who the
+    users are is public under "replace-one". The mechanism is then "gradient", which "auto" stands
+    for.
 
     Rows of a class are treated with equal weight: a ``sample_weight`` of k would multiply the
     sensitivity by k, and so does the largest of ``class_weight``. An objective with it is k times
