@@ -61,6 +61,8 @@ _TOLD = (
     (r"Expected 2D array, got scalar", "Expected 2D array, got scalar array instead"),
     (r"Expected 2D array, got 1D", "Expected 2D array, got 1D array instead"),
 )
+# Where a message has the number of rows.
+_LENGTH = re.compile(r"(shape[ =]\()\d+")
 _RESHAPE = (
     ". Reshape your data either using array.reshape(-1, 1) if it has a single feature or "
     "array.reshape(1, -1) if it contains a single sample"
@@ -83,6 +85,8 @@ def without_values(what="X and y", *, counts=True):
         kind, message = _told(error, what)
         if not counts and message.startswith("Found input variables with"):
             message = "X and y must have as many rows."
+        if not counts:
+            message = _LENGTH.sub(r"\1n_samples", message)
     try:
         raise kind(message) from None
     except (TypeError, ValueError) as told:

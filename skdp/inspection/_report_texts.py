@@ -266,8 +266,8 @@ def _layer_of_epsilon(guarantee, epsilon):
         return "epsilon", "not covered", "No finite epsilon is proven."
     text = (
         f"Epsilon is {rounded_up(epsilon)}, and this report says what it means. Whether that is "
-        "small enough is not for a report to say, but for whoever answers for the data: therefore "
-        "only partly."
+        "small enough is not for a report to say, but for whoever answers for the data, seeing "
+        "what is at stake: therefore only partly."
     )
     return "epsilon", "partly", text
 
@@ -346,6 +346,20 @@ GLOSSARY = (
         "answers add up.",
     ),
     ("rho", "As mu, of zero-concentrated differential privacy: adds up over answers."),
+    (
+        "second moments",
+        "Sums of products of two columns: how much columns vary, and how they vary together.",
+    ),
+    (
+        "gradient",
+        "How the data would change the model at some point. A descent follows noisy sums of "
+        "gradients, step by step, to the model.",
+    ),
+    (
+        "selection",
+        "Which of several public candidates suits the data, drawn at random. Its range bounds "
+        "what it tells, as epsilon does.",
+    ),
     ("composition", "What several answers from the same data cost together."),
     ("budget", "What all results from one data set may cost together, as somebody decided."),
     (

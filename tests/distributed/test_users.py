@@ -3,6 +3,8 @@
 import copy
 import math
 import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
@@ -18,6 +20,7 @@ from skdp import config_context
 from skdp._users import Users
 from skdp.audit import recording, replay
 from skdp.distributed import DistributedDPClassifier
+from skdp.distributed._users import UserCalls
 from skdp.losses import (
     HingeLoss,
     HuberHingeLoss,
@@ -327,8 +330,10 @@ def test_counts_of_users_are_shares_that_add_up_to_one(kind):
     rows = np.concatenate(
         [kind(r).toarray() if kind is not np.asarray else r for r, _ in data.blocks]
     )
-    hits = ((rows @ weights.T).argmax(axis=1) == labels) - (labels == 0).astype(float)
-    expected = sum(hits[codes == u].mean() for u in range(7))
+    # Blocks have the rows in an order of their own.
+    here = np.concatenate([part for _, part in data.blocks])
+    hits = ((rows @ weights.T).argmax(axis=1) == here) - (here == 0).astype(float)
+    expected = sum(hits[data.users.codes == u].mean() for u in range(7))
     assert_allclose(gained, expected, atol=1e-3)
     binary = RowBlocks(kind(X), labels % 2, x_norm=1.0, constant=0.3, users=Users(codes, 7))
     assert 0.0 < class_counts(binary, 1)[0] < 7.0
@@ -620,3 +625,19 @@ def test_more_users_than_are_certified_are_refused(monkeypatch):
         network("whitened").fit(X, y, groups=ids)
     release = network("hinge").fit(X, y, groups=ids)._stream.plan.release
     assert release.per_user and release.most_rows > 2**20
+
+
+def test_calls_at_the_same_time_are_counted_one_after_the_other():
+    class Slow(dict):
+        def get(self, *args):
+            found = super().get(*args)
+            time.sleep(0.01)
+            return found
+
+    ids, calls = np.arange(3), UserCalls(1)
+    calls._known = Slow()
+    users, owners = Users.of(ids, 3), np.zeros(3, dtype=int)
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(calls.enter, ids, users, owners, for_good=False) for _ in range(2)]
+        gone = [one.result().tolist() for one in both]
+    assert sorted(gone) == [[False] * 3, [True] * 3]
