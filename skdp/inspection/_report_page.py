@@ -371,8 +371,9 @@ def _questions(data):
             "Is every other use of the same data charged to the same ledger?",
             "Is the result good enough for its purpose, for small groups as well? Who has "
             "measured that, on which data?",
-            "Who may see the machine, its logs and the data themselves, or watch it run? This "
-            "report cannot tell.",
+            "Who is responsible for the data, what may they be used for, and who gets the result? "
+            "This report knows none of that.",
+            "Who may see the machine, its logs and the data themselves, or watch it run?",
         )
     )
 

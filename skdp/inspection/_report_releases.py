@@ -21,6 +21,7 @@ THEOREMS = {
     "exponential": "McSherry and Talwar, FOCS 2007; Dong, Durfee and Rogers, ICML 2020",
 }
 _UNSAID = "a noisy answer"
+_OF_EACH = "those of the mechanisms that these are made by"
 
 
 def releases_of(facts, guarantee, step=None):
@@ -57,7 +58,7 @@ def stated(purpose, guarantee, step=None, share=None):
         size=None,
         guarantee=_claim(guarantee) if is_known else str(guarantee),
         share=share,
-        theorem=guarantee.source if is_known else "",
+        theorem=(guarantee.source if is_known else "") or _OF_EACH,
     )
     return row, None
 
@@ -81,7 +82,7 @@ def _row(fact, guarantee, step):
         size=fact.size,
         guarantee="" if one is None else _claim(one),
         share=None,
-        theorem=source or THEOREMS.get(fact.noise, ""),
+        theorem=source or THEOREMS.get(fact.noise, _OF_EACH),
     )
     if one is None:
         row["guarantee"] = "part of the whole"

@@ -171,7 +171,10 @@ def layers(subject, epsilon):
     elif epsilon is None:
         yield "epsilon", "not covered", "No finite epsilon is proven."
     else:
-        chosen = "Whether that is small enough is for whoever answers for the data to say."
+        chosen = (
+            "Whether that is small enough is for whoever answers for the data to say: by what an "
+            "attacker can learn, and by what is at stake."
+        )
         yield "epsilon", "covered", f"Epsilon is {rounded_up(epsilon)}. {chosen}"
     text = "Each release names its theorem; bounds are enforced by clipping, not assumed."
     if kind == "local":
@@ -247,6 +250,20 @@ GLOSSARY = (
     (
         "rho",
         "As mu, of zero-concentrated differential privacy: adds up over releases.",
+    ),
+    (
+        "second moments",
+        "Sums of products of two columns: how much columns vary, and how they vary together.",
+    ),
+    (
+        "gradient",
+        "How the data would change the model at some point. A descent follows noisy sums of "
+        "gradients, step by step, to the model.",
+    ),
+    (
+        "selection",
+        "Which of several public candidates suits the data, drawn at random. Its range bounds "
+        "what it tells, as epsilon does.",
     ),
     ("lattice", "Numbers that are whole multiples of a step, as those of a ruler are."),
     ("composition", "What several releases from the same data cost together."),

@@ -170,8 +170,9 @@ def plan_descent(
     gradients are capped, but no longer than is safe where the second moments show nothing.
 
     Constants were chosen by leaving one data set out of twenty (fourteen binary, six with more
-    classes) with 1,000 to 20,000 rows at epsilons from 0.1 to 8. The
-    power of the agreement is that of sets of users, of 1 to 92 rows, at epsilons of 0.5 to 3.
+    classes) with 1,000 to 20,000 rows at epsilons from 0.1 to 8. What
+    the agreement does was chosen on four sets of users, of 1 to 143 rows each and 12 to 28 on
+    average, and on one made up, at epsilons of 0.5 and 3.
     """
     n_classes = max(2, loss.n_outputs)
     many = n_classes > 2

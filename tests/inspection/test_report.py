@@ -29,7 +29,7 @@ from skdp import (
 from skdp._facts import facts_of_a_fit, note
 from skdp._recording import released_values
 from skdp.audit import recording
-from skdp.inspection import privacy_report, report_schema
+from skdp.inspection import PrivacyReport, privacy_report, report_schema
 from skdp.inspection._attacker import best_guess, excess_loss, largest_posterior, power_of_tests
 from skdp.mechanisms import NoiseLaw, release
 from skdp.metrics import dp_evaluate
@@ -428,6 +428,15 @@ def test_what_holds_private_numbers_stays_with_the_curator(kind):
         data = privacy_report(model.released()).data
         assert data["headline"].startswith("Whoever sees this model and")
         assert "the fitted model itself, its copies and its files" not in not_covered_of(data)
+
+
+def test_every_release_of_a_search_names_its_theorem():
+    X, y = rows()
+    search = DPGridSearch(DPLogisticRegression(), {"C": [0.1, 1.0]}, epsilon=4.0, delta=1e-6)
+    data = privacy_report(search.fit(X, y)).data
+    assert all(row["theorem"] for row in data["releases"])
+    page = " ".join(str(PrivacyReport(data)).split())
+    assert "add up to more than 100 %" in page
 
 
 @pytest.mark.parametrize("kind", ["pipeline", "search"])
