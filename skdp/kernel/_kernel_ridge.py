@@ -305,13 +305,13 @@ class DPKernelRidge(BaseKernelRegressor):
             guarantee = release.guarantee
             if released_bounds is not None:
                 guarantee = released_bounds.guarantee(guarantee)
+                # Quantiles count rows, and no means of them: of a user one row is among them.
+                seen = y if users is None else y[chosen_rows(groups, users)]
             charge(self, guarantee)
             gamma = self._public_gamma(X)
             *streams, bounds_state = self._random_streams(3)
             bounds = self.y_bounds
             if released_bounds is not None:
-                # Quantiles count rows, and no means of them: of a user one row is among them.
-                seen = y if users is None else y[chosen_rows(groups, users)]
                 bounds = released_bounds(seen, noise_source(bounds_state))
             bounds = TargetRange.of(bounds)
             targets = bounds.scaled(y)

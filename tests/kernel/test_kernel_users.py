@@ -441,6 +441,21 @@ def test_ids_that_are_none_are_refused_and_not_shown(bad):
     assert not ledger.history()
 
 
+def test_ids_without_a_text_are_refused_before_the_charge():
+    class Person(int):
+        __hash__ = int.__hash__
+        __str__, __repr__ = object.__str__, object.__repr__
+
+    X, y, ids = problem(1500)
+    groups = np.empty(len(ids), dtype=object)
+    groups[:] = [Person(one) for one in ids]
+    ledger = BudgetLedger(epsilon=20.0, delta=1e-3)
+    model = DPKernelRidge(10.0, 1e-6, y_bounds="auto", adjacency="add-remove", ledger=ledger)
+    with pytest.raises(ValueError, match="a text of their own"):
+        model.fit(X, y, groups=groups)
+    assert not ledger.history()
+
+
 def test_a_ledger_keeps_users_and_rows_apart():
     X, y, ids = problem(100)
     ledger = BudgetLedger(epsilon=9.0, delta=1e-3)
