@@ -165,10 +165,10 @@ def repeated(draw):
 
 
 def picky(validated):
-    def check(estimator, X, *rest):
+    def check(estimator, X, *rest, **named):
         if X.size and np.abs(X).max() > 1e3:
             raise ValueError("far")
-        return validated(estimator, X, *rest)
+        return validated(estimator, X, *rest, **named)
 
     return check
 

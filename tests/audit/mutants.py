@@ -590,8 +590,8 @@ def linear():
         (
             (
                 DESCENT,
-                "return WhitenedRows(vectors, curvatures), min(cap, most)",
-                "cap *= 1.0 + abs(data.blocks[0][0]).mean()\n        return WhitenedRows(vectors, curvatures), min(cap, most)",
+                "capped_sum = CappedSums(data, self.loss, coordinates, cap)",
+                "cap *= 1.0 + abs(data.blocks[0][0]).mean()\n        capped_sum = CappedSums(data, self.loss, coordinates, cap)",
             ),
         ),
     )
@@ -601,8 +601,8 @@ def linear():
         (
             (
                 DESCENT,
-                "return PlainRows(curvature)",
-                "cap *= 1.0 + abs(data.blocks[0][0]).mean()\n            return PlainRows(curvature)",
+                "capped_sum = CappedSums(data, self.loss, coordinates, cap)",
+                "cap *= 1.0 + abs(data.blocks[0][0]).mean()\n        capped_sum = CappedSums(data, self.loss, coordinates, cap)",
             ),
         ),
     )
