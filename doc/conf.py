@@ -52,12 +52,13 @@ html_title = f"skdp {release}"
 html_static_path = ["_static"]
 html_css_files = ["style.css"]
 html_theme_options = {
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 6,
     "navbar_align": "left",
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": False,
 }
-html_sidebars = {"*": []}  # pages of the top level stand alone
+# Pages that stand alone have no tree beside them.
+html_sidebars = {page: [] for page in ("index", "install", "tutorial")}
 html_show_sourcelink = False
 
 
