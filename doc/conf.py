@@ -56,6 +56,8 @@ html_theme_options = {
     "navbar_align": "left",
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": False,
+    "navigation_depth": 3,
+    "show_nav_level": 1,
 }
 # Pages that stand alone have no tree beside them.
 html_sidebars = {page: [] for page in ("index", "install", "tutorial")}
