@@ -53,7 +53,7 @@ html_theme = "pydata_sphinx_theme"
 html_math_renderer = "mathml"
 html_title = f"skdp {release}"
 html_static_path = ["_static"]
-html_css_files = ["style.css"]
+html_css_files = ["style.css", "landing.css"]
 html_theme_options = {
     "header_links_before_dropdown": 6,
     "navbar_align": "left",
