@@ -59,6 +59,8 @@ html_theme_options = {
     "navbar_align": "left",
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": False,
+    "footer_start": ["copyright"],
+    "footer_end": [],
     "navigation_depth": 3,
     "show_nav_level": 1,
 }
