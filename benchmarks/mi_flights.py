@@ -3,9 +3,9 @@
     OPENBLAS_NUM_THREADS=1 python benchmarks/mi_flights.py
 
 The 327,346 flights from New York City in 2013 that arrived as planned, in the order of the
-timetable, from the table ``flights`` of the R package nycflights13. Each day is predicted before it
-is learned, from the delay on departure, hour, season and distance. Mean absolute error in minutes
-and R^2 from the second day on, with delays clipped to [-60, 180] minutes; one draw each.
+timetable, from the table ``flights`` of the R package nycflights13. Each day is predicted before
+it is learned, from the delay on departure, hour, season and distance. Mean absolute error in
+minutes and R^2 from the second day on, with delays clipped to [-60, 180] minutes; one draw each.
 
 The scaling of the columns was tried on these flights, which no budget pays for. "no noise" is the
 same learner with a budget so high that there is no noise to speak of; the best constant is the

@@ -4,8 +4,8 @@ Flights that tell nobody how late they were
 
 An airport wants to predict how late a flight will arrive, from what is known when it takes off.
 No airline hands over its delays, and there is nobody whom all of them trust. So each flight is a
-*user* with one record, and its device sends one message: a gradient with so much noise that it says
-next to nothing about this flight. From a hundred thousand such messages the learner of
+*user* with one record. Its device sends one message: a gradient to which it has added noise, and
+mostly noise. From a hundred thousand such messages the learner of
 `~skdp.linear_model.MIPrivateSGDRegressor` nevertheless learns to predict.
 
 The flights are simulated. The example takes some five seconds.
@@ -46,15 +46,15 @@ print(f"{n_flights} flights, {np.mean(arrival > 15):.0%} of them more than 15 mi
 # %%
 # What is agreed on beforehand
 # ----------------------------
-# Everything here is public: round numbers that would do for any airport, and never what the flights
-# themselves show.
+# Everything here is public: round numbers that would do for any airport, and never what the
+# flights themselves show.
 #
 # - The delay is between an hour early, more than a flight can make up, and three hours late. What
 #   is beyond is clipped.
-# - The delay on departure is scaled by the same bounds. "It arrives as late as it departed" is then
-#   a weight of 1, and a ``radius`` of 1.5 leaves room for that and some more.
-# - Hour and distance change the delay by minutes only. They come in small units, because all columns
-#   share the norm of a row: the delay on departure keeps most of it.
+# - The delay on departure is scaled by the same bounds. "It arrives as late as it departed" is
+#   then a weight of 1, and a ``radius`` of 1.5 leaves room for that and some more.
+# - Hour and distance change the delay by minutes only. They come in small units, because all
+#   columns share the norm of a row: the delay on departure keeps most of it.
 
 y_bounds, unit = (-60.0, 180.0), 0.25
 
@@ -81,8 +81,8 @@ public = {"x_norm": np.sqrt(1 + 2 * unit**2), "radius": 1.5, "y_bounds": y_bound
 # ---------------------------------
 # The learner has no argument for records: it knows how many columns there are, and gets messages.
 # The device of a flight knows its own record, the public numbers, and the weights that it is sent.
-# The budget is 0.1 nats: so much may a message tell about the record, on average. The guarantee says
-# what that means in the worst case.
+# The budget is 0.1 nats: so much may a message tell about the record, on average. The guarantee
+# says what that means in the worst case.
 
 learner = MIPrivateSGDRegressor(mi_budget=0.1, **public)
 device = learner.privatizer(n_features=X.shape[1])
@@ -102,8 +102,8 @@ print(learner.guarantee_)
 # ---------------------------------
 # ``partial_fit`` plays both parties. Each day is predicted before it is learned, so that every
 # score is one of flights that were not learned from. (Scores look at delays without noise: for the
-# sake of the figure only.) One learner has a budget so high that there is hardly any noise. The best
-# constant is the median of all delays, which nobody knows in advance.
+# sake of the figure only.) One learner has a budget so high that there is hardly any noise. The
+# best constant is the median of all delays, which nobody knows in advance.
 
 budgets, no_noise = [0.001, 0.01, 0.1, 1.0], 100.0
 starts = np.searchsorted(day, np.arange(366))
