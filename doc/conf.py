@@ -1,10 +1,12 @@
 """Configuration of Sphinx. The build needs no network."""
 
 import os
+import sys
 
 from docutils import nodes
 from latex2mathml.converter import convert
 
+sys.path.insert(0, os.path.dirname(__file__))  # where gallery_order is
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
 from skdp import __version__ as release
@@ -37,6 +39,7 @@ sphinx_gallery_conf = {
     "filename_pattern": r"plot_",
     "capture_repr": (),
     "ignore_pattern": r"(__init__|quickstart)\.py",
+    "within_subsection_order": "gallery_order.StoryOrder",
     "backreferences_dir": "api/backreferences",
     "doc_module": ("skdp",),
     "reference_url": {"skdp": None},
@@ -52,12 +55,15 @@ html_title = f"skdp {release}"
 html_static_path = ["_static"]
 html_css_files = ["style.css"]
 html_theme_options = {
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 6,
     "navbar_align": "left",
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": False,
+    "navigation_depth": 3,
+    "show_nav_level": 1,
 }
-html_sidebars = {"*": []}  # pages of the top level stand alone
+# Pages that stand alone have no tree beside them.
+html_sidebars = {page: [] for page in ("index", "install", "tutorial")}
 html_show_sourcelink = False
 
 

@@ -450,10 +450,15 @@ def test_public_texts_name_no_document_that_is_not_there():
     check_each(TEXTS, faults)
 
 
+def api_reference():
+    pages = sorted((ROOT / "doc").glob("api*.rst"))
+    return "\n".join(page.read_text(encoding="utf-8") for page in pages)
+
+
 def test_what_users_import_is_in_the_api_reference():
     packages = sorted({"privacy", "local"}.union(*FLOORS[6:]))
     paths = [PACKAGE / package / "__init__.py" for package in packages]
-    reference = (ROOT / "doc" / "api.rst").read_text(encoding="utf-8").split()
+    reference = api_reference().split()
 
     def faults(path):
         names = string_list(parse(path)) or []
@@ -466,14 +471,14 @@ def test_what_users_import_is_in_the_api_reference():
 def test_what_the_roof_offers_is_in_the_api_reference():
     names = string_list(parse(PACKAGE / "__init__.py"))
     modules = {path.name.removesuffix(".py") for path in PACKAGE.iterdir()}
-    reference = (ROOT / "doc" / "api.rst").read_text(encoding="utf-8").split()
+    reference = api_reference().split()
     listed = {entry.split(".")[-1] for entry in reference}
     assert "show_versions" in names
     assert set(names) - modules - {"__version__"} <= listed
 
 
 def test_the_api_reference_lists_only_what_is_there():
-    reference = (ROOT / "doc" / "api.rst").read_text(encoding="utf-8")
+    reference = api_reference()
     entries = re.findall(r"^   (\w[\w.]*)$", reference, flags=re.MULTILINE)
 
     def offered(entry):

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import skdp
 from skdp import DPLogisticRegression
 
 ROOT = Path(__file__).parents[1]
@@ -62,6 +63,17 @@ def test_the_urls_of_the_project_are_those_that_the_html_views_link_to():
     pages = PROJECT["urls"]["Documentation"]
     assert DPLogisticRegression()._doc_link_template.startswith(f"{pages}/en/latest/api/")
     assert PROJECT["urls"]["Changelog"] == f"{pages}/en/latest/changelog.html"
+
+
+def test_a_release_has_one_version_and_one_date():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    changes = (ROOT / "doc" / "changelog.rst").read_text(encoding="utf-8")
+    version, date = re.search(r"^(\d+\.\d+\.\d+) \((\S+)\)$", changes, re.MULTILINE).groups()
+    assert skdp.__version__ == version
+    assert f"\nversion: {version}\ndate-released: {date}\n" in citation
+    cited = (ROOT / "doc" / "citing.rst").read_text(encoding="utf-8")
+    assert f"version = {{{version}}}" in cited
+    assert f"year = {{{date[:4]}}}" in cited
 
 
 # The wheel's tests run away from the checkout, and so do not have what only developers need.
