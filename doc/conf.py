@@ -1,10 +1,12 @@
 """Configuration of Sphinx. The build needs no network."""
 
 import os
+import sys
 
 from docutils import nodes
 from latex2mathml.converter import convert
 
+sys.path.insert(0, os.path.dirname(__file__))  # where gallery_order is
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
 from skdp import __version__ as release
@@ -37,6 +39,7 @@ sphinx_gallery_conf = {
     "filename_pattern": r"plot_",
     "capture_repr": (),
     "ignore_pattern": r"(__init__|quickstart)\.py",
+    "within_subsection_order": "gallery_order.StoryOrder",
     "backreferences_dir": "api/backreferences",
     "doc_module": ("skdp",),
     "reference_url": {"skdp": None},
