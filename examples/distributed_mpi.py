@@ -8,13 +8,13 @@ hospital never leave its process. Every process runs this script with the rows o
     pip install "skdp[mpi]" mpich
     OMP_NUM_THREADS=1 mpiexec -n 4 python -m mpi4py examples/distributed_mpi.py
 
-Started alone, without ``mpiexec``, one process plays all eight. On several machines install the same
-environment on each and start it with ``mpiexec -hosts first,second -n 4 ...``, over a network that
+Started alone, without ``mpiexec``, one process plays all eight. On several machines install the
+same environment on each and start it with ``mpiexec -hosts first,second -n 4 ...``, over a network that
 you trust, as MPI does not encrypt. :doc:`/distributed_mpi` has the steps, for Slurm too.
 
 The rows are the Adult census if the environment variable SKDP_DATA names a folder that has it, and
-else the breast cancer data that come with scikit-learn. It takes a few seconds and prints; it has no
-figure, because it is not run here.
+else the breast cancer data that come with scikit-learn. It takes a few seconds and prints; it has
+no figure, because it is not run here.
 """
 
 import os
@@ -32,8 +32,8 @@ from skdp.preprocessing import BoundedScaler, make_public_preprocessor
 N_NODES = 8
 
 # %%
-# Each process loads the rows of its own nodes only. Bounds and categories are public: all processes
-# use the same, and none looks at another's rows to find them.
+# Each process loads the rows of its own nodes only. Bounds and categories are public: all
+# processes use the same, and none looks at another's rows to find them.
 
 
 def adult(nodes):
