@@ -9,8 +9,8 @@ hospital never leave its process. Every process runs this script with the rows o
     OMP_NUM_THREADS=1 mpiexec -n 4 python -m mpi4py examples/distributed_mpi.py
 
 Started alone, without ``mpiexec``, one process plays all eight. On several machines install the
-same environment on each and start it with ``mpiexec -hosts first,second -n 4 ...``, over a network that
-you trust, as MPI does not encrypt. :doc:`/distributed_mpi` has the steps, for Slurm too.
+same environment on each and start it with ``mpiexec -hosts first,second -n 4 ...``, over a network
+that you trust, as MPI does not encrypt. :doc:`/distributed_mpi` has the steps, for Slurm too.
 
 The rows are the Adult census if the environment variable SKDP_DATA names a folder that has it, and
 else the breast cancer data that come with scikit-learn. It takes a few seconds and prints; it has
