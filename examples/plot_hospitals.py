@@ -10,7 +10,7 @@ sums with noise and what follows from them. Each record is protected by
 hospitals included.
 
 Is that better than learning alone? And does it matter who talks to whom? The patients are
-simulated; the example takes some ten seconds.
+simulated; the example takes some five seconds.
 """
 
 # %%
@@ -19,6 +19,8 @@ simulated; the example takes some ten seconds.
 # Six departments of four sites each, which differ in size and in their patients, as in life. Who
 # owns a row is public, and must not depend on the answers. Here each patient has one row; of
 # patients with several stays ``fit(X, y, node, groups=patient)`` protects all.
+
+import textwrap
 
 import matplotlib.pyplot as plt
 import networkx
@@ -54,15 +56,15 @@ print(f"{len(X)} patients, {n_rows.min()} to {n_rows.max()} a hospital")
 # Alone, together, or with a curator
 # ----------------------------------
 # The same budget buys each hospital a model of its own rows, or all of them one model together. It
-# would buy a curator a model of all rows, if there were a curator. Of several rounds all messages
-# together cost the budget, and not each.
+# would buy a curator a model of all rows, if there were a curator. All messages of all rounds
+# together cost the budget once.
 
 epsilon, delta = 0.5, 1e-5
 common = {"classes": [0, 1], "random_state": 0}
 together = DistributedDPClassifier(
     epsilon, delta, n_nodes=n_hospitals, topology="random_regular", **common
 ).fit(X, y, hospital)
-print(together.guarantee_)
+print(textwrap.fill(str(together.guarantee_), 80))
 
 alone = []
 for i in range(n_hospitals):

@@ -12,6 +12,8 @@ whatever convex loss its users have agreed on. The people are simulated; the exa
 five seconds.
 """
 
+import textwrap
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -96,7 +98,7 @@ for budget, (learner, _, scores) in learned.items():
     print(f"{budget:6g} {learner.guarantee_.epsilon_at(1e-6):22.2f} {scores[-1]:9.3f}")
 print(f"true effects {best:26.3f}")
 print(f"the more frequent answer {majority:14.3f}")
-print(learned[0.1][0].guarantee_)
+print(textwrap.fill(str(learned[0.1][0].guarantee_), 80))
 
 # %%
 # Left: accuracy for other people as messages arrive. The longer the stream, the better; ten times
