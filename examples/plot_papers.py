@@ -41,10 +41,11 @@ def axes_of(n_columns, width=3.9, height=3.6):
 # Private logistic regression
 # ---------------------------
 #
-# Chaudhuri, Monteleoni and Sarwate (2011) compare noise on the coefficients ("output") with noise
-# in the objective, on Adult and on connections of KDD Cup 99, where attacks that deny service are to
-# be told from normal traffic. The first row shows accuracy against epsilon, the second accuracy
-# against the penalty at epsilon 0.1, the third accuracy against the number of rows at epsilon 0.05.
+# Chaudhuri, Monteleoni and Sarwate (2011) compare noise on the coefficients ("output") with
+# noise in the objective, on Adult and on connections of KDD Cup 99, where attacks that deny
+# service are to be told from normal traffic. The first row shows accuracy against epsilon, the
+# second accuracy against the penalty at epsilon 0.1, the third accuracy against the number of
+# rows at epsilon 0.05.
 
 experiments = table("erm_paper")
 looks = {"no privacy": "k:", "output": "C1s--", "objective": "C0^--", "skdp": "C2o-"}
@@ -69,15 +70,16 @@ axes[0, 0].legend(frameon=False)
 # up for the noise. In the first row the paper's two methods have the penalty that is best for the
 # rows that are scored, which nobody can choose without paying for it. "skdp" has its defaults
 # throughout, and is not in the second row because it has a rule for the penalty. In the third row
-# all have that rule, which was made for our noise and is too weak a penalty for the paper's.
+# all have the library's rule for the penalty.
 
 # %%
 # Kernel ridge regression
 # -----------------------
 #
-# Nie and Wang (2017) have theorems and no figures. Theorem 3 says how fast the error of one private
-# prediction falls with the number of rows if epsilon falls by their rule. Left: the measured excess
-# risk and its bound, as corrected. Right: what the printed rule, with a misprint, does to the bound.
+# Nie and Wang (2017) have theorems and no figures. Theorem 3 says how fast the error of one
+# private prediction falls with the number of rows if epsilon falls by their rule. Left: the
+# measured excess risk and its bound, as corrected. Right: what the printed rule, with a
+# misprint, does to the bound.
 
 ridge = table("kernel_ridge_theory")
 ridge = ridge[ridge.r == 0.5]
@@ -101,11 +103,11 @@ for ax, rules in ((left, ["fixed epsilon = 1", "auto"]), (right, ["auto", "auto,
 # Online kernel learning
 # ----------------------
 #
-# The paper on online learning (2017) has no figures either. Its Theorem 2 claims a rate for every
-# function, and leaves out that the penalty pulls the function towards 0. A single point, whose
-# target is always 1, is enough to see that: left, the error of the recursion (solid) rises above what the
-# theorem claims (dotted), while the corrected bound (dashed) holds. Right: the corrected bound and
-# the worst of 20 streams, for functions of three degrees of smoothness r.
+# The paper on online learning (2017) has no figures either. Its Theorem 2 claims a rate for
+# every function, and leaves out that the penalty pulls the function towards 0. A single point,
+# whose target is always 1, is enough to see that: left, the error of the recursion (solid) rises
+# above what the theorem claims (dotted), while the corrected bound (dashed) holds. Right: the
+# corrected bound and the worst of 20 streams, for functions of three degrees of smoothness r.
 
 online = table("online_theory")
 left, right = axes_of(2, 4.3)
@@ -184,12 +186,12 @@ third.legend(frameon=False, fontsize=8)
 # *Recorded: the real sets, 4 draws of the noise, by*
 # ``python benchmarks/distributed_paper.py --part regret mini``. *Dashed: Algorithm 2.*
 #
-# As in the paper, a larger epsilon brings the regret closer to that without noise. At 0.1 and 0.01
-# nothing is learned in a pass with one row a round. Algorithm 2 here has noise that is private. That of the paper vanishes with the
-# rounds, see :doc:`/papers_distributed`.
+# As in the paper, a larger epsilon brings the regret closer to that without noise. At 0.1 and
+# 0.01 nothing is learned in a pass with one row a round. Algorithm 2 here has noise that is
+# private. That of the paper vanishes with the rounds, see :doc:`/papers_distributed`.
 #
-# Figure 5 is the accuracy on texts against the share of coefficients that are zero, figure 6 averages of iterates,
-# mini-batches, and how far nodes are from their mean.
+# Figure 5 is the accuracy on texts against the share of coefficients that are zero, figure 6
+# averages of iterates, mini-batches, and how far nodes are from their mean.
 
 mini, spread, zeros = (table(f"distributed_{name}") for name in ("mini", "consensus", "sparsity"))
 _, axes = plt.subplots(2, 2, figsize=(8.6, 7.2), layout="constrained")
