@@ -95,6 +95,9 @@ class Split:
         Unfitted: what a user without a thought of privacy prepares ``raw`` with.
 
     y_bounds : (float, float) or None
+
+    table : Table
+        What is public of the columns.
     """
 
     X: Any
@@ -105,6 +108,7 @@ class Split:
     raw_test: Any
     plain: Pipeline
     y_bounds: tuple[float, float] | None
+    table: Table
 
 
 def split(name: str, n: int | None = None, seed: int = 0, *, rows: str = "auto") -> Split:
@@ -148,7 +152,7 @@ def split(name: str, n: int | None = None, seed: int = 0, *, rows: str = "auto")
         if table.from_zero:
             X, X_test = normalize((1.0 + X) / 2.0), normalize((1.0 + X_test) / 2.0)
     return Split(
-        X, target[train], X_test, target[test], raw, raw_test, _plain(table), table.y_bounds
+        X, target[train], X_test, target[test], raw, raw_test, _plain(table), table.y_bounds, table
     )
 
 
