@@ -61,8 +61,8 @@ except BudgetExceededError as error:
 
 # %%
 # Left: what was spent after each charge, by all and by each team. Right: what one model of the
-# wards, the research model, and the budget promise at every epsilon. The lower a curve is, the less
-# anybody can learn about one person.
+# wards, the research model, and the budget promise at every epsilon. The lower a curve is, the
+# less anybody can learn about one person.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 BudgetLedgerDisplay.from_ledger(path, by="team", over="charge", ax=left, name="spent so far")
