@@ -298,9 +298,13 @@ def write(frame: pd.DataFrame, path: Path) -> None:
             draw(part, folder / f"{name.replace(' ', '-')}.png")
 
 
-# Colour and marker; ours have one colour.
+# What is below is left out of figures.
+LEAST_R2 = -0.5
+# Colour and marker.
 STYLES = {
     "ours": ("C0", "o"),
+    "ours, linear kernel": ("C9", "o"),
+    "ours, one column": ("C7", "o"),
     "diffprivlib": ("C1", "s"),
     "OpenDP": ("C5", "P"),
     "AdaSSP": ("C2", "v"),
@@ -331,7 +335,7 @@ def draw(part: pd.DataFrame, path: Path) -> None:
                 axis.axhline(values.mean(), color="0.5", linestyle=style, lw=1.2, label=label)
                 lowest.append(values.mean())
         if score == "r2":
-            axis.set_ylim(bottom=max(-0.5, min(lowest) - 0.05))
+            axis.set_ylim(max(LEAST_R2, min(lowest) - 0.05), 1.0)
         axis.set(xscale="log", xlabel="epsilon", ylabel=NAMES[score].replace(":math:`R^2`", "R²"))
         ticks = epsilons_of(part)
         axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
@@ -353,12 +357,13 @@ def _line(axis, part, method, delta, score):
             epsilons.append(epsilon)
             means.append(values.mean())
             bars.append(2.0 * values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0)
-    if not means or (delta == 0.0 and method.startswith("ours,") and "add-remove" in method):
-        return []
+    if not means or (delta == 0.0 and method.startswith("ours, ") and method not in OURS):
+        return []  # ours with a delta only, but for the defaults
     family = method if method in STYLES else method.split(",")[0]
     color, marker = STYLES[family]
     variant = method.split(", ")[-1]
-    pale = variant in ("add-remove", "linear kernel", "one column", "tuned")
+    below = ", below" if score == "r2" and max(means) < LEAST_R2 else ""
+    pale = variant in ("add-remove", "tuned")
     axis.errorbar(
         epsilons,
         means,
@@ -370,6 +375,6 @@ def _line(axis, part, method, delta, score):
         linestyle="--" if delta == 0.0 else "-",
         lw=2.2 if method in OURS else 1.2,
         zorder=3 if method in OURS else 2,
-        label=f"{method} (delta {_shown(delta)})",
+        label=f"{method} (delta {_shown(delta)}{below})",
     )
     return means
