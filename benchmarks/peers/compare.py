@@ -438,7 +438,7 @@ def main():
     if arguments.write:
         comparison.write(frame, arguments.out)
     elif arguments.ahead:
-        print(comparison.ahead_text(frame))
+        print(comparison.ahead_text(comparison.ahead(frame)))
     else:
         print(comparison.text(frame, arguments.out))
 

@@ -84,12 +84,11 @@ def draws_of(frame, method, epsilon, delta, score):
         epsilon, delta = np.inf, 0.0
     here = frame["method"].eq(method) & frame["epsilon"].eq(epsilon) & frame["delta"].eq(delta)
     part = frame[here]
-    counts = part.groupby("setting")["draw"].size()
-    full = part[part["setting"].isin(counts.index[counts == counts.max()])]
-    if full.empty:
-        return full.set_index("draw")[score]
-    best = full.groupby("setting")[score].mean().idxmax()
-    return full[full["setting"] == best].set_index("draw")[score].sort_index()
+    if part["setting"].nunique() > 1:
+        counts = part.groupby("setting")["draw"].size()
+        full = part[part["setting"].isin(counts.index[counts == counts.max()])]
+        part = full[full["setting"] == full.groupby("setting")[score].mean().idxmax()]
+    return part.set_index("draw")[score].sort_index()
 
 
 def gap(frame, method, other, epsilon, delta, score):
@@ -156,9 +155,9 @@ def epsilons_of(part):
     return sorted(part.loc[np.isfinite(part["epsilon"]), "epsilon"].unique())
 
 
-def ahead_text(frame: pd.DataFrame) -> str:
-    """The cells where a peer is ahead as a list."""
-    cells, lines = ahead(frame), []
+def ahead_text(cells: pd.DataFrame) -> str:
+    """Return what `ahead` has found as a list."""
+    lines = []
     for (name, score, delta, method), part in cells.groupby(
         ["set", "score", "delta", "method"], sort=False
     ):
@@ -261,7 +260,7 @@ def text(frame: pd.DataFrame, path: Path) -> str:
         f"A peer is ahead in {count} of {n_cells(frame)} cells that it shares with ours. They are "
         f"bold in the tables. In {n_also} of them (marked with \\*) it is also ahead of ours "
         "under add-remove. In brackets: the mean difference and its standard error.",
-        ahead_text(frame),
+        ahead_text(cells),
         *(section(frame, name) for name in TITLES if name in set(frame["set"])),
     ]
     return "\n\n".join(parts).replace(", *)", ", \\*)")
@@ -271,16 +270,11 @@ def n_cells(frame):
     """How many cells have a peer and ours."""
     total = 0
     for _, part in frame.groupby("set"):
-        ours = ours_in(part)
+        n_scores, n_epsilons = len(scores_of(part)), len(epsilons_of(part))
         for method in methods_in(part):
-            if method.startswith("ours"):
-                continue
-            for score in scores_of(part):
-                for delta in DELTAS:
-                    total += sum(
-                        gap(part, method, ours, epsilon, delta, score) is not None
-                        for epsilon in epsilons_of(part)
-                    )
+            if not method.startswith("ours"):
+                deltas = DELTAS if method in PURE_PEERS else DELTAS[1:]
+                total += n_scores * n_epsilons * len(deltas)
     return total
 
 
@@ -356,7 +350,9 @@ def _line(axis, part, method, delta, score):
         if len(values):
             epsilons.append(epsilon)
             means.append(values.mean())
-            bars.append(2.0 * values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0)
+            outside = score == "r2" and means[-1] < LEAST_R2
+            bar = 2.0 * values.std(ddof=1) / np.sqrt(len(values))
+            bars.append(0.0 if outside else bar)
     if not means or (delta == 0.0 and method.startswith("ours, ") and method not in OURS):
         return []  # ours with a delta only, but for the defaults
     family = method if method in STYLES else method.split(",")[0]
