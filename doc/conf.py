@@ -52,13 +52,17 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_math_renderer = "mathml"
 html_title = f"skdp {release}"
+html_logo = html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
-html_css_files = ["style.css"]
+html_css_files = ["style.css", "landing.css"]
 html_theme_options = {
+    "logo": {"text": f"skdp {release}", "alt_text": "skdp, first page"},
     "header_links_before_dropdown": 6,
     "navbar_align": "left",
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": False,
+    "footer_start": ["copyright"],
+    "footer_end": [],
     "navigation_depth": 3,
     "show_nav_level": 1,
 }

@@ -1,15 +1,20 @@
-"""A private pipeline on real data: accuracy against epsilon, beside models without privacy.
+"""From a raw frame to a private model, its scores and its report, in under a minute.
 
-    python examples/quickstart.py [figure.png]
+    python examples/quickstart.py [figure.png [report.html]]
 
-Uses the Adult census where it is at hand: in the folder named by the environment variable
+The data are the Adult census where it is at hand: in the folder named by the environment variable
 SKDP_DATA, among what scikit-learn has fetched before, or from OpenML if that takes less than three
-seconds. Otherwise, Fair's survey of extramarital affairs, which comes with statsmodels. Every
-bound is public: written in the loader. The test rows stand for rows that need no protection.
+seconds. Otherwise, they are Fair's survey of extramarital affairs, which comes with statsmodels.
+
+All that is stated is which columns hold numbers and which hold categories. Bounds, categories and
+the model are learned within one budget. The test rows of the figure stand for rows that are
+public; the last scores are computed as one does on private rows.
 """
 
 import sys
+import textwrap
 import warnings
+from dataclasses import dataclass
 
 import matplotlib
 
@@ -17,136 +22,207 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
+from skdp import DPLogisticRegression, DPPipeline
 from skdp.datasets import fetch_adult, fetch_fair
-from skdp.linear_model import DPLogisticRegression
-from skdp.preprocessing import make_public_preprocessor
+from skdp.inspection import privacy_report
+from skdp.metrics import dp_evaluate
+from skdp.preprocessing import make_private_preprocessor
 
-EPSILONS = [0.1, 0.3, 1.0, 3.0, 10.0]
+DELTA = 1e-5
+
+
+def private_model(columns, epsilon):
+    """The private way: one budget for the bounds, the categories and the model."""
+    steps = [("prepare", make_private_preprocessor(columns)), ("model", DPLogisticRegression())]
+    return DPPipeline(steps, epsilon=epsilon, delta=DELTA)
+
+
+def usual_model(columns):
+    """The usual way, without privacy."""
+    prepare = make_column_transformer(
+        (make_pipeline(SimpleImputer(), StandardScaler()), columns["numeric"]),
+        (OneHotEncoder(handle_unknown="ignore"), columns["categorical"]),
+    )
+    return make_pipeline(prepare, LogisticRegression(max_iter=1000))
+
+
+def same_features_model(columns):
+    """What privacy costs: features as in the private way, learned with next to no noise."""
+    prepare = make_private_preprocessor(columns).set_params(
+        columns__numeric__epsilon=1e4,
+        columns__categorical__epsilon=1e4,
+        columns__categorical__delta=DELTA,
+    )
+    search = GridSearchCV(
+        LogisticRegression(max_iter=1000), {"C": 10.0 ** np.arange(-1, 4)}, cv=3, n_jobs=2
+    )
+    return make_pipeline(prepare, search)
+
+
+@dataclass
+class Study:
+    """A raw frame, and how it is divided into rows to learn from and others."""
+
+    name: str
+    frame: pd.DataFrame
+    y: np.ndarray
+    columns: dict
+    divisions: list
+    epsilons: list
+    n_fits: int
+
+    def parts(self, i):
+        """Rows to learn from and others, of division ``i``."""
+        train, test = self.divisions[i % len(self.divisions)]
+        return self.frame.iloc[train], self.y[train], self.frame.iloc[test], self.y[test]
 
 
 def adult():
-    """Name, delta, loader's result, preprocessing, division of the rows and fits on it."""
+    """The census: unknown values are missing, and the donors divided the rows."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "A network error occurred")
         census = fetch_adult("all", timeout=3.0)
-    prepare = make_public_preprocessor(
-        census.bounds, census.categories, log=["capital-gain", "capital-loss"]
-    )
-    rows = np.arange(len(census.data))
-    # The donors divided them.
-    return "the Adult census", 1e-5, census, prepare, [(rows[:32_561], rows[32_561:])], 10
+    columns = {"numeric": list(census.bounds), "categorical": list(census.categories)}
+    frame = census.data.astype(dict.fromkeys(columns["categorical"], object)).replace("?", np.nan)
+    rows = np.arange(len(frame))
+    divisions = [(rows[:32_561], rows[32_561:])]
+    y = np.asarray(census.target == ">50K")
+    epsilons = [0.1, 0.3, 1.0, 3.0, 10.0]
+    return Study("the Adult census", frame, y, columns, divisions, epsilons, 6)
 
 
-def fair():
-    """The same of the survey, which nobody has divided: ten divisions by chance."""
-    survey = fetch_fair()
-    prepare = make_public_preprocessor(survey.bounds, survey.categories)
-    rows = np.arange(len(survey.data))
-    divisions = [train_test_split(rows, test_size=0.3, random_state=i) for i in range(10)]
-    return "Fair's survey of affairs", 1e-6, survey, prepare, divisions, 100
+def fair_survey():
+    """The survey: one value in twenty is made missing; ten divisions of the rows by chance."""
+    fair = fetch_fair()
+    columns = {"numeric": list(fair.bounds), "categorical": list(fair.categories)}
+    frame = fair.data.mask(np.random.default_rng(0).random(fair.data.shape) < 0.05)
+    rows = np.arange(len(frame))
+    divisions = [train_test_split(rows, test_size=0.25, random_state=i) for i in range(10)]
+    y = np.asarray(fair.target == 1)
+    epsilons = [0.7, 1.0, 2.0, 4.0, 10.0]
+    return Study("Fair's survey of affairs", frame, y, columns, divisions, epsilons, 20)
 
 
-def without_privacy(bunch, features, train, test):
-    """Test accuracies of two models without privacy, and of always naming the larger class."""
-    y = np.asarray(bunch.target)
-    # What privacy costs: the same features, and the penalty that cross-validation picks.
-    search = GridSearchCV(
-        LogisticRegression(max_iter=1000), {"C": 10.0 ** np.arange(-1, 5)}, scoring="neg_log_loss"
-    ).fit(features[train], y[train])
-    same = search.best_estimator_.score(features[test], y[test])
-    # What one would do without a thought of privacy.
-    usual = make_pipeline(
-        make_column_transformer(
-            (StandardScaler(), list(bunch.bounds)),
-            (OneHotEncoder(handle_unknown="ignore"), list(bunch.categories)),
-        ),
-        LogisticRegression(max_iter=1000),
-    ).fit(bunch.data.iloc[train], y[train])
-    labels, counts = np.unique(y[train], return_counts=True)
-    larger = labels[np.argmax(counts)]
-    return same, usual.score(bunch.data.iloc[test], y[test]), np.mean(y[test] == larger)
+def accuracy_and_auc(model, X, y):
+    """Exact scores, for rows that are public."""
+    probability = model.predict_proba(X)[:, 1]
+    return np.mean((probability > 0.5) == y), roc_auc_score(y, probability)
 
 
-def main(path):
-    """Fit, print a table and the guarantee, and draw the figure."""
+def scores_of(study, make, n_fits):
+    """Accuracy and AUC on the test rows of fits that ``make`` makes, one row a fit."""
+    scores = []
+    for i in range(n_fits):
+        X, y, X_test, y_test = study.parts(i)
+        scores.append(accuracy_and_auc(make().fit(X, y), X_test, y_test))
+    return np.array(scores)
+
+
+def compare(study):
+    """Scores of the private fits, and of both ways without privacy; all are printed."""
+    train, test = study.divisions[0]
+    print(f"Data: {study.name}, {len(train):,} rows to learn from and {len(test):,} to score on,")
+    n_missing = int(study.frame.isna().to_numpy().sum())
+    n_numeric, n_categorical = (len(names) for names in study.columns.values())
+    print(f"{n_numeric} columns of numbers, {n_categorical} of categories, {n_missing:,} missing.")
+    if len(study.divisions) > 1:
+        print(f"All are means over {len(study.divisions)} divisions into these rows.")
+    print(f"\nPrivate, delta={DELTA:g}: mean (range) of {study.n_fits} fits")
+    print(" epsilon   accuracy                  AUC")
+    private = []
+    for epsilon in study.epsilons:
+        scores = scores_of(study, lambda e=epsilon: private_model(study.columns, e), study.n_fits)
+        told = (f"{s.mean():.3f} ({s.min():.3f} to {s.max():.3f})" for s in scores.T)
+        print(f"{epsilon:8g}   {'    '.join(told)}")
+        private.append(scores)
+    ways = {
+        "without privacy, scikit-learn's usual way": usual_model,
+        "without privacy, same features, C by cross-validation": same_features_model,
+    }
+    references = {
+        name: scores_of(study, lambda m=make: m(study.columns), len(study.divisions)).mean(axis=0)
+        for name, make in ways.items()
+    }
+    shares = [np.mean(study.y[test]) for _, test in study.divisions]
+    larger = np.mean(np.maximum(shares, np.subtract(1.0, shares)))
+    references["always the larger class"] = np.array([larger, 0.5])
+    print("Accuracy and AUC of others:")
+    for name, (accuracy, auc) in references.items():
+        print(f"   {accuracy:.3f}    {auc:.3f}   {name}")
+    chance = np.sqrt(larger * (1.0 - larger) / len(test))
+    print(f"By chance, other test rows would move an accuracy by about {chance:.3f}.\n")
+    return np.array(private), references
+
+
+def draw(study, private, references, path):
+    """Accuracy and AUC against epsilon, beside the lines without privacy."""
+    figure, axes = plt.subplots(1, 2, figsize=(9.6, 4.6), layout="constrained")
+    styles = [("black", "--"), ("tab:green", "-."), ("gray", ":")]
+    for which, (ax, what) in enumerate(zip(axes, ["accuracy", "AUC"], strict=True)):
+        scores = private[:, :, which]
+        ax.fill_between(
+            study.epsilons,
+            scores.min(axis=1),
+            scores.max(axis=1),
+            color="tab:blue",
+            alpha=0.2,
+            linewidth=0,
+        )
+        label = f"private: mean and range of {study.n_fits} fits"
+        if len(study.divisions) > 1:
+            label += f", {len(study.divisions)} divisions"
+        ax.plot(study.epsilons, scores.mean(axis=1), "o-", color="tab:blue", label=label)
+        for (name, values), (color, dashes) in zip(references.items(), styles, strict=True):
+            if what == "accuracy" or name != "always the larger class":
+                ax.axhline(values[which], color=color, linestyle=dashes, label=name)
+        xlabel = f"epsilon of the whole, delta={DELTA:g} (less is more private)"
+        ax.set(xscale="log", xlabel=xlabel, title=what)
+        ax.set_xticks(study.epsilons, [f"{epsilon:g}" for epsilon in study.epsilons])
+        ax.minorticks_off()
+        ax.grid(alpha=0.3)
+    # A hundredth is as long on one side as on the other.
+    height = np.ptp(axes[0].get_ylim())
+    top = axes[1].get_ylim()[1] + 0.05 * height
+    axes[1].set_ylim(top - height, top)
+    n_train = len(study.divisions[0][0])
+    figure.suptitle(f"From the raw frame to a model: {study.name}, {n_train:,} training rows")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    figure.savefig(path, dpi=120)
+
+
+def main(figure, report):
+    """Compare, draw, and go once through what one does with private rows."""
     try:
-        name, delta, bunch, prepare, divisions, n_fits = adult()
+        study = adult()
     except OSError as error:
         print(f"Without the Adult census: {error}\n")
-        name, delta, bunch, prepare, divisions, n_fits = fair()
-    y = np.asarray(bunch.target)
-    # It learns nothing from the rows, so that it may see those of the test.
-    features = prepare.fit_transform(bunch.data)
+        study = fair_survey()
+    draw(study, *compare(study), figure)
 
-    references = [without_privacy(bunch, features, *division) for division in divisions]
-    same, usual, larger = np.mean(references, axis=0)
-    scores = np.empty((len(EPSILONS), n_fits))
-    for i, epsilon in enumerate(EPSILONS):
-        for fit in range(n_fits):
-            train, test = divisions[fit % len(divisions)]
-            model = DPLogisticRegression(epsilon, delta).fit(features[train], y[train])
-            scores[i, fit] = model.score(features[test], y[test])
-    means = scores.mean(axis=1)
-
-    train, test = divisions[0]
-    chance = np.sqrt(same * (1.0 - same) / len(test))
-    print(f"Data: {name}, {len(train):,} rows to learn from; accuracy on {len(test):,} others")
-    print(f" epsilon   private, delta={delta:g}: mean (range) of {n_fits} fits")
-    for epsilon, mean, values in zip(EPSILONS, means, scores, strict=True):
-        print(f"{epsilon:8g}   {mean:.3f} ({values.min():.3f} to {values.max():.3f})")
-    print(f"{same:8.3f}   without privacy, same features, C by cross-validation")
-    print(f"{usual:8.3f}   without privacy, scikit-learn's scaler and encoder, C=1")
-    print(f"{larger:8.3f}   always the larger class")
-    print(f"Other test rows would move any of these by about {chance:.3f}: less is no difference.")
-    if len(divisions) > 1:
-        print(f"All are means over {len(divisions)} divisions into training and test rows.")
-
-    model = make_pipeline(prepare, DPLogisticRegression(epsilon=1.0, delta=delta))
-    model.fit(bunch.data.iloc[train], y[train])
-    print(f"Guarantee at epsilon=1: {model[-1].guarantee_}")
-
-    figure, ax = plt.subplots(figsize=(7.2, 5.0), layout="constrained")
-    ax.axhline(
-        usual, color="black", linestyle="--", label="without privacy, scikit-learn's usual way"
-    )
-    ax.axhline(
-        same,
-        color="tab:green",
-        linestyle="-.",
-        label="without privacy, same features, C by cross-validation",
-    )
-    (line,) = ax.plot(EPSILONS, means, marker="o", label=f"private: mean of {n_fits} fits")
-    ax.fill_between(
-        EPSILONS,
-        scores.min(axis=1),
-        scores.max(axis=1),
-        color=line.get_color(),
-        alpha=0.2,
-        linewidth=0,
-        label="private: their range",
-    )
-    ax.axhline(larger, color="gray", linestyle=":", label="always the larger class")
-    ax.set(
-        xscale="log",
-        xlabel=f"epsilon (delta={delta:g}); less is more private",
-        ylabel=f"accuracy on test rows (± {chance:.3f} by chance)",
-        title=f"Logistic regression on {name}, {len(train):,} training rows",
-    )
-    ax.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
-    ax.minorticks_off()
-    ax.grid(alpha=0.3)
-    figure.legend(loc="outside lower center", ncols=2, fontsize="small")
-    figure.savefig(path, dpi=120)
-    print(f"Figure: {path}")
+    X, y, X_test, y_test = study.parts(0)
+    model = private_model(study.columns, epsilon=1.0).fit(X, y)
+    print("One model at epsilon=1. Its scores, computed as one does on private rows, have an")
+    print("epsilon of 0.5 of their own:")
+    print(dp_evaluate(model, X_test, y_test, epsilon=0.5, scoring=["accuracy", "roc_auc"]))
+    print(f"\nGuarantee of the model: {model.guarantee_}")
+    about = privacy_report(model, dataset=study.name, purpose="to show skdp")
+    about.save(report)
+    print("In words: " + textwrap.fill(about.data["headline"], 99))
+    print(f"\nFigure: {figure}\nReport on one page: {report}")
 
 
 if __name__ == "__main__":
+    names = ["quickstart.png", "quickstart.html"]
+    names[: len(sys.argv) - 1] = sys.argv[1:]
     with threadpool_limits(1):  # matrices are small, and threads would wait for each other
-        main(sys.argv[1] if len(sys.argv) > 1 else "quickstart.png")
+        main(*names)

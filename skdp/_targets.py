@@ -6,19 +6,19 @@ from typing import Any, Self
 
 import numpy as np
 
-from skdp._validation import check_y_bounds, positive, shown
+from skdp._validation import check_y_bounds, level_of_the_user, positive, shown
 
 __all__ = ["TargetRange", "warn_of_bounds"]
 
 
-def warn_of_bounds(y_bounds: Any, stacklevel: int) -> None:
+def warn_of_bounds(y_bounds: Any) -> None:
     """Warn, whatever the targets are, where nobody said in which range they lie."""
     if y_bounds is None:
         warnings.warn(
             "y_bounds is None: targets outside of (-1, 1) are clipped; pass y_bounds=(low, high), "
             "public and in units of the target.",
             UserWarning,
-            stacklevel=stacklevel + 1,
+            stacklevel=level_of_the_user(),
         )
 
 

@@ -1,6 +1,7 @@
 """Named checks of parameters: the message gives the name, the rule and the value."""
 
 import functools
+import inspect
 import math
 import re
 from collections.abc import Callable, Iterable
@@ -20,6 +21,7 @@ __all__ = [
     "int_or_none",
     "is_auto",
     "is_whole",
+    "level_of_the_user",
     "non_negative",
     "non_negative_int",
     "number_or_auto",
@@ -232,3 +234,15 @@ def check_y_bounds(y_bounds: Any) -> None:
     finite(**{"y_bounds[0]": low, "y_bounds[1]": high})
     if not high / 2 - low / 2 > 1e-200:
         raise ValueError(f"y_bounds must be (low, high), low first; got {shown(y_bounds)}.")
+
+
+def level_of_the_user() -> int:
+    """Level, for the one who asks, of the first call from outside of the libraries."""
+    frame: Any = inspect.currentframe()
+    level, frame = 1, frame.f_back
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_LIBRARIES):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+_LIBRARIES = ("skdp.", "sklearn.", "joblib.", "contextlib")

@@ -13,7 +13,16 @@ PACKAGE = ROOT / "skdp"
 
 # A module imports from lower floors and from its own package.
 FLOORS = [
-    {"exceptions", "_validation", "_random", "_recording", "_facts", "_config", "_views"},
+    {
+        "exceptions",
+        "_validation",
+        "_random",
+        "_recording",
+        "_facts",
+        "_progress",
+        "_config",
+        "_views",
+    },
     {"_grid", "_targets", "_inputs", "privacy", "losses", "features", "topology"},
     {"_users", "mechanisms", "theory"},
     {"solvers"},

@@ -27,6 +27,8 @@ from skdp.audit._runs import Program
 from skdp.audit._steering import Honest, Player
 from skdp.audit._worlds import World, differences
 from skdp.exceptions import BudgetExceededError, PrivacyWarning
+from skdp.metrics import Evaluation
+from skdp.preprocessing import ColumnStatistic
 from skdp.privacy import BudgetLedger
 
 
@@ -65,6 +67,7 @@ def test_every_public_estimator_has_a_configuration():
 # Documentation
 
 PUBLIC, RELEASED = "Public.", "Released under ``guarantee_``."
+VALUES = (ColumnStatistic, Evaluation)  # what functions release, and no estimator
 
 
 def documented_attributes(kind):
@@ -109,6 +112,13 @@ def test_each_attribute_says_what_covers_it():
         if not text.endswith((PUBLIC, RELEASED))
     }
     assert not silent, sorted(silent)
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_each_attribute_of_a_released_value_says_what_covers_it(kind):
+    texts = documented_attributes(kind)
+    covers = (PUBLIC, RELEASED, RELEASED.replace("guarantee_", "guarantee"))
+    assert texts and all(text.endswith(covers) for text in texts.values())
 
 
 # Parameters

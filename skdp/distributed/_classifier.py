@@ -5,9 +5,8 @@ from dataclasses import replace
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skdp.distributed._network import NetworkLearner
-from skdp.distributed._progress import with_callbacks
 from skdp.distributed._whitened import chosen_form
-from skdp.estimators import LinkedDocumentation, NoisyPredictions, has_begun
+from skdp.estimators import LinkedDocumentation, NoisyPredictions, has_begun, with_callbacks
 
 __all__ = ["DistributedDPClassifier"]
 

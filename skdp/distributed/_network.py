@@ -10,14 +10,15 @@ from skdp._users import Users
 from skdp._validation import positive_int
 from skdp.distributed._agreement import Together, asked, engine_of, is_first_with
 from skdp.distributed._plan import Plan, check_parameters
-from skdp.distributed._progress import CallbackSupportMixin, Progress
 from skdp.distributed._regret import regret
 from skdp.distributed._rows import clipped_in_l1, common_classes, owners_of, validated
 from skdp.distributed._stream import GossipStream
 from skdp.distributed._users import NodeRows, UserCalls
 from skdp.distributed._whitened import WhitenedForm, chosen_form
 from skdp.estimators import (
+    CallbackSupportMixin,
     LinearPredictions,
+    Progress,
     StatedGuarantee,
     charge_quietly,
     ledger_of,

@@ -15,6 +15,15 @@ from skdp.estimators._mixins import (
     NoisyPredictions,
     StatedGuarantee,
 )
+from skdp.estimators._progress import (
+    CallbackSupportMixin,
+    Progress,
+    begun_fit,
+    check_own_callbacks,
+    progress_of,
+    with_callbacks,
+    without_callbacks,
+)
 from skdp.estimators._streams import (
     Stream,
     StreamLine,
@@ -29,25 +38,32 @@ from skdp.estimators._streams import (
 from skdp.estimators._views import GuaranteeView
 
 __all__ = [
+    "CallbackSupportMixin",
     "GuaranteeView",
     "LinearPredictions",
     "LinkedDocumentation",
     "NoisyPredictions",
+    "Progress",
     "StatedGuarantee",
     "Stream",
     "StreamLine",
+    "begun_fit",
     "charge",
     "charge_quietly",
     "charge_release",
     "charge_stream",
     "check_budget",
+    "check_own_callbacks",
     "check_unchanged",
     "frozen_params",
     "has_begun",
     "is_untouched",
     "ledger_of",
     "new_version",
+    "progress_of",
     "unchanged_on_error",
     "version_text",
     "warn_of_seed",
+    "with_callbacks",
+    "without_callbacks",
 ]

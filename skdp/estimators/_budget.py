@@ -1,17 +1,16 @@
 """What a fit owes its budget: the checks, the charge, failures that change nothing."""
 
-import inspect
 import os
 import warnings
 from contextlib import contextmanager, suppress
-from typing import Any
 
 import numpy as np
 
 from skdp._config import get_config
 from skdp._facts import facts_of_a_fit
+from skdp._progress import heard_by
 from skdp._random import check_random_state
-from skdp._validation import one_of, plain, positive, probability, shown
+from skdp._validation import level_of_the_user, one_of, plain, positive, probability, shown
 from skdp.exceptions import PrivacyWarning
 from skdp.privacy import ADJACENCIES, BudgetLedger
 
@@ -70,14 +69,15 @@ def unchanged_on_error(estimator, *, fresh=True):
 
     Within the block parameters are Python's own numbers, and floating point is silent: a warning
     about an overflow would depend on the data. What is released within it is noted, in public
-    numbers, beside what was noted before unless ``fresh``.
+    numbers, beside what was noted before unless ``fresh``. Who hears of a fit around this one does
+    not hear of this one.
     """
     before = dict(vars(estimator))
     given = {name: getattr(estimator, name) for name in parameter_names(estimator)}
     try:
         vars(estimator).update({name: plain(value) for name, value in given.items()})
         told = () if fresh else before.get("_facts", ())
-        with facts_of_a_fit(told) as facts, np.errstate(all="ignore"):
+        with facts_of_a_fit(told) as facts, heard_by(None), np.errstate(all="ignore"):
             yield
     except BaseException:
         vars(estimator).clear()
@@ -129,17 +129,5 @@ def warn_of_seed(is_seeded, ledger=None):
     warnings.warn(
         f"random_state is set, so that the noise of this fit can be recomputed, {means}.",
         PrivacyWarning,
-        stacklevel=_level_of_the_user(),
+        stacklevel=level_of_the_user(),
     )
-
-
-def _level_of_the_user():
-    """Level, for the one who asks, of the first call from outside of the libraries."""
-    frame: Any = inspect.currentframe()
-    level, frame = 1, frame.f_back
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_LIBRARIES):
-        level, frame = level + 1, frame.f_back
-    return level
-
-
-_LIBRARIES = ("skdp.", "sklearn.", "joblib.", "contextlib")

@@ -1,6 +1,8 @@
 """Pictures and reports of what is public or released; matplotlib is imported for the former."""
 
 from skdp.inspection._additive_effects import AdditiveEffect, AdditiveEffectsDisplay
+from skdp.inspection._ledger_display import BudgetLedgerDisplay
+from skdp.inspection._profile_display import PrivacyProfileDisplay
 from skdp.inspection._report import PrivacyReport, privacy_report, report_schema
 from skdp.inspection._topology_display import TopologyDisplay
 from skdp.metrics._privacy_utility import PrivacyUtilityDisplay
@@ -8,6 +10,8 @@ from skdp.metrics._privacy_utility import PrivacyUtilityDisplay
 __all__ = [
     "AdditiveEffect",
     "AdditiveEffectsDisplay",
+    "BudgetLedgerDisplay",
+    "PrivacyProfileDisplay",
     "PrivacyReport",
     "PrivacyUtilityDisplay",
     "TopologyDisplay",

@@ -19,6 +19,7 @@ from skdp._validation import (
     shown,
 )
 from skdp.estimators import (
+    CallbackSupportMixin,
     LinkedDocumentation,
     NoisyPredictions,
     StatedGuarantee,
@@ -30,7 +31,12 @@ from skdp.solvers.feature_rows import NormalisedRows
 
 
 class BaseKernelRegressor(
-    StatedGuarantee, LinkedDocumentation, NoisyPredictions, RegressorMixin, BaseEstimator
+    CallbackSupportMixin,
+    StatedGuarantee,
+    LinkedDocumentation,
+    NoisyPredictions,
+    RegressorMixin,
+    BaseEstimator,
 ):
     """Regressor on a kernel, with a public range of targets."""
 

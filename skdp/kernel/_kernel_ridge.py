@@ -10,7 +10,13 @@ from skdp._random import noise_source
 from skdp._targets import TargetRange, warn_of_bounds
 from skdp._users import Users, chosen_rows
 from skdp._validation import is_auto, shown
-from skdp.estimators import charge, unchanged_on_error
+from skdp.estimators import (
+    begun_fit,
+    charge,
+    progress_of,
+    unchanged_on_error,
+    with_callbacks,
+)
 from skdp.features import FeatureFunction
 from skdp.kernel._base import BaseKernelRegressor
 from skdp.kernel._choices import check_users
@@ -265,6 +271,7 @@ class DPKernelRidge(BaseKernelRegressor):
         target = replace(super()._planned_guarantee(n_features), unit="user")
         return planned_guarantee(self, target, n_features)
 
+    @with_callbacks
     def fit(self, X, y, groups=None):
         """Fit the model under ``(epsilon, delta)``-differential privacy.
 
@@ -292,7 +299,8 @@ class DPKernelRidge(BaseKernelRegressor):
         SolverError
             If the solution could not be certified; the ledger stays charged.
         """
-        warn_of_bounds(self.y_bounds, stacklevel=2)
+        warn_of_bounds(self.y_bounds)
+        context = begun_fit(self)
         with unchanged_on_error(self):
             check_ridge_parameters(self)
             if groups is not None:
@@ -315,7 +323,8 @@ class DPKernelRidge(BaseKernelRegressor):
                 bounds = released_bounds(seen, noise_source(bounds_state))
             bounds = TargetRange.of(bounds)
             targets = bounds.scaled(y)
-            predictor = self._released(release, X, targets, users, gamma, *streams)
+            with progress_of(self, context, groups=groups):
+                predictor = self._released(release, X, targets, users, gamma, *streams)
             self._store(
                 predictor,
                 guarantee_=guarantee,

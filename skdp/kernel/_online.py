@@ -10,11 +10,14 @@ from skdp._users import Visitors
 from skdp.estimators import (
     Stream,
     StreamLine,
+    begun_fit,
     charge_release,
     has_begun,
     is_untouched,
     new_version,
+    progress_of,
     unchanged_on_error,
+    with_callbacks,
 )
 from skdp.features import FeatureFunction
 from skdp.kernel._base import BaseKernelRegressor
@@ -276,6 +279,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         self.random_state = random_state
         self.ledger = ledger
 
+    @with_callbacks
     def fit(self, X, y, groups=None):
         """Start afresh, and pass through the rows once in the given order.
 
@@ -304,6 +308,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         """
         return self._advance(X, y, groups, fresh=True)
 
+    @with_callbacks
     def partial_fit(self, X, y, groups=None):
         """Go on with the stream.
 
@@ -367,7 +372,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         return released
 
     def _advance(self, X, y, groups, *, fresh):
-        warn_of_bounds(self.y_bounds, stacklevel=3)
+        warn_of_bounds(self.y_bounds)
+        context = begun_fit(self)
         line = StreamLine((0, b"")) if fresh else self._stream.line
         # Threads go on one after the other, each from where the last has ended.
         with line.lock, unchanged_on_error(self, fresh=fresh):
@@ -385,10 +391,9 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
                 check_visitors(stream.release, visitors)
             version = new_version(stream.version)
             charge = partial(charge_release, self, stream, line, version)
-            if visitors is None:
-                release, fitted = stream.release.advance(X, targets, charge)
-            else:
-                release, fitted = stream.release.advance(X, targets, charge, visitors)
+            given = () if visitors is None else (visitors,)
+            with progress_of(self, context, groups=groups):
+                release, fitted = stream.release.advance(X, targets, charge, *given)
             stream = replace(stream, release=release, version=version)
             bounds = TargetRange.of(self.y_bounds)
             fitted.update(y_bounds_=(bounds.low, bounds.high), gamma_=gamma, _stream=stream)

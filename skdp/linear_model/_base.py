@@ -13,13 +13,17 @@ from skdp._random import noise_source
 from skdp._users import Users
 from skdp._validation import between, boolean, is_auto, number_or_auto, one_of, positive, shown
 from skdp.estimators import (
+    CallbackSupportMixin,
     LinearPredictions,
     LinkedDocumentation,
     NoisyPredictions,
     StatedGuarantee,
+    begun_fit,
     charge,
     check_budget,
+    progress_of,
     unchanged_on_error,
+    with_callbacks,
 )
 from skdp.linear_model._class_weight import check_class_weight, with_class_weight
 from skdp.privacy import ApproxDP
@@ -51,6 +55,7 @@ _LEAST_CONSTANT = 1e-3
 
 
 class BaseDPLinearClassifier(
+    CallbackSupportMixin,
     StatedGuarantee,
     LinearPredictions,
     LinkedDocumentation,
@@ -75,6 +80,7 @@ class BaseDPLinearClassifier(
         """Norm to which the gradient mechanism clips residuals, or None for a rule."""
         return None
 
+    @with_callbacks
     def fit(self, X, y, groups=None):
         """Fit the model under ``(epsilon, delta)``-differential privacy.
 
@@ -103,6 +109,7 @@ class BaseDPLinearClassifier(
         SolverError
             If the solution could not be certified; the ledger stays charged.
         """
+        context = begun_fit(self)
         with unchanged_on_error(self):
             self._check_parameters()
             X, y = checked_data(self, X, y, counts=groups is None)
@@ -116,7 +123,8 @@ class BaseDPLinearClassifier(
             release.check_n_rows(n_units)
             noise = noise_source(self.random_state)
             charge(self, release.guarantee)
-            weights, spread = with_noise(release, self._rows(X, codes, users), noise)
+            with progress_of(self, context, groups=groups):
+                weights, spread = with_noise(release, self._rows(X, codes, users), noise)
             coef, intercept = self._in_units(weights)
         self.classes_, self.guarantee_ = classes, self._stated(release.guarantee)
         self.x_norm_ = float(self.x_norm)

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._inputs import checked_array
+from skdp._progress import told
 from skdp._random import NoiseSource, noise_source, seed_sequence
 from skdp._targets import TargetRange
 from skdp._validation import finite, positive_int, shown
@@ -83,7 +84,8 @@ class MessageStream:
         """Play both parties, each record once, after the ledger has paid."""
         channel, state, kept = self.channel, self.state, []
         length = max(1, min(4096, _BLOCK // channel.size))
-        for start in range(0, X.shape[0], length):
+        starts = range(0, X.shape[0], length)
+        for start in told(starts, "contributions", len(starts), of="rows"):
             block = slice(start, start + length)
             rows = channel.device._rows(X[block])
             keep = self.to_keep(len(rows))

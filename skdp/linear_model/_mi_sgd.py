@@ -7,13 +7,17 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._inputs import checked_data, checked_rows
 from skdp._targets import TargetRange, warn_of_bounds
 from skdp.estimators import (
+    CallbackSupportMixin,
     LinkedDocumentation,
     NoisyPredictions,
+    begun_fit,
     charge,
     check_unchanged,
     has_begun,
+    progress_of,
     unchanged_on_error,
     warn_of_seed,
+    with_callbacks,
 )
 from skdp.linear_model._mi_learner import Learner, MessageStream
 from skdp.linear_model._mi_parameters import check_parameters, is_custom
@@ -23,7 +27,13 @@ __all__ = ["MIPrivateSGDRegressor"]
 
 
 class MIPrivateSGDRegressor(
-    Learner, Regret, LinkedDocumentation, NoisyPredictions, RegressorMixin, BaseEstimator
+    CallbackSupportMixin,
+    Learner,
+    Regret,
+    LinkedDocumentation,
+    NoisyPredictions,
+    RegressorMixin,
+    BaseEstimator,
 ):
     """Online linear regression from gradients to which users have added noise.
 
@@ -242,6 +252,7 @@ class MIPrivateSGDRegressor(
         self.random_state = random_state
         self.ledger = ledger
 
+    @with_callbacks
     def fit(self, X, y):
         """Start afresh, and play both parties once through the rows in the given order.
 
@@ -265,6 +276,7 @@ class MIPrivateSGDRegressor(
         """
         return self._advance(X, y, fresh=True)
 
+    @with_callbacks
     def partial_fit(self, X, y):
         """Go on with the stream, playing both parties.
 
@@ -301,7 +313,7 @@ class MIPrivateSGDRegressor(
             It can be pickled and needs numpy only.
         """
         if not is_custom(self):
-            warn_of_bounds(self.y_bounds, stacklevel=2)
+            warn_of_bounds(self.y_bounds)
         self._check_parameters()
         return MessageStream.begin(self, n_features).channel.device
 
@@ -338,7 +350,8 @@ class MIPrivateSGDRegressor(
                 "loss must not be 'custom' to play both parties, as only users know the gradient: "
                 "privatizer returns their part, and partial_fit_noised takes what they send."
             )
-        warn_of_bounds(self.y_bounds, stacklevel=3)
+        warn_of_bounds(self.y_bounds)
+        context = begun_fit(self)
         with unchanged_on_error(self, fresh=fresh):
             if fresh:
                 self._check_parameters()
@@ -353,5 +366,7 @@ class MIPrivateSGDRegressor(
                 warn_of_seed(self.random_state is not None, self.ledger)
             else:
                 charge(self, stream.channel.guarantee)
-            self._store(stream.advance(X, targets), fresh=fresh)
+            with progress_of(self, context):
+                stream = stream.advance(X, targets)
+            self._store(stream, fresh=fresh)
         return self

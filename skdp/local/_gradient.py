@@ -14,7 +14,7 @@ __all__ = ["GradientPrivatizer"]
 
 
 class GradientPrivatizer(Privatizer):
-    """Turn a record, or a gradient, into a noisy gradient: the encryption layer of algorithm 1.
+    """Turn a record, or a gradient, into a noisy gradient, on a device: algorithm 1 of the paper.
 
     Privacy: a gradient is clipped to the norm ``lipschitz``, so that Gaussian noise of standard
     deviation ``scale`` leaks at most ``(d/2) ln(1 + lipschitz^2 / (d scale^2))`` nats of mutual

@@ -10,7 +10,7 @@ __all__ = ["OnePointPrivatizer", "one_point_gradient"]
 
 
 class OnePointPrivatizer(LossPrivatizer):
-    """Turn a loss into a noisy one-point gradient: the encryption layer of algorithm 2.
+    """Turn a loss into a noisy one-point gradient, on a device: algorithm 2 of the paper.
 
     Privacy: the vector ``(d / exploration) (value - value_range / 2) e`` has norm at most
     ``amplitude = d value_range / (2 exploration)``. Given its direction ``e``, which does not

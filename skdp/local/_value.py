@@ -10,7 +10,7 @@ __all__ = ["ValuePrivatizer", "centred_value"]
 
 
 class ValuePrivatizer(LossPrivatizer):
-    """Turn a loss into a noisy value: the encryption layer with bandit feedback.
+    """Turn a loss into a noisy value, on a device: bandit feedback.
 
     Privacy: the value is clipped to ``[0, value_range]`` and centred, so that Gaussian noise of
     standard deviation ``scale`` leaks at most ``(1/2) ln(1 + value_range^2 / (4 scale^2))`` nats,

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from skdp._config import config_context
 from skdp._inputs import rows_of
 from skdp._validation import is_whole, shown
+from skdp.estimators import without_callbacks
 from skdp.pipeline import DPPipeline
 from skdp.pipeline._checks import OWN, check_defaults
 from skdp.pipeline._guarantee_of import frozen_of
@@ -177,8 +178,8 @@ def check_pure(planned, params):
 
 
 def with_params(estimator, params, point, seed=None):
-    """Clone of an estimator with parameters, a budget and a seed."""
-    made = clone(estimator)
+    """Clone of an estimator with parameters, a budget and a seed, and without callbacks."""
+    made = without_callbacks(clone(estimator))
     try:
         made.set_params(**{name: clone(value, safe=False) for name, value in params.items()})
     except (ValueError, AttributeError, TypeError) as error:

@@ -5,9 +5,17 @@ from dataclasses import astuple, dataclass, fields
 
 from skdp._config import config_context
 from skdp._random import noise_source
-from skdp._validation import boolean, finite, is_auto, positive, shown
+from skdp._validation import boolean, finite, is_auto, level_of_the_user, positive, shown
 from skdp._views import note, table
-from skdp.estimators import check_budget, unchanged_on_error, warn_of_seed
+from skdp.estimators import (
+    CallbackSupportMixin,
+    begun_fit,
+    check_budget,
+    progress_of,
+    unchanged_on_error,
+    warn_of_seed,
+    with_callbacks,
+)
 from skdp.model_selection._candidates import check_estimator, with_params
 from skdp.model_selection._epsilon_task import EpsilonTask
 from skdp.model_selection._search import BaseDPSearch
@@ -49,7 +57,7 @@ class SearchStage:
     spent: float
 
 
-class DPEpsilonSearch(BaseDPSearch):
+class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
     """The least epsilon whose model scores as well as asked.
 
     Models are fitted to a public part of the rows with more and more budget, and each is scored
@@ -254,6 +262,7 @@ class DPEpsilonSearch(BaseDPSearch):
         self.random_state = random_state
         self.ledger = ledger
 
+    @with_callbacks
     def fit(self, X, y=None):
         """Search for the least epsilon, and keep the model of the last stage.
 
@@ -282,12 +291,14 @@ class DPEpsilonSearch(BaseDPSearch):
         UserWarning
             If no stage reached the target.
         """
+        context = begun_fit(self)
         with unchanged_on_error(self):
             self._check_parameters()
             task = EpsilonTask.of(self, X, y)
             charges = StageCharges(self, task.grid)
             warn_of_seed(self.random_state is not None, self.ledger)
-            model, stages, is_reached = self._stages(task, charges)
+            with progress_of(self, context) as progress:
+                model, stages, is_reached = self._stages(task, charges, progress)
         n_stages, grid = len(stages), task.grid
         self.best_estimator_, self.reached_ = model, is_reached
         self.best_epsilon_, self.best_score_ = stages[-1].epsilon, stages[-1].score
@@ -302,11 +313,11 @@ class DPEpsilonSearch(BaseDPSearch):
                 f"the last one, with epsilon={self.best_epsilon_:.6g} and a score of "
                 f"{self.best_score_:.4g}.",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=level_of_the_user(),
             )
         return self
 
-    def _stages(self, task, charges):
+    def _stages(self, task, charges, progress):
         """Fit and score, each stage paid before it begins, until a score is reached."""
         grid, target, margin = task.grid, float(self.target_score), _MARGIN[self._delta() == 0.0]
         rows, scoring_rows = task.rows
@@ -315,7 +326,9 @@ class DPEpsilonSearch(BaseDPSearch):
         for stage, point in enumerate(grid.points):
             charges.pay(stage + 1)
             model = with_params(task.searched.estimator, {}, point, drawn[2 * stage])
-            with config_context(known_seeds=True), quiet():  # of a seed was warned
+            # Of a seed was warned. That there is this stage has been released by the one before.
+            told = progress.part(f"epsilon {point.epsilon:.6g}")
+            with told, config_context(known_seeds=True), quiet():
                 model.fit(*rows)
                 noise = noise_source(drawn[2 * stage + 1])
                 (found,) = grid.scores[stage](model, *scoring_rows, noise).values.values()

@@ -5,7 +5,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
-from skdp._validation import is_auto, shown
+from skdp._validation import is_auto, level_of_the_user, shown
 from skdp.model_selection._blocks import Blocks
 from skdp.model_selection._candidates import planned_guarantee, rehearse_candidate, with_params
 from skdp.model_selection._epsilon_grid import EpsilonGrid, score_noise
@@ -90,7 +90,7 @@ class EpsilonTask:
                     "at the target, and cannot tell smaller steps: the search may stop too soon "
                     "or go on for too long.",
                     UserWarning,
-                    stacklevel=4,
+                    stacklevel=level_of_the_user(),
                 )
         declared = grid.declared(float(search.delta)).epsilon
         search._tell(

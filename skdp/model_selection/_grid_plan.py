@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from skdp._validation import between, is_auto, shown
+from skdp._validation import between, is_auto, level_of_the_user, shown
 from skdp.model_selection._candidates import (
     FEW,
     OF_DELTA,
@@ -372,5 +372,5 @@ def check_rows(n_samples, target, n_candidates, share_of, *, disjoint):
         f"best.{better} A choice by knowledge or by public data may well do more than this "
         "search.",
         UserWarning,
-        stacklevel=4,
+        stacklevel=level_of_the_user(),
     )

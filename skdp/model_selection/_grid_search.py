@@ -1,11 +1,22 @@
 """Search over a grid of parameters within one budget."""
 
+from inspect import signature
+
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.parallel import Parallel, delayed
 
+from skdp._progress import told
 from skdp._random import noise_source
 from skdp._validation import boolean, is_auto, one_of, shown
-from skdp.estimators import charge, check_budget, unchanged_on_error
+from skdp.estimators import (
+    CallbackSupportMixin,
+    begun_fit,
+    charge,
+    check_budget,
+    progress_of,
+    unchanged_on_error,
+    with_callbacks,
+)
 from skdp.model_selection._blocks import Blocks
 from skdp.model_selection._candidates import (
     check_estimator,
@@ -25,10 +36,12 @@ from skdp.privacy import compose
 __all__ = ["DPGridSearch"]
 
 STRATEGIES = ("blocks", "split")
+# Results as they come, of which callbacks are told; joblib before 1.3 has none.
+_ONE_BY_ONE = {"return_as": "generator"} if "return_as" in signature(Parallel).parameters else {}
 _COMPARED = 0.2  # of the rows, for the choice among candidates
 
 
-class DPGridSearch(BaseDPSearch):
+class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
     """Search over a grid of parameters, under one guarantee.
 
     Each candidate is fitted to one public block of the rows with little of the budget; what the
@@ -240,6 +253,7 @@ class DPGridSearch(BaseDPSearch):
         self.random_state = random_state
         self.ledger = ledger
 
+    @with_callbacks
     def fit(self, X, y=None):
         """Search within ``(epsilon, delta)``, and fit what was chosen.
 
@@ -262,6 +276,7 @@ class DPGridSearch(BaseDPSearch):
         BudgetExceededError
             If the ledger cannot pay; what was found before stays.
         """
+        context = begun_fit(self)
         with unchanged_on_error(self):
             candidates = self._check_parameters()
             searched = Searched.of(self, X, y)
@@ -276,14 +291,17 @@ class DPGridSearch(BaseDPSearch):
             _rehearse(plan, searched, candidates, fitted)
             charge(self, plan.guarantee)
             *own, choice, score, last = seeds(self.random_state, len(candidates) + 3)
-            models, losses = self._compared(plan, searched, candidates, own, fitted, parts[-1])
-            best = plan.choice(regrets(losses), noise_source(choice))
-            model = models[best]
-            scored = constant(searched) if model is None else model
-            evaluation = plan.evaluation(scored, *parts[-1], noise_source(score))
-            if self.refit:
-                model = fitted_again(searched, candidates[best], plan.refits[best], last)
-            elif model is None:
+            with progress_of(self, context) as progress:
+                models, losses = self._compared(plan, searched, candidates, own, fitted, parts[-1])
+                best = plan.choice(regrets(losses), noise_source(choice))
+                model = models[best]
+                scored = constant(searched) if model is None else model
+                evaluation = plan.evaluation(scored, *parts[-1], noise_source(score))
+                if self.refit:
+                    with progress.part("fit to all rows"):
+                        again = plan.refits[best], last
+                        model = fitted_again(searched, candidates[best], *again)
+            if model is None:
                 raise RuntimeError(
                     "The candidate that was chosen could not be fitted, and nothing of this "
                     "search is kept."
@@ -353,10 +371,10 @@ class DPGridSearch(BaseDPSearch):
     def _compared(self, plan, searched, candidates, seeds, fitted, compared):
         """Fit candidates, and tell what the rows that compare lose with each."""
         tasks = zip(candidates, plan.fits, fitted, seeds, strict=True)
-        found = Parallel(n_jobs=self.n_jobs, verbose=0)(
+        found = Parallel(n_jobs=self.n_jobs, verbose=0, **_ONE_BY_ONE)(
             delayed(tried)(searched.estimator, *task, searched.loss, compared) for task in tasks
         )
-        return tuple(zip(*found, strict=True))
+        return tuple(zip(*told(found, "candidates", len(candidates)), strict=True))
 
 
 def _rehearse(plan, searched, candidates, fitted):

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import brentq
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
-from skdp._validation import between, is_auto, shown
+from skdp._validation import between, is_auto, level_of_the_user, shown
 from skdp.model_selection._candidates import (
     FEW,
     OF_DELTA,
@@ -374,5 +374,5 @@ def check_rows(n_samples, point):
             f"{sizes} tell little about which is best. A choice without the data, or by public "
             "data, may well be better.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=level_of_the_user(),
         )

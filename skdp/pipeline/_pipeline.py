@@ -6,11 +6,16 @@ from sklearn.utils.metaestimators import available_if
 from skdp._config import config_context
 from skdp._validation import shown
 from skdp.estimators import (
+    CallbackSupportMixin,
     LinkedDocumentation,
     StatedGuarantee,
+    begun_fit,
     charge,
     check_budget,
+    check_own_callbacks,
+    progress_of,
     unchanged_on_error,
+    with_callbacks,
 )
 from skdp.pipeline._checks import check_steps
 from skdp.pipeline._plan import FITTED, Plan, count_of_rows
@@ -26,7 +31,7 @@ __all__ = ["DPPipeline"]
 BUDGET = ("epsilon", "delta", "adjacency", "public", "ledger")
 
 
-class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
+class DPPipeline(CallbackSupportMixin, StatedGuarantee, LinkedDocumentation, PipelineSurface):
     """Steps that prepare and learn, under one guarantee.
 
     As `~sklearn.pipeline.Pipeline`, for private rows: state one ``(epsilon, delta)``, and each
@@ -185,6 +190,7 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
         self.random_state = random_state
         self.ledger = ledger
 
+    @with_callbacks
     def fit(self, X, y=None, groups=None):
         """Fit all steps under one ``(epsilon, delta)``.
 
@@ -215,22 +221,25 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
         BudgetExceededError
             If the ledger cannot pay; the old steps stay.
         """
+        context = begun_fit(self, len(self.steps) if isinstance(self.steps, list) else None)
         with unchanged_on_error(self):
             self._check_parameters()
             _check_lengths(X, y)
             plan = Plan.of(self, X, y, groups)
             if plan.division.total is not None:
                 charge(self, plan.division.total)
-            with config_context(known_seeds=True):  # what there is to warn of has been said
-                X = _prepared(plan.steps[:-1], X, y, fresh=True)
+            # What there is to warn of has been said.
+            with progress_of(self, context) as progress, config_context(known_seeds=True):
+                X = _prepared(plan.steps[:-1], X, y, progress)
                 name, last = plan.steps[-1]
-                with quiet(name):
+                with progress.part(f"step {name}", last), quiet(name):
                     _fit(last, X, y, groups)
             plan.check_fitted(plan.steps)
         self._store(plan)
         return self
 
     @available_if(last_has("partial_fit"))
+    @with_callbacks
     def partial_fit(self, X, y=None, groups=None, **params):
         """Go on with a stream, of which only the last step learns.
 
@@ -263,6 +272,7 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
         BudgetExceededError
             If the ledger cannot pay for one more release.
         """
+        context = begun_fit(self)
         with unchanged_on_error(self, fresh=not hasattr(self, "steps_")):
             self._check_parameters()
             began = {name: getattr(self, name) for name in BUDGET}
@@ -288,9 +298,11 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
                     "last: DPPipeline([('prepare', FrozenEstimator(pipeline[:-1])), ...])."
                 )
             steps = self.steps_ if plan is None else plan.steps
-            X = _prepared(steps[:-1], X, y, fresh=plan is not None)
-            with quiet():
-                steps[-1][1].partial_fit(X, y, **params)
+            with progress_of(self, context) as progress:
+                X = _prepared(steps[:-1], X, y, progress, fresh=plan is not None)
+                name, last = steps[-1]
+                with progress.part(f"step {name}", last), quiet():
+                    last.partial_fit(X, y, **params)
         if plan is not None:
             self._store(plan)
         own = steps[-1][1].guarantee_
@@ -316,6 +328,7 @@ class DPPipeline(StatedGuarantee, LinkedDocumentation, PipelineSurface):
     def _check_parameters(self):
         check_budget(self)
         check_steps(self.steps, self._get_param_names())
+        check_own_callbacks(self, self.steps)
         if not isinstance(self.public, list | tuple | set | frozenset):
             raise ValueError(f"public must be a tuple of steps; got {shown(self.public)}.")
 
@@ -335,10 +348,10 @@ def _fit(step, X, y, groups=None):
     step.fit(X, y, **owned)
 
 
-def _prepared(steps, X, y, *, fresh):
+def _prepared(steps, X, y, progress, *, fresh=True):
     """Transform rows by steps one after the other, which are fitted before if they are fresh."""
     for name, step in steps:
-        with quiet(name):
+        with progress.part(f"step {name}", step if fresh else None), quiet(name):
             if fresh:
                 _fit(step, X, y)
             if not passes(step):

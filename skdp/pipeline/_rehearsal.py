@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 
+from skdp.estimators import without_callbacks
 from skdp.pipeline._told import quiet
 from skdp.privacy import BudgetLedger
 
@@ -68,7 +69,7 @@ def rehearse(learn, free, X, y, n_samples, groups=None):
     """
     owned = {} if groups is None else {"groups": groups}
     for leaf in [*free, *learn]:
-        estimator = clone(leaf.estimator)
+        estimator = without_callbacks(clone(leaf.estimator))
         n_features = leaf.n_features
         if n_features is None and not hasattr(estimator, "transform"):
             n_features = _UNKNOWN
@@ -109,7 +110,8 @@ def charge_of(estimator, X, y):
     Guarantee or None
         None of one that learns nothing.
     """
-    estimator = clone(estimator).set_params(ledger=_Stop(), random_state=None)
+    estimator = without_callbacks(clone(estimator))
+    estimator.set_params(ledger=_Stop(), random_state=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit itself will warn
         try:

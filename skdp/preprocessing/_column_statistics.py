@@ -36,20 +36,22 @@ class ColumnStatistic:
     Attributes
     ----------
     value : float or ndarray
-        ``float(statistic)`` and ``numpy.asarray(statistic)`` are it, too.
+        ``float(statistic)`` and ``numpy.asarray(statistic)`` return it, too. Released under
+        ``guarantee``.
 
     standard_error : float or None
         Of the noise alone, in ``value`` or in each of its entries. None where the noise is not
-        additive.
+        additive. Released under ``guarantee``.
 
     bounds : ndarray or None
         Of a quantile the edges of its cell, of several a row each. Of a mean the bounds to which
-        values were cut.
+        values were cut. Released under ``guarantee``.
 
     labels : tuple or None
-        Of a histogram the edges or the categories.
+        Of a histogram the edges or the categories. Public.
 
     guarantee : Guarantee
+        What the release promises. Public.
 
     Examples
     --------

@@ -2,16 +2,19 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from skdp.privacy import _ledger_file as file
 from skdp.privacy._budget import Budget, parts_of
 from skdp.privacy._guarantees import ApproxDP
 from skdp.privacy._ledger_record import LedgerRecord
 
-__all__ = ["LedgerLine", "LedgerSummary", "deltas_left", "lines"]
+__all__ = ["LedgerCourse", "LedgerLine", "LedgerSummary", "courses", "deltas_left", "lines"]
 
 _SHOWN = 12  # labels, or days; the others are one line
+_DRAWN = 8  # labels with a course of their own
+_POINTS = 60  # of a course: each composes all charges before it
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,87 @@ class LedgerSummary:
     left: tuple[ApproxDP, ...]
     by_label: tuple[LedgerLine, ...]
     by_day: tuple[LedgerLine, ...]
+
+
+@dataclass(frozen=True)
+class LedgerCourse:
+    """What charges of one name have spent together after some of them.
+
+    Parameters
+    ----------
+    name : str
+
+    charges : tuple of int
+        How many charges of the ledger there were by then, of whatever name.
+
+    times : tuple of datetime
+        In UTC.
+
+    epsilons : tuple of float
+        Spent at the delta of the budget.
+    """
+
+    name: str
+    charges: tuple[int, ...]
+    times: tuple[datetime, ...]
+    epsilons: tuple[float, ...]
+
+
+def courses(
+    records: list[LedgerRecord], budget: Budget, name_of: Callable[[LedgerRecord], str]
+) -> tuple[LedgerCourse, ...]:
+    """What all charges have spent after each of them, and then what those of each name have.
+
+    Parameters
+    ----------
+    records : list of LedgerRecord
+        Oldest first.
+
+    budget : Budget
+
+    name_of : callable
+
+    Returns
+    -------
+    tuple of LedgerCourse
+        Names with fewest charges are one course, where there are many names. Of many charges some
+        are left out, and the last never is.
+    """
+    numbered = list(enumerate(records, 1))
+    groups: dict[str, list[tuple[int, LedgerRecord]]] = {}
+    for number, record in numbered:
+        groups.setdefault(name_of(record), []).append((number, record))
+    largest = sorted(groups.items(), key=lambda group: -len(group[1]))
+    if len(largest) > _DRAWN:
+        others = sorted(one for _, group in largest[_DRAWN - 1 :] for one in group)
+        largest[_DRAWN - 1 :] = [(f"{len(largest) - _DRAWN + 1} others", others)]
+    every = [("all together", numbered), *largest]
+    return tuple(_course(name, group, budget) for name, group in every if group)
+
+
+def _course(name: str, numbered: list[tuple[int, LedgerRecord]], budget: Budget) -> LedgerCourse:
+    numbers, records = zip(*numbered, strict=True)
+    n_points = min(len(records), _POINTS)
+    ends = sorted({-(-len(records) * i // n_points) for i in range(1, n_points + 1)})
+    epsilons = [_line(name, _so_far(records, end), budget).guarantee.epsilon for end in ends]
+    return LedgerCourse(
+        name,
+        tuple(numbers[end - 1] for end in ends),
+        tuple(records[end - 1].time for end in ends),
+        tuple(epsilons),
+    )
+
+
+def _so_far(records: tuple[LedgerRecord, ...], end: int) -> list[LedgerRecord]:
+    """The first records; those that a later one of these replaced count no more."""
+    if end == len(records):
+        return list(records)
+    latest = {record.stream: record.id for record in records[:end]}
+    own = (None, file.INCREMENT)
+    return [
+        replace(one, is_replaced=one.stream not in own and one.id != latest[one.stream])
+        for one in records[:end]
+    ]
 
 
 def deltas_left(delta: float) -> tuple[float, ...]:

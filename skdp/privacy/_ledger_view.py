@@ -9,7 +9,14 @@ from skdp.privacy import _ledger_file as file
 from skdp.privacy._budget import Budget
 from skdp.privacy._guarantees import ApproxDP
 from skdp.privacy._ledger_record import LedgerRecord
-from skdp.privacy._ledger_summary import LedgerLine, LedgerSummary, deltas_left, lines
+from skdp.privacy._ledger_summary import (
+    LedgerCourse,
+    LedgerLine,
+    LedgerSummary,
+    courses,
+    deltas_left,
+    lines,
+)
 
 __all__ = ["SHOWN", "LedgerViews"]
 
@@ -77,6 +84,11 @@ class LedgerViews(ABC):
     def _summary(self) -> LedgerSummary:
         """Tell what the ledger holds by label and day, and what is left."""
         return self._summary_of(*self._records())
+
+    def _courses(self, by: str) -> tuple[LedgerCourse, ...]:
+        """Tell what was spent after each charge: by all, and by each "label" or "team"."""
+        budget = Budget(self.epsilon, self.delta)
+        return courses(self._records()[1], budget, lambda record: clean(getattr(record, by)))
 
     def _summary_of(self, book: file.Book, records: list[LedgerRecord]) -> LedgerSummary:
         spent, budget = self._spent_of(book), Budget(self.epsilon, self.delta)

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from skdp._progress import told
 from skdp._random import NoiseSource
 from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
@@ -218,7 +219,7 @@ class NoisyDescent:
         # No record's gradient is longer than the cap. Replacing it moves the sum by two caps.
         sensitivity = self.budget.n_records_changed * cap
         law = NoiseLaw.meeting(plan.step_guarantee, size=weights.size)
-        for _ in range(plan.n_steps):
+        for _ in told(range(plan.n_steps), "noisy gradient steps", plan.n_steps):
             ahead = weights + plan.momentum * velocity
             gradient = capped_sum(ahead)
             released = release(

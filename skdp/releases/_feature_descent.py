@@ -11,6 +11,7 @@ from typing import Self, cast
 
 import numpy as np
 
+from skdp._progress import told
 from skdp._random import NoiseSource
 from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
@@ -245,7 +246,7 @@ class FeatureDescent:
         l2_sensitivity = self.budget.n_records_changed * largest
         law = NoiseLaw.of("gaussian", plan.step_guarantee)
         weights, velocity, mean = (np.zeros(data.n_features) for _ in range(3))
-        for step in range(plan.n_steps):
+        for step in told(range(plan.n_steps), "noisy gradient steps", plan.n_steps):
             ahead = weights + schedule.momentum * velocity
             gradient = certified(
                 data.whitened_sum(ahead, whitening, limits), ERROR_SHARE * largest

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp._progress import told
 from skdp._random import NoiseSource
 from skdp._users import Visitors, Visits
 from skdp.mechanisms import NoiseLaw
@@ -220,7 +221,8 @@ class FeatureStream(OnlineRelease):
             ):
                 yield rows, bounded, self.time + start, others
             return
-        for start in range(0, X.shape[0], BLOCK):
+        starts = range(0, X.shape[0], BLOCK)
+        for start in told(starts, "rows of the stream", len(starts), of="rows"):
             block = slice(start, start + BLOCK)
             bounded = np.clip(targets[block], -1.0, 1.0)  # what sensitivities rest on
             yield self.features.transform(X[block]), bounded, self.time + start, None

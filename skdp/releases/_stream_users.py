@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp._progress import told
 from skdp._users import Users
 
 __all__ = ["user_blocks"]
@@ -71,7 +72,8 @@ def user_blocks(
     starts = np.cumsum(counts) - counts
     first, rest = order[starts], np.delete(order, starts)
     ends = np.cumsum(counts - 1)
-    for start in range(0, users.n_users, size):
+    steps = range(0, users.n_users, size)
+    for start in told(steps, "users of the stream", len(steps), of="users"):
         part = slice(start, start + size)
         rows = features.transform(X[first[part]])
         bounded = np.clip(targets[first[part]], -1.0, 1.0)  # what sensitivities rest on

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg.blas import dsyrk, ssyrk
 
+from skdp._progress import told
 from skdp.exceptions import SolverError
 from skdp.mechanisms import clip_rows
 from skdp.solvers.certificates import score_terms
@@ -188,6 +189,10 @@ class FeatureBlocks(Blocks):
             np.copyto(rows, made)
             yield rows, targets
 
+    def _told(self, dtype=np.float64):
+        """What `_converted` yields in the first long pass, for whoever listens to the fit."""
+        return told(self._converted(dtype), "second moments", len(self), of="rows")
+
     def target_moments(self):
         """Sums of the targets and of their squares.
 
@@ -349,7 +354,7 @@ class FeatureBlocks(Blocks):
             Bound on the Frobenius norm of its error.
         """
         total, part = np.zeros((2, self.n_features, self.n_features)).transpose(0, 2, 1)
-        for i, (rows, _) in enumerate(self._converted()):
+        for i, (rows, _) in enumerate(self._told()):
             if i % _GROUP == 0:
                 total += part
                 part[:] = 0.0
@@ -390,7 +395,7 @@ class IntegerFeatureBlocks(FeatureBlocks):
             return super().second_moments()
         total = np.zeros((self.n_features, self.n_features), order="F")
         part = np.zeros((self.n_features, self.n_features), order="F", dtype=np.float32)
-        for rows, _ in self._converted(np.float32):
+        for rows, _ in self._told(np.float32):
             part = ssyrk(1.0, rows.T, c=part, overwrite_c=1)
             total += part
         error = _UNIT * self.n_samples * self.row_norm**2

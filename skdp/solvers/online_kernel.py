@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from skdp._progress import told
 from skdp.solvers.online import steps_within
 
 __all__ = ["StreamExpansion", "run_kernel"]
@@ -168,7 +169,8 @@ def run_kernel(X, targets, function, time, recursion):
         After ``time + n_rows`` steps, in the same units. Its ``squared_norm`` is kept where the
         recursion has a ball.
     """
-    for start in range(0, len(targets), _STEPS):
+    starts = range(0, len(targets), _STEPS)
+    for start in told(starts, "rows of the stream", len(starts), of="rows"):
         block = X[start : start + _STEPS]
         K, scores = function.kernel(block, block), function(block)
         squared_norm = function.squared_norm

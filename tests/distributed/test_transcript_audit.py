@@ -114,13 +114,14 @@ def test_a_whole_transcript_costs_the_claim_and_not_more(algorithm, law):
 @pytest.mark.parametrize("loss", ["hinge", "log_loss", "huber_hinge"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("law", [dict(), dict(noise="laplace"), GAUSSIAN[0]], ids=name)
-def test_rows_of_any_kind_cost_no_more(loss, n_classes, law):
+def test_rows_of_any_kind_cost_no_more(loss, n_classes, law, repetitions):
     rng = np.random.default_rng(n_classes)
     X = rng.normal(size=(9, 2)) * rng.choice([0.1, 1.0, 1e3], size=(9, 1))
     y = np.append(np.arange(n_classes), rng.integers(0, n_classes, 9 - n_classes))
     model = overheard(loss=loss, step=1.0, **law)
-    for kind in (sparse.csr_array, np.asarray):
-        report = replay(model, kind(X), y, n=24, random_state=0)
+    # Sparse rows of one loss: they become the same blocks of sums for all.
+    for kind in (sparse.csr_array, np.asarray) if loss == "hinge" else (np.asarray,):
+        report = replay(model, kind(X), y, n=repetitions(48, 8), random_state=0)
         assert report.passed, report
         assert report.share > 0.0
 

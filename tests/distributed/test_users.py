@@ -98,9 +98,9 @@ def from_records(records):
     return np.array([user for user, _, _ in parts]), rows[:, :-1], rows[:, -1].astype(int)
 
 
-def neighbours(records, n_classes=2, lengths=(1, 7, MOST)):
+def neighbours(records, n_classes=2, lengths=(1, 7, MOST), n_moved=3):
     """Hostile rows of one user in the place of all that it has."""
-    for user in range(3):
+    for user in range(n_moved):
         _, X, y = from_records(records[user : user + 1])
         for length in lengths:
             # The other labels at the same places, all alike, and far away.
@@ -159,13 +159,13 @@ class AfterFit(OfRecords):
         part.partial_fit(self.kind(X), y, groups=ids)
 
 
-def report_of(model, ids, X, y, n_classes=2, kind=np.asarray, wrapped=OfRecords):
+def report_of(model, ids, X, y, n_classes=2, kind=np.asarray, wrapped=OfRecords, n_moved=3):
     """Replays of neighbours in one user."""
     records = np.array([as_record(X[ids == user], y[ids == user]) for user in np.unique(ids)])
     model.set_params(classes=list(range(n_classes)))
     model = wrapped(model, kind is not np.asarray)
     assert model.fit(records).guarantee_.unit == "user"
-    others = list(neighbours(records, n_classes))
+    others = list(neighbours(records, n_classes, n_moved=n_moved))
     return replay(model, records, neighbours=others, n=len(others), random_state=0)
 
 
@@ -188,11 +188,12 @@ def test_all_rows_of_a_user_cost_the_claim_and_not_more(form, adjacency):
 
 @each_form
 @pytest.mark.parametrize(("kind", "n_classes"), [(np.asarray, 2), (sparse.csr_array, 3)])
-def test_users_of_any_rows_cost_no_more(form, kind, n_classes):
+def test_users_of_any_rows_cost_no_more(form, kind, n_classes, repetitions):
     ids, X, y = people(12, n_classes, 3, seed=n_classes)
     X *= np.random.default_rng(1).choice([0.1, 1.0, 1e3], size=(len(X), 1))
     options = {} if "step" not in FORMS[form] else dict(step=1.0)
-    report = report_of(network(form, **options), ids, X, y, n_classes, kind)
+    n_moved = repetitions(3, 1)
+    report = report_of(network(form, **options), ids, X, y, n_classes, kind, n_moved=n_moved)
     assert report.passed, report
     assert report.share > 0.0
 
@@ -204,7 +205,7 @@ def test_calls_of_a_user_are_counted(form, wrapped):
     y = (ids % 2).astype(int)
     X[:] = 1.0
     model = network(form, max_calls_per_user=3)
-    report = report_of(model, ids, X, y, wrapped=wrapped)
+    report = report_of(model, ids, X, y, wrapped=wrapped, n_moved=1)
     assert report.passed, report
     assert report.share <= 1.0 + 1e-9
     if wrapped is InCalls and form != "whitened":

@@ -267,7 +267,7 @@ def audited_epsilon(options, epsilon, n_fits):
 @pytest.mark.slow
 @pytest.mark.parametrize("options", AUDITED, ids=name)
 def test_an_audit_stays_below_the_claim(options, repetitions):
-    n_fits = repetitions(4000, 500)
+    n_fits = repetitions(4000, 250)
     assert audited_epsilon(options, 1.0, n_fits) <= 1.0
 
 

@@ -205,20 +205,19 @@ def noise_of_weights(planned, chosen, curvatures):
     """
     records = 2.0 if planned.step_guarantee.adjacency == "replace-one" else 1.0
     sigma = records * chosen.clip_norm / planned.step_guarantee.mu / planned.n_samples
-    variance = np.zeros_like(curvatures)
-    for noisy in range(planned.n_steps):
-        weights, velocity, mean = (np.zeros_like(curvatures) for _ in range(3))
-        for step in range(planned.n_steps):
-            ahead = weights + chosen.momentum * velocity
-            # A whitened gradient is divided by the root of the divisor once more.
-            noise = sigma * np.sqrt(chosen.divisors) if step == noisy else 0.0
-            gradient = curvatures * ahead + noise
-            velocity = chosen.momentum * velocity - gradient / chosen.divisors
-            weights = weights + velocity
-            if step >= planned.n_steps - planned.n_averaged:
-                mean += weights / planned.n_averaged
-        variance += mean**2
-    return variance
+    # A row has the noise of one step, and all rows run together.
+    shape = (planned.n_steps, len(curvatures))
+    weights, velocity, mean = (np.zeros(shape) for _ in range(3))
+    for step in range(planned.n_steps):
+        ahead = weights + chosen.momentum * velocity
+        gradient = curvatures * ahead
+        # A whitened gradient is divided by the root of the divisor once more.
+        gradient[step] += sigma * np.sqrt(chosen.divisors)
+        velocity = chosen.momentum * velocity - gradient / chosen.divisors
+        weights = weights + velocity
+        if step >= planned.n_steps - planned.n_averaged:
+            mean += weights / planned.n_averaged
+    return np.sum(mean**2, axis=0)
 
 
 @pytest.mark.parametrize("name", SPECTRA)

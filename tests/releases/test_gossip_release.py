@@ -85,13 +85,13 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("passes", list(chosen), ids=lambda p: "-".join(map(str, p)))
 
 
-def test_neighbours_lose_no_more_than_the_claim_in_all_passes(passes):
+def test_neighbours_lose_no_more_than_the_claim_in_all_passes(passes, repetitions):
     loss, law, adjacency, n_classes = passes
     # The intercepts of a few classes are pushed so far that a slope is attained, or is none.
     X, y = problem(30, n_classes)
     options = dict(loss=loss, n_passes=3, adjacency=adjacency, step=1.0, radius=100.0)
     options |= LAWS[law]
-    report = replay(classifier(**options), X, y, n=120, random_state=0)
+    report = replay(classifier(**options), X, y, n=repetitions(120, 60), random_state=0)
     assert report.passed, report
     # A record is in one sum a pass: were it in two, the total would be above the claim.
     # Without x_l1_norm an l1 norm is bounded by way of the l2 norm, which is loose.

@@ -151,11 +151,11 @@ def test_claims_hold_of_losses_with_weights(loss, calibration, adjacency, repeti
     for delta in (0.0, 1e-2, 1e-5):
         if calibration != "tight" and (delta == 0.0) != (calibration == "jmlr2011"):
             continue
-        for _ in range(repetitions(20, 3)):
+        for _ in range(repetitions(20, 2)):
             x_norm, noise = random_noise(
                 rng, loss, adjacency, delta=delta, calibration=calibration
             )
-            for _ in range(4):
+            for _ in range(repetitions(4, 2)):
                 neighbours = labelled_neighbours(rng, x_norm, adjacency)
                 if delta:
                     assert excess(neighbours, loss, noise).max() <= 1.0 + 1e-9, (neighbours, noise)
@@ -524,7 +524,7 @@ def random_classes(rng, adjacency, x_norm):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_the_true_delta_of_three_classes_is_never_above_the_claim(adjacency, repetitions):
     rng = np.random.default_rng(11)
-    for _ in range(repetitions(100, 8)):
+    for _ in range(repetitions(100, 5)):
         loss, neighbours = random_classes(rng, adjacency, x_norm=2.0)
         epsilon = rng.choice([0.5, 1.0, 3.0])
         guarantee = ApproxDP(epsilon, 10.0 ** rng.uniform(-6, -2), adjacency=adjacency)

@@ -1,0 +1,155 @@
+"""What a ledger has spent over time, beside its budget."""
+
+import os
+
+import numpy as np
+
+from skdp._validation import one_of, shown
+from skdp.privacy import BudgetLedger
+
+__all__ = ["BudgetLedgerDisplay"]
+
+_AXES = ("time", "charge")
+_NAMES = ("label", "team")
+
+
+class BudgetLedgerDisplay:
+    """What the charges of a ledger have spent, over time and by label, beside the budget.
+
+    Make one with `from_ledger`.
+
+    Privacy: guarantees, labels and times of charges are as public as the ledger. The picture reads
+    no other data and charges nothing.
+
+    Parameters
+    ----------
+    courses : list of LedgerCourse
+        Of all charges together first, and then of those of each label. Each has a ``name``, and
+        after each of its charges the number of ``charges`` of the ledger, their ``times``, and the
+        ``epsilons`` that are spent.
+
+    epsilon : float
+        Of the budget.
+
+    delta : float, default=0.0
+        Of the budget, at which epsilons are.
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+
+    ax_ : matplotlib Axes
+
+    lines_ : list of matplotlib Line2D
+        Of the courses, in their order.
+
+    budget_ : matplotlib Line2D
+
+    See Also
+    --------
+    skdp.privacy.BudgetLedger : Its ``history`` lists the charges.
+
+    Notes
+    -----
+    Epsilons of labels do not add up to that of all together: guarantees are composed, which is
+    mostly less than their sum. A new release of a stream replaces the one before.
+
+    Examples
+    --------
+    >>> from skdp.inspection import BudgetLedgerDisplay
+    >>> from skdp.privacy import ApproxDP, BudgetLedger
+    >>> ledger = BudgetLedger(epsilon=3.0)
+    >>> for label, epsilon in [("counts", 0.5), ("model", 1.0), ("counts", 0.5)]:
+    ...     ledger.charge(ApproxDP(epsilon), label)
+    >>> display = BudgetLedgerDisplay.from_ledger(ledger)
+    >>> [(course.name, course.epsilons) for course in display.courses]
+    [('all together', (0.5, 1.5, 2.0)), ('counts', (0.5, 1.0)), ('model', (1.0,))]
+    """
+
+    def __init__(self, courses, epsilon, delta=0.0):
+        self.courses = courses
+        self.epsilon = epsilon
+        self.delta = delta
+
+    @classmethod
+    def from_ledger(cls, ledger, *, by="label", ax=None, name=None, **kwargs):
+        """Draw the history of a ledger.
+
+        Parameters
+        ----------
+        ledger : BudgetLedger, str or path-like
+            A path must be that of a ledger that exists.
+
+        by : {"label", "team"}, default="label"
+            What the charges are told apart by: their own label, or that of the ledger with which
+            they were made. Of more than eight, those with fewest charges are drawn as one.
+
+        ax, name, **kwargs
+            See `plot`.
+
+        Returns
+        -------
+        BudgetLedgerDisplay
+        """
+        if isinstance(ledger, str | os.PathLike):
+            ledger = BudgetLedger(ledger)
+        if not isinstance(ledger, BudgetLedger):
+            raise ValueError(f"ledger must be a BudgetLedger or its path; got {shown(ledger)}.")
+        one_of(_NAMES, by=by)
+        display = cls(list(ledger._courses(by)), ledger.epsilon, ledger.delta)
+        return display.plot(ax, name=name, **kwargs)
+
+    def plot(self, ax=None, *, name=None, over="time", **kwargs):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            None makes a figure.
+
+        name : str, default=None
+            Title.
+
+        over : {"time", "charge"}, default="time"
+            What the horizontal axis shows: times in UTC, or the number of charges.
+
+        **kwargs : dict
+            For matplotlib's ``plot``, which draws the course of all charges together.
+
+        Returns
+        -------
+        self : BudgetLedgerDisplay
+        """
+        import matplotlib.pyplot as plt
+
+        one_of(_AXES, over=over)
+        if ax is None:
+            ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")[1]
+        self.ax_, self.figure_ = ax, ax.figure
+        self.lines_ = []
+        for number, course in enumerate(self.courses):
+            places, epsilons = self._steps(course, over)
+            style = {"drawstyle": "steps-post", "label": course.name or "(no label)"}
+            if not number:
+                style |= {"color": "black", "linewidth": 2.2, "zorder": 3, **kwargs}
+            self.lines_ += ax.plot(places, epsilons, **style)
+        label = f"budget: epsilon {self.epsilon:.6g}"
+        self.budget_ = ax.axhline(self.epsilon, color="tab:red", linestyle="--", label=label)
+        at = f" at delta {self.delta:.6g}" if self.delta else ""
+        below = "time (UTC)" if over == "time" else "number of charges"
+        ax.set(xlabel=below, ylabel=f"epsilon spent{at}", ylim=(0.0, 1.1 * self.epsilon))
+        if over == "time":
+            ax.tick_params(axis="x", labelrotation=25)
+        if name is not None:
+            ax.set_title(name)
+        ax.legend(fontsize="small")
+        return self
+
+    def _steps(self, course, over):
+        """Ends of the steps of a course, from nothing spent until the last charge of all."""
+        whole = self.courses[0]
+        if over == "charge":
+            places = [0, *course.charges, whole.charges[-1]]
+        else:
+            places = [whole.times[0], *course.times, whole.times[-1]]
+        return np.asarray(places), np.array([0.0, *course.epsilons, course.epsilons[-1]])

@@ -1,0 +1,201 @@
+"""Privacy profiles side by side."""
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._validation import positive, shown
+from skdp.privacy import ApproxDP, Guarantee
+
+__all__ = ["PrivacyProfileDisplay"]
+
+_N_POINTS = 401
+_FLOOR = 1e-12  # deltas below it are not drawn, unless a guarantee states one
+_MOST_EPSILON = 100.0
+
+
+class PrivacyProfileDisplay:
+    """Privacy profiles: for every epsilon the least delta that guarantees prove, side by side.
+
+    Make one with `from_guarantees` or `from_estimator`. A curve that lies below another one
+    everywhere promises more. Where curves cross, neither promises more: which one suits depends on
+    the epsilon or the delta that matters.
+
+    Privacy: guarantees are public, and so is the picture.
+
+    Parameters
+    ----------
+    guarantees : dict of str to Guarantee
+        By name, all for the same unit and adjacency.
+
+    epsilons : ndarray of shape (n_epsilons,)
+
+    deltas : ndarray of shape (n_guarantees, n_epsilons)
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+
+    ax_ : matplotlib Axes
+
+    lines_ : list of matplotlib Line2D
+        In the order of the guarantees.
+
+    points_ : list of matplotlib Line2D
+        Points (epsilon, delta) that guarantees with a positive delta state.
+
+    See Also
+    --------
+    skdp.privacy.Guarantee.delta_at : One number of a profile.
+
+    Examples
+    --------
+    >>> from skdp.inspection import PrivacyProfileDisplay
+    >>> from skdp.privacy import ApproxDP, GaussianDP
+    >>> display = PrivacyProfileDisplay.from_guarantees(
+    ...     {"Laplace noise": ApproxDP(1.0), "Gaussian noise": GaussianDP(0.3)}
+    ... )
+    >>> [line.get_label() for line in display.lines_]
+    ['Laplace noise', 'Gaussian noise']
+    """
+
+    def __init__(self, guarantees, epsilons, deltas):
+        self.guarantees = guarantees
+        self.epsilons = epsilons
+        self.deltas = deltas
+
+    @classmethod
+    def from_guarantees(cls, guarantees, *, max_epsilon=None, ax=None, name=None, **kwargs):
+        """Draw the profiles of guarantees.
+
+        Parameters
+        ----------
+        guarantees : dict of str to Guarantee, list of Guarantee, or Guarantee
+            In a list they are told apart by what they promise.
+
+        max_epsilon : float, default=None
+            Where the horizontal axis ends. None shows all that the guarantees state.
+
+        ax, name, **kwargs
+            See `plot`.
+
+        Returns
+        -------
+        PrivacyProfileDisplay
+        """
+        named = _named(guarantees)
+        if max_epsilon is None:
+            max_epsilon = _far(named.values())
+        positive(max_epsilon=max_epsilon)
+        epsilons = np.linspace(0.0, float(max_epsilon), _N_POINTS)
+        deltas = np.array([one.delta_at(epsilons) for one in named.values()])
+        return cls(named, epsilons, deltas).plot(ax, name=name, **kwargs)
+
+    @classmethod
+    def from_estimator(cls, estimator, *, max_epsilon=None, ax=None, name=None, **kwargs):
+        """Draw the profile of what a fitted estimator promises.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted, with a ``guarantee_``: a model, a transformer, a pipeline or a search.
+
+        max_epsilon, ax, name, **kwargs
+            As for `from_guarantees`.
+
+        Returns
+        -------
+        PrivacyProfileDisplay
+        """
+        check_is_fitted(estimator, "guarantee_")
+        named = {type(estimator).__name__: estimator.guarantee_}
+        return cls.from_guarantees(named, max_epsilon=max_epsilon, ax=ax, name=name, **kwargs)
+
+    def plot(self, ax=None, *, name=None, **kwargs):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            None makes a figure.
+
+        name : str, default=None
+            Title.
+
+        **kwargs : dict
+            For matplotlib's ``plot``, which draws the curves.
+
+        Returns
+        -------
+        self : PrivacyProfileDisplay
+        """
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")[1]
+        self.ax_, self.figure_ = ax, ax.figure
+        self.lines_, self.points_ = [], []
+        floor = _floor(self.guarantees.values())
+        for (label, guarantee), deltas in zip(self.guarantees.items(), self.deltas, strict=True):
+            seen = np.where(deltas >= floor, deltas, np.nan)
+            (line,) = ax.plot(self.epsilons, seen, **{"label": label, **kwargs})
+            self.lines_.append(line)
+            if isinstance(guarantee, ApproxDP) and guarantee.delta > 0.0:
+                stated = [guarantee.epsilon], [guarantee.delta]
+                self.points_ += ax.plot(*stated, marker="o", color=line.get_color())
+        one = next(iter(self.guarantees.values()))
+        ax.set(
+            yscale="log",
+            ylim=(floor, 2.0),
+            xlim=(0.0, self.epsilons[-1]),
+            xlabel=f"epsilon ({one.adjacency}, one {one.unit})",
+            ylabel="delta; less is more private",
+        )
+        if name is not None:
+            ax.set_title(name)
+        ax.legend(fontsize="small")
+        return self
+
+
+def _named(guarantees):
+    if isinstance(guarantees, Guarantee):
+        guarantees = [guarantees]
+    if isinstance(guarantees, list | tuple):
+        titles = [_title(one) for one in guarantees]
+        if len(set(titles)) < len(titles):  # profiles differ behind one promise
+            titles = [f"{number}: {title}" for number, title in enumerate(titles, 1)]
+        guarantees = dict(zip(titles, guarantees, strict=True))
+    if (
+        not isinstance(guarantees, dict)
+        or not guarantees
+        or not all(isinstance(one, Guarantee) for one in guarantees.values())
+    ):
+        raise ValueError(
+            "guarantees must be guarantees, in a list or in a dict by name, such as "
+            f"{{'model': model.guarantee_}}; got {shown(guarantees)}."
+        )
+    if len({(one.adjacency, one.unit) for one in guarantees.values()}) > 1:
+        raise ValueError(
+            "guarantees must be for one unit and one adjacency to be compared; "
+            "to_replace_one of one under 'add-remove' states what it means under 'replace-one'."
+        )
+    return guarantees
+
+
+def _title(guarantee):
+    """What a guarantee promises, without how it does."""
+    return str(guarantee).partition(" when ")[0] if isinstance(guarantee, Guarantee) else ""
+
+
+def _floor(guarantees):
+    """Least delta that is drawn."""
+    stated = [one.delta for one in guarantees if getattr(one, "delta", 0.0) > 0.0]
+    return min([1e-10, *(0.01 * delta for delta in stated)]) if stated else _FLOOR
+
+
+def _far(guarantees):
+    """Epsilon at which all have come to the least delta that is drawn, or to where they state."""
+    floor = _floor(guarantees)
+    reached = [one.epsilon_at(floor) for one in guarantees]
+    ends = [epsilon for epsilon in reached if epsilon <= _MOST_EPSILON]  # a point has none
+    ends += [one.epsilon for one in guarantees if hasattr(one, "epsilon")]
+    return 1.1 * max([0.1, *ends])
