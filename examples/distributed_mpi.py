@@ -1,19 +1,20 @@
 """
-Nodes on several machines
-=========================
+Hospitals on several machines
+=============================
 
-Eight hospitals, or offices, learn together, each from rows that never leave its process::
+Eight hospitals learn together, each in a process of its own or two in one, and the rows of a
+hospital never leave its process. Every process runs this script with the rows of its own nodes::
 
     pip install "skdp[mpi]" mpich
     OMP_NUM_THREADS=1 mpiexec -n 4 python -m mpi4py examples/distributed_mpi.py
 
-Every process runs this script, with the rows of its own nodes, here two each; alone, without
-mpiexec, one process runs all eight. On several machines: the same environment on each,
-``mpiexec -hosts first,second -n 4 ...``, over a network that you trust, as MPI does not encrypt;
-the guide has more, for Slurm too.
+Started alone, without ``mpiexec``, one process plays all eight. On several machines install the
+same environment on each and start it with ``mpiexec -hosts first,second -n 4 ...``, over a network
+that you trust, as MPI does not encrypt. :doc:`/distributed_mpi` has the steps, for Slurm too.
 
-The data are the Adult census if the environment variable SKDP_DATA names a folder that has it,
-and else the breast cancer data that come with scikit-learn.
+The rows are the Adult census if the environment variable SKDP_DATA names a folder that has it, and
+else the breast cancer data that come with scikit-learn. It takes a few seconds and prints; it has
+no figure, because it is not run here.
 """
 
 import os
@@ -29,6 +30,10 @@ from skdp.engines import MPIEngine
 from skdp.preprocessing import BoundedScaler, make_public_preprocessor
 
 N_NODES = 8
+
+# %%
+# Each process loads the rows of its own nodes only. Bounds and categories are public: all
+# processes use the same, and none looks at another's rows to find them.
 
 
 def adult(nodes):
@@ -62,6 +67,11 @@ def breast_cancer(nodes):
     return *rows, prepare.transform(X[is_test]), y[is_test]
 
 
+# %%
+# All processes make the same model and fit it together. Each gives its own rows, and has the same
+# coefficients afterwards.
+
+
 def main():
     """Fit, and let the process of node 0 report."""
     engine = MPIEngine()
@@ -86,6 +96,7 @@ def main():
     model.fit(X, y, node)
 
     if 0 in nodes:
+        # Test rows are nobody's private records here: scores of private ones would cost budget.
         print(f"{name}: {N_NODES} nodes, {len(nodes)} of them here with {len(y)} rows")
         print(f"{model.n_samples_seen_} rows used in {model.n_rounds_} rounds")
         print(f"accuracy on {len(y_test)} other rows: {model.score(X_test, y_test):.4f}")

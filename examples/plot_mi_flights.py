@@ -18,6 +18,7 @@ The flights are simulated. The example takes some five seconds.
 # a device knows at take-off: the delay on departure, the time of the day and the distance. What it
 # knows after landing, and what is to be predicted: the delay on arrival.
 
+import textwrap
 from itertools import pairwise
 
 import matplotlib.pyplot as plt
@@ -95,7 +96,7 @@ print(
     f"{learner.n_samples_seen_} messages, each a gradient of norm {device.lipschitz:.2f} at most"
 )
 print(f"plus noise. The last one: {np.round(message, 1)}")
-print(learner.guarantee_)
+print(textwrap.fill(str(learner.guarantee_), 80))
 
 # %%
 # A whole year with several budgets
