@@ -244,6 +244,7 @@ def points_of(name, quick, seed, *, batch_size=1, topology="medium", **budget):
         radius=RADIUS,
         intercept_scaling=CONSTANT,
         step="regret",
+        n_passes=1,
         classes=[0, 1],
         keep_iterates=True,
         random_state=seed,

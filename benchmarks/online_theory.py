@@ -14,10 +14,11 @@ corrected bound at probability .95, for several r at their best theta. The slope
 decade is compared with the exponent of the theory: an upper bound may fall more slowly than what
 it bounds.
 
---output writes FILE.png.
+--output writes FILE.png and FILE.csv.
 """
 
 import argparse
+import csv
 
 import numpy as np
 
@@ -142,6 +143,21 @@ def draw(times, errors, late, distances, output):
     figure.savefig(f"{output}.png", dpi=120)
 
 
+def write(times, errors, late, distances, output):
+    """Save the curves as a table."""
+    with open(f"{output}.csv", "w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["part", "parameter", "t", "curve", "value"])
+        for part, parameters, axis, names in (
+            ("point", errors, times, ("error", "printed", "corrected")),
+            ("circle", distances, late, ("median", "worst", "corrected")),
+        ):
+            for parameter, curves in parameters.items():
+                for name, values in zip(names, curves, strict=True):
+                    for t, value in zip(axis, values, strict=True):
+                        table.writerow([part, parameter, t, name, f"{value:.5g}"])
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -157,6 +173,7 @@ def main():
     distances = rates(late, options.streams)
     if options.output:
         draw(times, errors, late, distances, options.output)
+        write(times, errors, late, distances, options.output)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
+    "matplotlib.sphinxext.plot_directive",  # pictures of displays.rst
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_templates"]
@@ -48,6 +49,11 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "plot_gallery": True,
 }
+
+plot_formats = [("png", 110)]
+plot_html_show_formats = False
+plot_html_show_source_link = False
+plot_include_source = True
 
 html_theme = "pydata_sphinx_theme"
 html_math_renderer = "mathml"

@@ -14,7 +14,8 @@ from sklearn.metrics import log_loss, r2_score, roc_auc_score
 from skdp.privacy import ApproxDP, gaussian_delta, gaussian_mu, user_guarantee
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
-NAMES = ("data", "descent", "regression", "report", "scores", "table")
+NAMES = ("compare", "comparison", "data", "descent", "exchange", "regression", "report")
+NAMES += ("scores", "table")
 BUNDLED = ("breast cancer", "fair", "digits", "diabetes")
 
 
@@ -260,3 +261,58 @@ def test_users_are_compared_on_one_split_and_score_by_row_and_by_user(capsys):
     accuracy, by_user, _, loss = task.score(Known(), X[:4], y, owner)
     assert (accuracy, by_user) == (pytest.approx(1 / 2), pytest.approx((1 / 2 + 1 + 0) / 3))
     assert loss == pytest.approx(np.log(2.0))
+
+
+def test_the_page_has_the_tables_that_the_command_prints_from_the_file(peers, monkeypatch, capsys):
+    compare = peers["compare"]
+    monkeypatch.setattr(sys, "argv", ["compare.py"])
+    compare.main()
+    page = (FOLDER.parent / "doc" / "peers.rst").read_text(encoding="utf-8")
+    printed = capsys.readouterr().out.strip()
+    assert page.split(".. begin peers\n")[1].split(".. end peers\n")[0].strip() == printed
+    figures = {path.stem for path in (FOLDER.parent / "doc" / "_static" / "peers").glob("*.png")}
+    assert figures == {name.replace(" ", "-") for name in compare.SETS}
+
+
+def test_what_peers_get_has_public_bounds_and_no_label_of_a_test_row(peers, tmp_path):
+    for name in ("fair", "diabetes"):
+        split = peers["data"].split(name, 200, 0)
+        peers["exchange"].write_rows(tmp_path / "rows.npz", split)
+        with np.load(tmp_path / "rows.npz") as file:
+            rows = dict(file)
+        of_test = {key for key, values in rows.items() if len(split.y_test) in values.shape[:1]}
+        assert of_test == {"X_test", "numbers_test", "codes_test"}
+        for end in ("", "_test"):
+            assert np.all(
+                (rows["low"] <= rows[f"numbers{end}"]) & (rows[f"numbers{end}"] <= rows["high"])
+            )
+            assert len(rows[f"codes{end}"]) == len(rows[f"numbers{end}"]) == len(rows[f"X{end}"])
+        if split.y_bounds is not None:
+            assert np.all((rows["x_low"] <= rows["X"]) & (rows["X"] <= rows["x_high"]))
+
+
+def test_a_peer_is_ahead_by_two_errors_of_the_best_setting(peers):
+    import pandas as pd
+
+    comparison, lines = peers["comparison"], []
+    rng = np.random.default_rng(0)
+    ahead = {
+        "ours": 0.0,
+        "ours, add-remove": 0.02,
+        "diffprivlib": -0.01,
+        "DP-SGD": 0.01,
+        "DP-SGD, tuned": 0.03,
+    }
+    for draw in range(5):
+        level = rng.normal(0.8, 0.1)  # of a split
+        for method, gain in ahead.items():
+            for setting in ("a", "b") if "tuned" in method else ("",):
+                worse = 0.1 * (setting == "b")
+                cell = dict(set="adult", method=method, setting=setting, draw=draw, error=None)
+                cell |= dict(epsilon=1.0, delta=0.0 if method == "diffprivlib" else 1e-5)
+                value = level + gain - worse + rng.normal(0.0, 1e-4)
+                lines.append(cell | dict(accuracy=value, auc=np.nan, r2=np.nan))
+    cells = comparison.ahead(pd.DataFrame(lines)).set_index("method")
+    assert list(cells.index) == ["DP-SGD", "DP-SGD, tuned"]
+    assert list(cells["also"]) == [False, True]
+    assert cells.loc["DP-SGD, tuned", "gap"] == pytest.approx(0.03, abs=1e-3)

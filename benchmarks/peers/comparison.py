@@ -84,12 +84,11 @@ def draws_of(frame, method, epsilon, delta, score):
         epsilon, delta = np.inf, 0.0
     here = frame["method"].eq(method) & frame["epsilon"].eq(epsilon) & frame["delta"].eq(delta)
     part = frame[here]
-    counts = part.groupby("setting")["draw"].size()
-    full = part[part["setting"].isin(counts.index[counts == counts.max()])]
-    if full.empty:
-        return full.set_index("draw")[score]
-    best = full.groupby("setting")[score].mean().idxmax()
-    return full[full["setting"] == best].set_index("draw")[score].sort_index()
+    if part["setting"].nunique() > 1:
+        counts = part.groupby("setting")["draw"].size()
+        full = part[part["setting"].isin(counts.index[counts == counts.max()])]
+        part = full[full["setting"] == full.groupby("setting")[score].mean().idxmax()]
+    return part.set_index("draw")[score].sort_index()
 
 
 def gap(frame, method, other, epsilon, delta, score):
@@ -156,9 +155,9 @@ def epsilons_of(part):
     return sorted(part.loc[np.isfinite(part["epsilon"]), "epsilon"].unique())
 
 
-def ahead_text(frame: pd.DataFrame) -> str:
-    """The cells where a peer is ahead as a list."""
-    cells, lines = ahead(frame), []
+def ahead_text(cells: pd.DataFrame) -> str:
+    """Return what `ahead` has found as a list."""
+    lines = []
     for (name, score, delta, method), part in cells.groupby(
         ["set", "score", "delta", "method"], sort=False
     ):
@@ -261,7 +260,7 @@ def text(frame: pd.DataFrame, path: Path) -> str:
         f"A peer is ahead in {count} of {n_cells(frame)} cells that it shares with ours. They are "
         f"bold in the tables. In {n_also} of them (marked with \\*) it is also ahead of ours "
         "under add-remove. In brackets: the mean difference and its standard error.",
-        ahead_text(frame),
+        ahead_text(cells),
         *(section(frame, name) for name in TITLES if name in set(frame["set"])),
     ]
     return "\n\n".join(parts).replace(", *)", ", \\*)")
@@ -271,16 +270,11 @@ def n_cells(frame):
     """How many cells have a peer and ours."""
     total = 0
     for _, part in frame.groupby("set"):
-        ours = ours_in(part)
+        n_scores, n_epsilons = len(scores_of(part)), len(epsilons_of(part))
         for method in methods_in(part):
-            if method.startswith("ours"):
-                continue
-            for score in scores_of(part):
-                for delta in DELTAS:
-                    total += sum(
-                        gap(part, method, ours, epsilon, delta, score) is not None
-                        for epsilon in epsilons_of(part)
-                    )
+            if not method.startswith("ours"):
+                deltas = DELTAS if method in PURE_PEERS else DELTAS[1:]
+                total += n_scores * n_epsilons * len(deltas)
     return total
 
 
@@ -298,9 +292,13 @@ def write(frame: pd.DataFrame, path: Path) -> None:
             draw(part, folder / f"{name.replace(' ', '-')}.png")
 
 
-# Colour and marker; ours have one colour.
+# What is below is left out of figures.
+LEAST_R2 = -0.5
+# Colour and marker.
 STYLES = {
     "ours": ("C0", "o"),
+    "ours, linear kernel": ("C9", "o"),
+    "ours, one column": ("C7", "o"),
     "diffprivlib": ("C1", "s"),
     "OpenDP": ("C5", "P"),
     "AdaSSP": ("C2", "v"),
@@ -331,7 +329,7 @@ def draw(part: pd.DataFrame, path: Path) -> None:
                 axis.axhline(values.mean(), color="0.5", linestyle=style, lw=1.2, label=label)
                 lowest.append(values.mean())
         if score == "r2":
-            axis.set_ylim(bottom=max(-0.5, min(lowest) - 0.05))
+            axis.set_ylim(max(LEAST_R2, min(lowest) - 0.05), 1.0)
         axis.set(xscale="log", xlabel="epsilon", ylabel=NAMES[score].replace(":math:`R^2`", "R²"))
         ticks = epsilons_of(part)
         axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
@@ -352,13 +350,16 @@ def _line(axis, part, method, delta, score):
         if len(values):
             epsilons.append(epsilon)
             means.append(values.mean())
-            bars.append(2.0 * values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0)
-    if not means or (delta == 0.0 and method.startswith("ours,") and "add-remove" in method):
-        return []
+            outside = score == "r2" and means[-1] < LEAST_R2
+            bar = 2.0 * values.std(ddof=1) / np.sqrt(len(values))
+            bars.append(0.0 if outside else bar)
+    if not means or (delta == 0.0 and method.startswith("ours, ") and method not in OURS):
+        return []  # ours with a delta only, but for the defaults
     family = method if method in STYLES else method.split(",")[0]
     color, marker = STYLES[family]
     variant = method.split(", ")[-1]
-    pale = variant in ("add-remove", "linear kernel", "one column", "tuned")
+    below = ", below" if score == "r2" and max(means) < LEAST_R2 else ""
+    pale = variant in ("add-remove", "tuned")
     axis.errorbar(
         epsilons,
         means,
@@ -370,6 +371,6 @@ def _line(axis, part, method, delta, score):
         linestyle="--" if delta == 0.0 else "-",
         lw=2.2 if method in OURS else 1.2,
         zorder=3 if method in OURS else 2,
-        label=f"{method} (delta {_shown(delta)})",
+        label=f"{method} (delta {_shown(delta)}{below})",
     )
     return means

@@ -3,7 +3,7 @@
     python benchmarks/peers/environments.py [--environments FOLDER] [PEER ...]
 
 They lie in ``--environments``, by default ``skdp-peers`` in the user's cache. One is made again
-when its file in ``requirements`` has changed. About 1.5 GB in all, most of it torch.
+when its file in ``requirements`` has changed. About 2.4 GB in all, most of it torch.
 """
 
 import argparse

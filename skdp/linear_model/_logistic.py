@@ -24,22 +24,23 @@ class DPLogisticRegression(BaseDPLinearClassifier):
 
     C : float or "auto", default="auto"
         Inverse strength of the penalty as in :class:`~sklearn.linear_model.LogisticRegression`
-        (sum of losses). "auto" is a rule of public numbers: few rows, many features and a small
-        epsilon have a stronger penalty. Under "add-remove", where the number of rows is private,
-        objective perturbation with ``delta=0`` releases it for 2 % of epsilon, and the rules of
-        the others do not read it. Of more classes than two, with ``delta=0`` and an intercept,
-        objective perturbation first releases the number of rows of each class, for an epsilon of
-        ``50 / n``, within 0.1 and 50 % of it, and the penalty is around their log-odds. Where
-        ``n * epsilon`` is 500 or more and `class_weight` is None, it then releases at the end how
-        many more rows the model gets right than the log-odds do, for an epsilon of ``100 / n``,
-        1 % of it at least, and without a gain beyond the root of n a tenth of what was learned is
-        kept. Under "add-remove" both shares are half as large, for n = 1000 whatever it is, the
-        first 2 % at least; the sum of the counts stands for n in the other rules. The objective
-        mechanism may use a stronger penalty than asked for, where the budget would not pay for
-        the curvature. The gradient mechanism has no penalty with "auto". Times the squared norm
-        of a row, which counts the constant feature, it lies between 1e-12 and 1e9, and below 1e8
-        over the curvature of the loss (1/4; 1/2 for more classes than two) where there is a
-        minimiser.
+        (sum of losses). "auto" is a rule of public and released numbers: few rows, many features
+        and a small epsilon have a stronger penalty, and the gradient mechanism has none. The
+        objective mechanism may use a stronger penalty than asked for, where the budget would not
+        pay for the curvature. Times the squared norm of a row, which counts the constant feature,
+        ``C`` lies between 1e-12 and 1e9, and below 1e8 over the curvature of the loss (1/4; 1/2
+        for more than two classes) where there is a minimiser.
+
+        What "auto" releases with the objective mechanism and ``delta=0``: for more than two
+        classes with an intercept, first the number of rows of each class, for an epsilon of
+        ``50 / n``, from 0.1 to 50 % of it, so that the penalty is around their log-odds. Then,
+        where ``n * epsilon`` is 500 or more and `class_weight` is None, how many more rows the
+        model gets right than the log-odds do, for an epsilon of ``100 / n`` and at least 1 % of
+        it; without a gain beyond the root of n, a tenth of what was learned is kept. Under
+        "add-remove", where the number of rows is private, both shares are half as large, for
+        n = 1000 whatever it is, the first at least 2 %, and the sum of the counts stands for n;
+        otherwise the number of rows is released for 2 % of epsilon. The rules of the other
+        mechanisms do not read it.
 
     mechanism : {"auto", "objective", "output", "gradient"}, default="auto"
         "objective" adds a random linear term to the objective, "output" adds noise to the
