@@ -281,7 +281,7 @@ def test_copies_of_a_learner_go_on():
 def test_a_message_that_is_not_a_row_is_called_by_its_name():
     device = learner().privatizer(n_features=2)
     sent = device.release_gradient(np.zeros((1, 3)))
-    with pytest.raises(ValueError, match="got 1D array instead.*Z must hold"):
+    with pytest.raises(ValueError, match=r"got 1D array instead.*Z must hold"):
         learner().partial_fit_noised(sent[0])
 
 
