@@ -162,7 +162,7 @@ default="ring"
     classes_ : ndarray of shape (n_classes,)
         Labels. Public.
 
-    coef_ : ndarray of shape (1, `n_features_in_`) or (n_classes, `n_features_in_`)
+    coef_ : ndarray of shape ``(1, n_features_in_)`` or ``(n_classes, n_features_in_)``
         Coefficients, for rows no longer than ``x_norm_``. Released under ``guarantee_``.
 
     intercept_ : ndarray of shape (1,) or (n_classes,)
@@ -171,7 +171,7 @@ default="ring"
     x_norm_ : float
         Norm to which rows were clipped by `fit`, and are when they are predicted. Public.
 
-    node_coef_ : ndarray of shape (n_nodes, 1 or n_classes, `n_features_in_`)
+    node_coef_ : ndarray of shape ``(n_nodes, 1 or n_classes, n_features_in_)``
         Coefficients of each node, for rows as those of ``coef_``. Released under ``guarantee_``.
 
     node_intercept_ : ndarray of shape (n_nodes, 1 or n_classes)
@@ -198,7 +198,7 @@ default="ring"
     n_features_in_ : int
         Number of features. Public.
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the features, if ``X`` has them. Public.
 
     See Also

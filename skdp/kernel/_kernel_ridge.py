@@ -139,7 +139,7 @@ class DPKernelRidge(BaseKernelRegressor):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_components,), or (`n_features_in_`,) for the linear kernel
+    coef_ : ndarray of shape (n_components,), or ``(n_features_in_,)`` for the linear kernel
         Weights of the features, for targets in units of half their range around its middle;
         only with ``release="features"``. Released under ``guarantee_``.
 
@@ -147,7 +147,7 @@ class DPKernelRidge(BaseKernelRegressor):
         Value that products of features and weights are added to, in the same units; only with
         ``release="features"``. Released under ``guarantee_``.
 
-    frequencies_ : ndarray of shape (n_components / 2, `n_features_in_`)
+    frequencies_ : ndarray of shape ``(n_components / 2, n_features_in_)``
         Frequencies of the features, except for the linear kernel. Public.
 
     gamma_ : float
@@ -163,7 +163,7 @@ class DPKernelRidge(BaseKernelRegressor):
     n_features_in_ : int
         Number of features. Public.
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the features, if ``X`` has them. Public.
 
     See Also

@@ -136,12 +136,12 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_components,), or (`n_features_in_`,) for the linear kernel
+    coef_ : ndarray of shape (n_components,), or ``(n_features_in_,)`` for the linear kernel
         Weights of the features, for targets in units of half their range around its middle;
         with "sgd" a mean of the iterates in which late ones weigh more. Not with "query".
         Released under ``guarantee_``.
 
-    frequencies_ : ndarray of shape (n_components / 2, `n_features_in_`)
+    frequencies_ : ndarray of shape ``(n_components / 2, n_features_in_)``
         Frequencies of the features, except for the linear kernel. Public.
 
     gamma_ : float
@@ -161,7 +161,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
     n_features_in_ : int
         Number of features. Public.
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the features, if ``X`` has them. Public.
 
     See Also

@@ -153,7 +153,7 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
     n_features_in_ : int
         Number of columns, where ``X`` has two dimensions. Public.
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the columns, when all are strings. Public.
 
     See Also

@@ -36,13 +36,13 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    bounds_ : ndarray of shape (`n_features_in_`, 2)
+    bounds_ : ndarray of shape ``(n_features_in_, 2)``
         Bounds of each column. Public.
 
     n_features_in_ : int
         Number of columns. Public.
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the columns, when all are strings. Public.
 
     See Also

@@ -62,7 +62,7 @@ class RandomFourierTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
 
     Attributes
     ----------
-    frequencies_ : ndarray of shape (n_frequencies, `n_features_in_`)
+    frequencies_ : ndarray of shape ``(n_frequencies, n_features_in_)``
         Public.
 
     gamma_ : float
@@ -78,7 +78,7 @@ class RandomFourierTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
     n_features_in_ : int
         Number of columns. Public.
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the columns, when all are strings. Public.
 
     See Also

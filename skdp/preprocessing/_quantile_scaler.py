@@ -93,10 +93,10 @@ class DPQuantileScaler(LinkedDocumentation, StatedGuarantee, TransformerMixin, B
 
     Attributes
     ----------
-    bounds_ : ndarray of shape (`n_features_in_`, 2)
+    bounds_ : ndarray of shape ``(n_features_in_, 2)``
         Bounds of each column in its units. Released under ``guarantee_``.
 
-    spikes_ : ndarray of bool, shape (`n_features_in_`, 2)
+    spikes_ : ndarray of bool, shape ``(n_features_in_, 2)``
         Whether a low or high quantile was found at 0, as it is where many values are 0 and none
         are beyond. There the bound is not moved outwards, and splines are narrow next to 0.
         Released under ``guarantee_``.
@@ -117,7 +117,7 @@ class DPQuantileScaler(LinkedDocumentation, StatedGuarantee, TransformerMixin, B
     n_features_in_ : int
         Number of columns. Public.
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the columns, when all are strings. Public.
 
     See Also

@@ -76,7 +76,7 @@ class DPSimpleImputer(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
 
     Attributes
     ----------
-    statistics_ : ndarray of shape (`n_features_in_`,)
+    statistics_ : ndarray of shape ``(n_features_in_,)``
         Replacement of each column. Released under ``guarantee_``.
 
     guarantee_ : Guarantee
@@ -85,7 +85,7 @@ class DPSimpleImputer(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
     n_features_in_ : int
         Number of columns. Public.
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the columns, when all are strings. Public.
 
     See Also

@@ -95,7 +95,7 @@ class BoundedSplineTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
     n_features_in_ : int
         Number of columns. Public.
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the columns, when all are strings. Public.
 
     See Also
