@@ -318,7 +318,8 @@ def summary(frame: pd.DataFrame, path: Path) -> str:
         "Where a peer is ahead\n---------------------",
         f"A peer is ahead in {count} of {n_cells(frame)} cells that it shares with ours. They are "
         f"bold in the :doc:`tables <peers_tables>`. In {n_also} of them (marked with \\*) it is "
-        "also ahead of ours under add-remove. In brackets: the mean difference and its standard error.",
+        "also ahead of ours under add-remove. In brackets: the mean difference and its standard "
+        "error.",
         ahead_text(cells),
     ]
     return "\n\n".join(parts).replace(", *)", ", \\*)")
