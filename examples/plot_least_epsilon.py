@@ -8,8 +8,8 @@ budget.
 """
 
 # %%
-# Adult, or, without a connection, a survey that statsmodels brings along. All bounds and
-# categories are public. The test rows stand for rows that are public.
+# The Adult census, or, where it is not at hand, a survey that comes with statsmodels. All bounds
+# and categories are public. The test rows stand for rows that are public.
 
 import warnings
 
