@@ -274,7 +274,8 @@ def overview(frame: pd.DataFrame, delta: float) -> str:
         row.append(_value(max(value.mean() for value in values if len(value))))
         rows.append(row)
     title = f"``delta={_shown(delta)}``: accuracy, or {NAMES['r2']} for the last three sets"
-    lines = [f".. list-table:: {title}", "   :header-rows: 1", ""]
+    lines = [f".. list-table:: {title}", "   :header-rows: 1"]
+    lines += [f"   :widths: 20 {'9 10 18 ' * len(SHOWN)}11", ""]
     for row in rows:
         lines += [f"   * - {row[0]}", *(f"     - {cell}" for cell in row[1:])]
     return "\n".join(lines)
