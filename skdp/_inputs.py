@@ -123,9 +123,9 @@ def checked_rows(estimator, X, *, reset=False, **options):
         return _summed(X)
 
 
-def checked_array(X, **options):
-    """`~sklearn.utils.check_array`, as for `checked_data`."""
-    with without_values("X"), np.errstate(all="ignore"):
+def checked_array(X, *, name="X", **options):
+    """`~sklearn.utils.check_array`, as for `checked_data`; errors call it by ``name``."""
+    with without_values(name), np.errstate(all="ignore"):
         return _summed(check_array(_well_formed(X), **_defaults(options)))
 
 

@@ -179,11 +179,12 @@ def check_pure(planned, params):
 
 def with_params(estimator, params, point, seed=None):
     """Clone of an estimator with parameters, a budget and a seed, and without callbacks."""
-    made = without_callbacks(clone(estimator))
+    made = clone(estimator)
     try:
         made.set_params(**{name: clone(value, safe=False) for name, value in params.items()})
     except (ValueError, AttributeError, TypeError) as error:
         raise ValueError(f"param_grid must name parameters of the estimator: {error}") from None
+    made = without_callbacks(made)  # those of estimators in the grid, too
     budget = {"epsilon": point.epsilon, "delta": point.delta, "random_state": seed}
     made.set_params(**budget)
     _check_answers(made)
