@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from decimal import ROUND_DOWN, Context
 from pathlib import Path
 
 from skdp._views import card, clean, note, table
@@ -21,6 +22,7 @@ from skdp.privacy._ledger_summary import (
 __all__ = ["SHOWN", "LedgerViews"]
 
 SHOWN = 20  # charges in a view
+_DOWN = Context(prec=6, rounding=ROUND_DOWN)
 
 
 class LedgerViews(ABC):
@@ -78,7 +80,7 @@ class LedgerViews(ABC):
         return (
             f"Of epsilon={self.epsilon!r}{at}, {self._spent_of(book).epsilon:.6g} is spent "
             f"(charges: {book.last}); a pure guarantee of up to "
-            f"epsilon={self._remaining_of(book).epsilon!r} is left."
+            f"epsilon={_accepted(self._remaining_of(book).epsilon)} is left."
         )
 
     def _summary(self) -> LedgerSummary:
@@ -110,8 +112,13 @@ def _counts(told: LedgerSummary) -> str:
     return note(f"Counted is what is told about one {told.spent.unit}, {told.spent.adjacency}.")
 
 
+def _accepted(epsilon: float) -> str:
+    """Write what may be charged in few digits, rounded down: who types it in is not refused."""
+    return f"{float(_DOWN.create_decimal(repr(epsilon))):.6g}"
+
+
 def _left(left: Iterable[ApproxDP]) -> str:
-    rows = [(f"{one.delta:.6g}", f"{one.epsilon:.6g}") for one in left]
+    rows = [(f"{one.delta:.6g}", _accepted(one.epsilon)) for one in left]
     caption = "What one more charge may have at most"
     return table(("at delta", "epsilon"), rows, caption=caption, numbers=(1,))
 
