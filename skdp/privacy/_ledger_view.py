@@ -26,7 +26,7 @@ _DOWN = Context(prec=6, rounding=ROUND_DOWN)
 
 
 class LedgerViews(ABC):
-    """What a ledger shows: its charges, what they cost by label and day, and what is left."""
+    """What a ledger shows: its charges, what they cost by team, label, day, and what is left."""
 
     path: str | None
     label: str
@@ -67,6 +67,7 @@ class LedgerViews(ABC):
             note(self._balance(book)),
             _counts(told),
             _left(told.left),
+            _by("team", told.by_team, self.delta) if told.by_team else "",
             _by("label", told.by_label, self.delta),
             _by("day (UTC)", told.by_day, self.delta),
             table(head, rows, caption="Latest charges"),
@@ -95,11 +96,13 @@ class LedgerViews(ABC):
     def _summary_of(self, book: file.Book, records: list[LedgerRecord]) -> LedgerSummary:
         spent, budget = self._spent_of(book), Budget(self.epsilon, self.delta)
         found = [self._remaining_of(book, delta) for delta in deltas_left(self.delta)]
+        has_teams = any(record.team for record in records)
         return LedgerSummary(
             ApproxDP(self.epsilon, self.delta, adjacency=spent.adjacency, unit=spent.unit),
             spent,
             book.last,
             tuple(guarantee for guarantee in found if guarantee.epsilon > 0.0),
+            lines(records, budget, lambda record: clean(record.team)) if has_teams else (),
             lines(records, budget, lambda record: clean(record.label)),
             lines(records, budget, lambda record: f"{record.time:%Y-%m-%d}"),
         )
