@@ -114,7 +114,8 @@ class DPKernelRidge(BaseKernelRegressor):
 
     y_search_range : (float, float), default=(-1e6, 1e6)
         Public range in which ``y_bounds="auto"`` looks. It may be far too wide: its cells widen
-        with the distance from 0, by a third of a percent of it each.
+        with the distance from 0, by a third of a percent of it each. Where ``y_bounds_`` ends at
+        an end of it, targets may lie beyond and are clipped: another fit may search farther.
 
     x_norm : float, default=1.0
         Public bound on the Euclidean norm of a row, for the linear kernel only: longer rows

@@ -1,5 +1,7 @@
 """One budget for all steps of a pipeline."""
 
+from dataclasses import replace
+
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
@@ -20,6 +22,7 @@ from skdp.estimators import (
 )
 from skdp.pipeline._checks import check_steps
 from skdp.pipeline._plan import FITTED, Plan, count_of_rows
+from skdp.pipeline._schema import DTYPES
 from skdp.pipeline._surface import PipelineSurface, last_has
 from skdp.pipeline._told import quiet
 from skdp.pipeline._walk import passes
@@ -321,7 +324,10 @@ class DPPipeline(CallbackSupportMixin, StatedGuarantee, LinkedDocumentation, Pip
         if plan.guarantee is not None:
             self.guarantee_ = self._stated(plan.guarantee)
         self.division_ = plan.division.table()
-        self._schema, self._before = plan.schema, plan.before
+        # One missing value makes floats of integers: unless dtypes decided, none is kept.
+        decided = plan.guarantee is not None and DTYPES in plan.guarantee.caveats
+        self._schema = plan.schema if decided else replace(plan.schema, dtypes=None)
+        self._before = plan.before
         self._began = {name: getattr(self, name) for name in BUDGET}
         if plan.schema.n_columns is not None:
             self.n_features_in_ = plan.schema.n_columns

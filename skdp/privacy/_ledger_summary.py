@@ -51,15 +51,16 @@ class LedgerSummary:
     left : tuple of ApproxDP
         Any one of which would be accepted now.
 
-    by_label, by_day : tuple of LedgerLine
-        Latest first. Days are those of UTC. What lines cost does not add up to what is spent:
-        it is composed.
+    by_team, by_label, by_day : tuple of LedgerLine
+        Latest first; without teams where no ledger had a label. Days are those of UTC. What lines
+        cost does not add up to what is spent: it is composed.
     """
 
     budget: ApproxDP
     spent: ApproxDP
     charges: int
     left: tuple[ApproxDP, ...]
+    by_team: tuple[LedgerLine, ...]
     by_label: tuple[LedgerLine, ...]
     by_day: tuple[LedgerLine, ...]
 

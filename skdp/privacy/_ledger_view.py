@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from decimal import ROUND_DOWN, Context
 from pathlib import Path
 
 from skdp._views import card, clean, note, table
@@ -21,10 +22,11 @@ from skdp.privacy._ledger_summary import (
 __all__ = ["SHOWN", "LedgerViews"]
 
 SHOWN = 20  # charges in a view
+_DOWN = Context(prec=6, rounding=ROUND_DOWN)
 
 
 class LedgerViews(ABC):
-    """What a ledger shows: its charges, what they cost by label and day, and what is left."""
+    """What a ledger shows: its charges, what they cost by team, label, day, and what is left."""
 
     path: str | None
     label: str
@@ -65,6 +67,7 @@ class LedgerViews(ABC):
             note(self._balance(book)),
             _counts(told),
             _left(told.left),
+            _by("team", told.by_team, self.delta) if told.by_team else "",
             _by("label", told.by_label, self.delta),
             _by("day (UTC)", told.by_day, self.delta),
             table(head, rows, caption="Latest charges"),
@@ -78,7 +81,7 @@ class LedgerViews(ABC):
         return (
             f"Of epsilon={self.epsilon!r}{at}, {self._spent_of(book).epsilon:.6g} is spent "
             f"(charges: {book.last}); a pure guarantee of up to "
-            f"epsilon={self._remaining_of(book).epsilon!r} is left."
+            f"epsilon={_accepted(self._remaining_of(book).epsilon)} is left."
         )
 
     def _summary(self) -> LedgerSummary:
@@ -93,11 +96,13 @@ class LedgerViews(ABC):
     def _summary_of(self, book: file.Book, records: list[LedgerRecord]) -> LedgerSummary:
         spent, budget = self._spent_of(book), Budget(self.epsilon, self.delta)
         found = [self._remaining_of(book, delta) for delta in deltas_left(self.delta)]
+        has_teams = any(record.team for record in records)
         return LedgerSummary(
             ApproxDP(self.epsilon, self.delta, adjacency=spent.adjacency, unit=spent.unit),
             spent,
             book.last,
             tuple(guarantee for guarantee in found if guarantee.epsilon > 0.0),
+            lines(records, budget, lambda record: clean(record.team)) if has_teams else (),
             lines(records, budget, lambda record: clean(record.label)),
             lines(records, budget, lambda record: f"{record.time:%Y-%m-%d}"),
         )
@@ -110,8 +115,13 @@ def _counts(told: LedgerSummary) -> str:
     return note(f"Counted is what is told about one {told.spent.unit}, {told.spent.adjacency}.")
 
 
+def _accepted(epsilon: float) -> str:
+    """Write what may be charged in few digits, rounded down: who types it in is not refused."""
+    return f"{float(_DOWN.create_decimal(repr(epsilon))):.6g}"
+
+
 def _left(left: Iterable[ApproxDP]) -> str:
-    rows = [(f"{one.delta:.6g}", f"{one.epsilon:.6g}") for one in left]
+    rows = [(f"{one.delta:.6g}", _accepted(one.epsilon)) for one in left]
     caption = "What one more charge may have at most"
     return table(("at delta", "epsilon"), rows, caption=caption, numbers=(1,))
 

@@ -366,6 +366,19 @@ def test_the_view_shows_the_division_of_the_budget():
     assert "columns__numbers" in pipeline._repr_mimebundle_()["text/html"]
 
 
+def test_a_missing_value_leaves_no_trace_in_a_pickle():
+    # It makes floats of a column of integers, of which a frame tells by its dtype.
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.integers(20, 60, size=400), "sex": ["f", "m"] * 200})
+    other = frame.astype({"age": float})
+    y = rng.integers(0, 2, size=400)
+    columns = {"numeric": ["age"], "categorical": ["sex"]}
+    steps = [("prepare", make_private_preprocessor(columns)), ("model", DPLogisticRegression())]
+    model = DPPipeline(steps, epsilon=8.0, delta=1e-5, random_state=0)
+    here, there = (pickle.dumps(clone(model).fit(X, y)) for X in (frame, other))
+    assert here == there
+
+
 def test_no_private_number_is_in_a_pickle():
     """Values that are told from all others leave no byte, but for edges of public cells."""
     X, y = people()

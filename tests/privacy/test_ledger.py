@@ -6,6 +6,7 @@ import math
 import os
 import pickle
 import random
+import re
 import shutil
 import sqlite3
 import threading
@@ -755,6 +756,20 @@ def test_the_text_view_is_a_table_with_a_balance():
     assert balance == (
         "Of epsilon=1.0, 0.1 is spent (charges: 1); a pure guarantee of up to epsilon=0.9 is left."
     )
+
+
+@pytest.mark.parametrize("mu", [0.05, 0.1, 0.2, 0.3])
+def test_who_types_in_what_is_left_is_not_refused(mu):
+    ledger = BudgetLedger(epsilon=5.0, delta=1e-5)
+    ledger.charge(GaussianDP(mu))
+    (left,) = re.findall(r"up to epsilon=(\S+) is left", str(ledger))
+    assert len(left) <= 7
+    assert ledger.affords(ApproxDP(float(left)))
+    assert left in ledger._repr_html_()
+    for delta, epsilon in re.findall(
+        r"<td[^>]*>(5e-06|1e-06)</td><td[^>]*>([^<]+)</td>", ledger._repr_html_()
+    ):
+        assert ledger.affords(ApproxDP(float(epsilon), float(delta)))
 
 
 def test_the_html_view_escapes_labels(make):

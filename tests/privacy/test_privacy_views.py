@@ -117,6 +117,19 @@ def test_charges_are_told_by_label_and_by_day(monkeypatch):
         assert text in view
 
 
+def test_of_two_teams_each_has_a_line(tmp_path):
+    path = tmp_path / "ledger.db"
+    first = BudgetLedger(path, epsilon=3.0, label="team A")
+    first.charge(ApproxDP(0.5))
+    BudgetLedger(path, label="team B").charge(ApproxDP(0.25))
+    BudgetLedger(path).charge(ApproxDP(1.0))
+    first.charge(ApproxDP(0.125))
+    told = [(one.name, one.charges, one.guarantee.epsilon) for one in first._summary().by_team]
+    assert told == [("team A", 2, 0.625), ("", 1, 1.0), ("team B", 1, 0.25)]
+    assert "Spent by team" in first._repr_html_()
+    assert "Spent by team" not in BudgetLedger(epsilon=1.0)._repr_html_()
+
+
 def test_of_a_stream_the_latest_release_counts_for_its_label_and_day():
     ledger = BudgetLedger(epsilon=5.0)
     ledger.charge_stream(ApproxDP(0.5), stream="a", version=1, label="s")
