@@ -11,7 +11,8 @@ def clean_names(names, n_nodes):
     """Names as a tuple of strings or of integers, checked; None where numbers are the names."""
     if names is None:
         return None
-    rule = f"node_names must hold {n_nodes} different names, all strings or all integers"
+    rule = f"node_names must hold {n_nodes} different names, one for each of n_nodes={n_nodes}"
+    rule += ", all strings or all integers"
     try:
         values = list(names.tolist() if hasattr(names, "tolist") else names)
     except TypeError:
