@@ -17,6 +17,7 @@ from skdp import (
     MIPrivateSGDRegressor,
 )
 from skdp._progress import heard_by, told
+from skdp.exceptions import StaleStreamError
 from skdp.preprocessing import DPQuantileScaler
 from skdp.privacy import BudgetLedger
 
@@ -273,6 +274,8 @@ def test_a_callback_that_raises_leaves_the_last_step_of_a_stream_where_it_was(fa
         model.partial_fit(X[1000:], y[1000:])
     assert_array_equal(model.predict(X[:5]), old)
     assert model.guarantee_ == guarantee == model._stated(model.steps_[-1][1].guarantee_)
+    with pytest.raises(StaleStreamError):  # a copy has gone on, which a callback may have kept
+        model.set_callbacks().partial_fit(X[1000:], y[1000:])
 
 
 @needs_callbacks
