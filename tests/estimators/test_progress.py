@@ -1,4 +1,5 @@
 import pickle
+import threading
 from collections import Counter
 
 import numpy as np
@@ -119,7 +120,9 @@ def small(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_callbacks_hear_how_far_a_fit_is_and_see_nothing(kind):
     recorder = Recorder()
-    model = KINDS[kind]().set_callbacks(recorder).fit(*small(kind))
+    X, y = small(kind)
+    model = KINDS[kind]().set_callbacks(recorder).fit(X, y)
+    X = X[:2]
     assert recorder.begun[0][0] == recorder.ended[-1] == "fit"
     assert recorder.calls == {"setup": 1, "teardown": 1}
     assert len(recorder.begun) == len(recorder.ended)
@@ -128,7 +131,10 @@ def test_callbacks_hear_how_far_a_fit_is_and_see_nothing(kind):
     validated = {"n_features_in_", "feature_names_in_", "_"}
     assert set(recorder.had) <= validated  # what is fitted is not there yet
     assert not [key for key in vars(model) if "callback" in key and key != "_skl_callbacks"]
-    pickle.dumps(model)
+    recorder.lock = threading.Lock()  # no pickle takes it
+    copied = pickle.loads(pickle.dumps(model))
+    assert not hasattr(copied, "_skl_callbacks") and model._skl_callbacks == [recorder]
+    assert_array_equal(copied.predict(X), model.predict(X))
 
 
 @needs_callbacks
