@@ -2,9 +2,9 @@
 The ledger of two teams
 =======================
 
-A hospital lets two teams work with the same records. Whatever they publish, together it may tell
-at most so much about any one person. `~skdp.privacy.BudgetLedger` keeps that total: every fit is
-charged before it reads a record, and the one that would exceed the budget is refused.
+A hospital lets two teams work with the same records, one of each person. Whatever they publish,
+together it may tell at most so much about any one person. `~skdp.privacy.BudgetLedger` keeps that
+total: every fit is charged before it learns, and the one that would exceed the budget is refused.
 """
 
 # %%
@@ -48,7 +48,7 @@ for record in wards.history():
 # %%
 # Parts do not add up to the whole: four times 0.3, 1.0 and 0.3 sum to 2.5, and composed exactly
 # they are less. What is left is open to whoever comes first, and no more than that. The refused
-# fit reads no record, and its old model stays.
+# fit learns nothing, and an old model would stay.
 
 summed = 4 * 0.3 + 1.0 + 0.3
 spent = wards.spent()

@@ -7,14 +7,11 @@ from sklearn.frozen import FrozenEstimator
 from skdp._progress import heard_by
 
 try:  # scikit-learn 1.9
-    from sklearn.callback import (
-        AutoPropagatedCallback,
-        CallbackSupportMixin,
-        with_callbacks,
-    )
+    from sklearn.callback import AutoPropagatedCallback, with_callbacks
+    from sklearn.callback import CallbackSupportMixin as _CallbackSupportMixin
 except ImportError:
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]
+    class _CallbackSupportMixin:  # type: ignore[no-redef]
         """Stands in where scikit-learn has no callbacks."""
 
         def _init_callback_context(self, **_):
@@ -37,6 +34,18 @@ __all__ = [
     "with_callbacks",
     "without_callbacks",
 ]
+
+
+class CallbackSupportMixin(_CallbackSupportMixin):
+    """Mixin: an estimator that tells callbacks of its fit.
+
+    Privacy: pickles leave callbacks out, which may hold times, or whatever their author kept.
+    """
+
+    def __reduce_ex__(self, protocol):
+        make, arguments, state, *rest = super().__reduce_ex__(protocol)
+        kept = {name: value for name, value in state.items() if name != "_skl_callbacks"}
+        return make, arguments, kept, *rest
 
 
 def begun_fit(estimator, n_parts=None):

@@ -1,4 +1,5 @@
 import pickle
+import threading
 from collections import Counter
 
 import numpy as np
@@ -17,6 +18,7 @@ from skdp import (
     MIPrivateSGDRegressor,
 )
 from skdp._progress import heard_by, told
+from skdp.exceptions import StaleStreamError
 from skdp.preprocessing import DPQuantileScaler
 from skdp.privacy import BudgetLedger
 
@@ -118,7 +120,9 @@ def small(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_callbacks_hear_how_far_a_fit_is_and_see_nothing(kind):
     recorder = Recorder()
-    model = KINDS[kind]().set_callbacks(recorder).fit(*small(kind))
+    X, y = small(kind)
+    model = KINDS[kind]().set_callbacks(recorder).fit(X, y)
+    X = X[:2]
     assert recorder.begun[0][0] == recorder.ended[-1] == "fit"
     assert recorder.calls == {"setup": 1, "teardown": 1}
     assert len(recorder.begun) == len(recorder.ended)
@@ -127,7 +131,10 @@ def test_callbacks_hear_how_far_a_fit_is_and_see_nothing(kind):
     validated = {"n_features_in_", "feature_names_in_", "_"}
     assert set(recorder.had) <= validated  # what is fitted is not there yet
     assert not [key for key in vars(model) if "callback" in key and key != "_skl_callbacks"]
-    pickle.dumps(model)
+    recorder.lock = threading.Lock()  # no pickle takes it
+    copied = pickle.loads(pickle.dumps(model))
+    assert not hasattr(copied, "_skl_callbacks") and model._skl_callbacks == [recorder]
+    assert_array_equal(copied.predict(X), model.predict(X))
 
 
 @needs_callbacks
@@ -273,6 +280,8 @@ def test_a_callback_that_raises_leaves_the_last_step_of_a_stream_where_it_was(fa
         model.partial_fit(X[1000:], y[1000:])
     assert_array_equal(model.predict(X[:5]), old)
     assert model.guarantee_ == guarantee == model._stated(model.steps_[-1][1].guarantee_)
+    with pytest.raises(StaleStreamError):  # a copy has gone on, which a callback may have kept
+        model.set_callbacks().partial_fit(X[1000:], y[1000:])
 
 
 @needs_callbacks
