@@ -68,8 +68,9 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
     scoring : str, default=None
         "accuracy", "neg_log_loss" or "neg_brier_score" of a classifier, "r2" or
         "neg_mean_absolute_error" or "neg_mean_squared_error" of a regressor: what has a bounded
-        range in each row. None is that of ``score``. In the choice a row counts with what it loses
-        more than with the best of all candidates, a fifth of the range of a loss at most.
+        range in each row. None is that of ``score``. In the choice a row counts by how much more
+        it loses than with the candidate that is best for it, at most a fifth of the range of a
+        loss.
 
     blocks : "auto" or float, default="auto"
         Part of the rows by which candidates are compared. "auto" is a fifth, or as many as each
