@@ -45,7 +45,7 @@ class PrivacyProfileDisplay:
 
     See Also
     --------
-    skdp.privacy.Guarantee.delta_at : One number of a profile.
+    skdp.privacy.Guarantee.delta_at : One value of a profile.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class PrivacyProfileDisplay:
         Parameters
         ----------
         guarantees : dict of str to Guarantee, list of Guarantee, or Guarantee
-            In a list they are told apart by what they promise.
+            Those of a list are labelled by what they promise.
 
         max_epsilon : float, default=None
             Where the horizontal axis ends. None shows all that the guarantees state.

@@ -151,7 +151,7 @@ def row_loss(
     Raises
     ------
     ValueError
-        If the scoring has no bounded range, or is not a mean of a loss of each row.
+        If the scoring has no bounded range, or does not follow from a loss of each row.
     """
     if isinstance(scoring, str) and scoring in _OF_ALL_ROWS:
         raise ValueError(
