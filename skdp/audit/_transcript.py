@@ -14,7 +14,7 @@ __all__ = ["Transcript", "listening", "recording"]
 
 
 class Transcript(Sequence):
-    """Releases in their order, as `recording` heard of them.
+    """Releases in their order, as `recording` noted them.
 
     Each is a :class:`~skdp.mechanisms.Released`: the value as it was computed, the sensitivity
     that was declared, the law of the noise with its guarantee, its scale and lattice, what was
