@@ -263,13 +263,15 @@ def test_users_are_compared_on_one_split_and_score_by_row_and_by_user(capsys):
     assert loss == pytest.approx(np.log(2.0))
 
 
-def test_the_page_has_the_tables_that_the_command_prints_from_the_file(peers, monkeypatch, capsys):
+def test_the_pages_have_the_tables_that_the_command_prints(peers, monkeypatch, capsys):
     compare = peers["compare"]
     monkeypatch.setattr(sys, "argv", ["compare.py"])
     compare.main()
-    page = (FOLDER.parent / "doc" / "peers.rst").read_text(encoding="utf-8")
-    printed = capsys.readouterr().out.strip()
-    assert page.split(".. begin peers\n")[1].split(".. end peers\n")[0].strip() == printed
+    parts = []
+    for name in ("peers", "peers_tables"):
+        page = (FOLDER.parent / "doc" / f"{name}.rst").read_text(encoding="utf-8")
+        parts += [page.split(".. begin peers\n")[1].split(".. end peers\n")[0].strip()]
+    assert "\n\n".join(parts) == capsys.readouterr().out.strip()
     figures = {path.stem for path in (FOLDER.parent / "doc" / "_static" / "peers").glob("*.png")}
     assert figures == {name.replace(" ", "-") for name in compare.SETS}
 

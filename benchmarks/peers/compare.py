@@ -1,6 +1,6 @@
 """Our defaults beside other libraries on ten sets, each peer in its own pinned environment.
 
-    python benchmarks/peers/compare.py                 # prints the tables of doc/peers.rst
+    python benchmarks/peers/compare.py                 # prints what doc shows, as text
     python benchmarks/peers/compare.py --ahead         # prints the cells where a peer is ahead
     python benchmarks/peers/compare.py --write         # puts tables and figures into doc
     python benchmarks/peers/compare.py --run [--out FILE.csv] [--sets ...] [--methods ...]
@@ -440,7 +440,7 @@ def main():
     elif arguments.ahead:
         print(comparison.ahead_text(comparison.ahead(frame)))
     else:
-        print(comparison.text(frame, arguments.out))
+        print(comparison.summary(frame, arguments.out), comparison.tables(frame), sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Tables and figures of what `compare.py` has found, for doc/peers.rst.
+"""Tables and figures of what `compare.py` has found, for doc/peers.rst and doc/peers_tables.rst.
 
 A peer is ahead in a cell (a set, an epsilon, a delta and a score) where its mean is above that of
 our default under replace-one by more than two standard errors of the mean difference, draw by
@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-__all__ = ["RESULTS", "ahead", "ahead_text", "loaded", "text", "write"]
+__all__ = ["RESULTS", "ahead", "ahead_text", "loaded", "summary", "tables", "write"]
 
 RESULTS = Path(__file__).resolve().parent / "results" / "peers.csv"
 DOC = Path(__file__).resolve().parents[2] / "doc"
@@ -55,6 +55,7 @@ PURE_PEERS = ("diffprivlib", "OpenDP, one column")
 TUNED = {"DP-SGD, tuned": "DP-SGD", "DP-EBM, tuned": "DP-EBM"}
 OPEN = ("no privacy", "no privacy, splines", "constant")
 DELTAS = (0.0, 1e-5)
+SHOWN = 0.1, 1.0  # epsilons of the overview
 
 
 def loaded(path: Path) -> pd.DataFrame:
@@ -218,7 +219,7 @@ def section(frame, name):
             shown = " / ".join(_value(value.mean()) for value in values)
             said = "the mean" if "r2" in scores else "the larger class"
             known.append(f"{said if method == 'constant' else 'without privacy'} {shown}")
-    text = [title, "-" * len(title), ""]
+    text = [f".. _{_label(name)}:", "", title, "-" * len(title), ""]
     text += [f"{n_train:,} rows to learn from, {n_columns} columns. {names}: {', '.join(known)}."]
     text += ["", f".. figure:: _static/peers/{name.replace(' ', '-')}.png", f"   :alt: {title}"]
     text += ["", "   Mean by epsilon, two standard errors as bars.", ""]
@@ -233,8 +234,62 @@ def section(frame, name):
     return "\n".join(text)
 
 
-def text(frame: pd.DataFrame, path: Path) -> str:
-    """The part of the page that is computed.
+def _label(name):
+    return f"peers-{name.replace(' ', '-')}"
+
+
+def _best(part, epsilon, delta, score):
+    """The best peer in a cell, its mean bold where it is ahead; a dash where none runs."""
+    means = {}
+    for method in methods_in(part):
+        values = draws_of(part, method, epsilon, delta, score)
+        if not method.startswith("ours") and len(values):
+            means[method] = values.mean()
+    if not means:
+        return "–"
+    best = max(means, key=means.get)
+    shown = _value(means[best])
+    if is_ahead(gap(part, best, ours_in(part), epsilon, delta, score)):
+        shown = f"**{shown}**"
+    return f"{shown}, {best}"
+
+
+def overview(frame: pd.DataFrame, delta: float) -> str:
+    """Return a table of one line a set: ours, the best peer, and what there is without privacy."""
+    names = [name for name in TITLES if name in set(frame["set"])]
+    rows = [["set"]]
+    for epsilon in SHOWN:
+        rows[0] += [f"ours at {epsilon:g}", "add-remove", "best peer"]
+    rows[0] += ["without privacy"]
+    for name in names:
+        part = frame[frame["set"] == name]
+        score, ours = scores_of(part)[0], ours_in(part)
+        row = [f":ref:`{_label(name)}`"]
+        for epsilon in SHOWN:
+            for method in (ours, f"{ours}, add-remove"):
+                values = draws_of(part, method, epsilon, delta, score)
+                row.append(_value(values.mean()) if len(values) else "–")
+            row.append(_best(part, epsilon, delta, score))
+        values = (draws_of(part, method, np.inf, 0.0, score) for method in OPEN[:2])
+        row.append(_value(max(value.mean() for value in values if len(value))))
+        rows.append(row)
+    title = f"``delta={_shown(delta)}``: accuracy, or {NAMES['r2']} for the last three sets"
+    lines = [f".. list-table:: {title}", "   :header-rows: 1"]
+    lines += [f"   :widths: 20 {'9 10 18 ' * len(SHOWN)}11", ""]
+    for row in rows:
+        lines += [f"   * - {row[0]}", *(f"     - {cell}" for cell in row[1:])]
+    return "\n".join(lines)
+
+
+def tables(frame: pd.DataFrame) -> str:
+    """Return the part of doc/peers_tables.rst that is computed."""
+    return "\n\n".join(
+        section(frame, name) for name in TITLES if name in set(frame["set"])
+    ).strip()
+
+
+def summary(frame: pd.DataFrame, path: Path) -> str:
+    """The part of doc/peers.rst that is computed.
 
     Parameters
     ----------
@@ -256,12 +311,17 @@ def text(frame: pd.DataFrame, path: Path) -> str:
     n_also = int(cells["also"].sum())
     parts = [
         f"Measured on {about['date']}: {'; '.join(versions)}.",
+        "The short answer\n----------------",
+        "Our default and the best peer of each set at :math:`\\varepsilon` = "
+        f"{SHOWN[0]:g} and {SHOWN[1]:g}. The best peer is chosen after the fact, the tuned ones "
+        "among them. It is bold where it is ahead (see below).",
+        *(overview(frame, delta) for delta in DELTAS),
         "Where a peer is ahead\n---------------------",
         f"A peer is ahead in {count} of {n_cells(frame)} cells that it shares with ours. They are "
-        f"bold in the tables. In {n_also} of them (marked with \\*) it is also ahead of ours "
-        "under add-remove. In brackets: the mean difference and its standard error.",
+        f"bold in the :doc:`tables <peers_tables>`. In {n_also} of them (marked with \\*) it is "
+        "also ahead of ours under add-remove. In brackets: the mean difference and its standard "
+        "error.",
         ahead_text(cells),
-        *(section(frame, name) for name in TITLES if name in set(frame["set"])),
     ]
     return "\n\n".join(parts).replace(", *)", ", \\*)")
 
@@ -280,10 +340,11 @@ def n_cells(frame):
 
 def write(frame: pd.DataFrame, path: Path) -> None:
     """Put tables and figures into the documentation."""
-    page = DOC / "peers.rst"
-    old = page.read_text(encoding="utf-8")
-    before, after = old.split(BEGIN)[0], old.split(END)[1]
-    page.write_text(f"{before}{BEGIN}\n{text(frame, path)}\n{END}{after}", encoding="utf-8")
+    for name, text in (("peers", summary(frame, path)), ("peers_tables", tables(frame))):
+        page = DOC / f"{name}.rst"
+        old = page.read_text(encoding="utf-8")
+        before, after = old.split(BEGIN)[0], old.split(END)[1]
+        page.write_text(f"{before}{BEGIN}\n{text}\n\n{END}{after}", encoding="utf-8")
     folder = DOC / "_static" / "peers"
     folder.mkdir(exist_ok=True)
     for name in TITLES:

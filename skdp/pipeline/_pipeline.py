@@ -14,6 +14,7 @@ from skdp.estimators import (
     check_budget,
     check_own_callbacks,
     progress_of,
+    restored_on_error,
     unchanged_on_error,
     with_callbacks,
 )
@@ -300,9 +301,10 @@ class DPPipeline(CallbackSupportMixin, StatedGuarantee, LinkedDocumentation, Pip
                     "last: DPPipeline([('prepare', FrozenEstimator(pipeline[:-1])), ...])."
                 )
             steps = self.steps_ if plan is None else plan.steps
-            with progress_of(self, context) as progress:
+            name, last = steps[-1]
+            # A callback may fail after the last step has gone on, and before the pipeline has.
+            with restored_on_error(last), progress_of(self, context) as progress:
                 X = _prepared(steps[:-1], X, y, progress, fresh=plan is not None)
-                name, last = steps[-1]
                 with progress.part(f"step {name}", last), quiet():
                     last.partial_fit(X, y, **params)
         if plan is not None:
