@@ -31,7 +31,7 @@ class TooManyProcessesError(DistributedError, ValueError):
 class MPIEngine:
     """Spreads the nodes over the processes of an MPI job.
 
-    Every process runs the same script and calls `fit` with the rows of its own nodes. Process
+    Every process runs the same script and calls ``fit`` with the rows of its own nodes. Process
     ``r`` of ``size`` runs nodes ``floor(r n_nodes / size)`` to ``floor((r + 1) n_nodes / size) -
     1``. In a round each process sends the released parameters of a node to the processes that run
     a neighbour of it, and nothing else.

@@ -35,7 +35,7 @@ class FinalRelease(FeatureStream):
     """Release the function where each call ends; the recursion itself goes on without noise.
 
     Privacy: each release alone satisfies the target, and all together what ``account`` says,
-    which `cumulative` makes the guarantee of.
+    from which the guarantee follows.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class FinalRelease(FeatureStream):
             See `FeatureStream`.
 
         residual, bound
-            See `FunctionBounds`.
+            As ``residual`` and ``sensitivity`` of :class:`~skdp.kernel.DPOnlineKernelRegressor`.
 
         calls : int, default=1
         """
