@@ -25,7 +25,7 @@ class PrivacyProfileDisplay:
     Parameters
     ----------
     guarantees : dict of str to Guarantee
-        By name, all for the same unit and adjacency.
+        Guarantees by name, all for the same unit and adjacency.
 
     epsilons : ndarray of shape (n_epsilons,)
 
@@ -38,7 +38,7 @@ class PrivacyProfileDisplay:
     ax_ : matplotlib Axes
 
     lines_ : list of matplotlib Line2D
-        In the order of the guarantees.
+        Curves, in the order of the guarantees.
 
     points_ : list of matplotlib Line2D
         Points (epsilon, delta) that guarantees with a positive delta state.

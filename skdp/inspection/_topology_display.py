@@ -36,7 +36,7 @@ class TopologyDisplay:
     figure_ : matplotlib Figure
 
     ax_ : ndarray of two matplotlib Axes
-        Of the network and of the consensus.
+        Axes of the network and of the consensus.
 
     nodes_ : matplotlib PathCollection
 

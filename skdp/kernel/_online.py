@@ -86,12 +86,12 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         Bound behind the noise of "final" and "query": the exact one, or formula (17) of the paper.
 
     release : {"auto", "final", "matrix", "tree", "sgd", "query"}, default="auto"
-        "final" releases the function at the end of each `fit` or `partial_fit`. "matrix"
-        releases noisy sums of gradients up to a public ``horizon``, whose noise cancels in the
-        function, and needs a positive delta; "tree" does so over intervals of time, with two to
-        three times the noise, for any delta. "sgd" feeds noise back at every step: the
-        transcript is released, for ever, for one budget. "query" keeps an exact kernel expansion,
-        which holds the data, and adds noise to each predicted row. "auto" is "final" without a
+        "final" releases the function at the end of each `fit` or `partial_fit`. "matrix" releases
+        noisy sums of gradients up to a public ``horizon``, whose noise cancels in the function,
+        and needs a positive delta; "tree" does so over intervals of time, with two to three times
+        the noise, for any delta. "sgd" feeds noise back at every step: the whole transcript,
+        however long, is released for one budget. "query" keeps an exact kernel expansion, which
+        holds the data, and adds noise to each predicted row. "auto" is "final" without a
         ``horizon``, and with one "matrix", or "tree" if delta is 0 or there are more than
         8,388,608 rows.
 

@@ -255,7 +255,7 @@ class PrivacyUtilityDisplay:
             None makes a figure.
 
         name : str, default=None
-            Of the curve, in the legend. None is "private".
+            Name of the curve in the legend. None is "private".
 
         **kwargs : dict
             For matplotlib's ``plot``, which draws the curve.

@@ -45,7 +45,7 @@ class SearchStage:
         Noisy, of rows that the model has not learned from; NaN where the noise says nothing.
 
     standard_error : float
-        Of the score, by noise and sampling together.
+        Standard error of the score, by noise and sampling together.
 
     spent : float
         Epsilon of all stages up to this one, scores included.

@@ -137,7 +137,7 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
         fit; the last fit is mostly better. Released under ``guarantee_``.
 
     best_evaluation_ : Evaluation
-        That score with its interval. Released under ``guarantee_``.
+        ``best_score_`` with its interval. Released under ``guarantee_``.
 
     candidates_ : list of dict
         Parameters of all candidates. Public.

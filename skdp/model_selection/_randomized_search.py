@@ -136,8 +136,8 @@ class DPRandomizedSearch(BaseDPSearch):
         last fit has more of the budget. Released under ``guarantee_``.
 
     best_evaluation_ : Evaluation
-        That score with an interval, which holds for one run and not for the best of many. Released
-        under ``guarantee_``.
+        ``best_score_`` with an interval, which holds for one run and not for the best of many.
+        Released under ``guarantee_``.
 
     guarantee_ : ApproxDP
         What the search promises, with its privacy profile. Public.

@@ -138,7 +138,7 @@ def dp_quantile(
         The median.
 
     epsilon : float
-        Of all quantiles together.
+        Budget of all quantiles together.
 
     delta : float, default=0.0
         With a positive one several quantiles compose better.
