@@ -228,7 +228,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
     >>> model = DPOnlineKernelRegressor(epsilon=1.0, delta=1e-6, y_bounds=(-1, 1))
     >>> for start in range(0, 15000, 5000):
     ...     model = model.partial_fit(X[start : start + 5000], y[start : start + 5000])
-    >>> bool(model.released().score(X[15000:], y[15000:]) > 0.7)
+    >>> bool(model.released().score(X[15000:], y[15000:]) > 0.7)  # made-up rows are public
     True
     >>> bool(model.guarantee_.epsilon < 3.0)
     True

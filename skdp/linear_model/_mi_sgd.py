@@ -203,7 +203,7 @@ class MIPrivateSGDRegressor(
     >>> y = 0.6 * X[:, 0] + 0.1
     >>> model = MIPrivateSGDRegressor(mi_budget=0.2, y_bounds=(-1, 1))
     >>> model = model.fit(X[:16000], y[:16000])
-    >>> bool(model.score(X[16000:], y[16000:]) > 0.5)
+    >>> bool(model.score(X[16000:], y[16000:]) > 0.5)  # made-up rows are public
     True
     >>> round(model.guarantee_.bits, 4)
     0.2885

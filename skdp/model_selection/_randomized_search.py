@@ -205,7 +205,7 @@ class DPRandomizedSearch(BaseDPSearch):
     ... )
     >>> with config_context(known_seeds=True):
     ...     search = search.fit(X[:8000], y[:8000])
-    >>> bool(search.score(X[8000:], y[8000:]) > 0.8)
+    >>> bool(search.score(X[8000:], y[8000:]) > 0.8)  # made-up rows are public
     True
     >>> print(search.guarantee_)
     (epsilon=1, delta=1e-06)-differential privacy when replacing one record, by the best of 10 ...

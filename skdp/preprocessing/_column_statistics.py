@@ -218,6 +218,7 @@ def dp_mean(
         An array, or a series of pandas or polars. Missing values do not count.
 
     epsilon : float
+        Budget of the release.
 
     delta : float, default=0.0
         Laplace noise for 0, otherwise Gaussian noise.
@@ -304,6 +305,7 @@ def dp_histogram(
         does not count.
 
     epsilon : float
+        Budget of the release.
 
     delta : float, default=0.0
         With a positive one Gaussian noise is used where it is smaller than Laplace noise.
