@@ -135,7 +135,7 @@ class DPKernelRidge(BaseKernelRegressor):
         None draws the noise from the operating system. Anything else makes it reproducible
         and void of privacy, for tests and figures. Frequencies have a stream of their own.
 
-    ledger : BudgetLedger, default=None
+    ledger : BudgetLedger or path, default=None
         Budget that each fit is charged to before it uses the data.
 
     Attributes

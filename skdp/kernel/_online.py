@@ -130,7 +130,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         None draws the noise from the operating system. Anything else makes it reproducible
         and void of privacy, for tests and figures. Frequencies have a stream of their own.
 
-    ledger : BudgetLedger, default=None
+    ledger : BudgetLedger or path, default=None
         Budget that is charged before the data are used. A stream has one entry, which each call
         replaces by ``guarantee_`` of all releases, the coming one included.
 

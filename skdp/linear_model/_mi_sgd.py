@@ -120,7 +120,7 @@ class MIPrivateSGDRegressor(
         None draws the noise from the operating system. Anything else makes it reproducible
         and void of privacy, for tests and figures.
 
-    ledger : BudgetLedger, default=None
+    ledger : BudgetLedger or path, default=None
         Budget that is charged before a stream first reads data. A learner that gets noisy messages
         only reads none.
 

@@ -75,7 +75,7 @@ def dp_evaluate(
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         With "add-remove" the number of rows is private, and part of the release.
 
-    ledger : None, BudgetLedger or path, default=None
+    ledger : BudgetLedger or path, default=None
         Charged before the rows are looked at.
 
     random_state : None, int, RandomState or Generator, default=None

@@ -116,7 +116,7 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
         None draws the noise from the operating system. Anything else makes it reproducible and
         void of privacy, for tests and figures.
 
-    ledger : BudgetLedger, default=None
+    ledger : BudgetLedger or path, default=None
         Budget that each search is charged to, once, before it uses a row.
 
     Attributes

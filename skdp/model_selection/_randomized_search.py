@@ -118,7 +118,7 @@ class DPRandomizedSearch(BaseDPSearch):
         None draws the noise, the parameters and the number of runs from the operating system.
         Anything else makes them reproducible and void of privacy, for tests and figures.
 
-    ledger : BudgetLedger, default=None
+    ledger : BudgetLedger or path, default=None
         Budget that each search is charged to, once, before it uses a row.
 
     Attributes

@@ -79,7 +79,7 @@ class DPPipeline(CallbackSupportMixin, StatedGuarantee, LinkedDocumentation, Pip
         None draws the noise from the operating system. Anything else makes it reproducible and
         void of privacy, for tests and figures; each step has a seed of its own.
 
-    ledger : BudgetLedger, default=None
+    ledger : BudgetLedger or path, default=None
         Budget that each fit is charged to before it uses a row.
 
     Attributes

@@ -152,7 +152,7 @@ def dp_quantile(
     random_state : None, int, RandomState or Generator, default=None
         Anything but None makes the outcome computable by whoever knows it.
 
-    ledger : BudgetLedger, or path of one, default=None
+    ledger : BudgetLedger or path, default=None
         Charged before the values are used.
 
     Returns
@@ -235,7 +235,7 @@ def dp_mean(
     random_state : None, int, RandomState or Generator, default=None
         Anything but None makes the noise computable by whoever knows it.
 
-    ledger : BudgetLedger, or path of one, default=None
+    ledger : BudgetLedger or path, default=None
         Charged before the values are used.
 
     Returns
@@ -321,7 +321,7 @@ def dp_histogram(
     random_state : None, int, RandomState or Generator, default=None
         Anything but None makes the noise computable by whoever knows it.
 
-    ledger : BudgetLedger, or path of one, default=None
+    ledger : BudgetLedger or path, default=None
         Charged before the values are used.
 
     Returns

@@ -40,7 +40,9 @@ class FinalRelease(FeatureStream):
     Parameters
     ----------
     target, recursion, kappa, features, law, noise, time, calls, visits
-        See `FeatureStream`.
+        Target of the guarantee, recursion, bound on the norm of features, map to features, law and
+        source of the noise, rows so far, calls in which a user may take a step, and how many each
+        has come in.
 
     bounds : FunctionBounds
 
@@ -77,7 +79,7 @@ class FinalRelease(FeatureStream):
             Of one release.
 
         recursion, kappa, features, noise
-            See `FeatureStream`.
+            Recursion, bound on the norm of features, map to features, and source of the noise.
 
         residual, bound
             As ``residual`` and ``sensitivity`` of :class:`~skdp.kernel.DPOnlineKernelRegressor`.
