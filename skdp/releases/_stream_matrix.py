@@ -47,9 +47,9 @@ class MatrixRelease(FeatureStream):
     Parameters
     ----------
     target, recursion, kappa, features, noise, time, calls, visits
-        Target of the guarantee, recursion, bound on the norm of features, map to features, law and
-        source of the noise, rows so far, calls in which a user may take a step, and how many each
-        has come in.
+        Target of the guarantee, recursion, bound on the norm of features, map to features, source
+        of the noise, rows so far, calls in which a user may take a step, and how many each has
+        come in.
 
     law : NoiseLaw
         Of one sum, with what it satisfies alone.
