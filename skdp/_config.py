@@ -43,9 +43,9 @@ def set_config(*, known_seeds: bool | None = None) -> None:
     ----------
     known_seeds : bool, default=None
         Whether a fit with ``random_state`` is meant to be reproducible and protects nobody, as in
-        tests and figures, so that no `PrivacyWarning` needs to say so. A fit that has a ledger
-        warns all the same: it pays for privacy that it does not get. None leaves the setting as
-        it is. At the start of a process it is True if the environment variable
+        tests and figures, so that no `~skdp.exceptions.PrivacyWarning` needs to say so. A fit that
+        has a ledger warns all the same: it spends budget and gets no privacy for it. None leaves
+        the setting as it is. At the start of a process it is True if the environment variable
         ``SKDP_KNOWN_SEEDS`` is 1, and False otherwise.
 
     Raises
@@ -98,7 +98,7 @@ def config_context(*, known_seeds: bool | None = None) -> Iterator[None]:
     >>> import numpy as np
     >>> import skdp
     >>> X, y = np.linspace(-1, 1, 100).reshape(-1, 1), np.repeat([0, 1], 50)
-    >>> with skdp.config_context(known_seeds=True):  # for a figure: these noises are known
+    >>> with skdp.config_context(known_seeds=True):  # for a figure: the noise is known
     ...     models = [skdp.DPLogisticRegression(random_state=7).fit(X, y) for _ in range(2)]
     >>> bool(models[0].coef_ == models[1].coef_)
     True

@@ -36,10 +36,10 @@ class EpsilonEstimate:
         Lower bound on mu, if the release is mu-Gaussian differentially private for some mu.
 
     confidence : float
-        Of all of it together.
+        Confidence with which all bounds hold together.
 
     n_runs : int
-        On each of the two data sets; 1 with canaries.
+        Number of runs on each of the two data sets; 1 with canaries.
 
     delta : float
 
@@ -50,7 +50,7 @@ class EpsilonEstimate:
         Whether the runs refute the guarantee; None without one.
 
     guarantee : Guarantee or None
-        As it was claimed.
+        The claim that was tested.
     """
 
     epsilon: float
@@ -65,8 +65,8 @@ class EpsilonEstimate:
     def epsilon_if_gaussian(self, delta: float | None = None) -> float:
         """Convert ``mu`` to epsilon: a lower bound if the release is exactly Gaussian.
 
-        That is to say, if no smaller mu holds and its profile is that of mu. Of any other release
-        ``epsilon`` is the bound.
+        That is, if no smaller mu holds and the profile of the release is that of mu. For any other
+        release, ``epsilon`` is the bound.
 
         Parameters
         ----------
@@ -112,16 +112,16 @@ def estimate_epsilon(
 ) -> EpsilonEstimate:
     """Bound epsilon from below by running a release on two neighbouring data sets.
 
-    An event that is much more likely on the one than on the other refutes a small epsilon. It is
-    chosen by a fifth of the runs: projections, distances, trees, low bits of floats, outcomes
-    that repeat. The others count it, and the bounds of Clopper and Pearson on its two
-    probabilities turn into bounds on epsilon and mu, whatever the law of the outcomes. A bound
-    far below the claim proves nothing: the two data sets may not be the worst ones.
+    An event that is much more likely on the one than on the other refutes a small epsilon. A fifth
+    of the runs chooses the event, among projections, distances, trees, low bits of floats, and
+    outcomes that repeat. The other runs count it. The bounds of Clopper and Pearson on its two
+    probabilities turn into bounds on epsilon and mu, whatever the law of the outcomes. A bound far
+    below the claim proves nothing: the two data sets may not be the worst ones.
 
-    The caller owes neighbours in the sense of the claim, and runs that are independent: a release
-    that takes a fixed seed is rightly found to hide nothing. ``release`` is never seeded here; it
-    runs in the shuffled order of both data sets. The data sets should be chosen by the caller
-    alone, and not by looking at the runs.
+    You must pass neighbours in the sense of the claim, and a release whose runs are independent:
+    one that takes a fixed seed is rightly found to hide nothing. ``release`` is never seeded here;
+    it runs in the shuffled order of both data sets. Choose the data sets beforehand, and not by
+    looking at the runs.
 
     Parameters
     ----------
@@ -139,19 +139,20 @@ def estimate_epsilon(
         tenth, and mu of Gaussian noise within about 0.03.
 
     delta : float, default=0.0
-        At which epsilon is bounded.
+        Delta at which epsilon is bounded.
 
     confidence : float, default=0.95
-        Probability at least that all bounds hold and no kept guarantee is called violated.
+        Least probability with which all bounds hold, and no guarantee that is kept is called
+        violated.
 
     guarantee : Guarantee, default=None
         Claim to be tested, with its whole profile.
 
     statistic : callable, default=None
-        Function of an outcome that returns numbers, where the outcome is none.
+        Function that turns an outcome into numbers, where the outcome is something else.
 
     random_state : None, int, RandomState or Generator, default=None
-        Of the order of the runs and their split. None draws from the operating system.
+        Seed of the order of the runs and of their split. None draws from the operating system.
 
     Returns
     -------
@@ -160,8 +161,8 @@ def estimate_epsilon(
     Raises
     ------
     ValueError
-        If parameters are invalid, ``n`` is too small to refute anything at the confidence,
-        ``D`` is exhausted by one run, or outcomes differ in shape.
+        If parameters are invalid, ``n`` is too small to refute anything at the confidence, one run
+        exhausts ``D``, or outcomes differ in shape.
 
     References
     ----------

@@ -20,7 +20,7 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Finding:
-    """One way in which a promise was seen broken.
+    """One way in which a promise was seen to be broken.
 
     Parameters
     ----------
@@ -29,10 +29,10 @@ class Finding:
         "warning", "noise".
 
     what : str
-        In words, without a value of the data.
+        What was seen, in words and without any value of the data.
 
     where : str, default=""
-        Place in the code of the release, where it belongs to one.
+        Place in the code of the release that the finding belongs to, if any.
     """
 
     kind: str

@@ -46,12 +46,11 @@ def estimate_epsilon_one_run(
 
     A fair coin decides for each canary whether it is among the training data; with ``X_others`` or
     ``y_others``, which of two records is. Scores of the fitted model tell which coins to guess,
-    and how. Too many right guesses refute a small epsilon, for each coin is as well hidden as one
-    record. That costs a single fit, and is weaker than `estimate_epsilon`: many canaries are
-    needed, and such ones as the model remembers, wrong labels for instance.
+    and how. Too many right guesses refute a small epsilon, because each coin is as well hidden as
+    one record. This needs a single fit, and is weaker than `estimate_epsilon`: it takes many
+    canaries that the model remembers, such as records with wrong labels.
 
-    The canaries must be chosen without looking at their coins, and the coins are drawn by the
-    operating system.
+    Choose the canaries without looking at their coins, which the operating system draws.
 
     Parameters
     ----------
@@ -78,16 +77,17 @@ def estimate_epsilon_one_run(
         quarter and a tenth, and pays for that in confidence.
 
     delta : float, default=0.0
-        At which epsilon is bounded.
+        Delta at which epsilon is bounded.
 
     confidence : float, default=0.95
-        Probability at least that all bounds hold and no kept guarantee is called violated.
+        Least probability with which all bounds hold, and no guarantee that is kept is called
+        violated.
 
     guarantee : Guarantee, default=None
         Claim to be tested, with its whole profile.
 
     random_state : None, int, RandomState or Generator, default=None
-        Of the coins. None draws from the operating system; anything else is for tests.
+        Seed of the coins. None draws them from the operating system; anything else is for tests.
 
     Returns
     -------

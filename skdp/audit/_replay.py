@@ -59,16 +59,16 @@ def replay(
 ) -> ReplayReport:
     """Run on neighbours with the released values of one run, and compare what is asked for.
 
-    Given what was released before, a release hides the difference of two values that are at most
-    its declared sensitivity apart. So a run on ``X, y`` is recorded, and repeated on neighbours
-    that are forced to release the same: then the values asked for must be as near as declared,
-    and all else must be equal, bit by bit: laws and scales of the noise, number and order of
-    releases, charges, warnings, exceptions, fitted attributes and predictions. What two neighbours
-    lose in one transcript must compose to no more than ``guarantee_``. Noise that is drawn is
-    compared with the law that is declared.
+    A release hides which of two values was behind it if they are at most its declared sensitivity
+    apart, given what was released before. So a run on ``X, y`` is recorded, and repeated on
+    neighbours that are forced to release the same. The values behind the releases must then be as
+    near as declared, and all else must be equal, bit by bit: laws and scales of the noise, number
+    and order of releases, charges, warnings, exceptions, fitted attributes and predictions. What
+    two neighbours lose in one transcript must compose to no more than ``guarantee_``. Noise that
+    is drawn is compared with the law that is declared.
 
-    Privacy: none. This is for data that whoever sees the report may know. It refutes a promise,
-    and proves none.
+    Privacy: none. Use it on data that everybody who sees the report may know. It can refute a
+    promise, but proves none.
 
     Parameters
     ----------
@@ -84,9 +84,9 @@ def replay(
 
     groups : array-like of shape (n_samples,), default=None
         Id of the user who owns each row, which ``fit``, or the callable, takes as ``groups``. A
-        neighbour then has any 1 to 50 rows in the place of all rows of one user; under add-remove
-        it has one user more or less. Who comes in which call of a stream is public. None changes
-        one row.
+        neighbour then has from 1 to 50 other rows in the place of all rows of one user; under
+        add-remove it has one user more or less. Who comes in which call of a stream is public.
+        None changes one row.
 
     neighbours : {"worst", "random"}, callable, or iterable, default="worst"
         "worst" puts hostile records in the place of others, or beside them under add-remove:
@@ -98,11 +98,11 @@ def replay(
         a callable of ``(X, y, groups)``, and neighbours are ``(X, y, groups)``.
 
     n : int, default=240
-        Number of neighbours to search, or to be given. "worst" looks beside these at a few dozen
-        more: malformed records, and other data.
+        Number of neighbours to search, or to be given. "worst" also tries a few dozen more:
+        malformed records, and other data.
 
     guarantee : Guarantee, default=None
-        What is claimed. None takes ``guarantee_`` of the fitted estimator.
+        Claim to be tested. None takes ``guarantee_`` of the fitted estimator.
 
     queries : array-like, default=None
         Public rows for ``predict`` and the like. None makes some up.
@@ -114,7 +114,7 @@ def replay(
         apart releases are.
 
     random_state : None, int, RandomState or Generator, default=None
-        Of the search.
+        Seed of the search.
 
     Returns
     -------
@@ -124,8 +124,9 @@ def replay(
     ------
     ValueError
         If the estimator releases nothing by :func:`~skdp.mechanisms.release`, has ``n_jobs`` set,
-        or neighbours are none: of other columns, with more than one changed record, or fewer
-        than ``n``; and if groups are given and it takes none, or ``guarantee`` is not for users.
+        or what is given as neighbours are none: with other columns, more than one changed record,
+        or fewer than ``n``; and if groups are given and it takes none, or ``guarantee`` is not for
+        users.
 
     References
     ----------

@@ -21,10 +21,10 @@ class ReleaseTally:
         Kind of the noise.
 
     size : int
-        Numbers of one release.
+        How many numbers one release has.
 
     n_releases : int
-        In one run.
+        Number of releases in one run.
 
     share : float
         Largest distance between two neighbours, over the declared sensitivity; of objective
@@ -49,10 +49,10 @@ class ReplayReport:
     Attributes
     ----------
     findings : tuple of Finding
-        Ways in which the promise was seen broken; none, if it passed.
+        Ways in which the promise was seen to be broken; empty if it passed.
 
     releases : tuple of ReleaseTally
-        By where in the code they are.
+        What was released, by place in the code.
 
     claim : Guarantee or None
         What was claimed.
@@ -64,7 +64,7 @@ class ReplayReport:
         That pair, in words.
 
     n_runs : int
-        On neighbours.
+        Number of runs on neighbours.
 
     seconds : float
     """

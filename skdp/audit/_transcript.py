@@ -14,7 +14,7 @@ __all__ = ["Transcript", "listening", "recording"]
 
 
 class Transcript(Sequence):
-    """Releases in their order, as `recording` heard of them.
+    """Releases in their order, as `recording` noted them.
 
     Each is a :class:`~skdp.mechanisms.Released`: the value as it was computed, the sensitivity
     that was declared, the law of the noise with its guarantee, its scale and lattice, what was
@@ -59,11 +59,11 @@ def listening(listener: Callable[[Any], Any]) -> Iterator[None]:
 def recording() -> Iterator[Transcript]:
     """Record every release within the block, with the private value behind it.
 
-    Privacy: none. Who holds the transcript holds the data's exact answers. A model that is fitted
-    under it says so in the caveats of its ``guarantee_``, and cannot be pickled.
+    Privacy: none. Whoever holds the transcript holds exact values of the data. A model that is
+    fitted under it says so in the caveats of its ``guarantee_``, and cannot be pickled.
 
-    Releases are heard of in this thread and this process alone: nothing is recorded of workers
-    (``n_jobs``), and each process of an MPI job records its own nodes.
+    Only releases of this thread and this process are recorded: none of workers (``n_jobs``), and
+    each process of an MPI job records its own nodes.
 
     Yields
     ------

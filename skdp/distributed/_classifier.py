@@ -154,7 +154,7 @@ default="ring"
         None draws the noise from the operating system, in each process. Anything else makes it
         reproducible and void of privacy, for tests and figures.
 
-    ledger : BudgetLedger, default=None
+    ledger : BudgetLedger or path, default=None
         Budget that is charged when a stream begins, before the data are used. Over MPI each
         process charges the one it has, for its own rows; processes that share one charge it once.
         No ledger is charged before all of them have been asked whether they can pay.

@@ -65,7 +65,7 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
         Parameters
         ----------
         n_records : int
-            Of one user, at any nodes and in any rounds.
+            Number of records of one user, at any nodes and in any rounds.
 
         Returns
         -------
@@ -106,11 +106,11 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
         ----------
         X, y, node
             The rows that `fit` has seen, or all those of `partial_fit` in their order if each call
-            filled its batches. Nothing covers a regret on private rows.
+            filled its batches. No guarantee covers a regret on private rows.
 
         of : str or int, default=None
-            Node, by name or number, whose points are held against the losses of all nodes, as in
-            definition 1 of the paper. None holds each node's points against its own losses.
+            Node, by name or number, whose points are compared by the losses of all nodes, as in
+            definition 1 of the paper. None compares the points of each node by its own losses.
 
         tolerance : float, default=1e-3
             Certified accuracy of the best mean loss.

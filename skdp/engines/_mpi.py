@@ -31,15 +31,15 @@ class TooManyProcessesError(DistributedError, ValueError):
 class MPIEngine:
     """Spreads the nodes over the processes of an MPI job.
 
-    Every process runs the same script and calls `fit` with the rows of its own nodes. Process
+    Every process runs the same script and calls ``fit`` with the rows of its own nodes. Process
     ``r`` of ``size`` runs nodes ``floor(r n_nodes / size)`` to ``floor((r + 1) n_nodes / size) -
     1``. In a round each process sends the released parameters of a node to the processes that run
     a neighbour of it, and nothing else.
 
     Privacy: what leaves a process is what `exchange` and `collect` are given, and in `agree` the
-    type of an error and a token, which therefore must be public: its SHA-256, and where those
-    differ the first 80 characters of its entries. An audit, for which there is `gather`, tells
-    the other processes distances of private numbers, but no rows. MPI neither
+    type of an error and a token, which must be public: other processes learn the SHA-256 of the
+    token, and where those differ the first 80 characters of its entries. An audit, for which there
+    is `gather`, tells the other processes distances of private numbers, but no rows. MPI neither
     encrypts nor authenticates: use a network that you trust, or a VPN. An exception that escapes
     is printed by its own process, and launchers show that where the job was started.
 
@@ -67,8 +67,8 @@ class MPIEngine:
     in one process ends the job even before the engine is first used. From then on the engine sees
     to that by itself, and also to processes that end early, by ``sys.exit`` for instance.
 
-    Set ``OMP_NUM_THREADS=1`` if several processes share a machine, or the threads of one take the
-    processor from the others.
+    Set ``OMP_NUM_THREADS=1`` if several processes share a machine; otherwise the threads of one
+    slow down the others.
 
     Clones and deep copies of models share the engine. A pickle holds ``patience`` only.
 

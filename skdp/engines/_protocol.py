@@ -69,6 +69,7 @@ class Engine(Protocol):
             What went wrong here. Other processes learn its type only.
 
         token : object
-            Public, must be equal on all processes: parameters, number of features. Of dicts the
-            entries are compared whose names several processes have, and a difference is named.
+            Public, must be equal on all processes: parameters, number of features. Of dicts those
+            entries are compared whose names several processes have, and the error names a
+            difference.
         """

@@ -28,7 +28,7 @@ class AdditiveEffect:
         Values of the column: from bound to bound, or its categories.
 
     curves : ndarray of shape (n_outputs, n_values)
-        What they add to the score, or to that of each class, less the mean over ``values``.
+        What they add to the score, or to the score of each class, minus the mean over ``values``.
 
     deviations : ndarray of shape (n_values,) or None
         Standard deviation of the noise in a curve, the same for each output; None if the model
@@ -47,25 +47,26 @@ class AdditiveEffectsDisplay:
     Make one with `from_estimator`.
 
     Privacy: a curve is made of coefficients, of public bounds and of the law of the noise. No row
-    is looked at, so that the picture costs nothing beyond the fit. It cannot show where rows are:
-    how many of them have a value is private.
+    is read, so that the picture costs nothing beyond the fit. It cannot show where rows are: how
+    many rows have a value is private.
 
     Parameters
     ----------
     effects : list of AdditiveEffect
 
     kind : {"exact", "bound", "approximation"} or None
-        What the deviations are: see `~skdp.releases.CoefficientNoise`. None if there are none.
+        Whether the deviations are exact, bounds or approximations: see
+        `~skdp.releases.CoefficientNoise`. None if there are none.
 
     classes : ndarray, default=None
-        Labels of the curves, where there are several a column.
+        Labels of the curves, where there are several for each column.
 
     Attributes
     ----------
     figure_ : matplotlib Figure
 
     axes_ : ndarray of matplotlib Axes
-        One a column.
+        One for each column.
 
     lines_ : list of list of matplotlib Line2D
         The curves of each column.
@@ -106,16 +107,16 @@ class AdditiveEffectsDisplay:
         Parameters
         ----------
         estimator : Pipeline
-            Fitted: transformers of columns by public or released numbers, such as
-            `~skdp.preprocessing.make_public_preprocessor` has them, if need be a step that scales
-            or clips rows, and a model with ``coef_``.
+            Fitted: transformers of columns by public or released numbers, such as those of
+            `~skdp.preprocessing.make_public_preprocessor`; then perhaps a step that scales or
+            clips rows; and a model with ``coef_``.
 
         columns : list of str, default=None
             Columns to draw, numeric or of categories. None draws all numeric ones. Where columns
             have no names they are "x0", "x1" and so on.
 
         n_values : int, default=101
-            Number of values of a numeric column, at least; knots are among them.
+            Least number of values of a numeric column; knots are among them.
 
         ax, **kwargs
             See `plot`.
@@ -126,17 +127,18 @@ class AdditiveEffectsDisplay:
 
         Notes
         -----
-        A model of rows that were scaled to one norm is not additive to the letter: what a column
-        adds depends on the norm of the row. Curves are for rows of typical norm, that of columns
-        whose values are spread evenly between their bounds, and the same goes for rows that are
-        clipped.
+        A model of rows that were scaled to one norm is not strictly additive: what a column adds
+        depends on the norm of the row. Curves are for rows of typical norm, which is that of
+        columns whose values are spread evenly between their bounds. The same holds for rows that
+        are clipped.
 
-        The deviations are those of ``coef_noise_``: of what fresh noise would change, not of what
-        other rows would. For output perturbation they are the law of the noise. For objective
-        perturbation, and for descents without released second moments, they are bounds to first
-        order. For other descents they are an approximation: the noise of each step, drawn back by
-        the later ones as far as the released second moments say. Bias, such as that of a penalty,
-        of a descent that ends early or of clipped gradients, is in none of them.
+        The deviations are those of ``coef_noise_``: they tell how much fresh noise would change
+        the curves, and not how much other rows would. For output perturbation they are the law of
+        the noise. For objective perturbation, and for descents without released second moments,
+        they are bounds to first order. For other descents they are an approximation: the noise of
+        each step, reduced by the later steps as far as the released second moments tell. None of
+        them includes bias, such as that of a penalty, of a descent that ends early or of clipped
+        gradients.
         """
         positive_int(n_values=n_values)
         steps = _steps(estimator)
@@ -160,7 +162,7 @@ class AdditiveEffectsDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or array of them, default=None
-            One a column. None makes a figure, three columns wide.
+            One for each column. None makes a figure, three columns wide.
 
         n_deviations : float, default=2.0
             Half of the width of the bands, in standard deviations of the noise; 0 draws none.

@@ -24,15 +24,15 @@ class BudgetLedgerDisplay:
     Parameters
     ----------
     courses : list of LedgerCourse
-        Of all charges together first, and then of those of each label. Each has a ``name``, and
-        after each of its charges the number of ``charges`` of the ledger, their ``times``, and the
-        ``epsilons`` that are spent.
+        First the course of all charges together, then those of each label. Each has a ``name``
+        and, after each of its charges, the number of ``charges`` of the ledger, their ``times``,
+        and the ``epsilons`` that are spent.
 
     epsilon : float
-        Of the budget.
+        Epsilon of the budget.
 
     delta : float, default=0.0
-        Of the budget, at which epsilons are.
+        Delta of the budget, at which epsilons are given.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class BudgetLedgerDisplay:
     ax_ : matplotlib Axes
 
     lines_ : list of matplotlib Line2D
-        Of the courses, in their order.
+        Lines of the courses, in their order.
 
     budget_ : matplotlib Line2D
 

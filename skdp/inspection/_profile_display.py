@@ -25,7 +25,7 @@ class PrivacyProfileDisplay:
     Parameters
     ----------
     guarantees : dict of str to Guarantee
-        By name, all for the same unit and adjacency.
+        Guarantees by name, all for the same unit and adjacency.
 
     epsilons : ndarray of shape (n_epsilons,)
 
@@ -38,14 +38,14 @@ class PrivacyProfileDisplay:
     ax_ : matplotlib Axes
 
     lines_ : list of matplotlib Line2D
-        In the order of the guarantees.
+        Curves, in the order of the guarantees.
 
     points_ : list of matplotlib Line2D
         Points (epsilon, delta) that guarantees with a positive delta state.
 
     See Also
     --------
-    skdp.privacy.Guarantee.delta_at : One number of a profile.
+    skdp.privacy.Guarantee.delta_at : One value of a profile.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class PrivacyProfileDisplay:
         Parameters
         ----------
         guarantees : dict of str to Guarantee, list of Guarantee, or Guarantee
-            In a list they are told apart by what they promise.
+            Those of a list are labelled by what they promise.
 
         max_epsilon : float, default=None
             Where the horizontal axis ends. None shows all that the guarantees state.

@@ -100,9 +100,9 @@ def privacy_report(
     """Report on one page what a fitted model, or a set of scores, promises.
 
     For a data protection officer and whoever else answers for the data: who is protected, what
-    epsilon and delta mean against an attacker, what counts as public and who said so, each release
-    with its noise, theorem and share of the budget, what the ledger holds, what is not covered,
-    and a line for each layer of the evaluation pyramid of NIST SP 800-226.
+    epsilon and delta mean against an attacker, what is treated as public and who declared it so,
+    each release with its noise, theorem and share of the budget, what the ledger holds, what is
+    not covered, and a line for each layer of the evaluation pyramid of NIST SP 800-226.
 
     Privacy: made of public and of released numbers only. No row is read, and it costs nothing.
 
@@ -113,16 +113,16 @@ def privacy_report(
         scikit-learn's own around such; or what `~skdp.metrics.dp_evaluate` returns.
 
     ledger : BudgetLedger or path, default=None
-        Ledger of the data set, whose balance the report tells. None takes the ledger of
-        ``fitted``, where it has one and that can be opened.
+        Ledger of the data set, whose balance the report states. None takes the ledger of
+        ``fitted``, if it has one that can be opened.
 
     public : tuple of str, default=()
-        Steps of a pipeline of scikit-learn's own that the caller takes responsibility for, see
+        Steps of a pipeline of scikit-learn's own for which the caller takes responsibility, see
         `~skdp.pipeline.guarantee_of`.
 
     dataset, purpose, responsible : str, default=None
-        Which data these are, what the result is for, and who answers for it: told as they are
-        given, and nothing can check them. None says "not stated".
+        Which data these are, what the result is for, and who answers for it: printed as given, and
+        not checked. None prints "not stated".
 
     Returns
     -------
@@ -131,7 +131,7 @@ def privacy_report(
     Raises
     ------
     ValueError
-        That names what is not covered by a guarantee.
+        If something is not covered by a guarantee; the message names it.
 
     See Also
     --------
@@ -167,7 +167,7 @@ def privacy_report(
 
 
 def report_schema():
-    """JSON schema (draft 2020-12) of `PrivacyReport.data`, with its version.
+    """JSON schema (draft 2020-12) of the ``data`` of a `PrivacyReport`, with its version.
 
     Returns
     -------

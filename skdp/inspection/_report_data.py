@@ -62,7 +62,7 @@ def report_of(subject, ledger, about):
     ----------
     subject : Subject
 
-    ledger : BudgetLedger, path or None
+    ledger : BudgetLedger or path, default=None
 
     about : dict
         What the caller says of the data, of their use and of whoever answers for it.

@@ -19,7 +19,7 @@ def ledger_of(fitted, ledger):
     ----------
     fitted : object
 
-    ledger : BudgetLedger, path or None
+    ledger : BudgetLedger or path, default=None
 
     Returns
     -------

@@ -28,15 +28,15 @@ class TopologyDisplay:
         Distance of the nodes from their mean that is left by mixing alone, from round 0 on.
 
     node_distances : ndarray of shape (n_nodes,), default=None
-        Of the parameters of each node from their mean; the colours of the nodes. None has one
-        colour for all.
+        Distance of the parameters of each node from their mean, which colours the nodes. None
+        draws all in one colour.
 
     Attributes
     ----------
     figure_ : matplotlib Figure
 
     ax_ : ndarray of two matplotlib Axes
-        Of the network and of the consensus.
+        Axes of the network and of the consensus.
 
     nodes_ : matplotlib PathCollection
 
@@ -78,8 +78,8 @@ class TopologyDisplay:
         topology : Topology or MixingSchedule
 
         n_rounds : int, default=None
-            Rounds of the consensus. None shows as many as bring nodes a hundred times nearer to
-            each other, by the spectral gap, from 10 to 1,000.
+            Rounds of the consensus. None shows as many, from 10 to 1,000, as bring nodes a hundred
+            times nearer to each other by the spectral gap.
 
         ax, name, **kwargs
             See `plot`.

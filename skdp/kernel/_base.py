@@ -43,8 +43,8 @@ class BaseKernelRegressor(
     def predict(self, X):
         """Predict the target of each row, within ``y_bounds``.
 
-        That costs no privacy, but with ``release="query"``, where each row that was not asked
-        for before is one of the ``n_queries``.
+        This costs no privacy, except with ``release="query"``: there each row that was not asked
+        for before counts as one of the ``n_queries``.
 
         Parameters
         ----------
@@ -57,7 +57,7 @@ class BaseKernelRegressor(
         Raises
         ------
         BudgetExceededError
-            If fewer queries are left than rows are new. None is answered then.
+            If fewer queries are left than there are new rows. Then no row is answered.
         """
         check_is_fitted(self)
         X = checked_rows(self, X)

@@ -136,7 +136,7 @@ class DPKernelRidge(BaseKernelRegressor):
         None draws the noise from the operating system. Anything else makes it reproducible
         and void of privacy, for tests and figures. Frequencies have a stream of their own.
 
-    ledger : BudgetLedger, default=None
+    ledger : BudgetLedger or path, default=None
         Budget that each fit is charged to before it uses the data.
 
     Attributes
@@ -217,7 +217,7 @@ class DPKernelRidge(BaseKernelRegressor):
     >>> X = rng.uniform(-1, 1, size=(5000, 2))
     >>> y = np.sin(3 * X[:, 0]) * X[:, 1]
     >>> model = DPKernelRidge(epsilon=1.0, delta=1e-6, y_bounds=(-1, 1)).fit(X[:4000], y[:4000])
-    >>> bool(model.score(X[4000:], y[4000:]) > 0.7)
+    >>> bool(model.score(X[4000:], y[4000:]) > 0.7)  # made-up rows are public
     True
     """
 

@@ -86,12 +86,12 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         Bound behind the noise of "final" and "query": the exact one, or formula (17) of the paper.
 
     release : {"auto", "final", "matrix", "tree", "sgd", "query"}, default="auto"
-        "final" releases the function at the end of each `fit` or `partial_fit`. "matrix"
-        releases noisy sums of gradients up to a public ``horizon``, whose noise cancels in the
-        function, and needs a positive delta; "tree" does so over intervals of time, with two to
-        three times the noise, for any delta. "sgd" feeds noise back at every step: the
-        transcript is released, for ever, for one budget. "query" keeps an exact kernel expansion,
-        which holds the data, and adds noise to each predicted row. "auto" is "final" without a
+        "final" releases the function at the end of each `fit` or `partial_fit`. "matrix" releases
+        noisy sums of gradients up to a public ``horizon``, whose noise cancels in the function,
+        and needs a positive delta; "tree" does so over intervals of time, with two to three times
+        the noise, for any delta. "sgd" feeds noise back at every step: the whole transcript,
+        however long, is released for one budget. "query" keeps an exact kernel expansion, which
+        holds the data, and adds noise to each predicted row. "auto" is "final" without a
         ``horizon``, and with one "matrix", or "tree" if delta is 0 or there are more than
         8,388,608 rows.
 
@@ -130,7 +130,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         None draws the noise from the operating system. Anything else makes it reproducible
         and void of privacy, for tests and figures. Frequencies have a stream of their own.
 
-    ledger : BudgetLedger, default=None
+    ledger : BudgetLedger or path, default=None
         Budget that is charged before the data are used. A stream has one entry, which each call
         replaces by ``guarantee_`` of all releases, the coming one included.
 
@@ -228,7 +228,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
     >>> model = DPOnlineKernelRegressor(epsilon=1.0, delta=1e-6, y_bounds=(-1, 1))
     >>> for start in range(0, 15000, 5000):
     ...     model = model.partial_fit(X[start : start + 5000], y[start : start + 5000])
-    >>> bool(model.released().score(X[15000:], y[15000:]) > 0.7)
+    >>> bool(model.released().score(X[15000:], y[15000:]) > 0.7)  # made-up rows are public
     True
     >>> bool(model.guarantee_.epsilon < 3.0)
     True

@@ -79,7 +79,7 @@ class DPLinearSVC(BaseDPLinearClassifier):
         None draws the noise from the operating system. Anything else makes it reproducible
         and void of privacy, for tests and figures.
 
-    ledger : BudgetLedger, default=None
+    ledger : BudgetLedger or path, default=None
         Budget that each fit is charged to before it uses the data.
 
     Attributes

@@ -179,7 +179,7 @@ class Learner(StatedGuarantee):
         Parameters
         ----------
         n_features : int, default=None
-            To begin a stream.
+            Number of features; needed to begin a stream.
 
         Returns
         -------

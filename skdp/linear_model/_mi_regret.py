@@ -54,7 +54,8 @@ class Regret:
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape ``(n_samples_seen_, n_features)``
-            The records of the stream, in its order. Nothing covers a regret on private records.
+            The records of the stream, in its order. No guarantee covers a regret on private
+            records.
 
         y : array-like of shape ``(n_samples_seen_,)``
 
@@ -69,7 +70,7 @@ class Regret:
         Raises
         ------
         ValueError
-            If ``keep_iterates`` was False, or there are more or fewer rows.
+            If ``keep_iterates`` was False, or ``X`` has more or fewer rows than the stream had.
         """
         check_is_fitted(self)
         positive(tolerance=tolerance)

@@ -120,7 +120,7 @@ class MIPrivateSGDRegressor(
         None draws the noise from the operating system. Anything else makes it reproducible
         and void of privacy, for tests and figures.
 
-    ledger : BudgetLedger, default=None
+    ledger : BudgetLedger or path, default=None
         Budget that is charged before a stream first reads data. A learner that gets noisy messages
         only reads none.
 
@@ -203,7 +203,7 @@ class MIPrivateSGDRegressor(
     >>> y = 0.6 * X[:, 0] + 0.1
     >>> model = MIPrivateSGDRegressor(mi_budget=0.2, y_bounds=(-1, 1))
     >>> model = model.fit(X[:16000], y[:16000])
-    >>> bool(model.score(X[16000:], y[16000:]) > 0.5)
+    >>> bool(model.score(X[16000:], y[16000:]) > 0.5)  # made-up rows are public
     True
     >>> round(model.guarantee_.bits, 4)
     0.2885

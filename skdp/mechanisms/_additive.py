@@ -28,10 +28,9 @@ def laplace_mechanism(
 ) -> np.ndarray:
     """Release ``value`` with Laplace noise in every coordinate.
 
-    Privacy: the result satisfies pure ``guarantee.epsilon``-differential privacy provided
-    that two neighbouring data sets move ``value`` by at most ``l1_sensitivity`` in l1 norm.
-    The caller owes that bound. The release lives on a public lattice; rounding is part of
-    the sensitivity.
+    Privacy: the result satisfies pure ``guarantee.epsilon``-differential privacy provided that two
+    neighbouring data sets move ``value`` by at most ``l1_sensitivity`` in l1 norm. The caller must
+    ensure that bound. The release lives on a public lattice; rounding is part of the sensitivity.
 
     Parameters
     ----------
@@ -88,10 +87,9 @@ def k_norm_mechanism(
     The norm of the noise has a Gamma distribution and its direction is uniform: the pure
     mechanism for an l2 sensitivity.
 
-    Privacy: the result satisfies pure ``guarantee.epsilon``-differential privacy provided
-    that two neighbouring data sets move ``value`` by at most ``l2_sensitivity`` in l2 norm.
-    The caller owes that bound. The release lives on a public lattice; rounding is part of
-    the sensitivity.
+    Privacy: the result satisfies pure ``guarantee.epsilon``-differential privacy provided that two
+    neighbouring data sets move ``value`` by at most ``l2_sensitivity`` in l2 norm. The caller must
+    ensure that bound. The release lives on a public lattice; rounding is part of the sensitivity.
 
     Parameters
     ----------
@@ -146,9 +144,9 @@ def gaussian_mechanism(
     """Release ``value`` with Gaussian noise in every coordinate.
 
     Privacy: the result satisfies ``guarantee`` provided that two neighbouring data sets move
-    ``value`` by at most ``l2_sensitivity`` in l2 norm. The caller owes that bound, usually
-    by clipping; nothing here can check it. The release lives on a public lattice, so that
-    the low bits of a float reveal nothing; rounding is part of the sensitivity.
+    ``value`` by at most ``l2_sensitivity`` in l2 norm. The caller must ensure that bound, usually
+    by clipping; nothing here can check it. The release lives on a public lattice, so that the low
+    bits of a float reveal nothing; rounding is part of the sensitivity.
 
     Parameters
     ----------

@@ -54,11 +54,11 @@ def frequent_names(
 ) -> tuple[Any, ...]:
     """Release the names whose noisy counts reach a threshold, and nothing else of the counts.
 
-    Privacy: a name is released only if the data have it. Where neighbours have the same names,
-    the result satisfies ``law.guarantee`` if their counts differ by at most
-    ``lattice.sensitivity`` in l2 norm. A name that one of them alone has, once, is released with
-    a probability of at most `escape_probability`. The caller owes the bound on counts, and an
-    order of the result that does not depend on the data.
+    Privacy: a name is released only if the data have it. Where neighbours have the same names, the
+    result satisfies ``law.guarantee`` if their counts differ by at most ``lattice.sensitivity`` in
+    l2 norm. A name that one of them alone has, once, is released with a probability of at most
+    `escape_probability`. The caller must ensure the bound on counts, and an order of the result
+    that does not depend on the data.
 
     Parameters
     ----------

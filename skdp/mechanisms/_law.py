@@ -229,7 +229,7 @@ def release(
     """Release a value with noise of ``law``: the one call through which every release passes.
 
     Privacy: the result satisfies ``law.guarantee`` provided that two neighbouring data sets move
-    ``value`` by at most ``sensitivity`` in the norm of the law. The caller owes that bound,
+    ``value`` by at most ``sensitivity`` in the norm of the law. The caller must ensure that bound,
     usually by clipping. The release lives on a public lattice, so that the low bits of a float
     reveal nothing; rounding is part of the sensitivity.
 

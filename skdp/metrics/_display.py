@@ -24,8 +24,8 @@ class EvaluationDisplay:
     Made by `Evaluation.plot`.
 
     Privacy: drawn from released counts and public numbers, so that a picture costs nothing. Bands
-    and bars are of two standard errors: those of ROC curves are of the noise alone, others of
-    noise and sampling together.
+    and bars show two standard errors: those of ROC curves by the noise alone, the others by noise
+    and sampling together.
 
     Parameters
     ----------

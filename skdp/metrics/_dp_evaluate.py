@@ -54,16 +54,24 @@ def dp_evaluate(
         Budget of all scores together.
 
     delta : float, default=0.0
-        Where it is positive, noise is Gaussian if that is less. Alone, an evaluation mostly has
-        less noise without.
+        Where it is positive, noise is Gaussian if that is smaller. A single evaluation mostly has
+        less noise with ``delta=0``.
 
     scoring : str or list of str, default="auto"
         Of classifiers "accuracy", "balanced_accuracy", "f1_macro", of those with ``predict_proba``
+<<<<<<< HEAD
         "neg_brier_score" and "neg_log_loss", and for two classes "f1", of the last label in sorted
         order, and "roc_auc". Of regressors "r2", "neg_mean_absolute_error",
         "neg_mean_squared_error" and "neg_root_mean_squared_error". Each is as in scikit-learn, and
         each more makes all less precise. "auto" is accuracy, AUC and Brier score, or R^2 and mean
         absolute and root mean squared errors, with the counts for pictures.
+=======
+        "neg_brier_score" and "neg_log_loss", and for two classes "f1" and "roc_auc". Of regressors
+        "r2", "neg_mean_absolute_error", "neg_mean_squared_error" and
+        "neg_root_mean_squared_error". Each is defined as in scikit-learn. The more there are, the
+        less precise is each. "auto" is accuracy, AUC and Brier score, or R^2 and mean absolute and
+        root mean squared errors, with the counts for pictures.
+>>>>>>> e1
 
     classes : list of labels, default=None
         Public. None takes ``estimator.classes_``.
@@ -75,7 +83,7 @@ def dp_evaluate(
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         With "add-remove" the number of rows is private, and part of the release.
 
-    ledger : None, BudgetLedger or path, default=None
+    ledger : BudgetLedger or path, default=None
         Charged before the rows are looked at.
 
     random_state : None, int, RandomState or Generator, default=None
@@ -101,29 +109,29 @@ def dp_evaluate(
 
     Notes
     -----
-    **Privacy.** The guarantee is of the rows in ``X`` and ``y``, whatever the model. It says
-    nothing of the rows that the model was fitted to: where they are the same ones, or some of
-    them, the budgets of the fit and of the evaluation add up, which a ledger shared by both
-    keeps, and scores are those of a model on its own training rows.
+    **Privacy.** The guarantee is for the rows in ``X`` and ``y``, whatever the model. It says
+    nothing about the rows that the model was fitted to. If some rows are in both, the costs of the
+    fit and of the evaluation add up, which a ledger shared by both counts, and scores are those of
+    a model on its own training rows.
 
-    Rows are records here, also of a model that was fitted with ``groups``. Where users have
-    several rows, let `~skdp.preprocessing.bound_contributions` bound how many, and
+    Rows are records here, even if the model was fitted with ``groups``. Where users have several
+    rows, let `~skdp.preprocessing.bound_contributions` bound how many, and
     `~skdp.privacy.user_guarantee` say what that makes of the guarantee.
 
     What is released are noisy sums and counts. Means of losses are sums of numbers in [0, 1],
     which a row moves by 1 at most. A log-loss above 5, which is that of a probability of 0.0067,
-    counts as 5, and residuals are in units of the range of ``y_bounds``.
-    AUC takes counts of 16 bins of probabilities, of each class, to estimate how each row moves it,
-    and then a sum of these numbers: to first order it has no noise but that of the sum, about
-    ``4 / (epsilon * n)`` for ``n`` rows of the smaller class, and no error of the bins.
-    Where there are no probabilities, four times the ``decision_function`` stands for their logit.
-    A prediction that is not finite counts as the worst.
+    counts as 5, and residuals are in units of the range of ``y_bounds``. AUC takes counts of 16
+    bins of probabilities, of each class, to estimate how each row moves it, and then a sum of
+    these numbers. To first order it has only the noise of the sum, about ``4 / (epsilon * n)`` for
+    ``n`` rows of the smaller class, and no error from the bins. Where there are no probabilities,
+    four times the ``decision_function`` stands for their logit. A prediction that is not finite
+    counts as the worst.
 
-    Intervals are of noise and sampling together: of the score on the population that the rows
-    were drawn from. Noise enters by its law, and the variance of sampling is estimated from what
-    was released. Where the smaller class, or the variance of the target, cannot be told from 0,
-    or an interval is as wide as the range of the score, the value is NaN, and ``says_nothing`` is
-    True.
+    Intervals cover noise and sampling together: they are for the score on the population that the
+    rows were drawn from. Noise enters by its law, and the variance of sampling is estimated from
+    what was released. Where the size of the smaller class, or the variance of the target, cannot
+    be told from 0, or an interval is as wide as the range of the score, the value is NaN, and
+    ``says_nothing`` is True.
 
     References
     ----------
@@ -172,7 +180,7 @@ def make_dp_scorer(
         One of the scores of `dp_evaluate`.
 
     epsilon, delta, classes, y_bounds, adjacency, ledger, random_state
-        Of each call, as for `dp_evaluate`.
+        For each call, as for `dp_evaluate`.
 
     Returns
     -------
@@ -182,11 +190,11 @@ def make_dp_scorer(
 
     Notes
     -----
-    **Privacy.** A call satisfies the guarantee for the rows it is given. Calls add up where they
-    score the same rows, as those of candidates do; calls on the folds of one cross-validation
-    score each row once. Fits are charged for themselves, and each fold's model reads the rows of
-    all other folds. A search that takes the best of many noisy scores spends one charge for each:
-    those of :mod:`skdp.model_selection` spend one for the choice.
+    **Privacy.** A call satisfies the guarantee for the rows it is given. Costs of calls that score
+    the same rows add up, as for the candidates of a search; calls on the folds of one
+    cross-validation score each row once. Fits cost extra, and the model of each fold reads the
+    rows of all other folds. A search of scikit-learn that takes the best of many noisy scores pays
+    for each of them; the searches of :mod:`skdp.model_selection` pay once for the choice.
 
     Examples
     --------

@@ -23,16 +23,16 @@ class ScoreValue:
     Parameters
     ----------
     value : float
-        In scikit-learn's sign and units. NaN where the noise says nothing.
+        Score in scikit-learn's sign and units. NaN where the noise is too large to tell it.
 
     standard_error : float
-        Of noise and sampling together.
+        Standard error by noise and sampling together.
 
     low, high : float
         Interval that covers the score on the population of the rows.
 
     says_nothing : bool, default=False
-        Whether the noise leaves open what the score is.
+        Whether the noise is too large to tell the score.
     """
 
     value: float
@@ -103,7 +103,7 @@ class Evaluation:
     """Scores of a model on private rows, with intervals; see `dp_evaluate`.
 
     Privacy: made of released and public numbers only, so that it may be stored, pickled and
-    published under ``guarantee_``, which is of the rows that were scored.
+    published under ``guarantee_``, which is for the rows that were scored.
 
     Attributes
     ----------
@@ -111,10 +111,10 @@ class Evaluation:
         Released under ``guarantee_``.
 
     guarantee_ : Guarantee
-        Of the rows in X and y. Public.
+        What the evaluation promises to the rows in X and y. Public.
 
     confidence : float
-        Of the intervals. Public.
+        Confidence of the intervals. Public.
 
     counts : dict of str to ndarray
         Released counts behind the pictures. Released under ``guarantee_``.
@@ -163,11 +163,11 @@ class Evaluation:
         Parameters
         ----------
         kind : {"auto", "roc", "calibration", "confusion", "residuals"}, default="auto"
-            "auto" draws all there are counts for: of two classes, where "roc_auc" was asked for,
-            the first three; of more classes the third; of a regressor the last.
+            "auto" draws all kinds for which there are counts: for two classes, where "roc_auc" was
+            asked for, the first three; for more classes the third; for a regressor the last.
 
         ax : matplotlib Axes or array of them, default=None
-            One a kind. None makes a figure.
+            One for each kind. None makes a figure.
 
         Returns
         -------

@@ -37,7 +37,7 @@ _MOST_CLASSES = 30  # of a confusion matrix that nobody asked for
 
 @dataclass(frozen=True)
 class EvaluationPlan:
-    """What is released of private rows to score a model on them, and at which cost.
+    """What is released of private rows to score a model on them, and what it costs.
 
     Parameters
     ----------

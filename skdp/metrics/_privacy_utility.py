@@ -14,13 +14,13 @@ __all__ = ["PrivacyUtilityDisplay"]
 
 
 class PrivacyUtilityDisplay:
-    """Score against epsilon, beside scores without privacy, with the price paid.
+    """Score against epsilon, beside scores without privacy, with what was spent.
 
     Make one with `from_search`, `from_cv_results`, `from_estimators` or from numbers.
 
     Privacy: the picture shows the numbers that it is given. Those of a private search are released
     under its guarantee. All others must come from rows that are public, such as public test rows:
-    an exact score of private rows is a release that no budget covers.
+    an exact score of private rows is a release that no guarantee covers.
 
     Parameters
     ----------
@@ -39,13 +39,13 @@ class PrivacyUtilityDisplay:
         Scores without privacy, by name.
 
     target : float, default=None
-        Score that was to be reached.
+        Score that a model was to reach.
 
     chosen : float, default=None
         Epsilon that was chosen.
 
     price : str, default=None
-        What was paid for all that is shown, in words.
+        What was spent for all that is shown, in words.
 
     score_name : str, default="score"
 
@@ -255,7 +255,7 @@ class PrivacyUtilityDisplay:
             None makes a figure.
 
         name : str, default=None
-            Of the curve, in the legend. None is "private".
+            Name of the curve in the legend. None is "private".
 
         **kwargs : dict
             For matplotlib's ``plot``, which draws the curve.

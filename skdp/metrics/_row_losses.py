@@ -27,7 +27,7 @@ _OF_ALL_ROWS = ("roc_auc", "balanced_accuracy", "f1", "f1_macro")
 
 @dataclass(frozen=True)
 class RowLoss:
-    """Loss of each row for itself, between 0 and 1, which its range makes private to sum.
+    """Loss of each row for itself, between 0 and 1, so that sums can be released with noise.
 
     Make one with `row_loss`.
 
@@ -46,7 +46,7 @@ class RowLoss:
         Public bounds of the target, of a regressor.
 
     longest : float, default=1.0
-        Residual, in units of half the range, that any longer one counts as; none is above 2.
+        Largest residual, in units of half the range: longer ones count as this one. At most 2.
     """
 
     name: str
@@ -134,15 +134,15 @@ def row_loss(
         regressor.
 
     estimator : estimator
-        That will be scored; it need not be fitted.
+        Estimator that will be scored; it need not be fitted.
 
     classes : list of labels, default=None
         Public. None takes ``classes_`` of what is scored.
 
     y_bounds : (low, high), default=None
         Public bounds of the target, to which targets and predictions are clipped. A residual
-        longer than half of the range counts as that, because what makes such is worse than the
-        middle of the range. None takes those of the estimator.
+        longer than half of the range counts as half of the range: predictions with longer ones are
+        worse than the middle of the range. None takes those of the estimator.
 
     Returns
     -------
@@ -151,7 +151,7 @@ def row_loss(
     Raises
     ------
     ValueError
-        If the scoring has no bounded range, or is none of each row for itself.
+        If the scoring has no bounded range, or does not follow from a loss of each row.
     """
     if isinstance(scoring, str) and scoring in _OF_ALL_ROWS:
         raise ValueError(

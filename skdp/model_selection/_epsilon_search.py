@@ -45,7 +45,7 @@ class SearchStage:
         Noisy, of rows that the model has not learned from; NaN where the noise says nothing.
 
     standard_error : float
-        Of the score, by noise and sampling together.
+        Standard error of the score, by noise and sampling together.
 
     spent : float
         Epsilon of all stages up to this one, scores included.
@@ -119,7 +119,7 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
         None draws the noise from the operating system. Anything else makes it reproducible and
         void of privacy, for tests and figures.
 
-    ledger : BudgetLedger, default=None
+    ledger : BudgetLedger or path, default=None
         Budget that must be able to pay for all stages, and is charged for each stage before it
         begins.
 

@@ -68,8 +68,9 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
     scoring : str, default=None
         "accuracy", "neg_log_loss" or "neg_brier_score" of a classifier, "r2" or
         "neg_mean_absolute_error" or "neg_mean_squared_error" of a regressor: what has a bounded
-        range in each row. None is that of ``score``. In the choice a row counts with what it loses
-        more than with the best of all candidates, a fifth of the range of a loss at most.
+        range in each row. None is that of ``score``. In the choice a row counts by how much more
+        it loses than with the candidate that is best for it, at most a fifth of the range of a
+        loss.
 
     blocks : "auto" or float, default="auto"
         Part of the rows by which candidates are compared. "auto" is a fifth, or as many as each
@@ -115,7 +116,7 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
         None draws the noise from the operating system. Anything else makes it reproducible and
         void of privacy, for tests and figures.
 
-    ledger : BudgetLedger, default=None
+    ledger : BudgetLedger or path, default=None
         Budget that each search is charged to, once, before it uses a row.
 
     Attributes
@@ -136,7 +137,7 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
         fit; the last fit is mostly better. Released under ``guarantee_``.
 
     best_evaluation_ : Evaluation
-        That score with its interval. Released under ``guarantee_``.
+        ``best_score_`` with its interval. Released under ``guarantee_``.
 
     candidates_ : list of dict
         Parameters of all candidates. Public.

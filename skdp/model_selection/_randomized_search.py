@@ -118,7 +118,7 @@ class DPRandomizedSearch(BaseDPSearch):
         None draws the noise, the parameters and the number of runs from the operating system.
         Anything else makes them reproducible and void of privacy, for tests and figures.
 
-    ledger : BudgetLedger, default=None
+    ledger : BudgetLedger or path, default=None
         Budget that each search is charged to, once, before it uses a row.
 
     Attributes
@@ -136,8 +136,8 @@ class DPRandomizedSearch(BaseDPSearch):
         last fit has more of the budget. Released under ``guarantee_``.
 
     best_evaluation_ : Evaluation
-        That score with an interval, which holds for one run and not for the best of many. Released
-        under ``guarantee_``.
+        ``best_score_`` with an interval, which holds for one run and not for the best of many.
+        Released under ``guarantee_``.
 
     guarantee_ : ApproxDP
         What the search promises, with its privacy profile. Public.
@@ -205,7 +205,7 @@ class DPRandomizedSearch(BaseDPSearch):
     ... )
     >>> with config_context(known_seeds=True):
     ...     search = search.fit(X[:8000], y[:8000])
-    >>> bool(search.score(X[8000:], y[8000:]) > 0.8)
+    >>> bool(search.score(X[8000:], y[8000:]) > 0.8)  # made-up rows are public
     True
     >>> print(search.guarantee_)
     (epsilon=1, delta=1e-06)-differential privacy when replacing one record, by the best of 10 ...

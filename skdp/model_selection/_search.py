@@ -227,7 +227,7 @@ class BaseDPSearch(StatedGuarantee, LinkedDocumentation, MetaEstimatorMixin, Bas
 
     @available_if(_estimator_has("predict_proba"))
     def predict_proba(self, X):
-        """Tell probabilities with the estimator that was found.
+        """Predict probabilities with the estimator that was found.
 
         Parameters
         ----------
@@ -241,7 +241,7 @@ class BaseDPSearch(StatedGuarantee, LinkedDocumentation, MetaEstimatorMixin, Bas
 
     @available_if(_estimator_has("predict_log_proba"))
     def predict_log_proba(self, X):
-        """Tell logarithms of probabilities with the estimator that was found.
+        """Predict logarithms of probabilities with the estimator that was found.
 
         Parameters
         ----------
@@ -285,7 +285,7 @@ class BaseDPSearch(StatedGuarantee, LinkedDocumentation, MetaEstimatorMixin, Bas
     def score(self, X, y=None):
         """Compare predictions with ``y``, which must be public, as ``score`` of the estimator.
 
-        A score of private rows is a new function of them, which nothing covers:
+        A score on private rows is an exact function of them, which no guarantee covers:
         `~skdp.metrics.dp_evaluate` releases one within a budget.
 
         Parameters

@@ -82,7 +82,7 @@ class DPPipeline(CallbackSupportMixin, StatedGuarantee, LinkedDocumentation, Pip
         None draws the noise from the operating system. Anything else makes it reproducible and
         void of privacy, for tests and figures; each step has a seed of its own.
 
-    ledger : BudgetLedger, default=None
+    ledger : BudgetLedger or path, default=None
         Budget that each fit is charged to before it uses a row.
 
     Attributes
@@ -165,7 +165,8 @@ class DPPipeline(CallbackSupportMixin, StatedGuarantee, LinkedDocumentation, Pip
     ...     epsilon=1.0,
     ...     delta=1e-6,
     ... )
-    >>> bool(pipeline.fit(people[:6000], owns[:6000]).score(people[6000:], owns[6000:]) > 0.8)
+    >>> pipeline = pipeline.fit(people[:6000], owns[:6000])
+    >>> bool(pipeline.score(people[6000:], owns[6000:]) > 0.8)  # made-up rows are public
     True
     >>> print(pipeline.guarantee_)
     (epsilon=1, delta=1e-06)-differential privacy when replacing one record, by a pipeline of 2 ...

@@ -77,7 +77,7 @@ class PipelineSurface(GuaranteeView, BaseEstimator):
 
     @available_if(last_has("predict_proba"))
     def predict_proba(self, X):
-        """Transform the rows, and let the last step tell probabilities.
+        """Transform the rows, and let the last step predict probabilities.
 
         Parameters
         ----------
@@ -91,7 +91,7 @@ class PipelineSurface(GuaranteeView, BaseEstimator):
 
     @available_if(last_has("predict_log_proba"))
     def predict_log_proba(self, X):
-        """Transform the rows, and let the last step tell logarithms of probabilities.
+        """Transform the rows, and let the last step predict logarithms of probabilities.
 
         Parameters
         ----------
@@ -121,8 +121,8 @@ class PipelineSurface(GuaranteeView, BaseEstimator):
     def score(self, X, y=None):
         """Transform the rows, and let the last step compare predictions with ``y``.
 
-        These must be public: a score of private rows is a new function of them, which nothing
-        covers.
+        These must be public: a score on private rows is an exact function of them, which no
+        guarantee covers. `~skdp.metrics.dp_evaluate` releases one within a budget.
 
         Parameters
         ----------

@@ -138,7 +138,7 @@ def dp_quantile(
         The median.
 
     epsilon : float
-        Of all quantiles together.
+        Budget of all quantiles together.
 
     delta : float, default=0.0
         With a positive one several quantiles compose better.
@@ -152,7 +152,7 @@ def dp_quantile(
     random_state : None, int, RandomState or Generator, default=None
         Anything but None makes the outcome computable by whoever knows it.
 
-    ledger : BudgetLedger, or path of one, default=None
+    ledger : BudgetLedger or path, default=None
         Charged before the values are used.
 
     Returns
@@ -218,6 +218,7 @@ def dp_mean(
         An array, or a series of pandas or polars. Missing values do not count.
 
     epsilon : float
+        Budget of the release.
 
     delta : float, default=0.0
         Laplace noise for 0, otherwise Gaussian noise.
@@ -234,7 +235,7 @@ def dp_mean(
     random_state : None, int, RandomState or Generator, default=None
         Anything but None makes the noise computable by whoever knows it.
 
-    ledger : BudgetLedger, or path of one, default=None
+    ledger : BudgetLedger or path, default=None
         Charged before the values are used.
 
     Returns
@@ -304,6 +305,7 @@ def dp_histogram(
         does not count.
 
     epsilon : float
+        Budget of the release.
 
     delta : float, default=0.0
         With a positive one Gaussian noise is used where it is smaller than Laplace noise.
@@ -319,7 +321,7 @@ def dp_histogram(
     random_state : None, int, RandomState or Generator, default=None
         Anything but None makes the noise computable by whoever knows it.
 
-    ledger : BudgetLedger, or path of one, default=None
+    ledger : BudgetLedger or path, default=None
         Charged before the values are used.
 
     Returns

@@ -31,7 +31,7 @@ def make_private_preprocessor(
 
     Privacy: what is learned is all that its two steps release, each under a guarantee of its own.
     Which columns are numeric is a public schema: state it in ``columns``. Without it the dtypes of
-    the frame decide, as they are in `fit`, and one odd entry can change a dtype. In a
+    the frame decide, as they are in ``fit``, and one odd entry can change a dtype. In a
     `~skdp.pipeline.DPPipeline` one budget is divided among both steps and the model, and its
     ``guarantee_`` says where the schema came from. Without one, each step spends its own
     ``epsilon`` and ``delta``, and both add up.

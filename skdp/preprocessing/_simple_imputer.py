@@ -71,7 +71,7 @@ class DPSimpleImputer(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
         None draws the noise from the operating system. Anything else makes it reproducible and
         void of privacy, for tests and figures.
 
-    ledger : BudgetLedger, path or None, default=None
+    ledger : BudgetLedger or path, default=None
         Charged before the values of the rows are used.
 
     Attributes

@@ -24,7 +24,7 @@ _CHANGE = {"replace-one": "replacing one {}", "add-remove": "adding or removing 
 
 
 def n_records_changed(adjacency: str) -> int:
-    """Units that a change of neighbours touches: replacing one removes it and adds another.
+    """Number of units in which neighbours differ: replacing one removes it and adds another.
 
     Parameters
     ----------
@@ -54,12 +54,12 @@ class Guarantee(ABC):
         How the guarantee is met.
 
     source : str, default=""
-        Theorem and paper it rests on.
+        Theorem and paper that prove it.
 
     caveats : list or tuple of str, default=()
-        Why it does not hold as it stands, such as "recorded: void" of a model that was fitted
-        within :func:`~skdp.audit.recording`. What a guarantee is converted to, and composed to,
-        has them too.
+        What weakens or voids it, such as "recorded: void" of a model that was fitted within
+        :func:`~skdp.audit.recording`. Conversions and compositions of a guarantee keep its
+        caveats.
     """
 
     adjacency: str = "replace-one"
@@ -106,7 +106,7 @@ class Guarantee(ABC):
 
     @property
     def n_records_changed(self) -> int:
-        """Units that a change of neighbours touches, see `n_records_changed`."""
+        """Number of units in which neighbours differ, see `n_records_changed`."""
         return n_records_changed(self.adjacency)
 
     @overload

@@ -46,8 +46,8 @@ class BoundedRangeDP(Guarantee):
         outcomes of those before.
 
     then : Guarantee, default=None
-        What all releases after the last selection satisfy. What was released before or between
-        selections does not belong here, if they depend on it: `compose` such a guarantee with
+        What all releases after the last selection satisfy. If selections depend on what was
+        released before or between them, that does not belong here: `compose` its guarantee with
         this one, which holds in any order.
 
     adjacency, unit, mechanism, source, caveats
@@ -55,13 +55,13 @@ class BoundedRangeDP(Guarantee):
 
     Notes
     -----
-    A selection of bounded range epsilon is no easier to tell than two points with losses ``t``
-    and ``t - epsilon`` for some ``t`` in [0, epsilon], which an adversary chooses after what was
-    released before. The largest delta that the adversary reaches follows from the last selection
-    to the first. Each step is exact for straight lines between grid points in
-    ``exp(epsilon)``, which lie above a profile, since it is convex there. The result is rounded
+    A selection of bounded range epsilon is no easier to tell apart between neighbours than two
+    points with losses ``t`` and ``t - epsilon``, for some ``t`` in [0, epsilon] that an adversary
+    chooses after what was released before. The largest delta that the adversary reaches follows
+    from the last selection to the first. Each step is exact for straight lines between grid points
+    in ``exp(epsilon)``, which lie above a profile, since it is convex there. The result is rounded
     up. For ``then`` Gaussian and small ranges it is near Gaussian with
-    ``mu^2 = sum(epsilons^2) / 4 + mu_then^2``, which is of use for planning and proves nothing.
+    ``mu^2 = sum(epsilons^2) / 4 + mu_then^2``, which is useful for planning and proves nothing.
 
     References
     ----------
@@ -152,7 +152,7 @@ class BoundedRangeDP(Guarantee):
         return ZCDP(rho, **self._context()) if math.isfinite(rho) else super().to_zcdp()
 
     def to_gdp(self) -> GaussianDP:
-        """Convert: each selection is Gaussian with the same largest advantage at a guess."""
+        """Convert: each selection to the Gaussian with the same largest advantage at a guess."""
         mus = [-2 * float(ndtri(expit(-epsilon / 2))) for epsilon in self.epsilons]
         if self.then is not None:
             mus.append(self.then.to_gdp().mu)
@@ -329,7 +329,7 @@ def _reach(epsilons: tuple[float, ...], then: Guarantee | None) -> float:
 
 
 def bounded_range_epsilon(target: ApproxDP, n_selections: int) -> float:
-    """Largest range of each of some selections which together satisfy a point, rounded down.
+    """Largest range with which so many selections together satisfy ``target``, rounded down.
 
     Parameters
     ----------

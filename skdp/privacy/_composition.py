@@ -31,7 +31,7 @@ def _transform_error(parts: Parts) -> float:
 
 @dataclass(frozen=True)
 class ComposedDP(Guarantee):
-    """Composition of unlike guarantees, made by `compose`.
+    """Composition of guarantees of several kinds, made by `compose`.
 
     Parameters
     ----------

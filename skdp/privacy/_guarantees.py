@@ -26,7 +26,7 @@ class ApproxDP(Guarantee):
     delta : float in [0, 1), default=0.0
 
     refined : Guarantee, default=None
-        Finer statement that implies the point; the profile, the conversions and the
+        Finer statement that implies the point ``(epsilon, delta)``. The profile, conversions and
         composition use it.
 
     adjacency, unit, mechanism, source, caveats
@@ -34,8 +34,8 @@ class ApproxDP(Guarantee):
 
     References
     ----------
-    Dwork and Roth, "The algorithmic foundations of differential privacy", 2014,
-    definition 2.4. The profile of a bare point is that of Kairouz, Oh and Viswanath, "The
+    Dwork and Roth, "The algorithmic foundations of differential privacy", 2014, definition 2.4.
+    The profile of a point without ``refined`` is that of Kairouz, Oh and Viswanath, "The
     composition theorem for differential privacy", ICML 2015, which is tight.
 
     Examples

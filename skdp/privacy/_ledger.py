@@ -34,19 +34,20 @@ _IN_MEMORY: "weakref.WeakValueDictionary[str, BudgetLedger]" = weakref.WeakValue
 
 
 class BudgetLedger(LedgerViews):
-    """Budget of one data set, which estimators charge before they touch the data.
+    """Budget of one data set, which estimators charge before they use the data.
 
     Privacy: everything released under accepted charges together satisfies
-    ``(epsilon, delta)``-differential privacy, provided that all that reads the data set charges
+    ``(epsilon, delta)``-differential privacy, provided that whatever reads the data set charges
     this one ledger. Where the size of a charge is chosen by looking at earlier releases, this is
     proven for pure charges with ``delta=0`` and for Gaussian ones; plan other charges beforehand.
-    A charge is on disk before the data are read, so that a crash costs budget and never hides it.
+    With a ``path``, a charge is on disk before the data are read, so that a crash may cost budget
+    but never hides a charge.
 
     Parameters
     ----------
     path : str or path-like, default=None
-        SQLite file, made if there is none, which clones, pickles, threads and processes share.
-        None keeps the ledger in the memory of one process.
+        SQLite file, which is made if there is none. Clones, pickles, threads and processes share
+        it. None keeps the ledger in the memory of one process.
 
     epsilon : float, default=None
         Budget, fixed when the ledger is made. None takes the budget of an existing file.
@@ -55,7 +56,7 @@ class BudgetLedger(LedgerViews):
         Budget, fixed when the ledger is made.
 
     label : str, default=""
-        Who charges by this object; the history shows it.
+        Name of whoever charges by this object, such as a team; the history shows it.
 
     mode : int, default=0o600
         Permissions of a file that is made, such as 0o660 for a group.
@@ -123,9 +124,10 @@ class BudgetLedger(LedgerViews):
         return self._key
 
     def charge(self, guarantee: Guarantee, label: str = "") -> None:
-        """Record ``guarantee``, or raise if the budget cannot bear it.
+        """Record ``guarantee``, or raise an error if the budget does not suffice.
 
-        Once this returns, the charge is on disk and the data may be read.
+        Once this returns, the charge is recorded and the data may be read. With a ``path`` it is
+        on disk.
 
         Parameters
         ----------
@@ -166,7 +168,8 @@ class BudgetLedger(LedgerViews):
             Random name of the stream.
 
         version : str, int or tuple of these
-            Where the stream stands after the coming release, unlike all before.
+            Where the stream stands after the coming release. It must differ from all earlier
+            versions.
 
         continues : str, int or tuple of these, default=None
             Version that the coming release continues. None begins the stream.
@@ -216,7 +219,7 @@ class BudgetLedger(LedgerViews):
     def affords(self, guarantee: Guarantee) -> bool:
         """Whether `charge` would accept the guarantee now; nothing is recorded.
 
-        What is found affordable may be taken by another process before it is charged.
+        Another process may spend that budget before this one charges it.
 
         Parameters
         ----------
@@ -348,7 +351,7 @@ class BudgetLedger(LedgerViews):
         Parameters
         ----------
         delta : float in [0, 1), default=0.0
-            0 asks for pure ones.
+            Delta of the guarantee that is asked for; 0 is pure.
 
         Returns
         -------

@@ -17,9 +17,9 @@ __all__ = ["MutualInformationPrivacy"]
 class MutualInformationPrivacy(Guarantee):
     """At most ``nats`` of mutual information between a contribution and what is sent of it.
 
-    Mutual information is an average over contributions: on its own it lets one user in a million
-    be sent in the clear. The mechanisms here satisfy a worst-case promise as well, ``local``, and
-    profile, conversions and composition rest on that.
+    Mutual information is an average over contributions: on its own it allows that the data of one
+    user in a million are sent without noise. The mechanisms here satisfy a worst-case guarantee as
+    well, ``local``. Profile, conversions and composition follow from that one.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class MutualInformationPrivacy(Guarantee):
         return self.contributions * self.nats
 
     def differential_privacy(self) -> GaussianDP | ApproxDP:
-        """Worst-case promise for all contributions of the unit together.
+        """Worst-case guarantee for all contributions of the unit together.
 
         Returns
         -------
@@ -111,11 +111,11 @@ class MutualInformationPrivacy(Guarantee):
         return self.differential_privacy().epsilon_at(delta)
 
     def to_zcdp(self) -> ZCDP:
-        """Convert the worst-case promise."""
+        """Convert the worst-case guarantee."""
         return self.differential_privacy().to_zcdp()
 
     def to_gdp(self) -> GaussianDP:
-        """Convert the worst-case promise, where it is Gaussian."""
+        """Convert the worst-case guarantee, where it is Gaussian."""
         return self.differential_privacy().to_gdp()
 
     def _claim(self) -> str:

@@ -96,7 +96,7 @@ class ParallelDP(Guarantee):
         return GaussianDP(max(case.to_gdp().mu for case in self.cases), **self._context())
 
     def to_replace_one(self) -> Guarantee:
-        """Convert what is the largest of all cases: a record may leave one block for another."""
+        """Convert a guarantee that covers all cases: a record may leave one block for another."""
         if self.adjacency == "replace-one":
             return self
         behind: Guarantee | None = None
@@ -115,11 +115,12 @@ class ParallelDP(Guarantee):
 
 
 def parallel(guarantees: Iterable[Guarantee]) -> Guarantee:
-    """Guarantee of releases from blocks of rows, of which each record is in one.
+    """Guarantee of releases from blocks of rows, where each record is in one block.
 
     Which block a record is in must follow from public numbers, such as its position, or from the
-    record alone, such as a key of it under add-remove neighbours. What reads several blocks
-    belongs to the guarantee of each of them: compose within a block first, then call this.
+    record alone, such as a key of it under add-remove neighbours. A release that reads several
+    blocks belongs to the guarantee of each of them: compose the releases of each block first, then
+    call this.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ class RandomRunsDP(Guarantee):
 
     eta : float, larger than -1
         Shape of the law of K, a truncated negative binomial. 1 is the geometric law, 0 the
-        logarithmic one; the smaller, the less a run may vary in number, and the less it costs.
+        logarithmic one. The smaller it is, the less the runs cost.
 
     gamma : float in (0, 1)
         P(K = k) is proportional to ``(1 - gamma)^k prod_{0 < l < k} (l + eta) / (l + 1)`` for
@@ -132,7 +132,7 @@ class RandomRunsDP(Guarantee):
         )
 
     def to_replace_one(self) -> Guarantee:
-        """Convert each run: its law of K stays."""
+        """Convert the guarantee of a run; the law of K stays."""
         if self.adjacency == "replace-one":
             return self
         return replace(self, run=self.run.to_replace_one(), adjacency="replace-one")

@@ -324,7 +324,7 @@ def starting_scores(
 
 @plain_arguments
 def largest_score(n_outputs: int, weights: Sequence[float] = ()) -> float:
-    """Norm that `starting_scores` of three classes or more stay within.
+    """Largest norm of the log-odds at which a fit of three classes or more starts.
 
     Parameters
     ----------

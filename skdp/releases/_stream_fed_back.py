@@ -33,7 +33,9 @@ class FedBackRelease(FeatureStream):
     Parameters
     ----------
     target, recursion, kappa, features, law, noise, time, calls, visits
-        See `FeatureStream`.
+        Target of the guarantee, recursion, bound on the norm of features, map to features, law and
+        source of the noise, rows so far, calls in which a user may take a step, and how many each
+        has come in.
 
     guarantee : ApproxDP
 
@@ -68,7 +70,8 @@ class FedBackRelease(FeatureStream):
             Of the whole transcript.
 
         recursion, kappa, features, noise
-            See `FeatureStream`; the cap must be finite.
+            Recursion, whose cap must be finite, bound on the norm of features, map to features,
+            and source of the noise.
 
         calls : int, default=1
         """

@@ -35,12 +35,14 @@ class FinalRelease(FeatureStream):
     """Release the function where each call ends; the recursion itself goes on without noise.
 
     Privacy: each release alone satisfies the target, and all together what ``account`` says,
-    which `cumulative` makes the guarantee of.
+    from which the guarantee follows.
 
     Parameters
     ----------
     target, recursion, kappa, features, law, noise, time, calls, visits
-        See `FeatureStream`.
+        Target of the guarantee, recursion, bound on the norm of features, map to features, law and
+        source of the noise, rows so far, calls in which a user may take a step, and how many each
+        has come in.
 
     bounds : FunctionBounds
 
@@ -77,10 +79,10 @@ class FinalRelease(FeatureStream):
             Of one release.
 
         recursion, kappa, features, noise
-            See `FeatureStream`.
+            Recursion, bound on the norm of features, map to features, and source of the noise.
 
         residual, bound
-            See `FunctionBounds`.
+            As ``residual`` and ``sensitivity`` of :class:`~skdp.kernel.DPOnlineKernelRegressor`.
 
         calls : int, default=1
         """

@@ -47,7 +47,9 @@ class MatrixRelease(FeatureStream):
     Parameters
     ----------
     target, recursion, kappa, features, noise, time, calls, visits
-        See `FeatureStream`.
+        Target of the guarantee, recursion, bound on the norm of features, map to features, source
+        of the noise, rows so far, calls in which a user may take a step, and how many each has
+        come in.
 
     law : NoiseLaw
         Of one sum, with what it satisfies alone.
@@ -90,7 +92,8 @@ class MatrixRelease(FeatureStream):
             Of all sums, with a positive delta.
 
         recursion, kappa, features, noise
-            See `FeatureStream`; the cap must be finite.
+            Recursion, whose cap must be finite, bound on the norm of features, map to features,
+            and source of the noise.
 
         horizon : int
             At most 8,388,608.

@@ -36,7 +36,7 @@ class QueryRelease(OnlineRelease):
     Parameters
     ----------
     target, recursion, kappa, time
-        See `OnlineRelease`.
+        Target of the guarantee, recursion, bound on the norm of a row of features, rows so far.
 
     bounds : FunctionBounds
 
@@ -93,10 +93,10 @@ class QueryRelease(OnlineRelease):
             Of all answers.
 
         recursion, kappa
-            See `OnlineRelease`.
+            Recursion, and bound on the norm of a row of features.
 
         residual, bound
-            See `FunctionBounds`.
+            As ``residual`` and ``sensitivity`` of :class:`~skdp.kernel.DPOnlineKernelRegressor`.
 
         n_queries, n_features : int
 

@@ -38,7 +38,9 @@ class TreeRelease(FeatureStream):
     Parameters
     ----------
     target, recursion, kappa, features, noise, time, calls, visits
-        See `FeatureStream`.
+        Target of the guarantee, recursion, bound on the norm of features, map to features, law and
+        source of the noise, rows so far, calls in which a user may take a step, and how many each
+        has come in.
 
     law : NoiseLaw
         Of one sum, with what the sums of one level satisfy.
@@ -77,7 +79,8 @@ class TreeRelease(FeatureStream):
             Of all sums.
 
         recursion, kappa, features, noise
-            See `FeatureStream`; the cap must be finite.
+            Recursion, whose cap must be finite, bound on the norm of features, map to features,
+            and source of the noise.
 
         horizon : int
 

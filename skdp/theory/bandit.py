@@ -300,13 +300,13 @@ def anytime_bandit_regret(horizon, *, radius, lipschitz, amplitude, exploration=
 
     Notes
     -----
-    Put ``delta_t = delta_0 t^(-1/4)`` and ``eta_t = eta_0 t^(-3/4)`` into `regret_of_steps`. With
-    ``sum t^(-1/4) <= (4/3) T^(3/4)`` the bound is ``T^(3/4)`` times
+    Put ``delta_t = delta_0 t^(-1/4)`` and ``eta_t = eta_0 t^(-3/4)`` into ``regret_of_steps``.
+    With ``sum t^(-1/4) <= (4/3) T^(3/4)`` the bound is ``T^(3/4)`` times
     ``B^2 / (2 eta_0) + (2/3) eta_0 K^2 / delta_0^2 + (8/3) L delta_0``. The best
     ``eta_0 = sqrt(3/4) B delta_0 / K`` leaves ``(2 / sqrt(3)) B K / delta_0 + (8/3) L delta_0``,
-    smallest where ``delta_0^2 = sqrt(3) B K / (4 L)``. While exploration is capped by B, the
-    same sums have ``1 / (B sqrt(t))`` and B as terms; all terms decrease with t and are
-    bounded by their integrals.
+    smallest where ``delta_0^2 = sqrt(3) B K / (4 L)``. While exploration is capped by B, the same
+    sums have ``1 / (B sqrt(t))`` and B as terms; all terms decrease with t and are bounded by
+    their integrals.
 
     Examples
     --------

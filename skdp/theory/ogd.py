@@ -144,7 +144,7 @@ def anytime_full_regret(horizon, *, radius, lipschitz, noise_energy, step=None):
 
     Notes
     -----
-    As ``sum t^(-1/2) <= 2 sqrt(T)``, the bound of `regret_of_steps` is at most
+    As ``sum t^(-1/2) <= 2 sqrt(T)``, the bound of `~skdp.theory.ogd.regret_of_steps` is at most
     ``(B^2 / (2 eta_1) + eta_1 G^2) sqrt(T)``, smallest for ``eta_1 = B / (sqrt(2) G)``.
 
     Examples

@@ -66,12 +66,13 @@ def make_topology(topology, n_nodes, *, edge_probability=1.0, seed=0, node_names
         - a `Topology` or `MixingSchedule` of ``n_nodes`` nodes, which comes back as it is, with
           its own probability and seed.
 
-        But for mixing matrices, weights and self loops are ignored.
+        Weights and self loops are ignored, except those of mixing matrices.
 
     n_nodes : int
 
     edge_probability : float in (0, 1], default=1.0
-        Chance of each link to be up in a round; 1 for mixing matrices, which say that themselves.
+        Chance of each link to be up in a round. It must be 1 for mixing matrices, which say
+        themselves which links are up.
 
     seed : int, default=0
         Public seed, of the links that are up and of random graphs.
@@ -105,6 +106,7 @@ def make_topology(topology, n_nodes, *, edge_probability=1.0, seed=0, node_names
 
     Examples
     --------
+    >>> from skdp.topology import make_topology
     >>> for name in ("sparse", "medium", "dense"):
     ...     topology = make_topology(name, 64)
     ...     print(name, topology.degrees.mean(), round(topology.spectral_gap(), 3))

@@ -31,9 +31,9 @@ _COMPARED = 16  # rounds of a callable that processes compare
 class MixingSchedule(Network):
     """Mixing matrices of your own, one a round: doubly stochastic, not necessarily symmetric.
 
-    In a round node i holds the mean of what it hears, itself included, with the weights of
-    row i. Rows and columns of each matrix must sum to 1, within 1e-10. They are public and must
-    not depend on the data.
+    In a round node i takes the mean of what it hears, its own included, with the weights of row i.
+    Rows and columns of each matrix must sum to 1, within 1e-10. They are public and must not
+    depend on the data.
 
     Two are equal if they have equal matrices or the same callable, and equal links, names and
     least weight.
@@ -54,7 +54,7 @@ callable
         and for a callable all pairs; over MPI messages travel along all of them.
 
     least_weight : float in [0, 1], default=0.0
-        Weights that are not 0 must not be below this, the eta of assumption 2 of the paper.
+        Smallest weight allowed, except 0: the eta of assumption 2 of the paper.
 
     node_names : array-like of shape (n_nodes,), default=None
         Public names of the nodes, in their order.
@@ -224,9 +224,9 @@ callable
 
         Notes
         -----
-        With one matrix this is what bounds such as `~skdp.theory.distributed.node_regret` ask
-        for. With several it is not: they ask for the norm of each ``A_t - J``. Beyond 1,024 nodes
-        the norm is found by Lanczos' method.
+        With one matrix this is the gap that bounds such as `~skdp.theory.distributed.node_regret`
+        need. With several it is not: these bounds need the norm of each ``A_t - J``. Beyond 1,024
+        nodes the norm is found by Lanczos' method.
         """
         return self._gap
 

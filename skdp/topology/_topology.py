@@ -57,6 +57,7 @@ class Topology(Network):
 
     Examples
     --------
+    >>> from skdp.topology import Topology
     >>> path = Topology(3, [(0, 1), (1, 2)])
     >>> path.mixing(0, 1)[0].round(3)
     array([[0.667, 0.333, 0.   ],
