@@ -40,6 +40,8 @@ _SAFE = re.compile(
             r"X does not contain any features",
             r"The feature names should match",
             r"Feature names are only supported",
+            r"columns are missing: \{",  # those of the fit
+            r"Specifying the columns using strings is only supported for dataframes",
             r"Unknown label type",
             r"y should be a 1d array",
             r"Sparse data was passed",
@@ -94,8 +96,15 @@ def without_values(what="X and y", *, counts=True):
         raise
 
 
+# The advice of scikit-learn is of estimators and imputers without a guarantee.
+_NAN = re.compile(r"(Input \w+ contains NaN\.)\n\w+ does not accept missing values")
+_IMPUTE = "DPSimpleImputer replaces missing values by a stated one, or learns one within a budget."
+
+
 def _told(error, what):
     text = str(error)
+    if missing := _NAN.match(text):
+        return ValueError, f"{missing[1]} {_IMPUTE}"
     if _SAFE.match(text):
         return (TypeError if isinstance(error, TypeError) else ValueError), text
     for start, sentence in _TOLD:
@@ -114,9 +123,9 @@ def checked_rows(estimator, X, *, reset=False, **options):
         return _summed(X)
 
 
-def checked_array(X, **options):
-    """`~sklearn.utils.check_array`, as for `checked_data`."""
-    with without_values("X"), np.errstate(all="ignore"):
+def checked_array(X, *, name="X", **options):
+    """`~sklearn.utils.check_array`, as for `checked_data`; errors call it by ``name``."""
+    with without_values(name), np.errstate(all="ignore"):
         return _summed(check_array(_well_formed(X), **_defaults(options)))
 
 

@@ -219,7 +219,9 @@ def _as_array(groups: Any, n_samples: int) -> np.ndarray:
     except (TypeError, ValueError):
         ids = np.empty((0, 0))
     if ids.shape != (n_samples,):
-        got = f"an array of {ids.ndim} dimension{'s' if ids.ndim != 1 else ' and another length'}"
+        got = f"an array of {ids.ndim} dimensions"
+        if ids.ndim == 1:
+            got = "another number of ids than X has rows"
         if isinstance(groups, str):
             got = "text. If that is the name of a column, give the column: groups=X[name]"
         raise ValueError(f"groups must hold one id a row, in one dimension; got {got}.")

@@ -7,10 +7,13 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import is_classifier, is_regressor
+from sklearn.compose import ColumnTransformer
 from sklearn.utils import get_tags
 from support.configurations import CONFIGURATIONS, model, outcome, problem
 
+from skdp.linear_model import DPLogisticRegression
 from skdp.local import GradientPrivatizer
+from skdp.pipeline import DPPipeline
 from skdp.preprocessing import (
     BoundedScaler,
     BoundedSplineTransformer,
@@ -324,6 +327,27 @@ def test_messages_of_a_device_do_not_show_the_record(x, y):
         GradientPrivatizer(scale=1.0).release(np.zeros(3), x, y)
     assert error.value.__suppress_context__ or error.value.__context__ is None
     assert "SECRET" not in str(error.value)
+
+
+def test_a_missing_value_is_answered_by_what_has_a_guarantee():
+    with pytest.raises(ValueError, match="contains NaN") as error:
+        DPLogisticRegression().fit([[1.0, np.nan], [0.0, 1.0]], [0, 1])
+    assert str(error.value).endswith("or learns one within a budget.")
+    assert "DPSimpleImputer" in str(error.value) and "HistGradient" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [(lambda X: X[["b"]], "missing: {'a'}"), (lambda X: X.to_numpy(), "dataframes")],
+    ids=["too few", "array"],
+)
+def test_columns_that_a_pipeline_misses_are_named(wrong, words):
+    X = pd.DataFrame({"a": np.linspace(-1, 1, 50), "b": 0.5})
+    columns = ColumnTransformer([("scale", BoundedScaler(), ["a"])])
+    model = DPPipeline([("columns", columns), ("model", DPLogisticRegression())])
+    with pytest.raises(ValueError) as error:
+        model.fit(X, X["a"] > 0).predict(wrong(X))
+    assert words in str(error.value)
 
 
 @CLASSIFIERS

@@ -35,15 +35,15 @@ class DistributedDPClassifier(
 
     algorithm : {"auto", "whitened", "paper"}, default="auto"
         "whitened" lets the nodes take few noisy gradient steps on all their rows, in coordinates
-        in which the rows spread alike, as far as noisy moments of the rows show that. "paper" is
-        the family of the paper: algorithms 1 and 2, 3 with ``sparsity``, 4 with ``batch_size``.
-        "auto" is "whitened" with ``loss="log_loss"`` if what only "paper" reads is left alone:
-        ``noise``, ``alpha``, ``sparsity``, ``batch_size``, ``step``, ``radius``, ``average``,
-        ``n_passes``, ``huber_width`` and ``keep_iterates``. `partial_fit` always runs the form of
-        the paper.
+        in which the rows spread equally in all directions, as far as noisy moments of the rows
+        tell. "paper" is the family of the paper: algorithms 1 and 2, 3 with ``sparsity``, 4 with
+        ``batch_size``. "auto" is "whitened" with ``loss="log_loss"`` if all parameters that only
+        "paper" reads have their defaults: ``noise``, ``alpha``, ``sparsity``, ``batch_size``,
+        ``step``, ``radius``, ``average``, ``n_passes``, ``huber_width`` and ``keep_iterates``.
+        `partial_fit` always runs the form of the paper.
 
     n_nodes : int, default=8
-        At most 1,048,576, and 134 million parameters of all nodes together.
+        Number of nodes, at most 1,048,576. All nodes together have at most 134 million parameters.
 
     topology : str, networkx graph, adjacency matrix, mixing matrices, callable or Topology, \
 default="ring"
@@ -88,10 +88,11 @@ default="ring"
         The step in round t is this over ``sqrt(t)``. "regret" is ``diameter / (sqrt(2) G)`` with
         the diameter of the ball and the root mean square norm G of a noisy gradient, the step
         behind `~skdp.theory.distributed.own_regret`; with it broadcasts are projected onto the
-        ball, as that bound and the paper want them. "final", and "auto", count noise as far as it
-        remains in the mean over all nodes: up to the root of their number longer, a rule of thumb
-        for the last model. With these, and with a number, projection is lazy: sums of gradients
-        are broadcast as they are, and gradients are taken at projected points.
+        ball, as that bound and the paper want them. "final", and "auto", count only the noise that
+        remains in the mean over all nodes. Their steps are up to the root of the number of nodes
+        longer: a rule of thumb for the last model. With these, and with a number, projection is
+        lazy: sums of gradients are broadcast as they are, and gradients are taken at projected
+        points.
 
     radius : float, default=20.0
         Largest norm of the parameters of a node, for rows in units of ``x_norm``.
@@ -107,8 +108,8 @@ default="ring"
     n_passes : int or "auto", default="auto"
         Passes of `fit` over the rows. The budget covers all: each pass has one part in
         ``n_passes`` of epsilon, or in its square root of the Gaussian ``mu``. "auto" is 40 with
-        Gaussian noise and 2 to 40 with pure noise, the more the less noise there is beside the
-        rows: a rule of public counts. Of `partial_fit` it is 1.
+        Gaussian noise and 2 to 40 with pure noise, more where the noise is small for the number of
+        rows: a rule of public counts. `partial_fit` always makes one pass.
 
     output_node : str or int, default=None
         Node, by name or number, whose parameters are ``coef_``; None takes the mean over nodes,
@@ -122,7 +123,8 @@ default="ring"
         some of the nodes and calls `fit` with their rows only.
 
     x_norm : float, default=1.0
-        Public bound on the Euclidean norm of a row; longer ones are scaled back, to predict too.
+        Public bound on the Euclidean norm of a row; longer rows are scaled back, also to be
+        predicted.
 
     x_l1_norm : float, default=None
         Public bound on the sum of the absolute values of a row, to which longer rows are scaled
@@ -155,23 +157,23 @@ default="ring"
     ledger : BudgetLedger, default=None
         Budget that is charged when a stream begins, before the data are used. Over MPI each
         process charges the one it has, for its own rows; processes that share one charge it once.
-        Nobody is charged before the ledgers of all have been asked.
+        No ledger is charged before all of them have been asked whether they can pay.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Labels. Public.
 
-    coef_ : ndarray of shape (1, `n_features_in_`) or (n_classes, `n_features_in_`)
+    coef_ : ndarray of shape ``(1, n_features_in_)`` or ``(n_classes, n_features_in_)``
         Coefficients, for rows no longer than ``x_norm_``. Released under ``guarantee_``.
 
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts. Released under ``guarantee_``.
 
     x_norm_ : float
-        Norm to which rows were clipped by `fit`, and are when they are predicted. Public.
+        Norm to which rows are clipped, in `fit` and when they are predicted. Public.
 
-    node_coef_ : ndarray of shape (n_nodes, 1 or n_classes, `n_features_in_`)
+    node_coef_ : ndarray of shape ``(n_nodes, 1 or n_classes, n_features_in_)``
         Coefficients of each node, for rows as those of ``coef_``. Released under ``guarantee_``.
 
     node_intercept_ : ndarray of shape (n_nodes, 1 or n_classes)
@@ -198,7 +200,7 @@ default="ring"
     n_features_in_ : int
         Number of features. Public.
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the features, if ``X`` has them. Public.
 
     See Also
@@ -213,20 +215,20 @@ default="ring"
     rounds costs what one gradient costs: neither the rounds nor the nodes multiply it, contrary to
     theorem 4 of the paper. This holds against any coalition of the other nodes.
 
-    A node sees its own rows. Who contributed several records, or owns a node, has less:
-    see `user_guarantee` and `node_guarantee`.
+    A node sees its own rows. The guarantee of who contributed several records, or owns a node, is
+    weaker: see `user_guarantee` and `node_guarantee`.
 
     The noise of the paper's algorithm 2 is multiplied by the step twice and vanishes with it; the
     guarantee it states does not hold. Here it is ``2 L c(epsilon, delta) / batch_size``.
 
-    In the form that whitens a record is in several releases of its node: the number of rows of
-    each class if the budget is small, second moments of the rows or with ``delta=0`` their sum,
+    With ``algorithm="whitened"`` a record is in several releases of its node: the number of rows
+    of each class if the budget is small, second moments of the rows or with ``delta=0`` their sum,
     the sum of gradients of each round, and with ``delta=0`` the number of rows that the model gets
-    right. Each gradient is capped in coordinates that follow from
-    released values, and epsilons add up, or squares of the Gaussian mu. Numbers of rows of nodes
-    are public. Nodes pass on the noisy moments of all others, so that all have the same mean: at
-    most 999 features (2,048 with more classes than two), and at most 134 million numbers
-    of all nodes; with more of either there are none, and steps are the same in all directions.
+    right. Each gradient is capped in coordinates that follow from released values, and epsilons
+    add up, or squares of the Gaussian mu. Numbers of rows of nodes are public. Nodes pass on the
+    noisy moments of all others, so that all have the same mean: at most 999 features (2,048 with
+    more classes than two), and at most 134 million numbers of all nodes; with more of either there
+    are none, and steps are the same in all directions.
 
     `partial_fit` goes on from the nodes' released parameters. Its rows are taken for new ones with
     a budget of their own: a record is in the fit or in one call, and ``guarantee_`` covers both.
@@ -236,8 +238,8 @@ default="ring"
     they are. Who the users are, in which order they first come and at which nodes is public; how
     many rows each has, and what is in them, is not. A user comes in ``max_calls_per_user`` calls
     at most, which share its budget. For that the model keeps the ids of all users, and how often
-    each has come; so do its pickles. Copies count apart, and over MPI each process counts its own:
-    who has rows at two of them is two users.
+    each has come; so do its pickles. Copies of the model count apart. Over MPI each process counts
+    its own users: whoever has rows at two processes counts as two users.
 
     Not covered: `score` and `regret` on private rows, the time that a call takes, errors about
     malformed input, and other uses of the same data. Messages over MPI are not encrypted.
@@ -362,9 +364,9 @@ default="ring"
     def partial_fit(self, X, y, node=None, classes=None, groups=None):
         """Go on with one pass over new rows in the paper's form, from whatever was fitted before.
 
-        A node whose rows do not fill its last batch takes that with fewer, and as much noise. A
-        row that comes again, after `fit` or after a call that failed half way, costs its epsilon
-        again, which nothing counts.
+        The last batch of a node may have fewer rows, and has as much noise. A row that comes
+        again, after `fit` or after a call that failed half way, costs its epsilon again, which
+        ``guarantee_`` does not count.
 
         Parameters
         ----------

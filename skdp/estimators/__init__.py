@@ -6,6 +6,7 @@ from skdp.estimators._budget import (
     charge_stream,
     check_budget,
     ledger_of,
+    restored_on_error,
     unchanged_on_error,
     warn_of_seed,
 )
@@ -61,6 +62,7 @@ __all__ = [
     "ledger_of",
     "new_version",
     "progress_of",
+    "restored_on_error",
     "unchanged_on_error",
     "version_text",
     "warn_of_seed",

@@ -21,6 +21,7 @@ __all__ = [
     "check_budget",
     "ledger_of",
     "parameter_names",
+    "restored_on_error",
     "unchanged_on_error",
     "warn_of_seed",
 ]
@@ -64,6 +65,18 @@ def parameter_names(estimator):
 
 
 @contextmanager
+def restored_on_error(estimator):
+    """Give an estimator its attributes back if the block fails, an interrupt included."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+@contextmanager
 def unchanged_on_error(estimator, *, fresh=True):
     """Leave a fitted model whole if a new fit fails, what validation stores included.
 
@@ -72,17 +85,12 @@ def unchanged_on_error(estimator, *, fresh=True):
     numbers, beside what was noted before unless ``fresh``. Who hears of a fit around this one does
     not hear of this one.
     """
-    before = dict(vars(estimator))
+    told = () if fresh else vars(estimator).get("_facts", ())
     given = {name: getattr(estimator, name) for name in parameter_names(estimator)}
-    try:
+    with restored_on_error(estimator):
         vars(estimator).update({name: plain(value) for name, value in given.items()})
-        told = () if fresh else before.get("_facts", ())
         with facts_of_a_fit(told) as facts, heard_by(None), np.errstate(all="ignore"):
             yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
     vars(estimator).update(given, _facts=facts.as_tuple())
 
 

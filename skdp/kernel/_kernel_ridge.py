@@ -34,8 +34,8 @@ __all__ = ["DPKernelRidge"]
 class DPKernelRidge(BaseKernelRegressor):
     """Kernel ridge regression with differential privacy.
 
-    The function is released once, on random features, and predicts without end; or an exact
-    kernel answers a fixed number of queries with noise.
+    Either the function is released once, on random features, and predicts any number of rows; or
+    an exact kernel stays with the curator, and answers a fixed number of queries with noise.
 
     Parameters
     ----------
@@ -66,8 +66,8 @@ class DPKernelRidge(BaseKernelRegressor):
     alpha : float or "auto", default="auto"
         Strength of the penalty as in :class:`~sklearn.kernel_ridge.KernelRidge`. "auto" follows
         from the noise, by public numbers; the gradient mechanism has no penalty then. For queries
-        it must be large enough for floating point: 1e-4 times the number of rows always is, up to
-        20,000 rows of 1,000 columns.
+        it must be large enough for floating point: 1e-4 times the number of rows always suffices,
+        up to 20,000 rows of 1,000 columns.
 
     release : {"features", "query"}, default="features"
         "features" releases the whole function. "query" keeps an exact kernel expansion, which
@@ -94,7 +94,7 @@ class DPKernelRidge(BaseKernelRegressor):
         Bound behind the noise of queries: the exact one, or that of the paper's Lemma 2 with
         ``R = M / sqrt(lam)``, which is at least 2 and up to 8 times as large. "paper" is for
         ``release="query"``, the squared loss (which "auto" is then), "replace-one" and an
-        ``alpha`` of at most the number of rows: only there it is proved.
+        ``alpha`` of at most the number of rows, for which alone it is proved.
 
     n_components : int or "auto", default="auto"
         Number of random features; they come in pairs, so that an odd number is rounded up.
@@ -107,9 +107,10 @@ class DPKernelRidge(BaseKernelRegressor):
 
     y_bounds : (float, float) or "auto", default=None
         Public bounds of the target. Targets outside are clipped; predictions stay within. "auto"
-        releases them first, for 5 % of the squared mu of the budget, or 10 % of a pure epsilon:
-        a low and a high quantile, as far out as the number of rows times that allows, and
-        somewhat more. None takes (-1, 1) and warns in every fit, whatever the targets are.
+        releases them first, for 5 % of the squared mu of the budget, or 10 % of a pure epsilon: a
+        low and a high quantile, as far out as the number of rows times this share allows, and
+        moved outwards somewhat. None takes (-1, 1) and warns in every fit, whatever the targets
+        are.
 
     y_search_range : (float, float), default=(-1e6, 1e6)
         Public range in which ``y_bounds="auto"`` looks. It may be far too wide: its cells widen
@@ -139,7 +140,7 @@ class DPKernelRidge(BaseKernelRegressor):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_components,), or (`n_features_in_`,) for the linear kernel
+    coef_ : ndarray of shape (n_components,), or ``(n_features_in_,)`` for the linear kernel
         Weights of the features, for targets in units of half their range around its middle;
         only with ``release="features"``. Released under ``guarantee_``.
 
@@ -147,15 +148,15 @@ class DPKernelRidge(BaseKernelRegressor):
         Value that products of features and weights are added to, in the same units; only with
         ``release="features"``. Released under ``guarantee_``.
 
-    frequencies_ : ndarray of shape (n_components / 2, `n_features_in_`)
+    frequencies_ : ndarray of shape ``(n_components / 2, n_features_in_)``
         Frequencies of the features, except for the linear kernel. Public.
 
     gamma_ : float
         Width of the kernel, except for the linear one. Public.
 
     y_bounds_ : tuple of two floats
-        Bounds of the target in the fit. Public where they are given; with "auto" Released under
-        ``guarantee_``.
+        Bounds of the target in the fit. They are public where they are given; with "auto" they are
+        a release. Released under ``guarantee_``.
 
     guarantee_ : ApproxDP
         What the fit promises, with its privacy profile. Public.
@@ -163,7 +164,7 @@ class DPKernelRidge(BaseKernelRegressor):
     n_features_in_ : int
         Number of features. Public.
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the features, if ``X`` has them. Public.
 
     See Also
@@ -180,22 +181,24 @@ class DPKernelRidge(BaseKernelRegressor):
     of queries; a row that comes again is answered as before, free of charge.
 
     **Users.** With ``fit(X, y, groups=ids)`` neighbours differ in all rows of one user, who may
-    have any number. A row has a share of its owner's weight of 1, so that a user adds to each sum
-    what the mean of some rows adds, which is bounded as one row is. What reads
-    the number of rows reads that of users, which is public under "replace-one", and
-    ``y_bounds="auto"`` sees one row of each user, drawn by a public key. How many rows a user has
-    is private. That is for sums over records: ``release="features"`` with a positive delta and
-    ``mechanism`` "gradient" or "sufficient_statistics", which "auto" chooses between. For the rest
-    there is :func:`~skdp.preprocessing.bound_contributions`.
+    have any number. The rows of a user share a weight of 1. So a user adds to each sum the mean of
+    what these rows would add, which is bounded as one row is. Rules read the number of users in
+    place of the number of rows; it is public under "replace-one". ``y_bounds="auto"`` sees one row
+    of each user, drawn by a public key. How many rows a user has is private. This is possible for
+    sums over records: ``release="features"`` with a positive delta and ``mechanism`` "gradient" or
+    "sufficient_statistics", which "auto" chooses between. Otherwise use
+    :func:`~skdp.preprocessing.bound_contributions`.
 
-    One scalar noise for the whole function, as in the paper's Lemma 1, would be void: the
-    difference of two predictions is free of it.
+    One random number that is added to the whole function, as in the paper's Lemma 1, would protect
+    nothing: it cancels in the difference of two predictions.
 
-    `score` compares predictions with targets of the caller's. These must be public: a score on the
-    private targets is a new function of them, which nothing covers.
+    `score` compares predictions with targets that the caller passes. These must be public: a score
+    on private targets is an exact function of them, which no guarantee covers.
+    `~skdp.metrics.dp_evaluate` scores on private rows.
 
     What the guarantee does not cover: the time `fit` takes, errors about malformed input, a
-    `SolverError`, and other uses of the same data, such as cross-validation without a ledger.
+    `~skdp.exceptions.SolverError`, and other uses of the same data, such as cross-validation
+    without a ledger.
 
     References
     ----------

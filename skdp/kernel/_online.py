@@ -54,7 +54,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         As for :class:`DPKernelRidge`.
 
     gamma : float or "auto", default="auto"
-        Public, as for :class:`DPKernelRidge`; "auto" goes by the first rows.
+        Public, as for :class:`DPKernelRidge`; "auto" goes by the rows of the first call.
 
     nu : {0.5, 1.5, 2.5}, default=1.5
         Smoothness of the Matérn kernel.
@@ -83,7 +83,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         Norm of the ball, for targets in units of half their range.
 
     sensitivity : {"tight", "paper"}, default="tight"
-        Bound behind the noise of "final" and "query": exact, or the paper's (17).
+        Bound behind the noise of "final" and "query": the exact one, or formula (17) of the paper.
 
     release : {"auto", "final", "matrix", "tree", "sgd", "query"}, default="auto"
         "final" releases the function at the end of each `fit` or `partial_fit`. "matrix"
@@ -122,9 +122,9 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         again when the function has changed.
 
     max_calls_per_user : int, default=1
-        With ``groups``, in how many calls of `partial_fit` a user takes a step, which all are
-        paid for. In later ones the rows of the user are left out, and the step keeps its time.
-        At most 100 with "final".
+        With ``groups``, the number of calls of `partial_fit` in which a user takes a step; the
+        guarantee covers that many. In later calls the rows of the user are left out, and the step
+        keeps its time. At most 100 with "final".
 
     random_state : None, int, RandomState or Generator, default=None
         None draws the noise from the operating system. Anything else makes it reproducible
@@ -136,12 +136,12 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_components,), or (`n_features_in_`,) for the linear kernel
+    coef_ : ndarray of shape (n_components,), or ``(n_features_in_,)`` for the linear kernel
         Weights of the features, for targets in units of half their range around its middle;
         with "sgd" a mean of the iterates in which late ones weigh more. Not with "query".
         Released under ``guarantee_``.
 
-    frequencies_ : ndarray of shape (n_components / 2, `n_features_in_`)
+    frequencies_ : ndarray of shape ``(n_components / 2, n_features_in_)``
         Frequencies of the features, except for the linear kernel. Public.
 
     gamma_ : float
@@ -161,7 +161,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
     n_features_in_ : int
         Number of features. Public.
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the features, if ``X`` has them. Public.
 
     See Also
@@ -174,13 +174,13 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
     also keep what has not been released: with "final" the function without noise, with "matrix"
     and "tree" sums without noise, with "query" all rows. It keeps them under private names, and a
     pickle has them too: both belong to the curator alone. `released` returns a predictor without
-    them. Of several copies of a live estimator one may go on: copies that go on apart are streams
-    of their own on the same rows, and together cost more than the account of each. Within a
-    process all others are refused for as long as it lives, however they were made and whether or
-    not the one that went on is still there. With a ledger they are refused in whatever processes
-    they are. Without one it is up to the curator that no two processes go on, and that none goes
-    on from an old pickle. A release that fails after its charge stays charged, and is part of
-    ``guarantee_`` from the next one on.
+    them. Only one of several copies of a live estimator may go on. Copies that each go on are
+    streams of their own on the same rows, and together they cost more than the guarantee of any of
+    them says. Within a process, once one has gone on all others are refused as long as the process
+    lives, however they were made and whether or not that one still exists. With a ledger they are
+    refused in any process. Without a ledger the curator must see to it that no two processes go
+    on, and that none goes on from an old pickle. A release that fails after its charge stays
+    charged, and is part of ``guarantee_`` from the next one on.
 
     With "final", a record that entered at step s has moved each later function by at most
     ``D_s (s + t0) / (T - 1 + t0)``, and the guarantee is the largest, over s, of what the releases
@@ -191,18 +191,20 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
 
     With ``groups`` a step is a user: the mean of the gradients of the rows that the user has in a
     call, so that whoever replaces all of them, however many, moves it no further than one row
-    does. Who comes in which call, in the order of first rows, is public; how many rows anybody
-    has is not. Who comes in several calls pays for all of them. With "final" distances add up,
-    each shrinking from its own step on, and the noise and the guarantee are for the worst calls.
-    With "sgd" so many gradients compose; with "tree" so many may be in each sum, and with "matrix"
-    so many columns add up. The estimator keeps the ids, and in how many calls each has come, under
-    a private name, as do its pickles; what `released` returns has none.
+    does. Who comes in which call, in the order of first rows, is public; how many rows anybody has
+    is not. The guarantee of a user who comes in several calls covers all of them. With "final"
+    distances add up, each shrinking from its own step on, and the noise and the guarantee are for
+    the worst calls. With "sgd" so many gradients compose; with "tree" so many may be in each sum,
+    and with "matrix" so many columns add up. The estimator keeps the ids, and in how many calls
+    each has come, under a private name, as do its pickles; what `released` returns has none.
 
-    One scalar noise for a whole function, as in the paper's Theorem 1, would be void; and the
-    paper's Theorem 2 drops the bias of the penalty, see :func:`~skdp.theory.online.rate`.
+    One random number that is added to a whole function, as in the paper's Theorem 1, would protect
+    nothing. The paper's Theorem 2 leaves out the bias of the penalty, see
+    :func:`~skdp.theory.online.rate`.
 
-    `score` compares predictions with targets of the caller's. A score on private targets is a new
-    function of them, which nothing covers, also before the stream has passed them.
+    `score` compares predictions with targets that the caller passes. A score on private targets is
+    an exact function of them, which no guarantee covers, whether or not the stream has passed them
+    already. `~skdp.metrics.dp_evaluate` scores on private rows.
 
     What the guarantee does not cover: the time that a call takes, errors about malformed input,
     and other uses of the same data.
@@ -313,8 +315,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         """Go on with the stream.
 
         Each record may pass once: the guarantee is that of a record, and rows that come again
-        are records of their own. Passing them k times costs what k records in one hand cost. How
-        many rows a call has must not depend on the data.
+        count as records of their own. Passing them k times costs what k records of one user cost.
+        How many rows a call has must not depend on the data.
 
         Parameters
         ----------

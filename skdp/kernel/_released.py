@@ -44,7 +44,7 @@ class ReleasedKernelRegressor(
     n_features_in_ : int
         Number of columns of ``X``. Public.
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         The same, if there are any. Public.
     """
 

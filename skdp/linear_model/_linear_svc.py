@@ -21,13 +21,16 @@ class DPLinearSVC(BaseDPLinearClassifier):
 
     C : float or "auto", default="auto"
         Inverse strength of the penalty as in :class:`~sklearn.svm.LinearSVC` with the hinge loss
-        (sum of losses). "auto" is a rule of public numbers: few rows, many features and a small
-        epsilon have a stronger penalty. Under "add-remove", where the number of rows is private,
-        objective perturbation with ``delta=0`` releases it for 2 % of epsilon, and the rules of
-        the others do not read it. The objective mechanism may use a stronger penalty than asked
-        for, where the budget would not pay for the curvature. The gradient mechanism has no
-        penalty with "auto". Times the squared norm of a row, which counts the constant feature, it
-        lies between 1e-12 and 1e9, and below 2e8 times ``huber_width`` where there is a minimiser.
+        (sum of losses). "auto" follows from public numbers: the penalty is stronger where rows are
+        few, features are many or epsilon is small, and the gradient mechanism has none. The
+        objective mechanism uses a stronger penalty than asked for where the budget does not pay
+        for the curvature of the loss. ``C`` times the squared norm of a row, the constant feature
+        included, must be between 1e-12 and 1e9, and with the mechanisms "objective" and "output"
+        below 2e8 times ``huber_width``.
+
+        Under "add-remove" the number of rows is private. Objective perturbation with ``delta=0``
+        and "auto" releases it for 2 % of epsilon; the rules of the other mechanisms do not read
+        it.
 
     mechanism : {"auto", "objective", "output", "gradient"}, default="auto"
         "objective" adds a random linear term to the objective, "output" adds noise to the
@@ -35,15 +38,16 @@ class DPLinearSVC(BaseDPLinearClassifier):
         ``delta=0`` and "gradient" otherwise.
 
     calibration : {"tight", "jmlr2011", "kst2012", "redberg2023"}, default="tight"
-        Noise of the objective mechanism: ours, or that of a paper (binary only).
+        How the objective mechanism finds the size of its noise: "tight" is the rule of this
+        package, and the others are those of papers, for two classes only.
 
     huber_width : float from 0.001 to 1e6 or "auto", default="auto"
-        The kink of the hinge is rounded over ``1 - huber_width`` to ``1 + huber_width`` in
-        the margin. Objective perturbation needs the rounding, and pays for a narrow one; output
-        perturbation does not, but a solver could not certify the minimiser of a loss with a
-        kink. "auto" is 0.05 for the output mechanism with two classes, a hinge for all practical
-        purposes, and else 0.5. For more than two classes it is the temperature of a
-        softmax that stands for the maximum.
+        The kink of the hinge is rounded between the margins ``1 - huber_width`` and
+        ``1 + huber_width``. Objective perturbation needs the rounding, and the narrower it is the
+        more it costs. Output perturbation does not need it, but a solver could not certify the
+        minimiser of a loss with a kink. "auto" is 0.05 for the output mechanism with two classes,
+        which is close to the plain hinge, and 0.5 otherwise. For more than two classes it is the
+        temperature of the softmax that replaces the maximum.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Which data sets are neighbours. Under "replace-one" the number of rows is public.
@@ -58,18 +62,18 @@ class DPLinearSVC(BaseDPLinearClassifier):
 
     class_weight : dict, default=None
         ``{label: weight}``, from 1e-6 to 1e6 and public: what the loss of a record with that label
-        is multiplied by. Labels that are not named weigh 1. "balanced" is refused, as it would
-        count the labels: declare shares, and pass ``1 / (n_classes * share)``.
+        is multiplied by. Labels that are not named weigh 1. "balanced" is refused, because it
+        would count the private labels: pass ``1 / (n_classes * share)`` for shares of the classes
+        that you declare.
 
     fit_intercept : bool, default=True
-        Whether to fit an intercept, as the coefficient of a constant feature. It is
-        penalised, and the constant enters the norm bound: without a penalty no finite noise
-        would do.
+        Whether to fit an intercept, as the coefficient of a constant feature. It is penalised like
+        the others, since without a penalty no finite noise would suffice, and the constant counts
+        in the norm of a row.
 
     intercept_scaling : float or "auto", default="auto"
-        Value of the constant feature, from 1e-50 to 1e50; public. "auto" is 0.3 times ``x_norm``:
-        noise grows with the norm of a row and its constant, and a smaller constant leaves the
-        intercept behind.
+        Value of the constant feature, from 1e-50 to 1e50; public. "auto" is 0.3 times ``x_norm``.
+        A larger constant means more noise, and a smaller one keeps the intercept nearer to 0.
 
     random_state : None, int, RandomState or Generator, default=None
         None draws the noise from the operating system. Anything else makes it reproducible
@@ -80,19 +84,19 @@ class DPLinearSVC(BaseDPLinearClassifier):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, `n_features_in_`) or (n_classes, `n_features_in_`)
+    coef_ : ndarray of shape ``(1, n_features_in_)`` or ``(n_classes, n_features_in_)``
         Coefficients, for rows no longer than ``x_norm_``: see `decision_function`. Released under
         ``guarantee_``.
 
     coef_noise_ : CoefficientNoise
-        Standard deviations of the noise in ``coef_``, and how sure they are. Released under
-        ``guarantee_``.
+        Standard deviations of the noise in ``coef_``, and whether they are exact, bounds or
+        approximations: see `~skdp.releases.CoefficientNoise`. Released under ``guarantee_``.
 
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts. Released under ``guarantee_``.
 
     x_norm_ : float
-        Norm to which rows were clipped by `fit`, and are when they are predicted. Public.
+        Norm to which rows are clipped, in `fit` and when they are predicted. Public.
 
     classes_ : ndarray of shape (n_classes,)
         Labels. Public.
@@ -103,7 +107,7 @@ class DPLinearSVC(BaseDPLinearClassifier):
     n_features_in_ : int
         Number of features. Public.
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the features, if ``X`` has them. Public.
 
     See Also
@@ -112,24 +116,25 @@ class DPLinearSVC(BaseDPLinearClassifier):
 
     Notes
     -----
-    **Privacy.** Everything that `fit` stores is public or a function of one release that
-    satisfies ``guarantee_``, whatever the data are. Rows are clipped to ``x_norm``; the floats
-    that leave lie on a public lattice. Predictions are post-processing and free. What the
-    guarantee does not cover: the time `fit` takes, errors about malformed input, a
-    `SolverError`, and other uses of the same data, such as cross-validation without a ledger.
+    **Privacy.** Everything that `fit` stores is public or a function of one release that satisfies
+    ``guarantee_``, whatever the data are. Rows are clipped to ``x_norm``; the floats that are
+    released lie on a public lattice. Predictions are post-processing and free. What the guarantee
+    does not cover: the time `fit` takes, errors about malformed input, a
+    `~skdp.exceptions.SolverError`, and other uses of the same data, such as cross-validation
+    without a ledger.
 
-    **Users.** With ``groups`` the guarantee is for users: it covers all rows of one, however many.
-    Each user's gradient is the mean of those of its rows, shortened to one cap, so that noise and
-    rules are those for as many rows as there are users, and ``C`` weighs a sum over users. With a
-    positive ``delta`` one noisy number tells how far the rows of users agree, and where they do
-    not the cap, and the noise with it, is smaller. How many rows a user has is private; who the
-    users are is public under "replace-one". The mechanism is then "gradient", which "auto" stands
-    for.
+    **Users.** With ``groups`` the guarantee is for users: it covers all rows of a user, however
+    many. The gradient of a user is the mean of the gradients of the user's rows, shortened to one
+    cap. So noise and rules are those for as many rows as there are users, and ``C`` weighs a sum
+    over users. With a positive ``delta`` one noisy number tells how far the rows of a user agree;
+    where they do not, the cap is smaller, and the noise with it. How many rows a user has is
+    private; who the users are is public under "replace-one". Only the mechanism "gradient" can do
+    this, and "auto" then stands for it.
 
-    Rows of a class are treated with equal weight: a ``sample_weight`` of k would multiply the
-    sensitivity by k, and so does the largest of ``class_weight``. An objective with it is k times
-    one with weights of at most 1 and the penalty ``1 / (k C)``; with ``C="auto"`` weights count
-    by their ratios only.
+    There is no ``sample_weight``: a weight of k would multiply the sensitivity by k. The largest
+    of ``class_weight`` does that, too: with k as the largest, the objective is k times one with
+    weights of at most 1 and the penalty ``1 / (k C)``. With ``C="auto"`` only the ratios of the
+    weights count.
 
     With more than two classes the loss is a smooth version of the joint hinge of Crammer and
     Singer, released at once for all classes.

@@ -24,23 +24,23 @@ class DPLogisticRegression(BaseDPLinearClassifier):
 
     C : float or "auto", default="auto"
         Inverse strength of the penalty as in :class:`~sklearn.linear_model.LogisticRegression`
-        (sum of losses). "auto" is a rule of public and released numbers: few rows, many features
-        and a small epsilon have a stronger penalty, and the gradient mechanism has none. The
-        objective mechanism may use a stronger penalty than asked for, where the budget would not
-        pay for the curvature. Times the squared norm of a row, which counts the constant feature,
-        ``C`` lies between 1e-12 and 1e9, and below 1e8 over the curvature of the loss (1/4; 1/2
-        for more than two classes) where there is a minimiser.
+        (sum of losses). "auto" follows from public and released numbers: the penalty is stronger
+        where rows are few, features are many or epsilon is small, and the gradient mechanism has
+        none. The objective mechanism uses a stronger penalty than asked for where the budget does
+        not pay for the curvature of the loss. ``C`` times the squared norm of a row, the constant
+        feature included, must be between 1e-12 and 1e9, and with the mechanisms "objective" and
+        "output" below 1e8 over the curvature of the loss (1/4; 1/2 for more than two classes).
 
         What "auto" releases with the objective mechanism and ``delta=0``: for more than two
         classes with an intercept, first the number of rows of each class, for an epsilon of
         ``50 / n``, from 0.1 to 50 % of it, so that the penalty is around their log-odds. Then,
-        where ``n * epsilon`` is 500 or more and `class_weight` is None, how many more rows the
+        where ``n * epsilon`` is 500 or more and ``class_weight`` is None, how many more rows the
         model gets right than the log-odds do, for an epsilon of ``100 / n`` and at least 1 % of
         it; without a gain beyond the root of n, a tenth of what was learned is kept. Under
-        "add-remove", where the number of rows is private, both shares are half as large, for
-        n = 1000 whatever it is, the first at least 2 %, and the sum of the counts stands for n;
+        "add-remove", where the number of rows is private, both shares are half as large, for n =
+        1000 whatever it is, the first at least 2 %, and the sum of the counts stands for n;
         otherwise the number of rows is released for 2 % of epsilon. The rules of the other
-        mechanisms do not read it.
+        mechanisms do not read that number.
 
     mechanism : {"auto", "objective", "output", "gradient"}, default="auto"
         "objective" adds a random linear term to the objective, "output" adds noise to the
@@ -48,16 +48,17 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         ``delta=0`` and "gradient" otherwise.
 
     calibration : {"tight", "jmlr2011", "kst2012", "redberg2023"}, default="tight"
-        Noise of the objective mechanism: ours, or that of a paper (binary only).
+        How the objective mechanism finds the size of its noise: "tight" is the rule of this
+        package, and the others are those of papers, for two classes only.
 
     slope_cap : float from 1e-6 to 1, "auto" or None, default="auto"
-        Largest slope of the loss: where the logistic loss is steeper it goes on as a
-        straight line, and the noise shrinks in proportion. "auto" is 0.4 for ``delta=0`` and
-        0.5 otherwise, and with the objective mechanism goes to 1 where rows are many for epsilon
-        and features; None does not cap. The gradient mechanism caps gradients instead, so that
-        residuals of rows of typical norm are at most the cap, for more than two classes sqrt(2)
-        times the cap; "auto" is a rule there, and None 1. The other mechanisms do not cap for more
-        than two classes.
+        Largest slope of the loss: where the logistic loss is steeper it goes on as a straight
+        line, and the noise shrinks in proportion. "auto" is 0.4 for ``delta=0`` and 0.5 otherwise;
+        with the objective mechanism it goes up to 1 where there are many rows for this epsilon and
+        this number of features. None does not cap. The gradient mechanism caps gradients instead,
+        so that residuals of rows of typical norm are at most the cap, or sqrt(2) times the cap for
+        more than two classes; there "auto" has a rule of its own, and None is 1. The other
+        mechanisms do not cap for more than two classes.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Which data sets are neighbours. Under "replace-one" the number of rows is public.
@@ -72,18 +73,18 @@ class DPLogisticRegression(BaseDPLinearClassifier):
 
     class_weight : dict, default=None
         ``{label: weight}``, from 1e-6 to 1e6 and public: what the loss of a record with that label
-        is multiplied by. Labels that are not named weigh 1. "balanced" is refused, as it would
-        count the labels: declare shares, and pass ``1 / (n_classes * share)``.
+        is multiplied by. Labels that are not named weigh 1. "balanced" is refused, because it
+        would count the private labels: pass ``1 / (n_classes * share)`` for shares of the classes
+        that you declare.
 
     fit_intercept : bool, default=True
-        Whether to fit an intercept, as the coefficient of a constant feature. It is
-        penalised, and the constant enters the norm bound: without a penalty no finite noise
-        would do.
+        Whether to fit an intercept, as the coefficient of a constant feature. It is penalised like
+        the others, since without a penalty no finite noise would suffice, and the constant counts
+        in the norm of a row.
 
     intercept_scaling : float or "auto", default="auto"
-        Value of the constant feature, from 1e-50 to 1e50; public. "auto" is 0.3 times ``x_norm``:
-        noise grows with the norm of a row and its constant, and a smaller constant leaves the
-        intercept behind.
+        Value of the constant feature, from 1e-50 to 1e50; public. "auto" is 0.3 times ``x_norm``.
+        A larger constant means more noise, and a smaller one keeps the intercept nearer to 0.
 
     random_state : None, int, RandomState or Generator, default=None
         None draws the noise from the operating system. Anything else makes it reproducible
@@ -94,19 +95,19 @@ class DPLogisticRegression(BaseDPLinearClassifier):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, `n_features_in_`) or (n_classes, `n_features_in_`)
+    coef_ : ndarray of shape ``(1, n_features_in_)`` or ``(n_classes, n_features_in_)``
         Coefficients, for rows no longer than ``x_norm_``: see `decision_function`. Released under
         ``guarantee_``.
 
     coef_noise_ : CoefficientNoise
-        Standard deviations of the noise in ``coef_``, and how sure they are. Released under
-        ``guarantee_``.
+        Standard deviations of the noise in ``coef_``, and whether they are exact, bounds or
+        approximations: see `~skdp.releases.CoefficientNoise`. Released under ``guarantee_``.
 
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts. Released under ``guarantee_``.
 
     x_norm_ : float
-        Norm to which rows were clipped by `fit`, and are when they are predicted. Public.
+        Norm to which rows are clipped, in `fit` and when they are predicted. Public.
 
     classes_ : ndarray of shape (n_classes,)
         Labels. Public.
@@ -117,7 +118,7 @@ class DPLogisticRegression(BaseDPLinearClassifier):
     n_features_in_ : int
         Number of features. Public.
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the features, if ``X`` has them. Public.
 
     See Also
@@ -126,24 +127,25 @@ class DPLogisticRegression(BaseDPLinearClassifier):
 
     Notes
     -----
-    **Privacy.** Everything that `fit` stores is public or a function of one release that
-    satisfies ``guarantee_``, whatever the data are. Rows are clipped to ``x_norm``; the floats
-    that leave lie on a public lattice. Predictions are post-processing and free. What the
-    guarantee does not cover: the time `fit` takes, errors about malformed input, a
-    `SolverError`, and other uses of the same data, such as cross-validation without a ledger.
+    **Privacy.** Everything that `fit` stores is public or a function of one release that satisfies
+    ``guarantee_``, whatever the data are. Rows are clipped to ``x_norm``; the floats that are
+    released lie on a public lattice. Predictions are post-processing and free. What the guarantee
+    does not cover: the time `fit` takes, errors about malformed input, a
+    `~skdp.exceptions.SolverError`, and other uses of the same data, such as cross-validation
+    without a ledger.
 
-    **Users.** With ``groups`` the guarantee is for users: it covers all rows of one, however many.
-    Each user's gradient is the mean of those of its rows, shortened to one cap, so that noise and
-    rules are those for as many rows as there are users, and ``C`` weighs a sum over users. With a
-    positive ``delta`` one noisy number tells how far the rows of users agree, and where they do
-    not the cap, and the noise with it, is smaller. How many rows a user has is private; who the
-    users are is public under "replace-one". The mechanism is then "gradient", which "auto" stands
-    for.
+    **Users.** With ``groups`` the guarantee is for users: it covers all rows of a user, however
+    many. The gradient of a user is the mean of the gradients of the user's rows, shortened to one
+    cap. So noise and rules are those for as many rows as there are users, and ``C`` weighs a sum
+    over users. With a positive ``delta`` one noisy number tells how far the rows of a user agree;
+    where they do not, the cap is smaller, and the noise with it. How many rows a user has is
+    private; who the users are is public under "replace-one". Only the mechanism "gradient" can do
+    this, and "auto" then stands for it.
 
-    Rows of a class are treated with equal weight: a ``sample_weight`` of k would multiply the
-    sensitivity by k, and so does the largest of ``class_weight``. An objective with it is k times
-    one with weights of at most 1 and the penalty ``1 / (k C)``; with ``C="auto"`` weights count
-    by their ratios only.
+    There is no ``sample_weight``: a weight of k would multiply the sensitivity by k. The largest
+    of ``class_weight`` does that, too: with k as the largest, the objective is k times one with
+    weights of at most 1 and the penalty ``1 / (k C)``. With ``C="auto"`` only the ratios of the
+    weights count.
 
     References
     ----------

@@ -160,7 +160,7 @@ class Learner(StatedGuarantee):
                     "perturbation must be 'vector' for messages to be vectors with "
                     "feedback='bandit'; values are given to tell; got 'scalar'."
                 )
-            Z = checked_array(Z, accept_sparse=False)
+            Z = checked_array(Z, name="Z", accept_sparse=False)
             stream = self._learner(Z.shape[1] - bool(self.fit_intercept))
             channel, state = stream.channel, stream.state
             n_messages, size = Z.shape

@@ -53,10 +53,10 @@ class Regret:
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (`n_samples_seen_`, n_features)
+        X : {array-like, sparse matrix} of shape ``(n_samples_seen_, n_features)``
             The records of the stream, in its order. Nothing covers a regret on private records.
 
-        y : array-like of shape (`n_samples_seen_`,)
+        y : array-like of shape ``(n_samples_seen_,)``
 
         tolerance : float, default=1e-4
             Certified accuracy of the best mean loss.

@@ -38,9 +38,10 @@ class MIPrivateSGDRegressor(
     """Online linear regression from gradients to which users have added noise.
 
     Two parties: a user's device takes the learner's weights and its own record, and sends a noisy
-    gradient of the loss; the learner sees noisy gradients only, and plays the projection of minus
-    their sum, times a step, onto a ball. `fit` and `partial_fit` play both parties. Apart, they
-    are the object that `privatizer` returns, and `partial_fit_noised` or `ask` and `tell`.
+    gradient of the loss; the learner sees noisy gradients only. Its next weights are minus their
+    sum, times a step, projected onto a ball. `fit` and `partial_fit` play both parties. To run
+    them apart, give the object that `privatizer` returns to the devices, and call
+    `partial_fit_noised`, or `ask` and `tell`, at the learner.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ class MIPrivateSGDRegressor(
 
     perturbation : {"scalar", "vector"}, default="scalar"
         With "bandit": noise on the value, or on the vector that is made of it as in the paper.
-        Both leak the same, and of "vector" more noise arrives.
+        Both leak the same, but "vector" brings more noise to the learner.
 
     radius : float, default=1.0
         Largest norm of the weights, for rows in units of ``x_norm`` and targets in units of half
@@ -81,7 +82,7 @@ class MIPrivateSGDRegressor(
 
     x_norm : float, default=1.0
         Public bound on the Euclidean norm of a row. Longer rows are scaled back onto the ball by
-        `fit`, and not by `predict`, where it was measured to hurt.
+        `fit`, but not by `predict`, where it did harm in measurements.
 
     y_bounds : (float, float), default=None
         Public bounds of the target. Targets outside are clipped; predictions stay within. None
@@ -103,8 +104,8 @@ class MIPrivateSGDRegressor(
         Whether to append a constant feature to rows.
 
     intercept_scaling : float or "auto", default="auto"
-        Value of the constant feature, from 1/256 to 16 times ``x_norm``, of which it is rounded
-        to a multiple of 1/256; public. Noise grows with it, and the intercept reaches as far as
+        Value of the constant feature, public: from 1/256 to 16 times ``x_norm``, rounded to a
+        multiple of 1/256 of ``x_norm``. The noise grows with it, and the intercept is at most
         ``radius`` times it. "auto" is ``x_norm`` over the root of ``radius``, but from 0.5 to 1
         times ``x_norm``.
 
@@ -120,25 +121,25 @@ class MIPrivateSGDRegressor(
         and void of privacy, for tests and figures.
 
     ledger : BudgetLedger, default=None
-        Budget that is charged when a stream first reads data, before it does. A learner alone
-        reads none.
+        Budget that is charged before a stream first reads data. A learner that gets noisy messages
+        only reads none.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (`n_features_in_`,)
+    coef_ : ndarray of shape ``(n_features_in_,)``
         Coefficients. Released under ``guarantee_``.
 
     intercept_ : float
         Intercept. Released under ``guarantee_``.
 
-    weights_ : ndarray of shape (`n_features_in_` + fit_intercept,)
+    weights_ : ndarray of shape ``(n_features_in_ + fit_intercept,)``
         Weights that the learner plays next: what devices are sent. Released under
         ``guarantee_``.
 
     exploration_ : float
         With "bandit", distance from the weights at which the next loss is taken. Public.
 
-    iterates_ : ndarray of shape (`n_samples_seen_`, `n_features_in_` + fit_intercept)
+    iterates_ : ndarray of shape ``(n_samples_seen_, n_features_in_ + fit_intercept)``
         Weights played, or with "bandit" the points asked for, if ``keep_iterates``.
         Released under ``guarantee_``.
 
@@ -160,7 +161,7 @@ class MIPrivateSGDRegressor(
     n_features_in_ : int
         Number of features. Public.
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the features, if ``X`` has them. Public.
 
     See Also
@@ -179,8 +180,8 @@ class MIPrivateSGDRegressor(
     the cap of the slope times the bound on a row, ``sqrt(1 + c^2)`` with a constant feature of c
     times ``x_norm``. Gradients are rounded toward zero onto a public grid and stay within L.
 
-    `regret` and `score` compare with records of the caller's, and are new functions of them which
-    nothing covers.
+    `regret` and `score` compare with records that the caller passes. Of private records they are
+    exact functions, which no guarantee covers.
 
     Updates of one model from several threads at once are not supported.
 
@@ -200,8 +201,9 @@ class MIPrivateSGDRegressor(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-0.7, 0.7, size=(20000, 2))
     >>> y = 0.6 * X[:, 0] + 0.1
-    >>> model = MIPrivateSGDRegressor(mi_budget=0.2, y_bounds=(-1, 1)).fit(X, y)
-    >>> bool(model.score(X, y) > 0.5)
+    >>> model = MIPrivateSGDRegressor(mi_budget=0.2, y_bounds=(-1, 1))
+    >>> model = model.fit(X[:16000], y[:16000])
+    >>> bool(model.score(X[16000:], y[16000:]) > 0.5)
     True
     >>> round(model.guarantee_.bits, 4)
     0.2885

@@ -111,8 +111,10 @@ class Privatizer(ABC):
         size = x.shape[1] + self.fit_intercept
         # Weights may come from an adversary, and must not overflow for some records only.
         if weights.shape != (size,) or not (np.abs(weights) <= 1e100).all():
+            last = ", and one for the intercept" if self.fit_intercept else ""
             raise ValueError(
-                f"weights must be {size} numbers of at most 1e100 for these features."
+                f"weights must be {size} numbers of at most 1e100: one for each of the "
+                f"{x.shape[1]} features of x{last}."
             )
         finite = np.isfinite(x).all() and np.isfinite(y).all()
         if x.ndim != 2 or y.shape != (len(x),) or not finite:

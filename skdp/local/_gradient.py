@@ -32,6 +32,7 @@ class GradientPrivatizer(Privatizer):
         noise.
 
     noise : {"gaussian", "k_norm"}, default="gaussian"
+        Law of the noise. "k_norm" gives pure local differential privacy.
 
     loss : {"absolute", "huber", "epsilon_insensitive", "squared", "custom"}, default="absolute"
         Loss of the residual, for targets mapped to [-1, 1]. "custom" is a loss of the user's own,
@@ -57,7 +58,8 @@ class GradientPrivatizer(Privatizer):
         clipped. "auto" is ``row_norm``: losses of a score with slopes up to 1.
 
     n_weights : int, default=None
-        Numbers of a message, for which ``scale`` is planned; others are refused. None takes any.
+        Length of a message for which ``scale`` is planned; other lengths are refused. None takes
+        any.
 
     References
     ----------
@@ -165,8 +167,8 @@ class GradientPrivatizer(Privatizer):
         """Noisy gradient of a loss of the user's own, convex in the weights.
 
         Privacy: whatever the gradient, it is clipped to the norm ``lipschitz`` and rounded toward
-        zero onto the grid, so that the message promises what that of `release` does. Gradients
-        that are clipped are those of another loss, or of none.
+        zero onto the grid, so that the message promises what that of `release` does. A clipped
+        gradient may be that of another loss, or of none.
 
         Parameters
         ----------

@@ -179,11 +179,12 @@ def check_pure(planned, params):
 
 def with_params(estimator, params, point, seed=None):
     """Clone of an estimator with parameters, a budget and a seed, and without callbacks."""
-    made = without_callbacks(clone(estimator))
+    made = clone(estimator)
     try:
         made.set_params(**{name: clone(value, safe=False) for name, value in params.items()})
     except (ValueError, AttributeError, TypeError) as error:
         raise ValueError(f"param_grid must name parameters of the estimator: {error}") from None
+    made = without_callbacks(made)  # those of estimators in the grid, too
     budget = {"epsilon": point.epsilon, "delta": point.delta, "random_state": seed}
     made.set_params(**budget)
     _check_answers(made)
@@ -242,7 +243,12 @@ def rehearse_candidate(estimator, params, point, planned, X, y):
     X, y
         Rows of the fit, none of which it uses.
     """
-    asked = charge_of(with_params(estimator, params, point), X, y)
+    try:
+        asked = charge_of(with_params(estimator, params, point), X, y)
+    except ValueError as error:
+        if planned is None or not str(error).startswith("epsilon must be at least"):
+            raise
+        raise ValueError(f"A search divides its budget, and of a fit within it {error}") from None
     if asked is None and planned is not None and planned.delta_at(0.0) > 0.0:
         raise RuntimeError(
             f"A fit with {shown(params)} would charge nothing, where this was planned for it: "

@@ -62,31 +62,31 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
 
     Models are fitted to a public part of the rows with more and more budget, and each is scored
     under a guarantee on the other part, until one reaches the target. What was spent then is
-    little more than what that model alone costs: where the budget doubles from stage to stage,
-    all stages before have a third of its squared mu.
+    little more than what that model alone costs: where mu doubles from stage to stage, all stages
+    before it together have a third of its squared mu.
 
     Parameters
     ----------
     estimator : estimator
         Private estimator or `~skdp.pipeline.DPPipeline`, with the defaults of epsilon, delta,
-        adjacency, random_state and ledger. Fitted are clones.
+        adjacency, random_state and ledger. `fit` fits clones of it.
 
     target_score : float
-        What the score is to reach, in scikit-learn's sign and units.
+        Score that the model is to reach, in scikit-learn's sign and units.
 
     scoring : str, default=None
         Name of a scoring with a bounded range, such as "accuracy", "roc_auc" or "neg_log_loss" of
         a classifier, "r2" or "neg_mean_absolute_error" of a regressor. None is "accuracy" or "r2".
 
     epsilons : "auto" or list of float, default="auto"
-        Budget of the fit at each stage, at ``delta``: from one to the next epsilon at least
-        doubles if ``delta`` is 0, and mu otherwise. "auto" begins where a score of that mu tells
-        more than its noise, doubles mu, or triples epsilon if ``delta`` is 0, and ends such that
+        Budget of the fit at each stage, at ``delta``. From one stage to the next, epsilon must at
+        least double if ``delta`` is 0, and mu otherwise. "auto" begins where a score of that mu is
+        not lost in its noise, doubles mu, or triples epsilon if ``delta`` is 0, and ends such that
         all stages together cost ``max_epsilon``.
 
     delta : float, default=0.0
-        Of the whole search. 0 is pure differential privacy; epsilons add up then, and those before
-        the last cost up to half of it more.
+        Delta of the whole search. 0 is pure differential privacy: epsilons then add up, and the
+        stages before the last one cost up to half as much as that one.
 
     max_epsilon : float, default=8.0
         What an automatic grid costs if no stage reaches the target, which is what ``guarantee_``
@@ -96,8 +96,8 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
         Part of the rows that score and are not learned from; "auto" is a quarter.
 
     row_key : str, int or callable, default=None
-        Under adjacency="add-remove" what tells a row from others, by which it is in one of the
-        parts: a column, or a function of ``X``.
+        Needed under adjacency="add-remove": a column, or a function of ``X``, that tells a row
+        from others and so decides which part the row is in.
 
     classes : list of labels, default=None
         Public labels of a classifier. None takes the labels present in all of ``y``, and thereby
@@ -120,7 +120,8 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
         void of privacy, for tests and figures.
 
     ledger : BudgetLedger, default=None
-        Must be able to bear all stages, and is charged for each before it begins.
+        Budget that must be able to pay for all stages, and is charged for each stage before it
+        begins.
 
     Attributes
     ----------
@@ -132,7 +133,8 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
 
     best_score_ : float
         Noisy score of that model, of rows that it has not learned from. It is optimistic, by less
-        than a standard error, because the search stopped there. Released under ``guarantee_``.
+        than a standard error, because the search stopped at this score. Released under
+        ``guarantee_``.
 
     reached_ : bool
         Whether the score was far enough above the target, see Notes. If not, the model is that of
@@ -144,8 +146,8 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
         up to it, quoted as ``spent_`` is. Released under ``guarantee_``.
 
     guarantee_ : Guarantee
-        What could be promised before the search: that of all its stages, whichever was the last.
-        State this one to whoever asks what the procedure guarantees. Public.
+        Guarantee of the search as a whole: of all its stages, whichever was the last. It was known
+        before the search; state this one to whoever asks what the procedure guarantees. Public.
 
     spent_ : ApproxDP
         What was lost in the end: by the stages until the last one, for a record of the part that
@@ -153,12 +155,12 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
         outcome tells any record from another by no more than this. With a positive delta it is
         quoted at delta divided by the number of stages, so that of all outcomes together no more
         than delta is left uncovered; after the last stage that may be more than ``guarantee_``,
-        which holds as well. A ledger holds it where it can be charged by stages,
-        see Notes. Released under ``guarantee_``.
+        which holds as well. A ledger that can be charged by stages holds it, see Notes. Released
+        under ``guarantee_``.
 
     resolution_ : float or None
-        Standard error that a score at the target has at the last stage, as far as public numbers
-        tell: smaller steps cannot be told. None where they do not tell it. Public.
+        Standard error that a score at the target has at the last stage, from public numbers;
+        smaller differences cannot be told. None where public numbers do not suffice. Public.
 
     classes_ : ndarray
         Labels of the estimator, if it has them. Public.
@@ -166,7 +168,7 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
     n_features_in_ : int
         Number of columns, where ``X`` has two dimensions. Public.
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the columns, when all are strings. Public.
 
     See Also
@@ -181,23 +183,24 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
     of its model cost the same mu, or the same epsilon if they are pure, so that a record loses
     what all fits cost or what all scores cost, and ``guarantee_`` is the worse of both. Where the
     search stops follows from scores that were released under it. Nothing else of the models that
-    did not do is kept.
+    fell short is kept.
 
     Rows are records here, and the fits have no ``groups``. Where users have several rows, let
     `~skdp.preprocessing.bound_contributions` bound how many, and
     `~skdp.privacy.user_guarantee` say what that makes of the guarantee.
 
-    A ledger is first asked whether it bears all stages, because any may be the last. Where all its
-    charges and those of the search are Gaussian, or all are pure and its delta is 0, the search
-    has one entry, which grows by each stage before that begins: sizes of such charges may follow
-    from what was released. Charges that follow must then be of that kind, too: a ledger takes
-    others, but that its total bounds them together is proven for sizes which were settled before.
+    A ledger is first asked whether it can pay for all stages, because any may be the last. Where
+    all its charges and those of the search are Gaussian, or all are pure and its delta is 0, the
+    search has one entry, which grows before each stage: sizes of such charges may follow from what
+    was released. Later charges must then be of that kind, too. A ledger accepts others, but that
+    its total covers all charges together is proven only if their sizes were settled before.
     Otherwise all stages are charged at once, and nothing is refunded. A search that is
-    interrupted, or refused since somebody else has charged the ledger meanwhile, stays charged for
-    the stages that it began, and leaves the old model whole.
+    interrupted, or refused because somebody else has charged the ledger meanwhile, stays charged
+    for the stages that it began, and leaves the old model whole.
 
-    The score is to be above the target by its standard error, or by half of it if ``delta`` is 0,
-    where a stage too many costs the most: so a model that truly is below is released rarely.
+    A stage reaches the target if its score is above it by a standard error, so that a model that
+    is truly below is rarely released. If ``delta`` is 0, where a stage too many costs the most,
+    half a standard error suffices.
 
     What a fit is charged follows from its parameters, from columns, and from the public number of
     rows. A fit that fails for another reason ends the search with its error; the ledger stays
@@ -283,8 +286,8 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
         ValueError
             If a parameter or the input is invalid. Nothing was charged.
         BudgetExceededError
-            If the ledger cannot bear all stages, and nothing was charged; or if it cannot bear
-            the next one, because somebody else has charged it meanwhile. The old model stays.
+            If the ledger cannot pay for all stages, and nothing was charged; or if it cannot pay
+            for the next one, because somebody else has charged it meanwhile. The old model stays.
 
         Warns
         -----

@@ -24,7 +24,7 @@ _WITHOUT = 100.0
 
 @dataclass(frozen=True, eq=False)
 class ExpectedScore:
-    """Scores of fits on public or made-up rows, which `expected_score` returns.
+    """Scores of fits on public or made-up rows, as `expected_score` returns them.
 
     Parameters
     ----------
@@ -34,10 +34,10 @@ class ExpectedScore:
         NaN where a fit was refused.
 
     without_privacy : ndarray of shape (n_repetitions,)
-        Of the same estimator at epsilon 100.
+        Scores of the same estimator at epsilon 100.
 
     constant : ndarray of shape (n_repetitions,)
-        Of always naming the most frequent class, or the mean.
+        Scores of always predicting the most frequent class, or the mean.
 
     scoring : str
         What the scores are.
@@ -158,7 +158,7 @@ def expected_score(
     n_repetitions=10,
     random_state=None,
 ):
-    """Tell what score to expect with so many rows and columns, before anything is paid.
+    """Tell what score to expect with so many rows and columns, before any budget is spent.
 
     The estimator is fitted on rows that are made up or public, as many as there are of the private
     ones, at each epsilon and at 100, which is as good as without privacy, and scored on others.
@@ -182,7 +182,7 @@ def expected_score(
         Number of columns of the rows that are made up. Not to be given with ``X_public``.
 
     epsilons : list of float, default=(0.1, 0.3, 1.0, 3.0)
-        Values to try; the first of equal ones counts.
+        Values of epsilon to try; equal ones count once.
 
     X_public : {array-like, sparse matrix, DataFrame}, default=None
         Public rows of the same kind as the private ones. In each repetition three in ten are set
@@ -208,7 +208,7 @@ def expected_score(
         Number of times that rows and noise are drawn.
 
     random_state : None, int, RandomState or Generator, default=None
-        For rows that are the same each time. Nothing here is private.
+        Seed for rows and noise that are the same each time. Nothing here is private.
 
     Returns
     -------

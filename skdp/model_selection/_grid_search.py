@@ -44,9 +44,9 @@ _COMPARED = 0.2  # of the rows, for the choice among candidates
 class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
     """Search over a grid of parameters, under one guarantee.
 
-    Each candidate is fitted to one public block of the rows with little of the budget; what the
-    rows of another block lose with each decides, by an exponential mechanism, which is chosen; and
-    the chosen one is fitted again to all rows with most of the budget.
+    Each candidate is fitted to one public block of the rows with little of the budget. An
+    exponential mechanism then chooses among them by their losses on the rows of another block. The
+    chosen one is fitted again to all rows with most of the budget.
 
     Parameters
     ----------
@@ -76,11 +76,11 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
         candidate has with ``strategy="split"``.
 
     shares : "auto" or dict, default="auto"
-        Part of the budget of the "fits" of all candidates, of the "choice" among them, of the
-        "score" of the winner, and of the "refit": of mu^2 with a positive delta and of epsilon
-        otherwise. Fits and refit sum to at most 1, and so do choice, score and refit, as they are
-        about other rows. "auto" is .15 times the root of the number of candidates for all but the
-        refit, .15 to .5. The last fit takes exactly what is left.
+        Parts of the budget: for the "fits" of all candidates, the "choice" among them, the "score"
+        of the winner, and the "refit". They are parts of mu^2 with a positive delta and of epsilon
+        otherwise. Fits and refit sum to at most 1, and so do choice, score and refit, because fits
+        read other rows than choice and score. "auto" is .15 times the root of the number of
+        candidates for all but the refit, .15 to .5. The last fit takes exactly what is left.
 
     refit : bool, default=True
         Whether the winner is fitted again, to all rows. Otherwise it stays as it was compared,
@@ -121,19 +121,19 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
     Attributes
     ----------
     best_estimator_ : estimator
-        The chosen one, fitted to all rows, or as it was compared without ``refit``. Released
+        The chosen estimator, fitted to all rows; without ``refit``, as it was compared. Released
         under ``guarantee_``.
 
     best_params_ : dict
-        Its parameters. Released under ``guarantee_``.
+        Parameters of the chosen candidate. Released under ``guarantee_``.
 
     best_index_ : int
         Its place in ``candidates_``. Released under ``guarantee_``.
 
     best_score_ : float
-        Noisy score of its first fit, with little of the budget, on rows that took no part in
-        that. They took part in the choice, so that it is a little optimistic for that fit; the
-        last fit is mostly better. Released under ``guarantee_``.
+        Noisy score of its first fit, with little of the budget, on rows that this fit has not
+        read. These rows took part in the choice, so that the score is a little optimistic for that
+        fit; the last fit is mostly better. Released under ``guarantee_``.
 
     best_evaluation_ : Evaluation
         That score with its interval. Released under ``guarantee_``.
@@ -153,7 +153,7 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
     n_features_in_ : int
         Number of columns, where ``X`` has two dimensions. Public.
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the columns, when all are strings. Public.
 
     See Also
@@ -164,12 +164,12 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
     Notes
     -----
     **Privacy.** A record is in one block, which follows from its position or from its own key.
-    About a record that candidates are fitted to, all fits and the last one are released; about
-    one that they are compared by, the choice, the score and the last fit are. ``guarantee_`` is
-    the larger of both compositions: of their profiles, since a maximum part by part would count
-    too little. The choice costs the same however many candidates there are, the fits do not. All
-    of it is charged at once, before a row is used. Labels, columns, the grid and, under
-    "replace-one", the number of rows are public.
+    About a record that candidates are fitted to, all fits and the last one are released; about one
+    that they are compared by, the choice, the score and the last fit are. ``guarantee_`` is the
+    larger of both compositions. It is the maximum of their profiles, since a maximum part by part
+    would count too little. The choice costs the same however many candidates there are, the fits
+    do not. All of it is charged at once, before a row is used. Labels, columns, the grid and,
+    under "replace-one", the number of rows are public.
 
     Rows are records here, and the fits have no ``groups``. Where users have several rows, let
     `~skdp.preprocessing.bound_contributions` bound how many, and
@@ -178,15 +178,16 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
     A candidate whose fit fails counts as the worst and stays in the choice, and nothing says so:
     failures may depend on the rows. The parameters, scores and warnings of others are not kept.
     What is wrong with parameters is found before the charge. A candidate whose fit refuses a row,
-    as one without an imputer does a missing value, ends the search with an error instead: that
-    row would decide that it is the worst. One that fails at a row that compares loses most there.
+    as one without an imputer does a missing value, ends the search with an error instead: that row
+    would decide that it is the worst. A candidate that cannot predict a row of the comparison has
+    the largest loss there.
 
     What the guarantee does not cover: the time that a search takes, errors about malformed input,
     of which keys that leave a block without rows are one, whether a solver fails, and other uses
     of the same data.
 
     Where the rows of a fit times its mu (without a delta: its epsilon) are fewer than 200, the
-    fits hardly tell candidates from another, which warns; below 60 it is refused. Under
+    fits hardly tell one candidate from another, and `fit` warns; below 60 it refuses. Under
     "add-remove", where their number is private, nothing is said. Whatever is fixed by knowledge or
     by public data is better than any search.
 

@@ -46,11 +46,11 @@ _COMPARED = 0.2  # of the rows, for the scores
 class DPRandomizedSearch(BaseDPSearch):
     """Search over random parameters, under one guarantee that hardly grows with their number.
 
-    A run draws parameters, fits with them to one public block of the rows, and scores the model
-    on another under a guarantee. There is a random number of runs, which stays secret, and only
-    the best of them is released: it costs about one and a half times what one run does, twice of
-    pure ones. It is then fitted again, to all rows. For large spaces of parameters, where
-    `DPGridSearch` would have to divide its budget among many.
+    A run draws parameters, fits with them to one public block of the rows, and scores the model on
+    another under a guarantee. There is a random number of runs, which stays secret, and only the
+    best of them is released: it costs about one and a half times what one run costs, or twice if
+    runs are pure. It is then fitted again, to all rows. This is for large spaces of parameters,
+    where `DPGridSearch` would have to divide its budget among many candidates.
 
     Parameters
     ----------
@@ -75,10 +75,10 @@ class DPRandomizedSearch(BaseDPSearch):
         often far from its mean, and nothing limits it.
 
     eta : "auto" or float, default="auto"
-        Shape of its law, larger than -1; see `~skdp.privacy.RandomRunsDP`. The larger, the fewer
-        searches have very few runs, and the more they cost: with ``n_iter_mean=10`` every tenth
-        has a single run at 1, the geometric law, and every fourth at 0. "auto" is 0 for
-        ``delta=0``, where pure runs cost ``2 + eta`` times their epsilon, and 1 otherwise.
+        Shape of its law, larger than -1; see `~skdp.privacy.RandomRunsDP`. The larger it is, the
+        fewer searches have very few runs, and the more they cost: with ``n_iter_mean=10`` one
+        search in ten has a single run at 1, the geometric law, and one in four at 0. "auto" is 0
+        for ``delta=0``, where pure runs cost ``2 + eta`` times their epsilon, and 1 otherwise.
 
     scoring : str, default=None
         Name of one scoring that `~skdp.metrics.dp_evaluate` knows, such as "accuracy", "roc_auc"
@@ -89,8 +89,9 @@ class DPRandomizedSearch(BaseDPSearch):
         Part of the rows that score and are not fitted to; "auto" is a fifth.
 
     shares : "auto" or dict, default="auto"
-        Part of the budget of the "refit", of mu^2 with a positive delta and of epsilon otherwise,
-        or of the "runs", which have what the last fit leaves. "auto" gives that three quarters.
+        Part of the budget of the "refit", or of the "runs", which have what the last fit leaves:
+        of mu^2 with a positive delta and of epsilon otherwise. "auto" gives three quarters to the
+        refit.
 
     refit : bool, default=True
         Whether the winner is fitted again, to all rows. Otherwise it stays as it was scored, and
@@ -123,16 +124,16 @@ class DPRandomizedSearch(BaseDPSearch):
     Attributes
     ----------
     best_estimator_ : estimator
-        The best one, fitted to all rows, or as it was scored without ``refit``. Released under
+        The best estimator, fitted to all rows; without ``refit``, as it was scored. Released under
         ``guarantee_``.
 
     best_params_ : dict
-        Its parameters. Released under ``guarantee_``.
+        Parameters of the best run. Released under ``guarantee_``.
 
     best_score_ : float
-        Noisy score of its first fit, on rows that took no part in that. It is the largest of many,
-        hence biased upwards, by up to several times the standard error of its noise; the last fit
-        has more of the budget. Released under ``guarantee_``.
+        Noisy score of its first fit, on rows that this fit has not read. It is the largest of
+        many, hence biased upwards, by up to several times the standard error of its noise; the
+        last fit has more of the budget. Released under ``guarantee_``.
 
     best_evaluation_ : Evaluation
         That score with an interval, which holds for one run and not for the best of many. Released
@@ -150,7 +151,7 @@ class DPRandomizedSearch(BaseDPSearch):
     n_features_in_ : int
         Number of columns, where ``X`` has two dimensions. Public.
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the columns, when all are strings. Public.
 
     See Also
@@ -165,21 +166,21 @@ class DPRandomizedSearch(BaseDPSearch):
     `~skdp.privacy.RandomRunsDP`, with which the last fit composes; ``guarantee_`` is the worse of
     both blocks. All of it is charged at once, before a row is used. The promise rests on the law
     of the number of runs: it is drawn exactly, it is never cut, and neither it nor the parameters
-    and scores of other runs are kept. How long a search takes tells much of it, so time must be
-    nobody's to observe who is not trusted with the rows; there is no progress to be shown.
+    and scores of other runs are kept. How long a search takes tells much about that number. Nobody
+    who is not trusted with the rows may observe the time, and no progress is shown.
 
     Rows are records here, and the fits have no ``groups``. Where users have several rows, let
     `~skdp.preprocessing.bound_contributions` bound how many, and
     `~skdp.privacy.user_guarantee` say what that makes of the guarantee.
 
     A run whose fit fails counts as the worst, and nothing says so, since failures may depend on
-    the rows. So does one whose parameters change what a fit costs in a way that the parameters
-    which were looked at beforehand, all of lists and 64 public draws of others, do not have. A
+    the rows. So does a run whose parameters make a fit cost something that was not found
+    beforehand, when all parameters of lists and 64 public draws of distributions were looked at. A
     run that refuses rows, or parameters which were not looked at, ends the search with an error:
     one row would decide that it is the worst.
 
     Where the rows of a fit times its mu (without a delta: its epsilon) are fewer than 200, runs
-    hardly tell parameters from another, which warns; below 60 it is refused.
+    hardly tell some parameters from others, and `fit` warns; below 60 it refuses.
 
     References
     ----------
@@ -203,8 +204,8 @@ class DPRandomizedSearch(BaseDPSearch):
     ...     random_state=0,
     ... )
     >>> with config_context(known_seeds=True):
-    ...     search = search.fit(X, y)
-    >>> bool(search.score(X, y) > 0.8)
+    ...     search = search.fit(X[:8000], y[:8000])
+    >>> bool(search.score(X[8000:], y[8000:]) > 0.8)
     True
     >>> print(search.guarantee_)
     (epsilon=1, delta=1e-06)-differential privacy when replacing one record, by the best of 10 ...

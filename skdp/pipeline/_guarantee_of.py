@@ -58,10 +58,10 @@ def guarantee_of(fitted, public=()):
         `~sklearn.frozen.FrozenEstimator` or search of scikit-learn around such.
 
     public : tuple of str, default=()
-        Steps, named as in ``set_params``, that the caller takes responsibility for. Of a search
-        "scores" stands for its exact scores and the choice that was made by them, and "splits"
-        for folds that depend on labels or groups, or on a private number of rows. Each is a caveat
-        of the guarantee.
+        Steps, named as in ``set_params``, for which the caller takes responsibility that they
+        learn nothing, or only from public data. Of a search "scores" stands for its exact scores
+        and the choice that was made by them, and "splits" for folds that depend on labels or
+        groups, or on a private number of rows. Each is a caveat of the guarantee.
 
     Returns
     -------
@@ -73,13 +73,13 @@ def guarantee_of(fitted, public=()):
     Raises
     ------
     ValueError
-        That names what is not covered by a guarantee.
+        If something is not covered by a guarantee; the message names it.
 
     Notes
     -----
     **Privacy.** What is returned holds for the fitted attributes, if all steps read the same rows
-    once. It knows nothing of what was done outside: of earlier fits, of scores that were looked
-    at, or of other estimators. A ledger does.
+    once. It does not cover what was done outside: earlier fits, scores that were looked at, or
+    other estimators. A ledger counts what is charged to it.
 
     Steps that were fitted with ``groups`` have a guarantee for users, which does not compose with
     those of others for records. A search whose fits had them is refused: which rows are in a fold

@@ -14,6 +14,7 @@ from skdp.estimators import (
     check_budget,
     check_own_callbacks,
     progress_of,
+    restored_on_error,
     unchanged_on_error,
     with_callbacks,
 )
@@ -34,22 +35,23 @@ BUDGET = ("epsilon", "delta", "adjacency", "public", "ledger")
 class DPPipeline(CallbackSupportMixin, StatedGuarantee, LinkedDocumentation, PipelineSurface):
     """Steps that prepare and learn, under one guarantee.
 
-    As `~sklearn.pipeline.Pipeline`, for private rows: state one ``(epsilon, delta)``, and each
-    step that reads the rows gets its part. Their guarantees compose to the budget, which is
-    charged once, before a row is used. A step that learns without a guarantee is refused by name.
+    Like `~sklearn.pipeline.Pipeline`, for private rows: you state one ``(epsilon, delta)``, and
+    each step that learns from the rows gets a part of it. Their guarantees compose to the budget,
+    which is charged once, before a row is used. A step that learns without a guarantee is refused
+    by name.
 
     Parameters
     ----------
     steps : list of (str, estimator)
-        Names and estimators, the last of them mostly a model. Private steps, also within a
+        Names and estimators; the last one is mostly a model. Private steps, also within a
         `~sklearn.compose.ColumnTransformer`, `~sklearn.pipeline.FeatureUnion` or
         `~sklearn.pipeline.Pipeline`, keep their defaults of epsilon, delta, adjacency,
-        random_state and ledger. Other steps must learn nothing from the rows, which their type
-        and their parameters show: `~sklearn.preprocessing.Normalizer`,
+        random_state and ledger. Other steps must learn nothing from the rows, as is known from
+        their type and their parameters: `~sklearn.preprocessing.Normalizer`,
         `~sklearn.feature_extraction.text.HashingVectorizer`, an encoder with given categories,
         splines on given knots, one of numpy's functions of single numbers, and others. A
-        `~sklearn.frozen.FrozenEstimator` stands for a step that was fitted before. Fitted are
-        clones; these stay as they are.
+        `~sklearn.frozen.FrozenEstimator` stands for a step that was fitted before. `fit` fits
+        clones, and leaves these estimators as they are.
 
     epsilon : float, default=1.0
         Budget of one fit, for all steps together.
@@ -59,19 +61,19 @@ class DPPipeline(CallbackSupportMixin, StatedGuarantee, LinkedDocumentation, Pip
         rows, composes far better and is needed to learn categories.
 
     shares : "auto" or dict, default="auto"
-        Part of the budget of each private step, by its name as in ``set_params``: of mu^2, that
-        is of one over the variance of Gaussian noise, with a positive delta, and of epsilon
-        otherwise. "auto" gives steps that prepare a few percent each and the rest to the model.
-        Steps that a dict does not name share what is left by the same rule; where it names all,
-        only their proportions count.
+        Part of the budget of each private step, by its name as in ``set_params``. With a positive
+        delta it is a part of mu^2, which is in proportion to one over the variance of Gaussian
+        noise, and otherwise a part of epsilon. "auto" gives steps that prepare a few percent each
+        and the rest to the model. Steps that a dict does not name share what is left by the same
+        rule; where it names all, only their proportions count.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Which data sets are neighbours, for all steps. Under "replace-one" the number of rows is
         public.
 
     public : tuple of str, default=()
-        Steps, named as in ``set_params``, that you take responsibility for: that they learn
-        nothing, or from public data only. Each is a caveat of ``guarantee_``.
+        Steps, named as in ``set_params``, for which you take responsibility that they learn
+        nothing, or only from public data. Each is a caveat of ``guarantee_``.
 
     random_state : None, int, RandomState or Generator, default=None
         None draws the noise from the operating system. Anything else makes it reproducible and
@@ -97,7 +99,7 @@ class DPPipeline(CallbackSupportMixin, StatedGuarantee, LinkedDocumentation, Pip
     n_features_in_ : int
         Number of columns, where ``X`` has two dimensions. Public.
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the columns, when all are strings. Public.
 
     See Also
@@ -111,35 +113,36 @@ class DPPipeline(CallbackSupportMixin, StatedGuarantee, LinkedDocumentation, Pip
     and ``guarantee_`` is their composition in the order of the steps. What a step is charged
     follows from its parameters and the number of its columns, never from the rows: so the charge
     is made before they are used, and a fit that fails, or is interrupted, stays charged and leaves
-    the old steps whole. What can be found before is refused without a charge: parameters, labels,
-    texts among numbers, and missing values that reach a step which takes none. With a positive
-    delta the budget of the model is what others leave, to a millionth: they are given their
-    shares, and the model as much as the composition allows. Steps in parallel are composed with
-    those that select first, which costs the least.
+    the old steps whole. What can be found wrong before is refused without a charge: parameters,
+    labels, texts among numbers, and missing values that reach a step which takes none. With a
+    positive delta the budget of the model is what the other steps leave, to a millionth: they get
+    their shares, and the model gets as much as the composition allows. Steps in parallel are
+    composed with those that select first, which costs the least.
 
     Parts of a `~sklearn.compose.ColumnTransformer` take columns by name, by position, or by a
     `~sklearn.compose.make_column_selector`. Types of columns come from dtypes, and one odd entry
     can change a dtype: that is a caveat. A ``sparse_threshold`` between 0 and 1 would read the
     density of the rows; unless it is 0 the output is sparse wherever one part is.
 
-    A model scales rows back that are longer than its ``x_norm``, 1 by default. Columns in [-1, 1]
-    are as long as the root of their number: put a `~sklearn.preprocessing.Normalizer` before the
-    model, as `~skdp.preprocessing.make_private_preprocessor` does, and all rows have length 1.
+    A model scales rows back that are longer than its ``x_norm``, 1 by default. A row of m columns
+    in [-1, 1] can be as long as the root of m: put a `~sklearn.preprocessing.Normalizer` before
+    the model, as `~skdp.preprocessing.make_private_preprocessor` does, and all rows have length 1.
 
-    With ``groups`` the guarantee is for users, and so is every step that learns: that is the last
-    one, whose rules read the number of users. Steps that prepare have guarantees for records, and
-    are refused. State bounds and categories that are public, or bound how many rows each user has
-    by `~skdp.preprocessing.bound_contributions`. With metadata routing an outer pipeline passes
-    groups on after ``set_fit_request(groups=True)``; within this one they need no request.
+    With ``groups`` the guarantee is for users. Then only the last step may learn, and its rules
+    read the number of users. Steps that prepare and learn are refused, because their guarantees
+    are for records. State public bounds and categories instead, or bound how many rows each user
+    has by `~skdp.preprocessing.bound_contributions`. With metadata routing an outer pipeline
+    passes groups on after ``set_fit_request(groups=True)``; within this one they need no request.
 
     In a `~sklearn.model_selection.GridSearchCV` each fit is charged, and a ledger counts them. Its
-    scores are exact functions of private rows, which nothing covers. Groups that are given to its
-    ``fit`` choose folds only, unless metadata are routed: then folds of rows depend on how many
-    each user has, which nothing covers either.
+    scores are exact functions of private rows, which no guarantee covers: use
+    `~skdp.model_selection.DPGridSearch`. Groups that are given to its ``fit`` only choose folds,
+    unless metadata are routed; then the folds depend on how many rows each user has, which no
+    guarantee covers either.
 
-    `score` compares predictions with targets of the caller's. These must be public. What the
-    guarantee does not cover: the time that a fit takes, errors about malformed input, and other
-    uses of the same data.
+    `score` compares predictions with targets that the caller passes. These must be public;
+    `~skdp.metrics.dp_evaluate` scores on private rows. What the guarantee does not cover: the time
+    that a fit takes, errors about malformed input, and other uses of the same data.
 
     Examples
     --------
@@ -298,9 +301,10 @@ class DPPipeline(CallbackSupportMixin, StatedGuarantee, LinkedDocumentation, Pip
                     "last: DPPipeline([('prepare', FrozenEstimator(pipeline[:-1])), ...])."
                 )
             steps = self.steps_ if plan is None else plan.steps
-            with progress_of(self, context) as progress:
+            name, last = steps[-1]
+            # A callback may fail after the last step has gone on, and before the pipeline has.
+            with restored_on_error(last), progress_of(self, context) as progress:
                 X = _prepared(steps[:-1], X, y, progress, fresh=plan is not None)
-                name, last = steps[-1]
                 with progress.part(f"step {name}", last), quiet():
                     last.partial_fit(X, y, **params)
         if plan is not None:

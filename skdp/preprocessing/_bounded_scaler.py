@@ -15,10 +15,10 @@ __all__ = ["BoundedScaler", "by_name", "column_limits"]
 class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Map the public bounds of each feature to [-1, 1] and clip what lies outside.
 
-    Privacy: each row is transformed on its own, by numbers that were written down before the
-    data were seen. Nothing is learned, so the transformer costs no budget and neighbouring data
-    sets stay neighbours. The caller owes bounds that do not come from the data: a minimum or a
-    maximum taken from the rows at hand is a release that nobody accounted for.
+    Privacy: each row is transformed on its own, by numbers that were written down before the data
+    were seen. Nothing is learned, so the transformer costs no budget and neighbouring data sets
+    stay neighbours. You must state bounds that do not come from the data: a minimum or a maximum
+    of the rows is a release that no guarantee covers.
 
     Parameters
     ----------
@@ -36,13 +36,13 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    bounds_ : ndarray of shape (`n_features_in_`, 2)
+    bounds_ : ndarray of shape ``(n_features_in_, 2)``
         Bounds of each column. Public.
 
     n_features_in_ : int
         Number of columns. Public.
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the columns, when all are strings. Public.
 
     See Also

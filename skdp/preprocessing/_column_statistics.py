@@ -40,15 +40,15 @@ class ColumnStatistic:
         ``guarantee``.
 
     standard_error : float or None
-        Of the noise alone, in ``value`` or in each of its entries. None where the noise is not
-        additive. Released under ``guarantee``.
+        Standard error by the noise alone, of ``value`` or of each of its entries. None where the
+        noise is not additive. Released under ``guarantee``.
 
     bounds : ndarray or None
-        Of a quantile the edges of its cell, of several a row each. Of a mean the bounds to which
-        values were cut. Released under ``guarantee``.
+        Of a quantile, the edges of its cell, and of several quantiles a row for each. Of a mean,
+        the bounds to which values were clipped. Released under ``guarantee``.
 
     labels : tuple or None
-        Of a histogram the edges or the categories. Public.
+        Of a histogram, the edges or the categories. Public.
 
     guarantee : Guarantee
         What the release promises. Public.
@@ -210,7 +210,7 @@ def dp_mean(
     random_state=None,
     ledger=None,
 ):
-    """Mean of one column, of values cut to bounds.
+    """Mean of one column, of values clipped to bounds.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def dp_mean(
     epsilon : float
 
     delta : float, default=0.0
-        Laplace noise for 0, Gaussian noise else.
+        Laplace noise for 0, otherwise Gaussian noise.
 
     bounds : "auto" or pair of float, default="auto"
         Public; "auto" learns them from a part of the budget, a quarter of ``epsilon`` or a tenth
@@ -240,8 +240,8 @@ def dp_mean(
     Returns
     -------
     ColumnStatistic
-        With the standard error of the noise; values were cut to its ``bounds``. What cutting to
-        them moves is not in the standard error.
+        With the standard error by the noise. Values were clipped to its ``bounds``; how far that
+        moves the mean is not in the standard error.
 
     Raises
     ------
@@ -306,7 +306,7 @@ def dp_histogram(
     epsilon : float
 
     delta : float, default=0.0
-        With a positive one Gaussian noise is used where it is the lesser.
+        With a positive one Gaussian noise is used where it is smaller than Laplace noise.
 
     edges : array-like of shape (n_bins + 1,), default=None
         Public, increasing. Bins hold their left edge, the last one the right one, too.
@@ -325,8 +325,8 @@ def dp_histogram(
     Returns
     -------
     ColumnStatistic
-        Counts as ``value``, not cut at 0 so that sums of them have no bias; edges or categories
-        as ``labels``.
+        Counts as ``value``, edges or categories as ``labels``. Counts may be negative, so that
+        sums of them have no bias.
 
     Raises
     ------

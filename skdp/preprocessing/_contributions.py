@@ -25,7 +25,7 @@ def bound_contributions(
     adjacency: str = "replace-one",
     random_state: int = 0,
 ) -> tuple[Any, Any, Any]:
-    """Keep so many rows of each user, for estimators that protect rows and not users.
+    """Keep at most ``max_rows`` rows of each user, for estimators that protect rows and not users.
 
     Privacy: which rows of a user are kept follows from a public seed, the user's id and how many
     rows the user has. So two tables that differ in all rows of one user differ afterwards in

@@ -30,9 +30,9 @@ class RandomFourierTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
     kernel classifier.
 
     Privacy: each row is transformed on its own, by frequencies that were drawn without a look at
-    the data, and that are public. The features of a row do not depend on the rows beside it to the
-    last bit. So the transformer costs no budget, neighbouring data sets stay neighbours, and every
-    row has norm 1, wherever it came from.
+    the data, and that are public. The features of a row do not depend on the other rows, not even
+    in the last bit. So the transformer costs no budget, neighbouring data sets stay neighbours,
+    and every row has norm 1, wherever it came from.
 
     Parameters
     ----------
@@ -49,21 +49,21 @@ class RandomFourierTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
 
     n_components : int, default=512
         Length of a row of features, in pairs of a cosine and a sine: an odd number is rounded up.
-        More come closer to the kernel. Noisy descents see the second moments of rows, and do
-        better for it, of up to 999.
+        More come closer to the kernel. Noisy gradient descents do better with up to 999, where
+        they release second moments of rows.
 
     orthogonal : bool, default=True
         Draw directions in orthogonal groups, which comes closer to the kernel.
 
     random_state : None, int, RandomState or Generator, default=None
         Seed of the frequencies, which are public: any will do, and it says nothing about noise.
-        None draws new ones in each `fit`. A model with the same number as its ``random_state``
-        has noise from another stream, but then its noise is known.
+        None draws new ones in each `fit`. The noise of a model with the same ``random_state``
+        comes from another stream, but whoever knows the number knows that noise.
 
     Attributes
     ----------
-    frequencies_ : ndarray of shape (n_frequencies, `n_features_in_`)
-        Public.
+    frequencies_ : ndarray of shape ``(n_frequencies, n_features_in_)``
+        Frequencies of the features. Public.
 
     gamma_ : float
         Width of the kernel. Public.
@@ -78,7 +78,7 @@ class RandomFourierTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
     n_features_in_ : int
         Number of columns. Public.
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the columns, when all are strings. Public.
 
     See Also

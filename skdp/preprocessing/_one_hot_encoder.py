@@ -48,8 +48,8 @@ class DPOneHotEncoder(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
         Privacy budget of one fit.
 
     delta : float, default=1e-6
-        Of the budget. It must be positive, unless all categories are public: a tenth of it pays
-        for names that one record alone has.
+        Privacy budget of one fit. It must be positive, unless all categories are public: a tenth
+        of it covers categories that only one record has.
 
     categories : "auto", dict, or list, default="auto"
         Public lists of categories, which cost nothing: a dict from names of columns, or a list
@@ -57,7 +57,7 @@ class DPOneHotEncoder(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
         list, are learned.
 
     min_frequency : int, default=1
-        Public count below which the threshold is not to fall.
+        Public lower bound on the threshold.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Which data sets are neighbours.
@@ -72,17 +72,17 @@ class DPOneHotEncoder(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
         Whether `transform` returns a CSR matrix.
 
     dtype : dtype, default=float64
-        Of the output.
+        Type of the numbers in the output.
 
     Attributes
     ----------
     categories_ : list of ndarray of object
-        Of each column, the categories that have an indicator, in the order of the output: public
-        ones as given, learned ones with numbers first, then texts, then None, which stands for
+        For each column the categories that have an indicator, in the order of the output: public
+        ones as given; of learned ones, numbers first, then texts, then None, which stands for
         missing values. Released under ``guarantee_``.
 
     threshold_ : float
-        Least noisy count of a category that is released; 1 if all categories are public.
+        Smallest noisy count with which a category is released; 1 if all categories are public.
         Public.
 
     guarantee_ : ApproxDP
@@ -98,7 +98,7 @@ class DPOneHotEncoder(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
     n_features_in_ : int
         Number of columns. Public.
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the columns, when all are strings. Public.
 
     See Also
@@ -108,10 +108,10 @@ class DPOneHotEncoder(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
 
     Notes
     -----
-    The threshold grows with the root of the number of learned columns, and with 1 / epsilon:
-    the standard deviation of a count is about ``sqrt(2 n_columns) / mu``, and the threshold is
-    five to six of them. A column where almost every row has a category of its own, such as a
-    name, only costs the others accuracy; leave it out.
+    The threshold grows with the root of the number of learned columns, and with 1 / epsilon: the
+    standard deviation of a count is about ``sqrt(2 n_columns) / mu``, and the threshold is five to
+    six of them. Leave out columns where almost every row has a category of its own, such as names:
+    they only cost the other columns accuracy.
 
     References
     ----------

@@ -25,23 +25,24 @@ def make_private_preprocessor(
     """Make a pipeline from a raw frame to rows of bounded norm that learns within a budget.
 
     Bounds of numeric columns are learned by `DPQuantileScaler`, and the categories of the others
-    by `DPOneHotEncoder`; then each row is scaled to norm 1. A missing number is nowhere on the
-    scale, which is 0 or no spline at all, and a missing category is a category.
+    by `DPOneHotEncoder`; then each row is scaled to norm 1. A missing number becomes 0, the middle
+    of the scale, or zeros in all splines of its column. A missing category is a category like
+    others.
 
     Privacy: what is learned is all that its two steps release, each under a guarantee of its own.
     Which columns are numeric is a public schema: state it in ``columns``. Without it the dtypes of
     the frame decide, as they are in `fit`, and one odd entry can change a dtype. In a
     `~skdp.pipeline.DPPipeline` one budget is divided among both steps and the model, and its
-    ``guarantee_`` says where the schema came from. On its own, each step spends its own
-    ``epsilon`` and ``delta``, and those of both add up.
+    ``guarantee_`` says where the schema came from. Without one, each step spends its own
+    ``epsilon`` and ``delta``, and both add up.
 
     Parameters
     ----------
     columns : dict, default=None
         Public schema: ``{"numeric": [...], "categorical": [...]}`` with names or positions of
         columns. Those that are in neither list are dropped. None takes the dtypes: integers and
-        floats are numeric, all else is categorical, truth values and the categorical columns of
-        pandas and polars among them, whatever their levels are. Dates are refused.
+        floats are numeric, all others are categorical, including truth values and the categorical
+        columns of pandas and polars, whatever their levels are. Dates are refused.
 
     n_splines : int, "auto" or None, default=8
         Of each numeric column, see `DPQuantileScaler`. None keeps one column for each.

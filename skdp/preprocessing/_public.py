@@ -73,7 +73,8 @@ def make_public_preprocessor(
 
     constant : float, default=0.0
         Value of a column that is added before the rows are scaled, and whose coefficient is an
-        intercept: it costs less norm than the one that an estimator appends. 0 adds none.
+        intercept: it takes up less of the norm than the constant that an estimator appends. 0 adds
+        none.
 
     norm : "scale", float or None, default="scale"
         ``"scale"`` gives each row norm 1; a number shortens the rows that are longer than that;
@@ -85,7 +86,7 @@ def make_public_preprocessor(
     n_splines : int, "auto" or None, default=None
         Number of hats that replace each column of ``bounds``, with which a linear model is
         additive and bends: see `BoundedSplineTransformer`. "auto" is 8 where the number of rows
-        and the budget are not known. None keeps each column one.
+        and the budget are not known. None keeps one column for each.
 
     Returns
     -------

@@ -57,9 +57,9 @@ class DPQuantileScaler(LinkedDocumentation, StatedGuarantee, TransformerMixin, B
         With a positive ``delta`` many columns cost far less.
 
     quantiles : "auto" or pair of float, default="auto"
-        Low and high quantile, between 0 and 1. "auto" goes as far out as the budget can tell
-        from the number of rows, from .01 and .99 to the quartiles, and widens the bounds
-        accordingly. Given ones are taken as they are.
+        Low and high quantile, between 0 and 1. "auto" goes as far out as the budget and the number
+        of rows allow, from .01 and .99 to the quartiles, and widens the bounds accordingly. Bounds
+        from quantiles that are given are not widened.
 
     search_range : pair, sequence of pairs, or dict, default=(-1e6, 1e6)
         Public range ``(low, high)`` in which bounds are looked for: one for all columns, one a
@@ -68,9 +68,9 @@ class DPQuantileScaler(LinkedDocumentation, StatedGuarantee, TransformerMixin, B
 
     n_splines : int, "auto" or None, default=None
         None scales each column. A number replaces each column by as many hat functions (B-splines
-        of degree 1) on knots between its bounds, with which a linear model bends. "auto" is 8;
-        in a `~skdp.pipeline.DPPipeline` it follows a rule for the budget and the number of
-        rows. 1 is the straight line, as None.
+        of degree 1) on knots between its bounds, so that a linear model can bend. "auto" is 8; in
+        a `~skdp.pipeline.DPPipeline` it follows a rule for the budget and the number of rows. 1 is
+        the straight line, as None.
 
     missing : {"error", "center"}, default="center"
         What to do with NaN: refuse it, or map it to 0, the middle of [-1, 1]; with splines to
@@ -81,22 +81,22 @@ class DPQuantileScaler(LinkedDocumentation, StatedGuarantee, TransformerMixin, B
         False.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Neighbouring relation. Under "add-remove" the number of rows is private; with
+        Which data sets are neighbours. Under "add-remove" the number of rows is private; with
         ``quantiles="auto"`` a noisy count of them is part of the budget.
 
     random_state : None, int, RandomState or Generator, default=None
-        None draws from the operating system. Anything else makes the noise known, and is for
-        tests and figures.
+        None draws the noise from the operating system. Anything else makes it reproducible and
+        void of privacy, for tests and figures.
 
     ledger : BudgetLedger, path or None, default=None
         Charged before the values of the rows are used.
 
     Attributes
     ----------
-    bounds_ : ndarray of shape (`n_features_in_`, 2)
+    bounds_ : ndarray of shape ``(n_features_in_, 2)``
         Bounds of each column in its units. Released under ``guarantee_``.
 
-    spikes_ : ndarray of bool, shape (`n_features_in_`, 2)
+    spikes_ : ndarray of bool, shape ``(n_features_in_, 2)``
         Whether a low or high quantile was found at 0, as it is where many values are 0 and none
         are beyond. There the bound is not moved outwards, and splines are narrow next to 0.
         Released under ``guarantee_``.
@@ -117,7 +117,7 @@ class DPQuantileScaler(LinkedDocumentation, StatedGuarantee, TransformerMixin, B
     n_features_in_ : int
         Number of columns. Public.
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the columns, when all are strings. Public.
 
     See Also
@@ -128,15 +128,15 @@ class DPQuantileScaler(LinkedDocumentation, StatedGuarantee, TransformerMixin, B
 
     Notes
     -----
-    Each quantile gets the same share of the budget, a bounded range of ``e``. Among n rows
-    "auto" takes ``q = 32 / (n e)``, from .01 to .25, and 1 - q: further out a mechanism may well
-    leave the data, whatever they are. Bounds at q of a normal column are multiplied to bounds at
-    .01. A budget with which q would pass .25 is refused; under "add-remove", where that would
-    tell the number of rows, q is .25 then.
+    Each quantile gets the same share of the budget, a bounded range of ``e``. Among n rows "auto"
+    takes ``q = 32 / (n e)``, from .01 to .25, and 1 - q: further out the mechanism may well choose
+    a cell beyond all values, whatever the data are. Bounds at q of a normal column are multiplied
+    to bounds at .01. A budget with which q would be above .25 is refused. Under "add-remove" a
+    refusal would tell the number of rows, and q is .25 instead.
 
     Where the low quantile lies in the cell of 0, and likewise the high one, the column has a
-    spike, as amounts have of which most are 0. Splines are then even in ``asinh(100 t)`` for the
-    distance t from it in units of the width. A straight line is not bent.
+    spike, as columns of amounts do in which most are 0. Splines are then even in ``asinh(100 t)``
+    for the distance t from it in units of the width. A straight line is not bent.
 
     What the guarantee does not cover: the time `fit` takes, errors about malformed input, and
     other uses of the same data.

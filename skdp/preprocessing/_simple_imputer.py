@@ -32,10 +32,10 @@ _STRATEGIES = ("median", "most_frequent", "constant")
 class DPSimpleImputer(LinkedDocumentation, StatedGuarantee, TransformerMixin, BaseEstimator):
     """Replace missing values by a private median or category, or by a public constant.
 
-    Privacy: what the replacements are satisfies ``guarantee_``, whatever the data are, and
-    nothing else is kept of the rows. Which values are missing is private: replacements are
-    learned for every column, and with ``add_indicator`` every column has an indicator, never
-    those alone in which something is missing. Rows are transformed one by one.
+    Privacy: the replacements satisfy ``guarantee_``, whatever the data are, and nothing else is
+    kept of the rows. Which values are missing is private: replacements are learned for every
+    column, and with ``add_indicator`` every column has an indicator, whether or not something is
+    missing in it. Rows are transformed one by one.
 
     Parameters
     ----------
@@ -65,18 +65,18 @@ class DPSimpleImputer(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
         Whether one column for each column is appended, which is 1 where its value is missing.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Neighbouring relation.
+        Which data sets are neighbours.
 
     random_state : None, int, RandomState or Generator, default=None
-        None draws from the operating system. Anything else makes the noise known, and is for
-        tests and figures.
+        None draws the noise from the operating system. Anything else makes it reproducible and
+        void of privacy, for tests and figures.
 
     ledger : BudgetLedger, path or None, default=None
         Charged before the values of the rows are used.
 
     Attributes
     ----------
-    statistics_ : ndarray of shape (`n_features_in_`,)
+    statistics_ : ndarray of shape ``(n_features_in_,)``
         Replacement of each column. Released under ``guarantee_``.
 
     guarantee_ : Guarantee
@@ -85,7 +85,7 @@ class DPSimpleImputer(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
     n_features_in_ : int
         Number of columns. Public.
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the columns, when all are strings. Public.
 
     See Also
@@ -95,9 +95,9 @@ class DPSimpleImputer(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
 
     Notes
     -----
-    The median of a column is found to about ``20 / e`` rows, for a bounded range of ``e`` a
-    column, and it comes as the roundest number of a public cell. It is the exact median of a
-    column of whole numbers, most often. Numbers, and categories that are all numbers, come out as
+    The rank of the median is right up to about ``20 / e`` rows, for a bounded range of ``e`` a
+    column. The replacement is the roundest number of a public cell; for a column of whole numbers
+    that is most often the exact median. Numbers, and categories that are all numbers, come out as
     floats; other values as objects.
 
     What the guarantee does not cover: the time `fit` takes, errors about malformed input, and

@@ -48,10 +48,10 @@ class BoundedSplineTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
     bounds first. A missing value has zeros in all splines of its column. There is no way back
     from splines to values.
 
-    Privacy: each row is transformed on its own, by numbers that were written down before the
-    data were seen. Nothing is learned, so the transformer costs no budget and neighbouring data
-    sets stay neighbours. The caller owes bounds and knots that do not come from the data:
-    quantiles of the rows at hand are a release that nobody accounted for.
+    Privacy: each row is transformed on its own, by numbers that were written down before the data
+    were seen. Nothing is learned, so the transformer costs no budget and neighbouring data sets
+    stay neighbours. You must state bounds and knots that do not come from the data: quantiles of
+    the rows are a release that no guarantee covers.
 
     Parameters
     ----------
@@ -62,23 +62,24 @@ class BoundedSplineTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
 
     n_splines : int or "auto", default=8
         Number of splines of a column, above ``degree``; or 1, which stands for the straight line:
-        the column stays one, scaled to [-1, 1], with 0 where it is missing. "auto" is 8: only
-        where the budget and the number of rows are known there is a rule,
-        `~skdp.preprocessing.automatic_n_splines`.
+        the column stays one column, scaled to [-1, 1], with 0 where it is missing. "auto" is 8.
+        Where the budget and the number of rows are known,
+        `~skdp.preprocessing.automatic_n_splines` has a rule.
 
     degree : int, default=1
         Degree of the polynomials between knots, from 1 to 5.
 
     knots : {"uniform", "log"}, sequence or dict, default="uniform"
         "uniform" spreads the knots evenly from bound to bound. "log" does so for
-        ``log(1 + x - low)``, in which the splines are polynomials then, for amounts that span
+        ``log(1 + x - low)``, of which the splines are polynomials then: for amounts that span
         several orders of magnitude. A sequence has one entry a column, and a dict one for each
         name: "uniform", "log", or an increasing array of two knots or more, public like the
         bounds, from which ``n_splines = len(knots) + degree - 1`` follows.
 
     sparse_output : bool, default=True
         Whether the output is a CSR matrix, in which each row has ``degree + 1`` entries a column,
-        zeros among them: how full it is tells nothing. Frames, by ``set_output``, are dense.
+        zeros among them, so that their number tells nothing about the row. Frames, by
+        ``set_output``, are dense.
 
     Attributes
     ----------
@@ -95,7 +96,7 @@ class BoundedSplineTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
     n_features_in_ : int
         Number of columns. Public.
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the columns, when all are strings. Public.
 
     See Also
@@ -108,8 +109,8 @@ class BoundedSplineTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
     -----
     At each value the splines of a column are not negative and sum to 1, so that a row of m columns
     has an l1 norm of m, and a Euclidean norm of at most sqrt(m): that of a row whose values are
-    all bounds, or, with hats, knots. Rows that are scaled to norm 1 did better than
-    ``x_norm=sqrt(m)`` in all our trials.
+    all bounds, or, with hats, knots. In all our trials, scaling rows to norm 1 did better than
+    ``x_norm=sqrt(m)``.
 
     At the bounds knots are repeated, as many times as the degree says, so that the first and the
     last spline are 1 there. scikit-learn goes on with further knots outside instead; for

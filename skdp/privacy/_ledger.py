@@ -1,5 +1,6 @@
 """A durable budget, charged before the data are touched."""
 
+import math
 import os
 import sqlite3
 import time
@@ -318,8 +319,10 @@ class BudgetLedger(LedgerViews):
         return known[question]
 
     def _refusal(self, book: file.Book, guarantee: Guarantee) -> BudgetExceededError:
+        lacks_delta = self.delta == 0.0 and guarantee.epsilon_at(0.0) == math.inf
+        pure = "It has delta=0, and takes pure guarantees only. " if lacks_delta else ""
         return BudgetExceededError(
-            f"The budget cannot bear this charge: {guarantee} {self._balance(book)} "
+            f"The budget cannot bear this charge: {guarantee} {self._balance(book)} {pure}"
             "Nothing was charged."
         )
 

@@ -119,8 +119,9 @@ class CategoryRelease:
         """What any number of columns costs, which is ``target`` with what stands behind it."""
         if not isinstance(target, ApproxDP) or target.delta == 0.0:
             raise ValueError(
-                "delta must be positive to learn categories, for a pure guarantee cannot tell a "
-                "name that one record alone may have, or categories be stated; got delta=0."
+                "delta must be positive to learn categories: without it, no list could leave out "
+                "the name that one record alone has. They may be stated instead: "
+                'OneHotEncoder(categories=..., handle_unknown="ignore"); got delta=0.'
             )
         together, escape = _split(target)
         return replace(

@@ -54,7 +54,7 @@ def check_horizon(time: int, horizon: int, steps: str = "rows") -> None:
     if time > horizon:
         raise ValueError(
             f"horizon must be at least the number of {steps}, which these would make {time}; got "
-            f"{horizon}. The model still predicts; fit starts another stream, which costs a "
+            f"{horizon}. What was learned before stays; fit starts another stream, which costs a "
             "budget of its own."
         )
 

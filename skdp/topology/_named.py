@@ -256,7 +256,8 @@ def _labels(graph, n_nodes):
 
 
 def _matrix_edges(matrix, n_nodes):
-    rule = f"a name, an undirected graph or a matrix of shape ({n_nodes}, {n_nodes})"
+    graph = "an undirected graph such as networkx.Graph(links)"
+    rule = f"a name, {graph}, or a matrix of shape ({n_nodes}, {n_nodes})"
     try:
         matrix = real_numbers(matrix)
     except (OverflowError, TypeError, ValueError):

@@ -53,7 +53,8 @@ needs_callbacks = pytest.mark.skipif(
 class Recorder:
     """Writes down what callbacks are told."""
 
-    def __init__(self, fails_at=None):
+    def __init__(self, fails_at=None, error=ZeroDivisionError):
+        self.error = error
         self.begun, self.ended, self.calls = [], [], Counter()
         self.fails_at, self.told, self.had = fails_at, [], []
 
@@ -77,7 +78,7 @@ class Recorder:
         self.ended.append(context.task_name)
         self._hear(estimator, X, y, metadata, fitted_estimator)
         if len(self.ended) == self.fails_at:
-            raise ZeroDivisionError("from a callback")
+            raise self.error("from a callback")
         return True  # to stop, which nobody does
 
     def _hear(self, estimator, *told):
@@ -218,8 +219,11 @@ def test_a_random_number_of_runs_is_told_to_nobody():
     X, y = problem("grid")
     recorder = Recorder()
     inner = DPLogisticRegression().set_callbacks(recorder)
-    search = DPRandomizedSearch(inner, {"C": [0.1, 1.0]}, epsilon=8.0, delta=DELTA)
-    search.fit(X, y)
+    whole = DPPipeline([("model", inner)])
+    # Estimators among the candidates have callbacks of their own.
+    for estimator, grid in ((inner, {"C": [0.1, 1.0]}), (whole, {"model": [inner]})):
+        for kind in (DPRandomizedSearch, DPGridSearch):
+            kind(estimator, grid, epsilon=8.0, delta=DELTA).fit(X, y)
     assert not recorder.calls and not recorder.begun
 
 
@@ -255,6 +259,20 @@ def test_a_pipeline_tells_of_each_call_of_a_stream():
     model.partial_fit(X[:1000], y[:1000]).partial_fit(X[1000:], y[1000:])
     assert recorder.calls == {"setup": 2, "teardown": 2}
     assert recorder.tasks[("rows of the stream", 1)] == 1
+
+
+@needs_callbacks
+@pytest.mark.parametrize("fails_at", [1, 2])
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+def test_a_callback_that_raises_leaves_the_last_step_of_a_stream_where_it_was(fails_at, error):
+    X, y = problem("stream")
+    model = DPPipeline([("model", KINDS["stream"]())]).partial_fit(X[:1000], y[:1000])
+    old, guarantee = model.predict(X[:5]), model.guarantee_
+    model.set_callbacks(Recorder(fails_at, error))  # of the step, which has gone on, or of the fit
+    with pytest.raises(error, match="from a callback"):
+        model.partial_fit(X[1000:], y[1000:])
+    assert_array_equal(model.predict(X[:5]), old)
+    assert model.guarantee_ == guarantee == model._stated(model.steps_[-1][1].guarantee_)
 
 
 @needs_callbacks

@@ -276,3 +276,16 @@ def test_copies_of_a_learner_go_on():
         each.partial_fit_noised(np.ones((5, 3)))
     assert_array_equal(model.weights_, twin.weights_)
     assert model.guarantee_ == twin.guarantee_
+
+
+def test_a_message_that_is_not_a_row_is_called_by_its_name():
+    device = learner().privatizer(n_features=2)
+    sent = device.release_gradient(np.zeros((1, 3)))
+    with pytest.raises(ValueError, match=r"got 1D array instead.*Z must hold"):
+        learner().partial_fit_noised(sent[0])
+
+
+def test_weights_are_counted_in_words():
+    device = MIPrivateSGDRegressor(0.5, y_bounds=(0, 1)).privatizer(n_features=2)
+    with pytest.raises(ValueError, match="2 features of x, and one for the intercept"):
+        device.release(np.zeros(2), [0.1, 0.2], 0.5)

@@ -552,3 +552,10 @@ def test_a_pipeline_does_not_hold_a_search():
 @parametrize_with_checks([search({"C": [0.1, 1.0]}, epsilon=1e6)])
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
+
+
+def test_an_epsilon_too_small_for_a_step_is_said_to_be_of_a_fit_within_the_search():
+    X, y = rows(5000)
+    model = DPPipeline([("scale", DPQuantileScaler()), ("model", DPLogisticRegression())])
+    with pytest.raises(ValueError, match="divides its budget, .* epsilon must be at least"):
+        search({"model__C": [1e-3, 1.0]}, model, epsilon=0.5, delta=DELTA).fit(X, y)

@@ -191,6 +191,12 @@ def test_the_refusal_says_what_was_asked_and_spent_and_what_is_left(make):
     )
 
 
+@pytest.mark.parametrize("charge", [ApproxDP(0.4, 1e-6), GaussianDP(0.1)], ids=str)
+def test_a_pure_ledger_says_why_it_refuses_a_delta(make, charge):
+    with pytest.raises(BudgetExceededError, match="takes pure guarantees only"):
+        make(1.0).charge(charge)
+
+
 def test_the_first_charge_fixes_adjacency_and_unit(make):
     ledger = make(10.0)
     ledger.charge(ApproxDP(1.0, adjacency="add-remove", unit="user"))
