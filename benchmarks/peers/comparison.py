@@ -222,7 +222,7 @@ def section(frame, name):
     text = [f".. _{_label(name)}:", "", title, "-" * len(title), ""]
     text += [f"{n_train:,} rows to learn from, {n_columns} columns. {names}: {', '.join(known)}."]
     text += ["", f".. figure:: _static/peers/{name.replace(' ', '-')}.png", f"   :alt: {title}"]
-    text += ["", "   Mean by epsilon, two standard errors as bars.", ""]
+    text += ["   :class: wide", "", "   Mean by epsilon, two standard errors as bars.", ""]
     header = ["method", "adjacency", *(f"{e:g}" for e in epsilons_of(part)), "seconds"]
     for delta in DELTAS:
         rows = list(table_of(part, delta))
