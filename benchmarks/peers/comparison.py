@@ -180,7 +180,7 @@ def _shown(delta):
 def _value(mean):
     if not np.isfinite(mean):
         return "–"
-    return f"{mean:.3f}" if mean > -0.9995 else f"{mean:.1f}"
+    return f"{mean:z.3f}" if mean > -0.9995 else f"{mean:.1f}"
 
 
 def table_of(part, delta):
