@@ -39,6 +39,7 @@ sphinx_gallery_conf = {
     # Files plot_*.py are run and shown. The quick start of README prints and writes a file.
     "filename_pattern": r"plot_",
     "capture_repr": (),
+    "remove_config_comments": True,
     "ignore_pattern": r"(__init__|quickstart)\.py",
     "within_subsection_order": "gallery_order.StoryOrder",
     "backreferences_dir": "api/backreferences",

@@ -35,10 +35,12 @@ DPLogisticRegression(0.5, 1e-6, ledger=ledger, x_norm=100.0).fit(X, y)
 # In a notebook, a fitted model shows what it promises, and so does the ledger: by label, by day,
 # and with what one more charge may have at each delta.
 
+# sphinx_gallery_capture_repr_block = ("_repr_html_",)
 model
 
 # %%
 
+# sphinx_gallery_capture_repr_block = ("_repr_html_",)
 ledger
 
 # %%

@@ -180,7 +180,7 @@ def _shown(delta):
 def _value(mean):
     if not np.isfinite(mean):
         return "–"
-    return f"{mean:.3f}" if mean > -0.9995 else f"{mean:.1f}"
+    return f"{mean:z.3f}" if mean > -0.9995 else f"{mean:.1f}"
 
 
 def table_of(part, delta):
@@ -222,7 +222,7 @@ def section(frame, name):
     text = [f".. _{_label(name)}:", "", title, "-" * len(title), ""]
     text += [f"{n_train:,} rows to learn from, {n_columns} columns. {names}: {', '.join(known)}."]
     text += ["", f".. figure:: _static/peers/{name.replace(' ', '-')}.png", f"   :alt: {title}"]
-    text += ["", "   Mean by epsilon, two standard errors as bars.", ""]
+    text += ["   :class: wide", "", "   Mean by epsilon, two standard errors as bars.", ""]
     header = ["method", "adjacency", *(f"{e:g}" for e in epsilons_of(part)), "seconds"]
     for delta in DELTAS:
         rows = list(table_of(part, delta))
