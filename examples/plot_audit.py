@@ -60,7 +60,7 @@ models = {
     "mean, two radii": NoisyMean(),
     "mean, one radius": NoisyMean(radii=1.0),
 }
-reports = {name: replay(model, X, y, random_state=0) for name, model in models.items()}
+reports = {name: replay(model, X, y, n=120, random_state=0) for name, model in models.items()}
 for name, report in reports.items():
     verdict = "passed" if report.passed else f"BROKEN: {report.findings[0].kind}"
     print(f"{name:28s} {report.share:9.3g} of the claim used up   {verdict}")
