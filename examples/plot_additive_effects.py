@@ -53,7 +53,7 @@ for name, n_splines in {"straight lines": None, "splines": 8}.items():
 # %%
 # The title names the data. On the census, high incomes are most likely in the middle of life,
 # which no straight line can say. The survey has far fewer rows, and its bands are wide: what is
-# seen clearly is how people rate their marriage.
+# seen best is how people rate their marriage.
 #
 # A band is two standard deviations of the noise to either side, worked out from the noise of each
 # step and from what the fit released. It does not tell how far other people's rows would have

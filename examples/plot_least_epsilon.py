@@ -30,9 +30,11 @@ try:
         warnings.filterwarnings("ignore", "A network error occurred")
         data = fetch_adult("all", timeout=3.0)
     y, log, target = np.asarray(data.target == ">50K"), ["capital-gain", "capital-loss"], 0.84
+    source = "Adult census"
 except OSError:
     data = fetch_fair()
     y, log, target = np.asarray(data.target) == max(data.target), [], 0.7
+    source = "Fair's survey of affairs"
 prepare = make_public_preprocessor(data.bounds, data.categories, log=log)
 rows = prepare.fit_transform(data.data)  # learns nothing from them
 X, X_test, y, y_test = train_test_split(rows, y, test_size=0.3, random_state=0)
@@ -65,6 +67,7 @@ PrivacyUtilityDisplay.from_estimators(
 )
 right.set(title="measured, on test rows", ylabel="")
 right.title.set_fontsize("small")
+figure.suptitle(source)
 
 # %%
 # The search begins with a small epsilon, doubles the budget from stage to stage, and stops where
