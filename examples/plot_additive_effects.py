@@ -30,10 +30,12 @@ try:
         data = fetch_adult("all", timeout=3.0)
     y = np.asarray(data.target == ">50K")
     log = ["capital-gain", "capital-loss"]
+    source = "Adult census"
 except OSError:
     data = fetch_fair()
     y = np.asarray(data.target) == max(data.target)
     log = []
+    source = "Fair's survey of affairs"
 X, X_test, y, y_test = train_test_split(data.data, y, test_size=0.3, random_state=0)
 
 
@@ -49,17 +51,20 @@ for name, n_splines in {"straight lines": None, "splines": 8}.items():
     print(f"{name:15s} accuracy {accuracy:.3f}, AUC {roc_auc_score(y_test, scores):.3f}")
 
 # %%
-# On Adult: high incomes are most likely in the middle of life, which no straight line can say. The
-# weights that the census gave to its records, "fnlwgt", add nothing that is sure. Bands are two
-# standard deviations of the noise to either side, worked out from the noise of each step and from
-# what the fit released. They do not tell how far other people's rows would have moved the curves.
+# The title names the data. On the census, high incomes are most likely in the middle of life,
+# which no straight line can say. The survey has far fewer rows, and its bands are wide: what is
+# seen best is how people rate their marriage.
+#
+# A band is two standard deviations of the noise to either side, worked out from the noise of each
+# step and from what the fit released. It does not tell how far other people's rows would have
+# moved the curve. Where 0 is within the band, the curve may be noise.
 
 display = AdditiveEffectsDisplay.from_estimator(additive(1.0, 8))
-display.figure_.suptitle("epsilon = 1")
+display.figure_.suptitle(f"{source}, epsilon = 1")
 
 # %%
-# With a tenth of the budget, the same curves have less to say.
+# With a tenth of the epsilon, the bands are wider beside the curves, and less can be read off.
 
 display = AdditiveEffectsDisplay.from_estimator(additive(0.1, 8), color="C1")
-display.figure_.suptitle("epsilon = 0.1")
+display.figure_.suptitle(f"{source}, epsilon = 0.1")
 print(f"The bands are {'an ' if display.kind[0] in 'ae' else 'a '}{display.kind}.")

@@ -1,11 +1,13 @@
 """
-Whose calibration is how tight
-==============================
+The same noise, three proofs
+============================
 
-Objective perturbation has been analysed several times. All analyses concern the same algorithm:
-add a random linear term to the objective and minimise. They differ in how much privacy they
-prove for a given noise, and hence in how much noise they ask for. Here the noise and the penalty
-are fixed, and the figure shows the smallest delta that each analysis proves at each epsilon.
+Objective perturbation adds a random linear term to the objective and minimises the sum. Two
+papers and this library have worked out how private that is. The better the proof, the less noise
+is needed for the same guarantee. This is why ``calibration="tight"`` is the default of
+`~skdp.linear_model.DPLogisticRegression`. Here the noise and the penalty are fixed, and the figure
+shows the smallest delta that each analysis proves at each epsilon. No data are needed: a guarantee
+does not depend on them.
 """
 
 # %%
@@ -62,11 +64,11 @@ ax.grid(alpha=0.3)
 figure.legend(loc="outside lower center", ncols=2)
 
 # %%
-# From ``epsilon = x_norm**2 / penalty = 0.5`` on the tight profile lies on the dotted line: the
-# change of curvature costs nothing, because a logistic loss is nearly straight where it is
-# steep.
+# The lower a curve is, the stronger is the guarantee that is proven for the same noise. The dotted
+# line is what the Gaussian noise alone would cost; nothing can be below it. From
+# ``epsilon = x_norm**2 / penalty = 0.5`` on, the tight profile lies on this line.
 #
-# The other way round, this is the noise that each asks for at delta 1e-5.
+# The table turns the question round: how much noise does each analysis ask for at delta 1e-5?
 
 targets = [0.25, 0.5, 1.0, 2.0, 4.0]
 print("epsilon   " + "".join(f"{e:10g}" for e in targets))
@@ -84,8 +86,8 @@ for calibration in ["kst2012", "redberg2023", "tight"]:
     print(f"{calibration:12s}" + "".join(f"{s:10.2f}" for s in scales))
 
 # %%
-# Capping the slope of the loss at 1/2 halves the noise once more, at a small price for the
-# curvature.
+# If the slope of the loss is capped at 1/2, one record moves the gradient half as much, and about
+# half the noise is enough.
 
 capped = LogisticLoss(slope_cap=0.5)
 scales = [

@@ -30,9 +30,11 @@ try:
         warnings.filterwarnings("ignore", "A network error occurred")
         data = fetch_adult("all", timeout=3.0)
     y, log, target = np.asarray(data.target == ">50K"), ["capital-gain", "capital-loss"], 0.84
+    source = "Adult census"
 except OSError:
     data = fetch_fair()
-    y, log, target = np.asarray(data.target) == max(data.target), [], 0.68
+    y, log, target = np.asarray(data.target) == max(data.target), [], 0.7
+    source = "Fair's survey of affairs"
 prepare = make_public_preprocessor(data.bounds, data.categories, log=log)
 rows = prepare.fit_transform(data.data)  # learns nothing from them
 X, X_test, y, y_test = train_test_split(rows, y, test_size=0.3, random_state=0)
@@ -43,7 +45,7 @@ X, X_test, y, y_test = train_test_split(rows, y, test_size=0.3, random_state=0)
 
 epsilons = [0.03, 0.1, 0.3, 1.0, 3.0]
 guess = {"best_score": 0.85, "class_shares": (0.75, 0.25)}
-if target < 0.7:
+if target <= 0.7:
     guess = {"best_score": 0.73, "class_shares": (0.7, 0.3)}
 model = DPLogisticRegression(delta=1e-5)
 expected = expected_score(
@@ -52,10 +54,10 @@ expected = expected_score(
 print(expected)
 
 # %%
-# Fits to the private rows, five at each epsilon, were all of them published: each is charged.
-# They are drawn beside the expectation to see how far off that was.
+# How far off was the expectation? For this page only, three models are fitted at each epsilon and
+# scored on the test rows (right). On private rows each of these fits would be charged.
 
-fitted = [DPLogisticRegression(e, delta=1e-5).fit(X, y) for e in epsilons for _ in range(5)]
+fitted = [DPLogisticRegression(e, delta=1e-5).fit(X, y) for e in epsilons for _ in range(3)]
 plain = LogisticRegression(C=100.0, max_iter=1000).fit(X, y)
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), sharey=True, layout="constrained")
 expected.plot(left)
@@ -65,11 +67,14 @@ PrivacyUtilityDisplay.from_estimators(
 )
 right.set(title="measured, on test rows", ylabel="")
 right.title.set_fontsize("small")
+figure.suptitle(source)
 
 # %%
 # The search begins with a small epsilon, doubles the budget from stage to stage, and stops where
-# the score, less its error, reaches the target. The scores are noisy and of private rows. The
-# title says what was spent by all stages together, scores included: more than the fit alone.
+# the score, less its error, reaches the target. The scores are noisy and of private rows. Few rows
+# make large errors: on the survey, the target is no more than the share of the more frequent
+# answer. The title says what was spent by all stages together, scores included: more than the fit
+# alone.
 #
 # The seed is for this page: it makes the noise known.
 

@@ -8,7 +8,7 @@ What it may show on the way, and at what price, is the choice of ``release``:
 
 - ``"final"`` releases the function after each week. A release is cheap; the guarantee is that of
   all releases so far, and grows.
-- ``"sgd"`` adds noise to each step and goes on from there: one budget for ever.
+- ``"sgd"`` adds noise to each step and goes on from there: one budget, however long the stream.
 - ``"matrix"`` releases noisy sums of a stream whose length is announced, and their noise cancels
   in the function: one budget too, and less noise.
 """
@@ -120,9 +120,11 @@ for i, part in enumerate(parts):
     gathered = run_features(Z, targets[part], gathered, part.start, recursion)
 
 # %%
-# Top left: a week in the second summer, predicted before it was seen. Top right: how good the
-# predictions are along the stream, four weeks at a time. All of them lag behind a demand that
-# grows, the recursion without noise too, for it weighs the years alike. Below left: what all
+# Top left: a week in the second summer, predicted before it was seen; the title says whether the
+# demand is that of Washington or simulated. Top right: how good the predictions are along the
+# stream, four weeks at a time. (They are compared with demand without noise, for this figure only:
+# no budget covers that.) All of them lag behind a demand that grows, the recursion without noise
+# too, because it weighs the years alike. Below left: what all
 # releases so far cost together. Those of ``"final"`` become cheaper, as any record of the past
 # has less and less weight, but they do add up. Below right: how far one record can move the
 # function, by the constant of the paper and by ours, for the recursion of the paper
@@ -141,7 +143,9 @@ for name, values in predictions.items():
     errors = (values - hires) ** 2
     scores = [1 - np.mean(errors[i * week : (i + 4) * week]) / np.var(hires) for i in window]
     axes[0, 1].plot(ends[4:], scores, style, color=colors[name], lw=1.4)
-axes[0, 0].set(title="a week in the second summer", xlabel="day", ylabel="hires an hour")
+axes[0, 0].set(
+    title=f"a week in the second summer ({source})", xlabel="day", ylabel="hires an hour"
+)
 axes[0, 1].set(title="accuracy, four weeks at a time", xlabel="hours seen", ylabel="$R^2$")
 axes[0, 1].set(ylim=(-0.6, 1.0))
 axes[0, 1].axhline(0.0, color="0.8", zorder=0)

@@ -2,14 +2,16 @@
 A report for whoever answers for the data
 =========================================
 
-Somebody has to sign that a model may be published, and it is mostly not who fitted it. The report
-says on one page who is protected, how sure an attacker can get, what was declared public and by
-whom, where the budget went, what is left of it, and what is not covered.
+Somebody has to decide that a model may be published, and it is mostly not the one who fitted it.
+`~skdp.inspection.privacy_report` writes for them, in plain words: who is protected, how sure an
+attacker can get, what was declared public and by whom, where the budget went, what is left of it,
+and what is not covered.
 """
 
 # %%
-# A hospital predicts who comes back. Two things are fitted to the same people, and both charge one
-# ledger: a pipeline that learns the bounds of the columns privately, and a plain model.
+# A hospital predicts who comes back; its records are made up here. Two things are
+# fitted to the same people, and both charge one ledger: a pipeline that learns the bounds of the
+# columns privately, and a model alone.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -45,13 +47,14 @@ ledger
 
 # %%
 # The report is made of public and released numbers alone. What the data are, what for, and who
-# answers for it are told as they are given. ``save`` writes text, Markdown, a page of HTML that
-# can be mailed and printed, or JSON.
+# answers for it are told as they are given. Here is how it begins. ``report.save("report.html")``
+# writes the whole as a page that can be mailed and printed; names that end with ``.txt``, ``.md``
+# or ``.json`` give the other forms.
 
 report = privacy_report(
     model, ledger, dataset="visits to cardiology", purpose="who comes back", responsible="Dr Adams"
 )
-print(report)
+print(str(report)[:2400], "...")
 
 # %%
 # The most asked question is how sure an attacker can get. The bound on suspicions of any strength

@@ -290,6 +290,8 @@ class PrivacyUtilityDisplay:
             self.chosen_ = ax.axvline(self.chosen, color=color, linestyle=":", label=label)
         ax.set(xscale="log", xlabel="epsilon; less is more private", ylabel=self.score_name)
         ax.set_xticks(epsilons, [f"{epsilon:.3g}" for epsilon in epsilons])
+        if ax.get_autoscalex_on() and epsilons[0] == epsilons[-1]:
+            ax.set_xlim(epsilons[0] / 2, 2 * epsilons[0])  # one point has no range of its own
         ax.minorticks_off()
         if self.price is not None:
             ax.set_title(_wrapped(self.price), fontsize="small")

@@ -144,3 +144,8 @@ def test_what_cannot_be_drawn_is_refused():
         PrivacyUtilityDisplay([1.0], [0.5], bands=[0.1]).plot()
     with pytest.raises(ValueError, match=r"references\['x'\] must be a finite number"):
         PrivacyUtilityDisplay([1.0], [0.5], references={"x": np.nan}).plot()
+
+
+def test_one_epsilon_is_drawn_within_a_range_around_it():
+    display = PrivacyUtilityDisplay([0.5], [0.8]).plot()
+    assert display.ax_.get_xlim() == pytest.approx((0.25, 1.0))
