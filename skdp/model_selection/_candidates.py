@@ -248,7 +248,7 @@ def rehearse_candidate(estimator, params, point, planned, X, y):
     except ValueError as error:
         if planned is None or not str(error).startswith("epsilon must be at least"):
             raise
-        raise ValueError(f"A search divides its budget, and of a fit within it {error}") from None
+        raise ValueError(f"A search divides its budget: of a fit within it, {error}") from None
     if asked is None and planned is not None and planned.delta_at(0.0) > 0.0:
         raise RuntimeError(
             f"A fit with {shown(params)} would charge nothing, where this was planned for it: "

@@ -556,6 +556,7 @@ def test_scikit_learns_checks(estimator, check):
 
 def test_an_epsilon_too_small_for_a_step_is_said_to_be_of_a_fit_within_the_search():
     X, y = rows(5000)
-    model = DPPipeline([("scale", DPQuantileScaler()), ("model", DPLogisticRegression())])
-    with pytest.raises(ValueError, match=r"divides its budget, .* epsilon must be at least"):
-        search({"model__C": [1e-3, 1.0]}, model, epsilon=0.5, delta=DELTA).fit(X, y)
+    steps = [("scale", DPQuantileScaler()), ("model", DPLogisticRegression())]
+    model = DPPipeline(steps, shares={"scale": 0.05})
+    with pytest.raises(ValueError, match=r"divides its budget: .* epsilon must be at least"):
+        search({"model__C": [1e-3, 1.0]}, model, epsilon=1.5, delta=DELTA).fit(X, y)
