@@ -46,15 +46,9 @@ for record in wards.history():
     print(f"{record.team:9s} {record.label:21s} epsilon {record.guarantee.epsilon:g}")
 
 # %%
-<<<<<<< HEAD
-# Parts do not add up to the whole: four times 0.3, 1.0 and 0.3 sum to 2.5, and composed exactly
-# they are less. What is left is open to whoever comes first, and no more than that. The refused
-# fit learns nothing, and an old model would stay.
-=======
 # The ledger composes the charges tightly: four times 0.3, 1.0 and 0.3 sum to 2.5, and together
 # they cost less. What is left is open to whoever comes first, and no more than that. The refused
 # fit reads no record, and its old model stays.
->>>>>>> g1
 
 summed = 4 * 0.3 + 1.0 + 0.3
 spent = wards.spent()

@@ -59,19 +59,12 @@ def dp_evaluate(
 
     scoring : str or list of str, default="auto"
         Of classifiers "accuracy", "balanced_accuracy", "f1_macro", of those with ``predict_proba``
-<<<<<<< HEAD
         "neg_brier_score" and "neg_log_loss", and for two classes "f1", of the last label in sorted
         order, and "roc_auc". Of regressors "r2", "neg_mean_absolute_error",
-        "neg_mean_squared_error" and "neg_root_mean_squared_error". Each is as in scikit-learn, and
-        each more makes all less precise. "auto" is accuracy, AUC and Brier score, or R^2 and mean
-        absolute and root mean squared errors, with the counts for pictures.
-=======
-        "neg_brier_score" and "neg_log_loss", and for two classes "f1" and "roc_auc". Of regressors
-        "r2", "neg_mean_absolute_error", "neg_mean_squared_error" and
-        "neg_root_mean_squared_error". Each is defined as in scikit-learn. The more there are, the
-        less precise is each. "auto" is accuracy, AUC and Brier score, or R^2 and mean absolute and
-        root mean squared errors, with the counts for pictures.
->>>>>>> e1
+        "neg_mean_squared_error" and "neg_root_mean_squared_error". Each is defined as in
+        scikit-learn. The more there are, the less precise is each. "auto" is accuracy, AUC and
+        Brier score, or R^2 and mean absolute and root mean squared errors, with the counts for
+        pictures.
 
     classes : list of labels, default=None
         Public. None takes ``estimator.classes_``.
