@@ -123,7 +123,8 @@ ROWS, BASE, LEARNED = "solvers.rows", "linear_model._base", "        self.coef_,
 CLIPPED = "rows = clip_rows(block.astype(np.float64, copy=False), x_norm)"
 CHECKED = "            X, y = checked_data(self, X, y, counts=groups is None)\n"
 RELEASED = (
-    "            weights, spread = with_noise(release, self._rows(X, codes, users), noise)\n"
+    "            with progress_of(self, context, groups=groups):\n"
+    "                weights, spread = with_noise(release, self._rows(X, codes, users), noise)\n"
 )
 PAID = "            charge(self, release.guarantee)\n"
 PLANNED = "            release = self._plan(classes, X.shape[1], n_public, unit)\n"
@@ -410,12 +411,12 @@ def linear():
     yield Mutant(
         "gradient: one step too many",
         svc(**GRADIENT),
-        ((DESCENT, "for _ in range(plan.n_steps):", "for _ in range(plan.n_steps + 1):"),),
+        ((DESCENT, "in told(range(plan.n_steps),", "in told(range(plan.n_steps + 1),"),),
     )
     yield Mutant(
         "gradient: one step too many, add-remove",
         svc(**GRADIENT, **DELTA, **REMOVE),
-        ((DESCENT, "for _ in range(plan.n_steps):", "for _ in range(plan.n_steps + 1):"),),
+        ((DESCENT, "in told(range(plan.n_steps),", "in told(range(plan.n_steps + 1),"),),
     )
     yield Mutant(
         "gradient: steps do not share, pure",
@@ -430,7 +431,7 @@ def linear():
     yield Mutant(
         "gradient: second moments are free",
         logistic(**GRADIENT, **DELTA, **REMOVE),
-        ((RULES, "        mu *= math.sqrt(1.0 - _GRAM_SHARE)\n", ""),),
+        ((RULES, "mu *= math.sqrt(1.0 - _GRAM_SHARE)", "pass"),),
     )
     yield Mutant(
         "gradient: second moments without noise",
@@ -471,8 +472,8 @@ def linear():
         (
             (
                 DESCENT,
-                "for _ in range(plan.n_steps):",
-                "for _ in range(plan.n_steps - int(data.blocks[0][0][:, 0].sum() > 0)):",
+                "in told(range(plan.n_steps),",
+                "in told(range(plan.n_steps - int(data.blocks[0][0][:, 0].sum() > 0)),",
             ),
         ),
     )
@@ -1215,7 +1216,7 @@ def kernel_ridge():
     yield Mutant(
         "ridge gradient: a few steps too many",
         ridge(**GRADIENT, **DELTA, **REMOVE),
-        ((FDESC, "for step in range(plan.n_steps):", "for step in range(plan.n_steps + 3):"),),
+        ((FDESC, "in told(range(plan.n_steps),", "in told(range(plan.n_steps + 3),"),),
     )
     yield Mutant(
         "ridge gradient: second moments without noise",
@@ -2188,8 +2189,8 @@ def users():
         (
             (
                 MISGD,
-                "            self._store(stream.advance(X, targets), fresh=fresh)\n",
-                "            import numpy as np\n            if not fresh:\n                X, targets = np.concatenate([self._rows[0], X]), np.concatenate([self._rows[1], targets])\n            self._rows = (X, targets)\n            self._store(stream.advance(X, targets), fresh=fresh)\n",
+                "                stream = stream.advance(X, targets)\n",
+                "                import numpy as np\n                if not fresh:\n                    X, targets = np.concatenate([self._rows[0], X]), np.concatenate([self._rows[1], targets])\n                self._rows = (X, targets)\n                stream = stream.advance(X, targets)\n",
             ),
         ),
     )

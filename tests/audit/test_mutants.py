@@ -65,6 +65,13 @@ def test_a_count_before_a_minimiser_has_its_share_of_the_claim():
     assert any("with all other releases" in finding.what for finding in report.findings)
 
 
+def test_each_slip_is_one_of_the_code_as_it_is():
+    # Only some are run at a time: what has moved or is gone is to be noticed for all.
+    for mutant in MUTANTS:
+        with mutant.applied():
+            pass
+
+
 def test_a_slip_lasts_as_long_as_its_block():
     (mutant,) = (m for m in MUTANTS if m.name == "output: halved sensitivity")
     before = OutputPerturbation.__call__.__code__

@@ -374,7 +374,8 @@ def test_regression_has_bounds_of_its_target():
     y = np.sin(5.0 * X[:, 0])
     grid = {"gamma": [1e-3, 5.0]}
     ridge = DPKernelRidge(n_components=20)
-    found = search(grid, ridge, y_bounds=(-1.0, 1.0), delta=DELTA).fit(X, y)
+    # So much that another choice has a probability far below 1e-6.
+    found = search(grid, ridge, y_bounds=(-1.0, 1.0), delta=DELTA, epsilon=40.0).fit(X, y)
     assert found.best_estimator_.y_bounds == (-1.0, 1.0)
     assert found.best_params_ == {"gamma": 5.0}
     own = clone(ridge).set_params(y_bounds=(-2.0, 2.0))
