@@ -153,7 +153,7 @@ def test_values_of_all_kinds_are_categories():
         (np.float32("nan"), None),
         (pd.NA, None),
         (pd.NaT, None),
-        (np.datetime64("NaT"), None),
+        (np.datetime64("NaT", "s"), None),
         (Rude(), "<Rude>"),
         (Silent(), "<Silent>"),
     ]:
