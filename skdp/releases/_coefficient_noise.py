@@ -1,20 +1,20 @@
 """How far noise moves the coefficients of a linear model, by public and released numbers."""
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri, softmax
+from scipy.special import softmax
 
 from skdp._random import NoiseSource
 from skdp._validation import plain_arguments
 from skdp.releases._descent_rules import DescentPlan
 from skdp.releases._protocol import LinearLoss
+from skdp.releases._score_model import even_points, to_normal
 from skdp.solvers.rows import RowBlocks
 from skdp.solvers.whitening import PlainRows
 
-__all__ = ["CoefficientNoise", "descent_noise", "even_noise", "with_noise"]
+__all__ = ["CoefficientNoise", "descent_noise", "descent_variances", "even_noise", "with_noise"]
 
 # Features up to which covariances are kept, and scores by which slopes are averaged.
 _MOST_KEPT, _N_SCORES = 512, 2048
@@ -71,13 +71,18 @@ class CoefficientNoise:
         spread = np.abs(directions) * self.deviations[features]
         return spread.sum(axis=1) if self.related else np.sqrt((spread**2).sum(axis=1))
 
+    def times(self, factor: float) -> "CoefficientNoise":
+        """The same for weights times a public or released factor."""
+        covariance = None if self.covariance is None else self.covariance * factor**2
+        return CoefficientNoise(self.kind, self.deviations * factor, covariance, self.related)
+
     def of_features(self, n_features: int, unit: float) -> "CoefficientNoise":
         """The same for the first ``n_features``, and for rows that were divided by ``unit``."""
         covariance = self.covariance
         if covariance is not None:
-            covariance = covariance[:n_features, :n_features] / unit**2
-        deviations = self.deviations[:n_features] / unit
-        return CoefficientNoise(self.kind, deviations, covariance, self.related)
+            covariance = covariance[:n_features, :n_features]
+        part = CoefficientNoise(self.kind, self.deviations[:n_features], covariance, self.related)
+        return part.times(1.0 / unit)
 
 
 def even_noise(kind: str, deviation: float, n_features: int) -> CoefficientNoise:
@@ -85,15 +90,15 @@ def even_noise(kind: str, deviation: float, n_features: int) -> CoefficientNoise
     return CoefficientNoise(kind, np.full(n_features, deviation))
 
 
-def descent_noise(
+def descent_variances(
     plan: DescentPlan,
     loss: LinearLoss,
     weights: np.ndarray,
     coordinates: PlainRows,
     ridge: float,
     deviation: float,
-) -> CoefficientNoise:
-    """Noise in the last point of a descent, to first order around it.
+) -> np.ndarray:
+    """Variances of the noise in the last point of a descent, to first order around it.
 
     Parameters
     ----------
@@ -115,8 +120,9 @@ def descent_noise(
 
     Returns
     -------
-    CoefficientNoise
-        A bound where no second moments are released, and an approximation otherwise.
+    ndarray of shape (n_features,)
+        Along the eigenvectors of the released second moments; where none are released, of the
+        features, and bounds.
 
     Notes
     -----
@@ -149,11 +155,29 @@ def descent_noise(
         squares += moved**2
         velocity = plan.momentum * velocity - pull * (moved + plan.momentum * velocity)
         moved = moved + velocity
-    squares *= (plan.shrinkage * deviation) ** 2
-    vectors = coordinates.vectors
-    if vectors is None:  # gradients are not released in the metric of the steps
-        return CoefficientNoise("bound", np.sqrt(squares) / curvatures)
-    variances = squares / curvatures
+    squares *= deviation**2
+    if coordinates.vectors is None:  # gradients are not released in the metric of the steps
+        return squares / curvatures**2
+    return squares / curvatures
+
+
+def descent_noise(variances: np.ndarray, vectors: np.ndarray | None) -> CoefficientNoise:
+    """Noise of coefficients by its variances along directions.
+
+    Parameters
+    ----------
+    variances : ndarray of shape (n_features,)
+
+    vectors : ndarray of shape (n_features, n_features) or None
+        Columns are directions; None for the features.
+
+    Returns
+    -------
+    CoefficientNoise
+        A bound where no second moments are released, and an approximation otherwise.
+    """
+    if vectors is None:
+        return CoefficientNoise("bound", np.sqrt(variances))
     if len(variances) <= _MOST_KEPT:
         covariance = (vectors * variances) @ vectors.T
         return CoefficientNoise("approximation", np.sqrt(np.diag(covariance)), covariance)
@@ -190,10 +214,8 @@ def with_noise(
 def _mean_slope(loss: LinearLoss, deviations: np.ndarray, clip_norm: float) -> float:
     """Mean slope of capped residuals along a change of one score, under a model of the scores."""
     n_outputs = len(deviations)
-    # A fixed lattice of normal scores: nothing is random here, and nothing of the data.
-    golden = np.modf(np.sqrt(_primes(n_outputs + 1)))[0]
-    uniform = np.modf(np.outer(np.arange(1, _N_SCORES + 1), golden))[0]
-    scores = ndtri(np.clip(uniform[:, :-1], 1e-6, 1 - 1e-6)) * deviations
+    uniform = even_points(_N_SCORES, n_outputs + 1)
+    scores = to_normal(uniform[:, :-1]) * deviations
     logits = np.hstack([0.0 * scores, scores]) if n_outputs == 1 else scores
     chances = np.cumsum(softmax(logits, axis=1), axis=1)
     codes = (uniform[:, -1:] > chances[:, :-1]).sum(axis=1)
@@ -211,13 +233,3 @@ def _mean_slope(loss: LinearLoss, deviations: np.ndarray, clip_norm: float) -> f
         moved = capped(scores + change) - capped(scores - change)
         slopes.append(float(moved[:, output].mean()) / (2.0 * small))
     return max(0.0, float(np.mean(slopes)))
-
-
-def _primes(n: int) -> np.ndarray:
-    found: list[int] = []
-    number = 2
-    while len(found) < n:
-        if all(number % prime for prime in found if prime <= math.isqrt(number)):
-            found.append(number)
-        number += 1
-    return np.array(found, dtype=float)

@@ -15,16 +15,18 @@ from skdp._random import NoiseSource
 from skdp._validation import plain_arguments, shown
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP
+from skdp.releases._coefficient_noise import CoefficientNoise
 from skdp.releases._limits import check_span
 from skdp.releases._linear_rules import (
     TYPICAL_ROWS,
     check_share,
     class_count_share,
     drawn_together,
-    kept_of_gain,
+    factor_of_gain,
     starting_scores,
 )
 from skdp.releases._objective import ObjectivePerturbation
+from skdp.releases._score_model import score_spread
 from skdp.solvers.certificates import MOST_ROWS
 from skdp.solvers.hits import hits_gained
 from skdp.solvers.rows import RowBlocks
@@ -39,7 +41,8 @@ class CountedClasses:
     For three classes or more. Where noise hides what the features tell, a penalty around zero
     leaves a model that takes all classes to be as likely. Around the log-odds it leaves one that
     knows which are. The model is then held against the log-odds alone: where it does not get more
-    rows right, by a noisy count, most of what it adds to them is taken back.
+    rows right, by a noisy count, most of what it adds to them is taken back, and elsewhere that is
+    multiplied by what makes the model as sure as it is right.
 
     Privacy: the counts satisfy ``counting``, and whatever comes out, the release that follows
     satisfies its part of the budget: it is planned from released counts and public numbers, of
@@ -140,7 +143,13 @@ class CountedClasses:
             plan.check_n_rows(n_samples)
 
     def __call__(self, data: RowBlocks, noise: NoiseSource) -> np.ndarray:
-        """Release the minimiser of a noisy objective.
+        """Release the minimiser of a noisy objective: the first that `with_noise` returns."""
+        return self.with_noise(data, noise)[0]
+
+    def with_noise(
+        self, data: RowBlocks, noise: NoiseSource
+    ) -> tuple[np.ndarray, CoefficientNoise]:
+        """Release the minimiser of a noisy objective, with how much of it is noise.
 
         Parameters
         ----------
@@ -151,7 +160,10 @@ class CountedClasses:
 
         Returns
         -------
-        ndarray of shape (n_outputs, n_features)
+        weights : ndarray of shape (n_outputs, n_features)
+
+        spread : CoefficientNoise
+            A bound, by what was released; without the noise in the log-odds.
         """
         loss = self.plans[0].loss
         counting = NoiseLaw.of("laplace", self.counting)
@@ -173,9 +185,9 @@ class CountedClasses:
         centre = np.zeros((loss.n_outputs, data.n_features))
         scores = starting_scores(shares, deviation, getattr(loss, "weights", ()))
         centre[:, -1] = scores / data.constant
-        weights = plan(data, noise, centre)
+        weights, spread = plan(data, noise, centre), plan.coefficient_noise()
         if self.checking is None:
-            return weights
+            return weights, spread
         gain = release(
             hits_gained(data, weights, centre),
             law=NoiseLaw.of("laplace", self.checking),
@@ -185,7 +197,18 @@ class CountedClasses:
             random_state=noise,
             purpose="how many more rows the model gets right than its start",
         )
-        return centre + kept_of_gain(float(gain[0]), n_samples=n_samples) * (weights - centre)
+        factor = factor_of_gain(
+            float(gain[0]),
+            scores=scores,
+            spread=score_spread(
+                weights - centre,
+                row_norm=plan.row_norm,
+                n_samples=n_samples,
+                penalty=plan.penalty,
+            ),
+            n_samples=n_samples,
+        )
+        return centre + factor * (weights - centre), spread.times(factor)
 
 
 def _class_counts(data: RowBlocks, n_classes: int) -> np.ndarray:

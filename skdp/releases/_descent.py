@@ -15,7 +15,11 @@ from skdp._random import NoiseSource
 from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP, GaussianDP
-from skdp.releases._coefficient_noise import CoefficientNoise, descent_noise
+from skdp.releases._coefficient_noise import (
+    CoefficientNoise,
+    descent_noise,
+    descent_variances,
+)
 from skdp.releases._descent_rules import LEAST_AGREEMENT, DescentPlan, plan_descent
 from skdp.releases._limits import check_span
 from skdp.releases._moments import (
@@ -235,8 +239,34 @@ class NoisyDescent:
             weights = weights + velocity
         deviation = law.level(weights.size) * sensitivity / n_samples
         ridge = self.penalty / n_samples
-        spread = descent_noise(plan, self.loss, weights, coordinates, ridge, deviation)
-        return plan.shrinkage * weights, spread
+        variances = descent_variances(plan, self.loss, weights, coordinates, ridge, deviation)
+        factors = plan.shrinkage * self._kept(plan, weights, variances, coordinates, data)
+        if coordinates.vectors is None or not plan.weighs:  # one factor for all, without weighing
+            weights = weights * factors
+        else:
+            weights = (weights @ coordinates.vectors * factors) @ coordinates.vectors.T
+        return weights, descent_noise(variances * factors**2, coordinates.vectors)
+
+    def _kept(
+        self,
+        plan: DescentPlan,
+        weights: np.ndarray,
+        variances: np.ndarray,
+        coordinates: PlainRows,
+        data: RowBlocks,
+    ) -> np.ndarray:
+        """Factors of the last point along directions, functions of what is released."""
+        if coordinates.vectors is None:
+            bare = np.ones(len(variances), dtype=bool)
+            if data.constant:
+                bare[-1] = False
+        else:
+            weights = weights @ coordinates.vectors
+            # The last eigenvalue is the largest. It is that of the mean row, mostly.
+            bare = coordinates.curvatures <= coordinates.curvatures.min() * (1.0 + 1e-9)
+            bare[-1] = False
+        squares = np.einsum("ij,ij->j", weights, weights)
+        return plan.kept(squares, len(weights) * variances, bare)
 
     def _coordinates(
         self, data: RowBlocks, n_samples: float, noise: NoiseSource

