@@ -7,7 +7,7 @@ after them, and ``solvers/hits.py`` for the rows that a model gets right.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Self, cast
 
 import numpy as np
 
@@ -188,27 +188,32 @@ class CountedClasses:
         weights, spread = plan(data, noise, centre), plan.coefficient_noise()
         if self.checking is None:
             return weights, spread
+        learned = weights - centre
+        reach = score_spread(
+            learned, row_norm=plan.row_norm, n_samples=n_samples, penalty=plan.penalty
+        )
+        gain, deviation = self._gain(data, weights, centre, noise)
+        factor = factor_of_gain(
+            gain, deviation=deviation, scores=scores, spread=reach, n_samples=n_samples
+        )
+        return centre + factor * learned, spread.times(factor)
+
+    def _gain(
+        self, data: RowBlocks, weights: np.ndarray, centre: np.ndarray, noise: NoiseSource
+    ) -> tuple[float, float]:
+        """Released number of rows that weights get right beyond the centre, and its deviation."""
+        law = NoiseLaw.of("laplace", cast(ApproxDP, self.checking))
+        # A record adds 1, 0 or -1.
+        sensitivity = self.guarantee.n_records_changed
         gain = release(
             hits_gained(data, weights, centre),
-            law=NoiseLaw.of("laplace", self.checking),
-            # A record adds 1, 0 or -1.
-            sensitivity=self.guarantee.n_records_changed,
+            law=law,
+            sensitivity=sensitivity,
             error=0.0,
             random_state=noise,
             purpose="how many more rows the model gets right than its start",
         )
-        factor = factor_of_gain(
-            float(gain[0]),
-            scores=scores,
-            spread=score_spread(
-                weights - centre,
-                row_norm=plan.row_norm,
-                n_samples=n_samples,
-                penalty=plan.penalty,
-            ),
-            n_samples=n_samples,
-        )
-        return centre + factor * (weights - centre), spread.times(factor)
+        return float(gain[0]), law.level(1) * sensitivity
 
 
 def _class_counts(data: RowBlocks, n_classes: int) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from skdp._validation import plain_arguments
-from skdp.losses import HuberHingeLoss, SoftmaxLoss
+from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.releases._protocol import LinearLoss
 
@@ -218,15 +218,15 @@ def plan_descent(
     n_classes = max(2, loss.n_outputs)
     many = n_classes > 2
     is_pure = isinstance(guarantee, ApproxDP)
-    few = n_features <= (_GRAM_LIMIT_OF_MANY if many and not is_pure else _GRAM_LIMIT)
-    few = few and second_moments
+    limit = _GRAM_LIMIT_OF_MANY if many and not is_pure else _GRAM_LIMIT
+    few = second_moments and n_features <= limit
     mu = _strength(guarantee, loss.n_outputs * n_features, few)
     agreement = min(max(agreement, LEAST_AGREEMENT), 1.0)
     cap_share = agreement**2
     signal = 2.0 * mu * (n_samples / cap_share) / guarantee.n_records_changed
     n_steps, low, most = _steps(signal, n_features, many, not few, is_pure)
-    gram_guarantee, edge = None, 1.0
-    if few and not is_pure:
+    gram_guarantee, edge, looks = None, 1.0, few and not is_pure
+    if looks:
         gram_guarantee, edge = _gram(guarantee, mu, n_samples, n_features, 1.0 if many else 0.5)
     if gram_guarantee is not None:
         mu *= math.sqrt(1.0 - _GRAM_SHARE)
@@ -235,9 +235,8 @@ def plan_descent(
     n_seen = 1 if gram_guarantee is None or not many else n_classes
     time = _time(signal, n_features, n_seen, not few)
     time *= _usual(loss) / (2.0 * curvature * row_norm**2)
-
     edge *= row_norm**2
-    trusted = _trusted(n_features, many) if few and not is_pure else 1.0
+    trusted = _trusted(n_features, many) if looks else 1.0
     momentum, floor = _pace(n_steps, time, agreement * trusted * curvature * edge, low, most)
     if clip_norm is None:
         clip_norm = _usual(loss) * loss.lipschitz if is_pure else _residual(signal, loss)
@@ -253,7 +252,7 @@ def plan_descent(
         _share(guarantee, mu, n_steps),
         gram_guarantee,
         cap_share,
-        few and not is_pure and loss.n_outputs == 1 and not isinstance(loss, HuberHingeLoss),
+        looks and isinstance(loss, LogisticLoss),
     )
 
 

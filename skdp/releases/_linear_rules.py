@@ -10,6 +10,7 @@ accuracy, area under the curve and minus a tenth of the log-loss.
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -249,7 +250,9 @@ def check_share(target: ApproxDP, *, n_samples: float) -> float:
 
 
 @plain_arguments
-def factor_of_gain(gain: float, *, scores: np.ndarray, spread: float, n_samples: float) -> float:
+def factor_of_gain(
+    gain: float, *, deviation: float, scores: np.ndarray, spread: float, n_samples: float
+) -> float:
     """Factor of what was learned beyond log-odds.
 
     A model gets more of the rows right that it was learned from than of others: by about the root
@@ -259,6 +262,9 @@ def factor_of_gain(gain: float, *, scores: np.ndarray, spread: float, n_samples:
     ----------
     gain : float
         Released number of rows that it gets right, less that of its start.
+
+    deviation : float
+        Public standard deviation of the noise in it.
 
     scores : ndarray of shape (n_outputs,)
         Log-odds to start from.
@@ -273,12 +279,19 @@ def factor_of_gain(gain: float, *, scores: np.ndarray, spread: float, n_samples:
     -------
     float
         0.1 without a gain. Otherwise that at which the model is as sure as it is right, within 0.4
-        and 3: noise alone may make for long scores, and a strong penalty for short ones.
+        and 3: noise alone may make for long scores, and a strong penalty for short ones. Beyond 1
+        only for what is a gain if the noise is three deviations.
     """
-    if gain <= math.sqrt(n_samples):
+    least_gain = math.sqrt(n_samples)
+    if gain <= least_gain:
         return _KEPT
-    share = gain / n_samples
-    return factor_of_right(share, start=scores, spread=spread, least=_LEAST, most=_MOST)
+
+    scale: Any = dict(start=scores, spread=spread)
+    factor = factor_of_right(gain / n_samples, least=_LEAST, most=1.0, **scale)
+    certain = gain - least_gain - 3.0 * deviation
+    if factor < 1.0 or certain <= 0.0:
+        return factor
+    return factor_of_right(certain / n_samples, least=1.0, most=_MOST, **scale)
 
 
 def drawn_together(shares: np.ndarray, deviation: float) -> np.ndarray:

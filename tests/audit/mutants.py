@@ -273,8 +273,8 @@ def linear():
         (
             (
                 CLASSES,
-                "# A record adds 1, 0 or -1.\n            sensitivity=",
-                "sensitivity=0.1 * ",
+                "# A record adds 1, 0 or -1.\n        sensitivity = ",
+                "sensitivity = 0.1 * ",
             ),
         ),
         three_classes,
@@ -285,8 +285,8 @@ def linear():
         (
             (
                 CLASSES,
-                "            float(gain[0]),",
-                "            float(hits_gained(data, weights, centre)[0]),",
+                "return float(gain[0]), law",
+                "return float(hits_gained(data, weights, centre)[0]), law",
             ),
         ),
         three_classes,
@@ -516,8 +516,8 @@ def linear():
         (
             (
                 DESCENT,
-                "        return plan.shrinkage * weights, spread\n",
-                "        return plan.shrinkage * weights - 1e-3 * gradient / n_samples, spread\n",
+                "        deviation = law.level(",
+                "        weights = weights - 1e-3 * gradient / n_samples\n        deviation = law.level(",
             ),
         ),
     )

@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import softmax
 from support.linear import random_problem
 from support.perturbed import heard
 from support.releases import transcript
@@ -27,8 +28,10 @@ from skdp.releases._linear_rules import (
     check_share,
     class_count_share,
     drawn_together,
+    factor_of_gain,
     starting_scores,
 )
+from skdp.releases._score_model import score_spread
 from skdp.solvers.newton import minimise
 from skdp.solvers.rows import RowBlocks
 
@@ -114,21 +117,50 @@ def test_the_penalty_is_around_the_log_odds(monkeypatch, adjacency, weights):
     assert np.linalg.norm(centre) < chosen.centre_norm
 
 
-@pytest.mark.parametrize("gained, kept", [(14.0, 0.1), (15.0, 1.0)])  # the root of 200 rows
-def test_what_rows_do_not_confirm_is_taken_back(monkeypatch, gained, kept):
+# Of 200 rows: their root is 14.1. A gain of all of them wants scores that are longer than that.
+@pytest.mark.parametrize(
+    "gained, learned, kept", [(14.0, 1.0, 0.1), (15.0, 20.0, 0.4), (200.0, 0.1, 3.0)]
+)
+def test_what_rows_do_not_confirm_is_taken_back(monkeypatch, gained, learned, kept):
     plan, data, seen = planned(ApproxDP(1e4)), rows(), []
 
     def record(release, rows, noise, centre):
         seen.append(centre)
-        return centre + 1.0
+        return centre + learned
 
     def hits(rows, weights, centre):
-        assert rows is data and centre is seen[0] and (weights == centre + 1.0).all()
+        assert rows is data and centre is seen[0] and (weights == centre + learned).all()
         return np.array([gained])
 
     monkeypatch.setattr(ObjectivePerturbation, "__call__", record)
     monkeypatch.setattr(_counted_classes, "hits_gained", hits)
-    assert_allclose(plan(data, noise_source(0)), seen[0] + kept)
+    weights, spread = plan.with_noise(data, noise_source(0))
+    assert_allclose(weights, seen[0] + kept * learned)
+    bound = plan.plans[0].coefficient_noise().deviations
+    assert_allclose(spread.deviations, kept * bound)
+
+
+def test_scores_are_as_sure_as_they_are_right():
+    rng, start = np.random.default_rng(0), np.log([0.5, 0.2, 0.3])
+    for true in (0.5, 1.0, 2.0):
+        scores = start + true * rng.normal(size=(100_000, 3))
+        gain = softmax(scores, axis=1).max(axis=1).mean() - 0.5
+        options = dict(deviation=0.0, scores=start, spread=1.0, n_samples=1e9)
+        found = factor_of_gain(gain * 1e9, **options)
+        assert_allclose(found, true, rtol=0.05)
+    # What noise in the count may have made up does not make scores longer, and never shorter.
+    far = dict(scores=start, spread=1e-3, n_samples=1000.0)
+    assert factor_of_gain(200.0, deviation=100.0, **far) == 1.0
+    assert factor_of_gain(200.0, deviation=10.0, **far) == 3.0
+
+
+def test_scores_of_noise_have_the_spread_that_is_supposed():
+    # Where the penalty decides, that of weights of independent noise.
+    weights = np.random.default_rng(0).normal(size=(4, 500))
+    found = score_spread(weights, row_norm=2.0, n_samples=1.0, penalty=1e6)
+    assert_allclose(found, 2.0, rtol=0.05)
+    # Losses hold weights where rows reach.
+    assert score_spread(weights, row_norm=2.0, n_samples=1e6, penalty=1.0) < 1.0
 
 
 def test_there_is_a_check_where_rows_pay_for_it():

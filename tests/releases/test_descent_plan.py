@@ -136,3 +136,44 @@ def test_a_penalty_is_part_of_curvatures_that_are_not_seen():
     curvatures, cap = plan.metric(np.zeros(5), 0.5)
     assert_allclose(curvatures, plan.floor + 0.5)
     assert_allclose(cap, plan.clip_norm * 2.0 / math.sqrt(plan.floor + 0.5))
+
+
+def test_directions_that_are_no_longer_than_noise_are_shortened():
+    options = dict(n_features=60, loss=LogisticLoss(), row_norm=1.0)
+    seen = plan_descent(n_samples=5000, guarantee=GaussianDP(1.0), **options)
+    assert seen.gram_guarantee is not None
+    variances, bare = np.full(60, 0.5), np.arange(60) < 55
+    for excess, factor in ((0.3, 0.3), (0.8, 0.5), (1.2, 1.0), (9.0, 1.0)):
+        factors = seen.kept(excess * variances, variances, bare)
+        # Of 55 directions; the fewer they are, the less of this.
+        assert_allclose(factors[bare], 1.0 - (1.0 - factor) * 55.0 / 75.0)
+        assert (factors[~bare] == 1.0).all()
+    assert (seen.kept(variances, variances, np.zeros(60, dtype=bool)) == 1.0).all()
+
+
+def test_short_descents_are_made_longer_where_they_found_more_than_noise():
+    options = dict(n_features=60, loss=LogisticLoss(), row_norm=1.0)
+    short = plan_descent(n_samples=50, guarantee=GaussianDP(1.0), **options)
+    assert short.gram_guarantee is None
+    variances, bare = np.full(60, 0.5), np.arange(60) < 59
+    for excess, factor in ((0.1, 0.7), (1.0, 1.0), (1.5, 1.5**1.2), (9.0, 2.0)):
+        assert_allclose(short.kept(excess * variances, variances, bare), factor)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        dict(guarantee=ApproxDP(1.0)),
+        dict(loss=SoftmaxLoss(3)),
+        dict(loss=HuberHingeLoss()),
+        dict(n_features=1001),
+    ],
+    ids=str,
+)
+def test_other_descents_are_not_weighed(options):
+    public = dict(
+        n_samples=500, n_features=60, loss=LogisticLoss(), row_norm=1.0, guarantee=GaussianDP(1.0)
+    )
+    plan = plan_descent(**public | options)
+    ones = np.ones(plan_descent(**public).n_steps)
+    assert (plan.kept(9.0 * ones, ones, ones > 0.0) == 1.0).all()
