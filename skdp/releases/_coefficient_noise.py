@@ -134,7 +134,7 @@ def descent_noise(
     the true one there, and up to 1.5 times where few rows leave most directions below the floor.
     """
     if coordinates.vectors is None:
-        curvatures = np.full(weights.shape[1], coordinates.curvature)
+        curvatures = np.full(1, coordinates.curvature)  # the same in all directions
         seen, slope = np.zeros_like(curvatures), 0.0
     else:
         curvatures = coordinates.curvatures
@@ -152,7 +152,8 @@ def descent_noise(
     squares *= (plan.shrinkage * deviation) ** 2
     vectors = coordinates.vectors
     if vectors is None:  # gradients are not released in the metric of the steps
-        return CoefficientNoise("bound", np.sqrt(squares) / curvatures)
+        deviations = np.sqrt(squares) / curvatures
+        return CoefficientNoise("bound", np.full(weights.shape[1], deviations[0]))
     variances = squares / curvatures
     if len(variances) <= _MOST_KEPT:
         covariance = (vectors * variances) @ vectors.T
