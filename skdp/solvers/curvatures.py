@@ -12,6 +12,10 @@ __all__ = ["FrequentColumns", "curvature_product"]
 # it.
 _MOST, _LEAST = 128, 8
 
+# Mean curvature of the losses, as a share of the largest, from which rows are enough alike for a
+# diagonal to stand for other columns.
+_ALIKE = 0.1
+
 
 def curvature_product(data, loss, scores, least, *, every=1, dtype=np.float64):
     """Return the map from a direction to the second derivative along it.
@@ -132,6 +136,9 @@ class FrequentColumns:
             total += float(curvature.sum())
             part = part * np.sqrt(curvature, dtype=np.float32)[:, np.newaxis]
             hessian = ssyrk(1.0, part, trans=1, beta=1.0, c=hessian, overwrite_c=1)
+        n_used = max(1, sum(len(part) for part in self.parts))
+        if total < _ALIKE * n_used * self.loss.curvature:
+            return np.copy
         hessian = hessian.astype(np.float64) * self.scale
         # A floor above what single precision may make of a positive matrix.
         hessian[np.diag_indices(k)] += self.penalty + 1e-5 * float(np.trace(hessian))
@@ -139,7 +146,7 @@ class FrequentColumns:
             factor = linalg.cho_factor(hessian, overwrite_a=True, check_finite=False)
         except linalg.LinAlgError:  # numbers beyond the range of floats
             return np.copy
-        total *= self.data.n_samples / max(1, sum(len(part) for part in self.parts))
+        total *= self.data.n_samples / n_used
         diagonal = self.squares * total + self.penalty
 
         def solved(gradient):

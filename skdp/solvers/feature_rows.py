@@ -263,12 +263,12 @@ class FeatureBlocks(Blocks):
         scores_of = self._scores_of(weights)
         blocks = zip(self._near(self._exact_type()), limits, strict=False)
         for i, (block, within) in enumerate(blocks):
-            total = 0.0
+            total = np.zeros(self.n_features)
             for rows, targets, place in block:
                 residuals = (scores_of(rows) - targets) / unit
                 residuals, most = self._shared(i, place, residuals, within[place])
                 residuals = np.rint(residuals.clip(-most, most, out=residuals), out=residuals)
-                total = total + self._times(residuals, rows)  # no rounding, as in all of a block
+                total += self._times(residuals, rows)  # no rounding, as in all of a block
             whole = total.astype(np.int64)
             high += whole >> 32
             low += whole & 0xFFFFFFFF

@@ -136,7 +136,7 @@ class IteratedSteps:
 
     def _preconditioner(self, scores):
         """Map from a residual to the part of a direction that it calls for."""
-        if not self.data.is_sparse or self.loss.n_outputs > 1:
+        if self.dtype is np.float64 or self.loss.n_outputs > 1:  # of use until it is not
             return np.copy
         if self.columns is None:
             self.columns = FrequentColumns(self.loss, self.data, self.penalty, self.some)
