@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 __all__ = [
+    "FEWEST_FEATURES",
     "LARGEST",
     "MOST_FEATURES",
     "MOST_ROWS",
@@ -25,8 +26,9 @@ LARGEST = 127.0  # its square times the length of a block is below 2**24
 # Rows that are multiplied by residuals at once.
 MOST_ROWS = 128
 
-# Features beyond which digits of weights would have fewer than five bits, and be too many.
-MOST_FEATURES = 8256
+# Of more features, weights have more than four digits, and double precision is as fast; of fewer,
+# the digits cost more than they save.
+FEWEST_FEATURES, MOST_FEATURES = 640, 1032
 
 _WEIGHT_BITS = 30  # at least
 
@@ -39,7 +41,6 @@ def exact_scores(weights, n_features):
     weights : ndarray of shape (n_features,)
 
     n_features : int
-        At most `MOST_FEATURES`.
 
     Returns
     -------

@@ -18,6 +18,7 @@ from skdp._progress import told
 from skdp.exceptions import SolverError
 from skdp.solvers.certificates import score_terms
 from skdp.solvers.feature_digits import (
+    FEWEST_FEATURES,
     LARGEST,
     MOST_FEATURES,
     MOST_ROWS,
@@ -405,8 +406,7 @@ class IntegerFeatureBlocks(FeatureBlocks):
         return 1.0 / (LARGEST * math.sqrt(self.n_features / 2))
 
     def _exact_type(self):
-        # Few features stay in cache whatever their type, and many need too many digits.
-        is_single = MOST_ROWS < self.n_features <= MOST_FEATURES
+        is_single = FEWEST_FEATURES <= self.n_features <= MOST_FEATURES
         return np.float32 if is_single else np.float64
 
     def _scores_of(self, weights):

@@ -6,17 +6,19 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from skdp._users import Users
+from skdp.features import fourier_features
 from skdp.solvers.feature_digits import (
-    MOST_FEATURES,
     MOST_ROWS,
     exact_scores,
     residual_units,
     rounded,
     times,
 )
+from skdp.solvers.feature_rows import IntegerFeatureBlocks
 
 
-@pytest.mark.parametrize("d", [1, 2, 7, 100, 1000, 1032, 1033, 2000, MOST_FEATURES])
+@pytest.mark.parametrize("d", [1, 2, 7, 100, 1000, 1032, 1033, 2000, 4000])
 @pytest.mark.parametrize("size", [1e-200, 1.0, 1e150])
 def test_scores_are_those_of_the_rounded_weights_exactly(d, size):
     rng = np.random.default_rng(d)
@@ -60,3 +62,22 @@ def test_rows_times_residuals_are_exact(bits):
 def test_rounded_numbers_are_multiples_of_a_power_of_two():
     numbers = np.array([0.9, -0.3, 1e-9, 0.0])
     assert_array_equal(rounded(numbers, 4) * 16.0, [14.0, -5.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("owned", [False, True])
+def test_sums_are_the_same_in_single_precision(owned, monkeypatch):
+    rng = np.random.default_rng(5)
+    features = fourier_features("rbf", 3, n_components=700, gamma=1.0, random_state=1)
+    X, targets = rng.normal(size=(1500, 3)), rng.uniform(-1.0, 1.0, 1500)
+    users = Users(np.sort(rng.integers(0, 400, 1500)), 400) if owned else None
+    data = IntegerFeatureBlocks(X, targets, features, users=users)
+    weights = rounded(rng.normal(size=700), 20) / data.unit  # of few bits: rounded by neither
+
+    def sums():
+        return data.capped_sum(weights, 0.3)[0], data.score_sum(weights, 0.3)[0]
+
+    assert data._exact_type() is np.float32
+    found = sums()
+    monkeypatch.setattr(data, "_exact_type", lambda: np.float64)
+    for one, other in zip(found, sums(), strict=True):
+        assert_array_equal(one, other)
