@@ -28,7 +28,8 @@ MOST_ROWS = 128
 
 # Of more features, weights have more than four digits, and double precision is as fast; of fewer,
 # the digits cost more than they save.
-FEWEST_FEATURES, MOST_FEATURES = 640, 1032
+FEWEST_FEATURES = 640
+MOST_FEATURES = 1032
 
 _WEIGHT_BITS = 30  # at least
 
