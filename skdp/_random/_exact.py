@@ -26,6 +26,7 @@ __all__ = [
     "Uniform",
     "laplace_magnitude",
     "near_quantile",
+    "near_rounded",
     "normal_magnitude",
     "precision",
     "rounded",
@@ -163,17 +164,33 @@ class NearRadius:
         self.relative_error = relative if relative < 1e-3 else 1.0
 
     def rounded(self, uniform: Uniform) -> int | None:
-        """Round the radius times a normal magnitude, if 127 digits tell its nearest integer."""
-        for length in (63, 127):
+        """Round the radius times a normal magnitude, as `near_rounded` does."""
+        return near_rounded(self.value, self.relative_error, uniform)
+
+
+def near_rounded(factor: Decimal, relative_error: float, uniform: Uniform) -> int | None:
+    """Round a factor times a normal magnitude, if 127 digits tell its nearest integer.
+
+    Parameters
+    ----------
+    factor : Decimal
+
+    relative_error : float
+        Of the factor, at most.
+
+    uniform : Uniform
+        What the magnitude is the quantile of; most of the time it draws no further digits.
+    """
+    for length in (63, 127):
+        with precision(192):
             uniform.to(length)
-            with precision(192):
-                quantile, slack = near_quantile(uniform.digits, uniform.length)
-                product = self.value * quantile
-                error = float(product) * self.relative_error + 1.01 * float(self.value) * slack
-                nearest = product.to_integral_value()
-                if Decimal("0.5") - abs(product - nearest) > Decimal(2 * error + 1e-20):
-                    return int(nearest)
-        return None
+            quantile, slack = near_quantile(uniform.digits, uniform.length)
+            product = factor * quantile
+            error = float(product) * relative_error + 1.01 * float(factor) * slack
+            nearest = product.to_integral_value()
+            if Decimal("0.5") - abs(product - nearest) > Decimal(2 * error + 1e-20):
+                return int(nearest)
+    return None
 
 
 def near_quantile(digits: int, length: int) -> tuple[Decimal, float]:

@@ -13,6 +13,7 @@ from skdp._random._exact import (
     Radius,
     Uniform,
     laplace_magnitude,
+    near_rounded,
     normal_magnitude,
     rounded,
     upper_quantile,
@@ -30,6 +31,7 @@ __all__ = ["NoiseSource", "noise_source"]
 _FLOAT_ERROR = 2.0**-44
 _FEW_BITS = 2.0**45
 _BLOCK = 1 << 13
+_DRAWN = 8 * _BLOCK  # words at once: a key for each costs more than its words
 _LARGEST = 2.0**52
 _MANY = 16  # numbers in doubt from which a closer look at all of them pays
 _LEAST_DIGITS = 2**20
@@ -233,12 +235,16 @@ class NoiseSource:
         noise = np.empty((1, size), dtype=np.int64)
 
         def settle(_: int, uniform: Uniform) -> int:
+            if law is _minus_normal and uniform.digits > _LEAST_DIGITS:
+                nearest = near_rounded(Decimal(scale), 0.0, uniform)
+                if nearest is not None:
+                    return nearest
             return rounded(lambda length: magnitude(uniform.to(length), Decimal(scale)), [uniform])
 
         scales = np.array([scale], dtype=np.float64)
         errors = _FLOAT_ERROR * scales
-        for start in range(0, size, _BLOCK):
-            out = noise[:, start : start + _BLOCK]
+        for start in range(0, size, _DRAWN):
+            out = noise[:, start : start + _DRAWN]
             words = self._words(out.size).view(np.int64)[None]
             self._round(out, words, 0, 1, scales, errors, law, settle)
         return noise[0]

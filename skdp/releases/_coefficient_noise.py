@@ -140,7 +140,7 @@ def descent_variances(
     the true one there, and up to 1.5 times where few rows leave most directions below the floor.
     """
     if coordinates.vectors is None:
-        curvatures = np.full(weights.shape[1], coordinates.curvature)
+        curvatures = np.full(1, coordinates.curvature)  # the same in all directions
         seen, slope = np.zeros_like(curvatures), 0.0
     else:
         curvatures = coordinates.curvatures

@@ -19,6 +19,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from skdp._validation import one_of, plain_arguments, positive, shown
@@ -179,10 +180,17 @@ def _affordable(loss: PerturbedLoss, x_norm: float, penalty: float, epsilon: flo
 
 def _solve(excess: Callable[[float], float], low: float, high: float) -> float:
     """Root of a decreasing function, on the side where it is not positive."""
+    bracketed = False
     while excess(high) > 0.0:
-        low, high = high, high * 2.0
+        low, high, bracketed = high, high * 2.0, True
         if math.isinf(high):
             raise ValueError("No finite noise meets the guarantee; ask for less privacy.")
+    if bracketed:
+        # A guess, which may err to either side: what counts is the sign at the ends.
+        root = brentq(excess, low, high, xtol=1e-300, rtol=1e-14, disp=False)
+        for end in (root * (1.0 - 4e-14), root * (1.0 + 4e-14)):
+            if low < end < high:
+                low, high = (end, high) if excess(end) > 0.0 else (low, end)
     while high - low > 1e-13 * high:
         middle = (low + high) / 2.0
         if not low < middle < high:

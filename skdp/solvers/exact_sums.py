@@ -15,7 +15,7 @@ class PairwiseSum:
     """Sum of many arrays in pairs, pairs of pairs and so on: the error grows with the depth."""
 
     def __init__(self, shape):
-        self._start, self._stack = np.zeros(shape), []
+        self._shape, self._stack = shape, []
 
     def add(self, part):
         """Add one array."""
@@ -27,7 +27,10 @@ class PairwiseSum:
 
     def total(self):
         """Sum of all arrays so far."""
-        return sum((part for _, part in reversed(self._stack)), self._start)
+        parts = [part for _, part in reversed(self._stack)]
+        if len(parts) < 2:
+            return parts[0].copy() if parts else np.zeros(self._shape)
+        return sum(parts[1:], parts[0])
 
 
 class ExactScores:

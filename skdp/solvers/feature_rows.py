@@ -9,17 +9,26 @@ owners, sums are over users, of the means of their rows' terms.
 import itertools
 import math
 from copy import copy
-from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from scipy import sparse
 from scipy.linalg.blas import dsyrk, ssyrk
 
 from skdp._progress import told
 from skdp.exceptions import SolverError
-from skdp.mechanisms import clip_rows
 from skdp.solvers.certificates import score_terms
+from skdp.solvers.feature_digits import (
+    FEWEST_FEATURES,
+    LARGEST,
+    MOST_FEATURES,
+    MOST_ROWS,
+    exact_scores,
+    residual_units,
+    rounded,
+    times,
+)
 from skdp.solvers.feature_whitening import ResidualLimits
+from skdp.solvers.normalised_rows import NormalisedRows
 from skdp.solvers.rows import Blocks
 
 __all__ = [
@@ -32,7 +41,6 @@ __all__ = [
 ]
 
 _UNIT = 2.0**-53
-_LARGEST = 127.0  # its square times the length of a block is below 2**24
 
 # Certified error of sums over features, as a share of the bound on one record.
 ERROR_SHARE = 1e-3
@@ -42,43 +50,10 @@ MOST_ROW_NORM = 1.006
 
 _CACHED = 128  # rows that are made at once
 
+_NEAR = 2**20  # bytes that stay in cache between two products
+
 # Blocks whose second moments are summed plainly, before those sums are.
 _GROUP = 256
-
-
-@dataclass(frozen=True)
-class NormalisedRows:
-    """Features of the linear kernel: rows in units of the bound on their norm.
-
-    Parameters
-    ----------
-    n_components : int
-        Length of a row.
-
-    x_norm : float
-        Norm beyond which rows are scaled back.
-    """
-
-    n_components: int
-    x_norm: float
-
-    row_norm = 1.0 + 1e-6
-
-    @property
-    def attributes(self):
-        """What is public of an estimator on these features: nothing was drawn."""
-        return {}
-
-    @property
-    def n_features_in(self):
-        """Length of a row."""
-        return self.n_components
-
-    def transform(self, X):
-        """Divide rows by ``x_norm``, which no row is longer than; result in double precision."""
-        rows = clip_rows(X, self.x_norm)
-        rows = rows.toarray() if sparse.issparse(rows) else rows
-        return rows / self.x_norm
 
 
 class FeatureBlocks(Blocks):
@@ -189,6 +164,22 @@ class FeatureBlocks(Blocks):
             np.copyto(rows, made)
             yield rows, targets
 
+    def _near(self, dtype=np.float64):
+        """For each block: a few of its rows at a time in floating point, targets, their place."""
+        most = self.length if dtype is np.float64 else MOST_ROWS
+        height = max(16, min(most, _NEAR // (self.n_features * np.dtype(dtype).itemsize)))
+        memory = np.empty((min(height, self.n_samples), self.n_features), dtype=dtype)
+
+        def few_rows(made, targets):
+            for start in range(0, len(made), height):
+                place = slice(start, min(start + height, len(made)))
+                rows = memory[: place.stop - start]
+                np.copyto(rows, made[place])
+                yield rows, targets[place], place
+
+        for made, targets in self._made():
+            yield few_rows(made, targets)
+
     def _told(self, dtype=np.float64):
         """What `_converted` yields in the first long pass, for whoever listens to the fit."""
         return told(self._converted(dtype), "second moments", len(self), of="rows")
@@ -218,7 +209,9 @@ class FeatureBlocks(Blocks):
             Bound on the norm of its error.
         """
         most = 2.0**self._residual_bits
-        total = self._limited_sum(weights, cap / most, itertools.repeat(most))
+        total = self._limited_sum(
+            weights, cap / most, itertools.repeat(np.full(self.length, most))
+        )
         return total, 2 * _UNIT * self.n_units * cap * self.row_norm
 
     def score_sum(self, weights, cap):
@@ -233,10 +226,12 @@ class FeatureBlocks(Blocks):
         """
         most = 2.0**self._residual_bits
         unit, total = cap / most, 0
-        weights = _rounded(weights * self.unit, self._weight_bits)  # as in `_limited_sum`
-        for i, (rows, _) in enumerate(self._converted()):
-            scores, limits = self._shared(i, rows @ weights / unit, most)
-            total += int(np.rint(np.clip(scores, -limits, limits, out=scores), out=scores).sum())
+        scores_of = self._scores_of(weights)
+        for i, block in enumerate(self._near(self._exact_type())):
+            for rows, _, place in block:
+                scores, limits = self._shared(i, place, scores_of(rows) / unit, most)
+                whole = np.rint(np.clip(scores, -limits, limits, out=scores), out=scores)
+                total += int(whole.sum())
         return total * unit, 2 * _UNIT * self.n_units * cap
 
     def whitened_sum(self, weights, whitening, limits):
@@ -266,20 +261,39 @@ class FeatureBlocks(Blocks):
         """Sum of the rows times their residuals, in whole units with limits for each block."""
         # Halves of 32 bits: whole sums may be longer than an int64.
         high, low = np.zeros((2, self.n_features), dtype=np.int64)
-        # Weights are rounded as well: scores must be a function of the row, whatever the order of
-        # their sums. Integers below 2**53 are exact in double precision.
-        weights = _rounded(weights * self.unit, self._weight_bits)
-        for i, ((rows, targets), most) in enumerate(zip(self._converted(), limits, strict=False)):
-            residuals = (rows @ weights - targets) / unit
-            residuals, most = self._shared(i, residuals, most)
-            residuals = np.rint(np.clip(residuals, -most, most, out=residuals), out=residuals)
-            part = (residuals @ rows).astype(np.int64)
-            high += part >> 32
-            low += part & 0xFFFFFFFF
+        scores_of = self._scores_of(weights)
+        blocks = zip(self._near(self._exact_type()), limits, strict=False)
+        for i, (block, within) in enumerate(blocks):
+            total = np.zeros(self.n_features)
+            for rows, targets, place in block:
+                residuals = (scores_of(rows) - targets) / unit
+                residuals, most = self._shared(i, place, residuals, within[place])
+                residuals = np.rint(residuals.clip(-most, most, out=residuals), out=residuals)
+                total += self._times(residuals, rows)  # no rounding, as in all of a block
+            whole = total.astype(np.int64)
+            high += whole >> 32
+            low += whole & 0xFFFFFFFF
         return (high * 2.0**32 + low) * (unit * self.unit)
 
-    def _shared(self, i, values, limits):
-        """Values of the rows of a block and their limits, in whole units, times their shares.
+    def _exact_type(self):
+        """In which the products of `_scores_of` and of `_times` are exact."""
+        return np.float64
+
+    def _scores_of(self, weights):
+        """Return the map from rows to their products with weights, these rounded as well.
+
+        Scores must be a function of the row, whatever the order of their sums. Integers below
+        2**53 are exact in double precision.
+        """
+        weights = rounded(weights * self.unit, self._weight_bits)
+        return lambda rows: rows @ weights
+
+    def _times(self, residuals, rows):
+        """Sum of a few rows times whole residuals."""
+        return residuals @ rows
+
+    def _shared(self, i, place, values, limits):
+        """Values of rows of a block and their limits, in whole units, times their shares.
 
         The limits of a user's rows add up to the mean of their whole limits, at most: a share is
         less than one over a number c of rows, or 1, and where ``limit / c`` is not reached by an
@@ -287,7 +301,7 @@ class FeatureBlocks(Blocks):
         """
         if self.users is None:
             return values, limits
-        shares = self.shares[i]
+        shares = self.shares[i][place]
         return values * shares, np.floor(limits * shares)
 
     @property
@@ -330,7 +344,7 @@ class FeatureBlocks(Blocks):
         most = cap * whitening.longest
         step = most * 2.0**-self._residual_bits
         whole, start = np.empty(self.n_samples), 0
-        for rows, _ in self._converted():
+        for rows, _, _ in itertools.chain.from_iterable(self._near()):
             products = rows @ columns
             np.abs(products, out=products)
             products *= 1.0 / coarse
@@ -375,6 +389,8 @@ class IntegerFeatureBlocks(FeatureBlocks):
     Cosines and sines are rounded to 1/127. That moves a row by less than 0.6 percent of its
     norm, and the kernel by next to nothing. Products of two such integers summed over a block are
     below 2**24, so that single precision has them without error, and a feature takes one byte.
+    Weights and residuals are cut into digits of so few bits that single precision has their sums
+    over the features, and over 128 rows, without error as well.
 
     Parameters
     ----------
@@ -387,7 +403,25 @@ class IntegerFeatureBlocks(FeatureBlocks):
 
     def _unit(self):
         # 127 sqrt(D) times the features is within 1/2 of the integers in each of 2 D coordinates.
-        return 1.0 / (_LARGEST * math.sqrt(self.n_features / 2))
+        return 1.0 / (LARGEST * math.sqrt(self.n_features / 2))
+
+    def _exact_type(self):
+        is_single = FEWEST_FEATURES <= self.n_features <= MOST_FEATURES
+        return np.float32 if is_single else np.float64
+
+    def _scores_of(self, weights):
+        if self._exact_type() is np.float64:
+            return super()._scores_of(weights)
+        return exact_scores(weights * self.unit, self.n_features)
+
+    @cached_property
+    def _residual_units(self):
+        return residual_units(self._residual_bits)
+
+    def _times(self, residuals, rows):
+        if rows.dtype == np.float64:
+            return super()._times(residuals, rows)
+        return times(residuals, rows, self._residual_units)
 
     def second_moments(self):
         """Sum of the outer products of the rows; rounded once, at the end, but for users."""
@@ -400,13 +434,6 @@ class IntegerFeatureBlocks(FeatureBlocks):
             total += part
         error = _UNIT * self.n_samples * self.row_norm**2
         return _symmetric(total) * self.unit**2, error
-
-
-def _rounded(numbers, bits):
-    """Round to multiples of a power of two, so that the largest takes ``bits`` bits."""
-    largest = max(float(np.abs(numbers).max()), 1e-200)
-    unit = 2.0 ** (math.ceil(math.log2(largest)) - bits)
-    return np.rint(numbers / unit) * unit
 
 
 def _symmetric(upper):

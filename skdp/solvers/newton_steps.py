@@ -4,10 +4,17 @@ import numpy as np
 from scipy import linalg
 
 from skdp.exceptions import SolverError
+from skdp.solvers.curvatures import FrequentColumns, curvature_product
 
 __all__ = ["FactorisedSteps", "IteratedSteps"]
 
 _MOST_PRODUCTS = 1000
+
+# Of a gradient that a direction may leave, by a quadratic model of the objective.
+_LARGEST_SHARE = 0.3
+
+# From here on a quarter of the rows tells a first direction.
+_MANY_ROWS = 8000
 
 
 class FactorisedSteps:
@@ -76,34 +83,61 @@ class FactorisedSteps:
 class IteratedSteps:
     """Newton directions by conjugate gradients, the more exact the closer the minimum."""
 
-    is_exhausted = True  # a better direction is out of reach
-
     def __init__(self, loss, data, penalty, tolerance):
         self.loss, self.data, self.penalty, self.tolerance = loss, data, penalty, tolerance
         # Curvatures that change the Hessian by less than a thousandth of the penalty.
         self.least = 1e-3 * penalty / (data.row_norm**2 * max(1, data.n_samples))
-        self.share = 0.1
+        self.share = _LARGEST_SHARE
+        # A quarter of many rows is plenty for a first direction, as single precision is for all
+        # until it is not; the certificate is of all rows, and double.
+        self.some = self.every = 4 if data.n_samples >= _MANY_ROWS else 1
+        self.dtype: type = np.float32 if data.is_sparse else np.float64
+        self.columns = None
+
+    @property
+    def is_exhausted(self):
+        """Whether a better direction is out of reach."""
+        return self.every == 1 and self.dtype is np.float64
 
     def refine(self, *, reduction, length):
         """Ask for as much of the next step as the last one has kept (Eisenstat and Walker)."""
-        self.share = min(0.1, 0.9 * reduction**2) if length == 1.0 else 0.01
+        self.share = min(_LARGEST_SHARE, 0.9 * reduction**2) if length == 1.0 else 0.01
+        if reduction > 0.5 and self.every == 1:
+            self.dtype = np.float64
+        if self.dtype is np.float32:
+            self.share = max(self.share, 1e-6)
+        self.every = 1
 
     def step(self, here):
         """Step from a point."""
-        product = self.data.curvature_product(self.loss, here.scores, self.least)
+        product = curvature_product(
+            self.data, self.loss, here.scores, self.least, every=self.every, dtype=self.dtype
+        )
+        nearer = self._preconditioner(here.scores)
         solution, residual = np.zeros_like(here.gradient), -here.gradient
-        direction = residual.copy()
-        square = float(np.vdot(residual, residual))
+        direction = np.zeros_like(residual)
+        square, along = float(np.vdot(residual, residual)), 1.0
         enough = max(self.share * here.size, 0.2 * self.tolerance) ** 2
         for _ in range(_MOST_PRODUCTS):
             if square <= enough:
                 break
+            near = nearer(residual)
+            along, previous = float(np.vdot(residual, near)), along
+            direction *= along / previous
+            direction += near
             image = product(direction)
             image += self.penalty * direction
-            length = square / float(np.vdot(direction, image))
+            length = along / float(np.vdot(direction, image))
             solution += length * direction
-            residual -= length * image
-            square, previous = float(np.vdot(residual, residual)), square
-            direction *= square / previous
-            direction += residual
+            image *= length
+            residual -= image
+            square = float(np.vdot(residual, residual))
         return solution
+
+    def _preconditioner(self, scores):
+        """Map from a residual to the part of a direction that it calls for."""
+        if self.dtype is np.float64 or self.loss.n_outputs > 1:  # of use until it is not
+            return np.copy
+        if self.columns is None:
+            self.columns = FrequentColumns(self.loss, self.data, self.penalty, self.some)
+        return self.columns.at(scores)

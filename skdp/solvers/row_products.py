@@ -8,7 +8,7 @@ from scipy import sparse
 from skdp.solvers.certificates import FEW_ROWS
 from skdp.solvers.exact_sums import RESIDUAL_BITS, coarse, power_above
 
-__all__ = ["few_rows", "products", "shared_products", "times", "with_constant"]
+__all__ = ["few_rows", "in_single", "products", "shared_products", "times", "with_constant"]
 
 
 def products(high, low, residuals, largest, length):
@@ -47,6 +47,12 @@ def few_rows(X, start, stop):
     entries = slice(pointers[0], pointers[-1])
     parts = (X.data[entries], X.indices[entries], pointers - pointers[0])
     return sparse.csr_array(parts, shape=(len(pointers) - 1, X.shape[1]))
+
+
+def in_single(rows, unit):
+    """Rows of a CSR matrix in single precision and in units; indices are shared."""
+    data = (rows.data / unit).astype(np.float32)
+    return sparse.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
 
 
 def with_constant(rows, constant):

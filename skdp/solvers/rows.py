@@ -10,8 +10,15 @@ from scipy import sparse
 from skdp._users import Users
 from skdp.mechanisms import clip_rows
 from skdp.solvers.certificates import CHUNK, UNIT_ROUNDOFF, rounding_error, score_terms
-from skdp.solvers.exact_sums import ExactScores, PairwiseSum
-from skdp.solvers.row_products import few_rows, products, shared_products, times, with_constant
+from skdp.solvers.exact_sums import ExactScores, PairwiseSum, power_above
+from skdp.solvers.row_products import (
+    few_rows,
+    in_single,
+    products,
+    shared_products,
+    times,
+    with_constant,
+)
 from skdp.solvers.user_norms import TOGETHER
 
 __all__ = ["Blocks", "RowBlocks"]
@@ -61,6 +68,7 @@ class Blocks:
     length: int
     n_terms: int
     dense_limit: int
+    _singles: Any = None
 
     @property
     def n_units(self):
@@ -107,7 +115,7 @@ class Blocks:
             very many rows and for large weights.
 
         scores_into : list, default=None
-            Where to leave the scores of each block, for `curvature_product`.
+            Where to leave the scores of each block, as curvatures are computed from.
 
         Returns
         -------
@@ -168,7 +176,8 @@ class Blocks:
 
     def _scores(self, rows, weights):
         """Scores of a block; long rows in chunks, which keeps the error at that of one chunk."""
-        if not weights.any():  # where descents start
+        # Where descents start. Of many weights the first few tell.
+        if not weights[:, :64].any() and not weights.any():
             return np.zeros((rows.shape[0], len(weights)))
         if self.is_sparse or self.n_features <= CHUNK:
             return rows @ weights.T
@@ -240,44 +249,12 @@ class Blocks:
             hessian = np.tril(hessian) + np.tril(hessian, -1).T
         return hessian * (self.n_samples / max(1, n_used))
 
-    def curvature_product(self, loss, scores, least):
-        """Return the map from a direction to the second derivative along it.
-
-        Parameters
-        ----------
-        loss : LogisticLoss, HuberHingeLoss or SoftmaxLoss
-
-        scores : list of ndarray
-            Scores of each block, as `gradient` leaves them.
-
-        least : float
-            Second derivatives up to this of a loss of a margin are taken for zero.
-        """
-        parts = []
-        for (rows, codes), block_scores in zip(self.blocks, scores, strict=True):
-            curvature, shares = loss.hessian_weights(block_scores, codes), 1.0
-            if loss.n_outputs == 1:
-                # Rows whose loss is straight are many where noise decides.
-                is_curved = curvature > least
-                if is_curved.mean() < 0.6:
-                    rows, curvature = rows[is_curved], curvature[is_curved]
-            else:
-                shares = loss.shares(codes)[:, np.newaxis] / loss.temperature
-            parts.append((rows, rows.T, curvature, shares))
-
-        def product(direction):
-            result = np.zeros(direction.shape)
-            for rows, columns, curvature, shares in parts:
-                along = rows @ direction.T
-                if along.shape[1] == 1:
-                    change = curvature[:, np.newaxis] * along
-                else:
-                    mean = (curvature * along).sum(axis=1, keepdims=True)
-                    change = curvature * (along - mean) * shares
-                result += (columns @ change).T
-            return result
-
-        return product
+    def single_rows(self):
+        """Sparse rows of all blocks in single precision, in units of about their norm."""
+        if self._singles is None:
+            unit = power_above(self.row_norm)
+            self._singles = [in_single(rows, unit) for rows, _ in self.blocks]
+        return self._singles
 
     def slope_along(self, loss, weights, step):
         """Return the derivative of the sum of losses along a step, as a function of its length.

@@ -1003,6 +1003,7 @@ FDESC, FSTAT, FOUT = (
 )
 FPURE = "releases._feature_pure"
 FROWS, KRR, EXACT = "solvers.feature_rows", "kernel._kernel_ridge", "releases._exact_queries"
+NROWS = "solvers.normalised_rows"
 RIDGE_PLAN = "kernel._ridge_plan"
 ANSWERS, PROBLEM = "releases._queries", "releases._ridge_problem"
 CAPPED = "self.targets = np.clip(targets, -1.0, 1.0)  # what sensitivities rest on"
@@ -1411,7 +1412,7 @@ def kernel_ridge():
     yield Mutant(
         "ridge: linear rows not clipped",
         ridge(**OUTPUT, kernel="linear"),
-        ((FROWS, "rows = clip_rows(X, self.x_norm)", "rows = X"),),
+        ((NROWS, "rows = clip_rows(X, self.x_norm)", "rows = X"),),
     )
     yield Mutant(
         "ridge query: the bound of the paper for a mean",

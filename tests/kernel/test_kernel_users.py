@@ -256,7 +256,8 @@ def test_no_mean_of_limited_rows_is_longer_than_a_row_may_be(kind):
     limits = data.residual_limits(whitening, 0.5)
     start, biggest = 0, 0.0
     for i, (rows, _) in enumerate(data._converted()):
-        _, most = data._shared(i, np.zeros(len(rows)), limits.whole[data._block(i)])
+        block = limits.whole[data._block(i)]
+        _, most = data._shared(i, slice(None), np.zeros(len(rows)), block)
         lengths = np.linalg.norm(
             np.array([whitening.apply(row) for row in rows[:64] * data.unit]), axis=1
         )

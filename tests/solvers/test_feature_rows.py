@@ -12,11 +12,11 @@ from support.problems import feature_blocks as blocks
 
 from skdp.features import fourier_features
 from skdp.losses import HuberLoss
+from skdp.solvers.feature_digits import rounded
 from skdp.solvers.feature_rows import (
     FeatureBlocks,
     IntegerFeatureBlocks,
     NormalisedRows,
-    _rounded,
 )
 from skdp.solvers.feature_whitening import Whitening
 from skdp.solvers.newton import minimise
@@ -291,7 +291,7 @@ def test_whitened_sums_are_those_of_limited_residuals_to_their_certified_error(c
     X, targets = rng.normal(size=(2500, 6)), rng.uniform(-1.0, 1.0, 2500)
     data = blocks(features, X, targets)
     Z = np.vstack([rows for rows, _ in data.blocks]).astype(np.longdouble)
-    weights = _rounded(rng.normal(size=data.n_features), 20)
+    weights = rounded(rng.normal(size=data.n_features), 20)
     for whitening in whitenings(data, rng):
         limits = data.residual_limits(whitening, 0.3)
         most = limits.whole * np.longdouble(limits.unit)

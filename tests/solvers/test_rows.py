@@ -10,6 +10,7 @@ from scipy import sparse
 from support.linear import LAYOUTS, LOSSES, exact_gradient, random_problem, stored_rows
 
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
+from skdp.solvers.curvatures import curvature_product
 from skdp.solvers.newton import minimise
 from skdp.solvers.rows import RowBlocks
 
@@ -109,7 +110,7 @@ def test_curvature_is_the_derivative_of_the_gradient(loss, layout):
     change = (change - data.gradient(loss, weights - step * direction)[0]) / (2 * step)
     scores: list = []
     data.gradient(loss, weights, scores_into=scores)
-    product = data.curvature_product(loss, scores, 0.0)(direction)
+    product = curvature_product(data, loss, scores, 0.0)(direction)
     hessian = data.hessian(loss, weights, data.n_samples)
     # A record that passes a kink in between counts by half.
     atol = 1e-6 * len(codes) + (5.0 if loss.n_outputs == 1 else 0.0)
