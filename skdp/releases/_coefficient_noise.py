@@ -157,7 +157,7 @@ def descent_variances(
         moved = moved + velocity
     squares *= deviation**2
     if coordinates.vectors is None:  # gradients are not released in the metric of the steps
-        return squares / curvatures**2
+        return np.full(weights.shape[1], squares[0] / curvatures[0] ** 2)
     return squares / curvatures
 
 
