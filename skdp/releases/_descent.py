@@ -256,6 +256,8 @@ class NoisyDescent:
         data: RowBlocks,
     ) -> np.ndarray:
         """Factors of the last point along directions, functions of what is released."""
+        if self.penalty > 0.0:  # how long weights are is asked for
+            return np.ones(len(variances))
         if coordinates.vectors is None:
             bare = np.ones(len(variances), dtype=bool)
             if data.constant:
