@@ -38,8 +38,8 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         model gets right than the log-odds do, for an epsilon of ``100 / n`` and at least 1 % of
         it; without a gain beyond the root of n, a tenth of what was learned is kept, and otherwise
         it is multiplied by a factor from 0.4 to 3 that makes the model as sure as it is right.
-        Under "add-remove", where the number of rows is private, both shares are half as large, for n =
-        1000 whatever it is, the first at least 2 %, and the sum of the counts stands for n;
+        Under "add-remove", where the number of rows is private, both shares are half as large, for
+        n = 1000 whatever it is, the first at least 2 %, and the sum of the counts stands for n;
         otherwise the number of rows is released for 2 % of epsilon. The rules of the other
         mechanisms do not read that number.
 

@@ -72,9 +72,13 @@ class CoefficientNoise:
         return spread.sum(axis=1) if self.related else np.sqrt((spread**2).sum(axis=1))
 
     def times(self, factor: float) -> "CoefficientNoise":
-        """The same for weights times a public or released factor."""
+        """The same for weights times a factor, the noise in which is left out."""
         covariance = None if self.covariance is None else self.covariance * factor**2
         return CoefficientNoise(self.kind, self.deviations * factor, covariance, self.related)
+
+    def stretched(self, ratios: np.ndarray) -> "CoefficientNoise":
+        """The same where a part of the noise moves all weights: bounds, for some more of each."""
+        return CoefficientNoise(self.kind, self.deviations * (1.0 + ratios), related=True)
 
     def of_features(self, n_features: int, unit: float) -> "CoefficientNoise":
         """The same for the first ``n_features``, and for rows that were divided by ``unit``."""

@@ -163,7 +163,8 @@ class CountedClasses:
         weights : ndarray of shape (n_outputs, n_features)
 
         spread : CoefficientNoise
-            A bound, by what was released; without the noise in the log-odds.
+            A bound, by what was released, where nothing is checked. Otherwise times the factor,
+            without the noise in that. Without the noise in the log-odds.
         """
         loss = self.plans[0].loss
         counting = NoiseLaw.of("laplace", self.counting)
@@ -196,7 +197,7 @@ class CountedClasses:
         factor = factor_of_gain(
             gain, deviation=deviation, scores=scores, spread=reach, n_samples=n_samples
         )
-        return centre + factor * learned, spread.times(factor)
+        return centre + factor * learned, replace(spread.times(factor), kind="approximation")
 
     def _gain(
         self, data: RowBlocks, weights: np.ndarray, centre: np.ndarray, noise: NoiseSource

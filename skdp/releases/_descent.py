@@ -241,11 +241,16 @@ class NoisyDescent:
         ridge = self.penalty / n_samples
         variances = descent_variances(plan, self.loss, weights, coordinates, ridge, deviation)
         factors = plan.shrinkage * self._kept(plan, weights, variances, coordinates, data)
+        spread = descent_noise(variances * factors**2, coordinates.vectors)
+        if coordinates.vectors is None and plan.weighs and self.penalty == 0.0:
+            # The factor grows with a power of the squared norm, in which there is noise as well.
+            body = weights[:, :-1] if data.constant else weights
+            spread = spread.stretched(plan.steepness * np.abs(weights[0]) / np.linalg.norm(body))
         if coordinates.vectors is None or not plan.weighs:  # one factor for all, without weighing
             weights = weights * factors
         else:
             weights = (weights @ coordinates.vectors * factors) @ coordinates.vectors.T
-        return weights, descent_noise(variances * factors**2, coordinates.vectors)
+        return weights, spread
 
     def _kept(
         self,

@@ -28,6 +28,8 @@ _MANY_STEPS = 100
 _MOST_MOMENTUM = 0.97
 # Flatter directions would stretch rows, and the rounding errors of their sums, too much.
 _MOST_TIME = 1e7
+# Power of a squared norm, over that of noise, by which weights are multiplied.
+_POWER = 1.2
 # Of users whose rows agree less, the noise would be what is read.
 LEAST_AGREEMENT = 0.3
 
@@ -89,6 +91,11 @@ class DescentPlan:
     cap_share: float = 1.0
     weighs: bool = False
 
+    @property
+    def steepness(self) -> float:
+        """How much of a relative change of the norm goes into the factors of `kept`, at most."""
+        return 2.0 * _POWER
+
     def kept(self, squares: np.ndarray, variances: np.ndarray, bare: np.ndarray) -> np.ndarray:
         """Factors of the last point along directions: how much of its length is more than noise.
 
@@ -120,7 +127,7 @@ class DescentPlan:
             return factors
         excess = float(squares[bare].sum()) / max(float(variances[bare].sum()), 1e-300)
         if self.gram_guarantee is None:
-            return factors * min(max(excess**1.2, 0.7), 2.0)
+            return factors * min(max(excess**_POWER, 0.7), 2.0)
         # Few directions may be short by chance.
         shorter = 1.0 - min(max(2.0 - 1.2 / max(excess, 1e-300), 0.3), 1.0)
         factors[bare] -= shorter * count / (count + 20.0)

@@ -85,3 +85,19 @@ def test_many_features_have_deviations_alone():
     noise = model.coef_noise_
     assert noise.covariance is None and noise.deviations.shape == (600,)
     assert noise.related == (noise.kind == "approximation")
+
+
+@pytest.mark.parametrize("n_features", [1, 2])
+def test_the_bound_of_a_short_descent_covers_the_noise_in_its_factor(n_features):
+    # Without second moments, weights are multiplied by what their own length tells.
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-0.7, 0.7, size=(100, n_features))
+    y = (1.5 * X[:, 0] + 0.3 * rng.logistic(size=100) > 0.0).astype(int)
+    found, claimed = [], []
+    for seed in range(200):
+        model = DPLogisticRegression(0.1, 1e-5, classes=[0, 1], random_state=seed).fit(X, y)
+        found.append(model.coef_[0, 0])
+        claimed.append(model.coef_noise_.deviations[0])
+    assert model.coef_noise_.kind == "bound" and model.coef_noise_.related
+    # The standard error of the deviation that is found is a twentieth of it.
+    assert np.std(found) < np.sqrt(np.mean(np.square(claimed)))

@@ -1,5 +1,6 @@
 """Releases with a penalty around the log-odds of the classes, counted before."""
 
+import math
 from dataclasses import replace
 from functools import partial
 
@@ -138,6 +139,37 @@ def test_what_rows_do_not_confirm_is_taken_back(monkeypatch, gained, learned, ke
     assert_allclose(weights, seen[0] + kept * learned)
     bound = plan.plans[0].coefficient_noise().deviations
     assert_allclose(spread.deviations, kept * bound)
+    assert spread.kind == "approximation"
+
+
+@pytest.mark.parametrize("size, low, high", [(6.0, 0.4, 1.0), (1.5, 1.0, 3.0)])
+def test_the_factor_follows_from_what_is_released(monkeypatch, size, low, high):
+    rng, seen = np.random.default_rng(0), []
+    codes = rng.integers(0, 3, 2000)
+    X = 0.2 * np.eye(3)[codes] + 0.2 * rng.normal(size=(2000, 3))
+    data = RowBlocks(X, codes, x_norm=1.0, constant=0.5)
+    plan = planned(ApproxDP(60.0), n=2000)
+    learned = size * np.hstack([np.eye(3), np.zeros((3, 1))])
+
+    def record(release, rows, noise, centre):
+        seen.append(centre)
+        return centre + learned
+
+    monkeypatch.setattr(ObjectivePerturbation, "__call__", record)
+    records, weights = transcript(partial(plan, data, noise_source(3)))
+    found = np.vdot(weights - seen[0], learned) / np.vdot(learned, learned)
+    assert low + 0.01 < found < high - 0.01
+    chosen = plan.plans[0]
+    public = dict(row_norm=chosen.row_norm, n_samples=2000.0, penalty=chosen.penalty)
+    expected = factor_of_gain(
+        float(records[-1].released[0]),
+        deviation=2.0 * math.sqrt(2.0) / plan.checking.epsilon,
+        scores=seen[0][:, -1] * data.constant,
+        spread=score_spread(learned, **public),
+        n_samples=2000.0,
+    )
+    assert records[-1].released[0] != records[-1].asked[0]
+    assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_scores_are_as_sure_as_they_are_right():
