@@ -56,7 +56,8 @@ def automatic_components(*, n_samples: float | None, guarantee: GaussianDP) -> i
     Returns
     -------
     int
-        A third of ``mu n_samples``, between 100 and 1000. The noise of second moments hides
+        A third of ``mu n_samples``, at most 1000, and at least 0.6 times that number between 40 and
+        100. The noise of second moments hides
         curvatures below ``edge``, which grows with the root of this number: fewer features show
         more where ``mu n_samples`` is small, and more of them approximate the kernel better where
         it is large. Without a number of rows it is the one for
@@ -65,7 +66,8 @@ def automatic_components(*, n_samples: float | None, guarantee: GaussianDP) -> i
     if n_samples is None:
         return 1000
     # Without jumps: who spends a little of the budget elsewhere loses a few features only.
-    return round(min(max(guarantee.mu * n_samples / 3.0, 100.0), 1000.0))
+    signal = guarantee.mu * n_samples
+    return round(min(max(signal / 3.0, min(max(0.6 * signal, 40.0), 100.0)), 1000.0))
 
 
 @dataclass(frozen=True)

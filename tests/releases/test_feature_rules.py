@@ -184,12 +184,13 @@ def test_noise_has_a_smaller_share_of_few_and_of_very_many_rows():
 def test_few_features_are_drawn_where_second_moments_show_little():
     guarantee = GaussianDP(0.5)
     found = [
-        automatic_components(n_samples=n, guarantee=guarantee) for n in (100, 1500, 4000, 1e4)
+        automatic_components(n_samples=n, guarantee=guarantee)
+        for n in (10, 100, 250, 400, 1500, 4000, 1e4)
     ]
-    assert found == [100, 250, 667, 1000]
+    assert found == [40, 40, 75, 100, 250, 667, 1000]
     # Nowhere does a little less of the budget cost many of them.
     found = [automatic_components(n_samples=n, guarantee=guarantee) for n in range(100, 8000, 50)]
-    assert max(np.diff(found)) <= 9
+    assert min(np.diff(found)) >= 0 and max(np.diff(found)) <= 15
     # A private number of rows decides nothing.
     assert automatic_components(n_samples=None, guarantee=guarantee) == 1000
 
