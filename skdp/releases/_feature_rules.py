@@ -56,8 +56,8 @@ def automatic_components(*, n_samples: float | None, guarantee: GaussianDP) -> i
     Returns
     -------
     int
-        A third of ``mu n_samples``, at most 1000, and at least 0.6 times that number between 40 and
-        100. The noise of second moments hides
+        A third of ``mu n_samples``, at most 1000, and at least 0.6 times that number between 40
+        and 100. The noise of second moments hides
         curvatures below ``edge``, which grows with the root of this number: fewer features show
         more where ``mu n_samples`` is small, and more of them approximate the kernel better where
         it is large. Without a number of rows it is the one for
