@@ -57,11 +57,10 @@ def automatic_components(*, n_samples: float | None, guarantee: GaussianDP) -> i
     -------
     int
         A third of ``mu n_samples``, at most 1000, and at least 0.6 times that number between 40
-        and 100. The noise of second moments hides
-        curvatures below ``edge``, which grows with the root of this number: fewer features show
-        more where ``mu n_samples`` is small, and more of them approximate the kernel better where
-        it is large. Without a number of rows it is the one for
-        many, as the loss is larger where too few features are taken of many rows.
+        and 100. The noise of second moments hides curvatures below ``edge``, which grows with the
+        root of this number: fewer features show more where ``mu n_samples`` is small, and more of
+        them approximate the kernel better where it is large. Without a number of rows it is the
+        one for many, as the loss is larger where too few features are taken of many rows.
     """
     if n_samples is None:
         return 1000
