@@ -37,6 +37,9 @@ _MARGIN = 0.45
 _LEAST_VARIANCE = 0.004
 _USUAL_VARIANCE = 0.1
 
+# Standard deviation of the mean of a target about the middle of its bounds, as supposed.
+_USUAL_OFFSET = 0.4
+
 # Sum of unseen curvatures, at least: what is seen may be noise.
 _LEAST_REST = 0.02
 
@@ -163,14 +166,17 @@ class FeaturePlan:
         Returns
         -------
         offset, variance : float
-            The variance is a cautious one, less by the standard deviation of its noise: where it
-            is too large, so is the noise that it allows. A third of that, up to a usual variance,
-            is supposed at least.
+            The offset is the mean, drawn to the middle of the bounds by as much as there is noise
+            in it: means of targets are not often at the ends of what they may be. The variance is
+            a cautious one, less by the standard deviation of its noise: where it is too large, so
+            is the noise that it allows. A third of that, up to a usual variance, is supposed at
+            least.
         """
         offset = min(max(mean, -1.0), 1.0)
         noise = math.hypot(2.0 * offset * deviations[0], deviations[1])
         least = max(min(noise / 3.0, _USUAL_VARIANCE), _LEAST_VARIANCE)
-        return offset, min(max(square - offset**2 - noise, least), 1.0)
+        variance = min(max(square - offset**2 - noise, least), 1.0)
+        return offset / (1.0 + (deviations[0] / _USUAL_OFFSET) ** 2), variance
 
     def residual_cap(self, variance: float) -> float:
         """Typical limit of a residual, in units where targets are in [-1, 1]."""
@@ -178,7 +184,7 @@ class FeaturePlan:
 
     def prediction_cap(self, variance: float) -> float:
         """Limit of a prediction in the mean of them: predictions vary less than targets do."""
-        return 2.0 * math.sqrt(variance)
+        return math.sqrt(2.0 * variance)
 
     def level_trust(self, variance: float) -> float:
         """Share of the released mean of predictions that is taken off them.
