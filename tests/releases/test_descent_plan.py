@@ -120,6 +120,25 @@ def test_many_classes_take_the_steps_that_their_signal_can_bear(
 
 
 @pytest.mark.parametrize("kind", BUDGETS)
+def test_wide_rows_take_no_more_steps_than_their_way_asks_for(kind):
+    plans = [plan(kind(1.0), n_samples=n, n_features=1500) for n in np.geomspace(10, 1e9, 40)]
+    steps = [p.n_steps for p in plans]
+    assert steps == sorted(steps) and (steps[0], steps[-1]) == (12, 100)
+    assert len(set(steps)) > 5
+    # Simulated: how far as many unit gradients lead. It grows with the signal, without jumps.
+    ways = []
+    for descent in plans:
+        position = velocity = 0.0
+        for _ in range(descent.n_steps):
+            velocity = descent.momentum * velocity + 1.0 / descent.floor
+            position += velocity
+        ways.append(position)
+        assert descent.n_steps == 100 or descent.momentum <= 0.95
+    growth = np.diff(np.log(ways))
+    assert (growth >= 0.0).all() and growth.max() < 2.0 * math.log(1e8) / 39 + 0.01
+
+
+@pytest.mark.parametrize("kind", BUDGETS)
 def test_a_plan_follows_the_units_of_the_rows(kind):
     small, large = (
         plan(kind(1.0), n_samples=3000.0, row_norm=row_norm) for row_norm in (1.0, 20.0)
