@@ -64,17 +64,18 @@ def plan_features(*, n_samples: float, n_components: int, guarantee: GaussianDP)
     less the more rows there are. A tenth of what is left buys second moments of the features,
     unless the norm of their noise, ``2 sigma sqrt(n_components)`` by Wigner's semicircle, exceeds
     half of all that they can show: where only the largest of them shows, dividing by it costs more
-    than it gains (0.03 of R^2 in the mean of ten sets at a mu n of 50 to 65). Steps are
-    divided by the curvature of their direction; where it hides, by that norm if rows are few and
-    by half of it otherwise: a single direction shows from half of it on. Residuals are capped at a
-    share of the standard deviation of the targets that grows with the number of rows, as the bias
-    of a cap does not fall with their number and its noise does. A cap draws predictions of a
-    skewed target to its median; so where rows are not few, one to four percent of the squared mu
-    set the mean of the predictions right in the end, as far as noise in it allows. Noise may add a
-    tenth to a fifth of the variance of the targets to a prediction, and less of very many rows.
-    Constants are of the rule found by leaving out one set in turn, but for shares of the targets
-    and of the noise, and the number of features, which were chosen on bike sharing, kin40k,
-    California housing, CCPP, House16H, airfoil, abalone, wine, diabetes and flights together.
+    than it gains (0.03 of R^2 in the mean of ten sets at a mu n of 50 to 65). Steps are divided by
+    the curvature of their direction; where it hides, by that norm if rows are few and by half of
+    it otherwise: a single direction shows from half of it on. Residuals are capped at a share of
+    the standard deviation of the targets, 0.56 and more, that grows with the number of rows, as
+    the bias of a cap does not fall with their number and its noise does. A cap draws predictions
+    of a skewed target to its median; so where rows are not few, one to four percent of the squared
+    mu set the mean of the predictions right in the end, as far as noise in it allows. Noise may
+    add a tenth to a fifth of the variance of the targets to a prediction, and less of very many
+    rows. Constants are of the rule found by leaving out one set in turn, but for shares of the
+    targets and of the noise, and the number of features, which were chosen on bike sharing,
+    kin40k, California housing, CCPP, House16H, airfoil, abalone, wine, diabetes and flights
+    together.
     """
     mu, adjacency = guarantee.mu, guarantee.adjacency
     signal = mu * n_samples
@@ -93,7 +94,7 @@ def plan_features(*, n_samples: float, n_components: int, guarantee: GaussianDP)
     else:
         gram, edge = None, 1.0
     many = signal >= 700.0
-    cap = min(0.7 * (signal / 700.0) ** (1.0 / 6.0), 1.2) if many else 0.7
+    cap = min(0.56 * (signal / 700.0) ** (1.0 / 6.0), 1.2) if many else 0.56
     noise = guarantee.n_records_changed / (mu * n_samples)
     step = GaussianDP(mu / math.sqrt(_N_STEPS), adjacency=adjacency)
     least = 0.5 if many else 1.0

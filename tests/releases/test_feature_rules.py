@@ -183,9 +183,9 @@ def test_caps_grow_with_the_targets_and_with_the_rows():
     small, large, largest = (plan(1.0, n=n) for n in (500.0, 1e4, 1e9))
     for variance in (0.05, 0.3):
         deviation = math.sqrt(variance)
-        assert small.residual_cap(variance) == pytest.approx(0.7 * deviation)
+        assert small.residual_cap(variance) == pytest.approx(0.56 * deviation)
         assert large.residual_cap(variance) == pytest.approx(
-            0.7 * (1e4 / 700) ** (1 / 6) * deviation
+            0.56 * (1e4 / 700) ** (1 / 6) * deviation
         )
         assert largest.residual_cap(variance) == pytest.approx(1.2 * deviation)
     assert small.residual_cap(0.001) == 0.08 and largest.residual_cap(1.0) == 1.0
