@@ -79,7 +79,7 @@ def run(task):
     n_rows = most if n == "full" else min(int(n), most)
     try:
         split = data.split(name, n_rows, draw)
-    except (OSError, AttributeError) as error:  # no file, or no loader in an older checkout
+    except (ImportError, OSError, AttributeError) as error:  # no file, or an older checkout
         return [], f"{name}: {error}"
     if smaller is not None and len(split.y) <= int(smaller):
         return [], None  # all rows are in the smaller size

@@ -1,18 +1,20 @@
 """Noisy gradient descent on the losses of linear models: sums of clipped gradients, with noise.
 
 To check it: this file, ``releases/_moments.py`` for the number and the second moments of the rows,
-and ``solvers/whitening.py``, which caps the gradients of rows and certifies their sum.
+``releases/_sureness.py`` for what is read in the end, and ``solvers/whitening.py``, which caps the
+gradients of rows and certifies their sum.
 """
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
 from skdp._progress import told
 from skdp._random import NoiseSource
 from skdp._validation import plain_arguments
+from skdp.losses import SoftmaxLoss
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.releases._coefficient_noise import (
@@ -31,6 +33,12 @@ from skdp.releases._moments import (
     split_for_agreement,
 )
 from skdp.releases._protocol import LinearLoss
+from skdp.releases._sureness import (
+    BLIND_FACTOR,
+    factor_of_sureness,
+    release_sureness,
+    split_for_check,
+)
 from skdp.solvers.certificates import largest_certain, refuse_rows, rounding_error
 from skdp.solvers.rows import RowBlocks
 from skdp.solvers.user_norms import agreement_error
@@ -45,10 +53,11 @@ class NoisyDescent:
 
     Privacy: satisfies ``budget`` for any rows; for any users where its unit is the user, whose
     rows then count by their means in every release, and whose number stands for that of rows in
-    every rule. The data are used in at most ``n_steps + 3`` releases: the number of rows where it
-    is private, the second moments of the rows, how far the gradients of users' rows agree, and
-    one sum of gradients a step, each at a released point. Gaussian releases compose by the root
-    of summed squares, pure ones by their sum.
+    every rule. The data are used in at most ``n_steps + 4`` releases: the number of rows where it
+    is private, the second moments of the rows, how far the gradients of users' rows agree, one sum
+    of gradients a step, each at a released point, and, of three classes or more, how often the
+    released weights are right and claim to be. Gaussian releases compose by the root of summed
+    squares, pure ones by their sum.
 
     Parameters
     ----------
@@ -118,6 +127,14 @@ class NoisyDescent:
     def _is_for_users(self) -> bool:
         return self.guarantee.unit == "user"
 
+    @property
+    def _is_checked(self) -> bool:
+        """Whether it is released how often the model is right: of rows that count alike."""
+        loss = self.loss
+        if not isinstance(loss, SoftmaxLoss) or loss.margin > 0.0 or loss.weights:
+            return False
+        return isinstance(self.budget, GaussianDP) and not (self._is_for_users or self.penalty)
+
     def check_n_rows(self, n_samples: int) -> None:
         """Refuse more rows than can be certified whatever they are, before a ledger is charged.
 
@@ -175,12 +192,19 @@ class NoisyDescent:
             loss=self.loss,
             clip_norm=self.clip_norm,
             row_norm=self.row_norm,
-            guarantee=self._budgets()[2],
+            guarantee=self._after_check(n_samples)[1],
             agreement=agreement,
         )
 
+    def _after_check(self, n_samples: float) -> tuple[GaussianDP | None, GaussianDP | ApproxDP]:
+        """For how often the model is right, if that is read, and for the descent."""
+        rest = self._budgets()[2]
+        if not self._is_checked:
+            return None, rest
+        return split_for_check(cast(GaussianDP, rest), n_samples=n_samples)
+
     def _budgets(self) -> tuple[Any, GaussianDP | None, GaussianDP | ApproxDP]:
-        """For the number of rows, for how far those of users agree, and for the descent."""
+        """For the number of rows, for how far those of users agree, and for what is left."""
         counting, rest = split_budget(self.budget)
         if self._is_for_users and isinstance(rest, GaussianDP):
             return counting, *split_for_agreement(rest)
@@ -250,7 +274,20 @@ class NoisyDescent:
             weights = weights * factors
         else:
             weights = (weights @ coordinates.vectors * factors) @ coordinates.vectors.T
+        if self._is_checked:
+            factor = self._sureness(data, weights, n_samples, noise)
+            weights, spread = weights * factor, replace(spread.times(factor), kind="approximation")
         return weights, spread
+
+    def _sureness(
+        self, data: RowBlocks, weights: np.ndarray, n_samples: float, noise: NoiseSource
+    ) -> float:
+        """Factor of weights, by how often they are right: of scores that are logits."""
+        check = self._after_check(n_samples)[0]
+        if check is None:
+            return BLIND_FACTOR
+        found = release_sureness(data, weights, n_samples=n_samples, guarantee=check, noise=noise)
+        return factor_of_sureness(found, n_outputs=len(weights), n_samples=n_samples)
 
     def _kept(
         self,

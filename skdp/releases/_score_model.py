@@ -98,7 +98,7 @@ def factor_of_right(
         return least
     if surplus(most) <= 0.0:
         return most
-    return float(brentq(surplus, least, most, xtol=1e-3))
+    return float(brentq(surplus, least, most, xtol=1e-3 * min(1.0, 10.0 * least)))
 
 
 def _primes(n: int) -> np.ndarray:

@@ -1,5 +1,7 @@
 """How many rows a model gets right, counted so that what a row adds depends on no other row.
 
+And how many it should, by its own probabilities.
+
 Where rows have owners, it is how many users: each adds the share of its rows. So do the numbers of
 rows of the classes.
 """
@@ -9,7 +11,9 @@ import math
 import numpy as np
 from scipy import sparse
 
-__all__ = ["class_counts", "hits_gained"]
+from skdp.solvers.certificates import UNIT_ROUNDOFF
+
+__all__ = ["class_counts", "hits_and_chances", "hits_gained"]
 
 _FINE = 2.0**20  # grid that rows and weights are rounded to
 _SHARES = 2.0**-24  # that shares are rounded down to, of which sums are exact
@@ -36,17 +40,49 @@ def hits_gained(data, weights, start):
     models = [_integers(weights), _integers(start)]
     gained = 0.0
     for i, (rows, codes) in enumerate(data.blocks):
-        if sparse.issparse(rows):
-            fine = rows.copy()
-            fine.data = np.rint(fine.data * _FINE)
-        else:
-            fine = np.rint(rows * _FINE)
+        fine = _fine(rows)
         new, old = (_predicted(np.asarray(fine @ model.T)) == codes for model in models)
         if data.shares is None:
             gained += int(np.count_nonzero(new)) - int(np.count_nonzero(old))
         else:
             gained += float(_on_grid(data.shares[i]) @ (new.astype(float) - old))
     return np.array([gained])
+
+
+def hits_and_chances(data, weights):
+    """Number of rows that weights get right, and the sum of the chances of it that these claim.
+
+    Parameters
+    ----------
+    data : RowBlocks
+        Without users.
+
+    weights : ndarray of shape (n_outputs, n_features)
+        Of three classes or more, whose scores are logits.
+
+    Returns
+    -------
+    sums : ndarray of shape (2,)
+        A row adds 0 or 1, and the largest of its probabilities.
+
+    error : float
+        Bound on the norm of their rounding error, whatever the order in which a row's exponentials
+        are added.
+    """
+    model = _integers(weights)
+    longer = 2.0 ** max(0, math.ceil(math.log2(data.row_norm / 2.0)))
+    unit = longer * float(np.abs(weights).max()) / _FINE**2 if model.any() else 1.0
+    hits, chances = 0, []
+    for rows, codes in data.blocks:
+        scores = np.asarray(_fine(rows, 1.0 / longer) @ model.T)
+        hits += int(np.count_nonzero(_predicted(scores) == codes))
+        scores -= scores.max(axis=1, keepdims=True)
+        scores *= unit
+        chances.append(float((1.0 / np.exp(scores, out=scores).sum(axis=1)).sum()))
+    # Integers are exact, products with the unit are rounded once, and exponents matter down to -40
+    # only. Few rows of a block are added at a time, and what blocks add without error.
+    error = data.n_samples * (len(weights) + 200.0) * UNIT_ROUNDOFF
+    return np.array([hits, math.fsum(chances)]), error
 
 
 def class_counts(data, n_outputs):
@@ -74,6 +110,15 @@ def class_counts(data, n_outputs):
 def _on_grid(shares):
     """Shares of which those of a user add up to 1 at most, and all sums are exact."""
     return np.floor(shares / _SHARES) * _SHARES
+
+
+def _fine(rows, shorter=1.0):
+    """Rows times a power of two, rounded."""
+    if not sparse.issparse(rows):
+        return np.rint(rows * (_FINE * shorter))
+    fine = rows.copy()
+    fine.data = np.rint(fine.data * (_FINE * shorter))
+    return fine
 
 
 def _integers(weights):

@@ -117,6 +117,7 @@ VECTOR = dict(feedback="bandit", perturbation="vector")
 
 OUT, DESCENT, MOMENTS = "releases._output", "releases._descent", "releases._moments"
 RULES, WHITE = "releases._descent_rules", "solvers.whitening"
+SURE = "releases._sureness"
 CLASSES = "releases._counted_classes"
 IN_ONE_COUNT = "two change by 1.\n            sensitivity=self.guarantee.n_records_changed"
 ROWS, BASE, LEARNED = "solvers.rows", "linear_model._base", "        self.coef_, self.intercept_ ="
@@ -465,6 +466,24 @@ def linear():
                 "sensitivity = row_norm**2",
             ),
         ),
+    )
+    yield Mutant(
+        "gradient: how often a model is right moves by less than the root of two",
+        logistic(**GRADIENT, **DELTA, epsilon=60.0),
+        ((SURE, "sensitivity = math.sqrt(2.0)\n", "sensitivity = 0.2\n"),),
+        three_classes,
+    )
+    yield Mutant(
+        "gradient: scores as long as the true number of hits says",
+        logistic(**GRADIENT, **DELTA, epsilon=60.0),
+        (
+            (
+                SURE,
+                "(float(value) / n_samples for value in released)",
+                "(float(value) / n_samples for value in hits_and_chances(data, weights)[0])",
+            ),
+        ),
+        three_classes,
     )
     yield Mutant(
         "gradient: number of steps from the data",

@@ -112,7 +112,7 @@ def test_the_releases_of_a_descent_compose_to_its_guarantee(
     assert attained[0] > 0.98
     if adjacency == "add-remove":
         # Count and second moments move as far as they can as well.
-        others = [s / p for s, p, step in zip(spent, parts, steps, strict=True) if not step]
+        others = [s / p for s, p, step in zip(spent, parts, steps, strict=True) if not step][:2]
         assert min(others) > 0.95
         if loss.n_outputs == 1:
             assert composed(spent, guarantee) > 0.95 * 2.0

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.special import softmax
 
-from skdp.solvers.hits import hits_gained
+from skdp.solvers.hits import hits_and_chances, hits_gained
 from skdp.solvers.rows import RowBlocks
 
 
@@ -54,3 +55,47 @@ def test_a_row_adds_from_minus_one_to_one():
         for row in ([1.0, -1.0], [1.0, 1.0], [-1.0, 1.0])
     ]
     assert found == [1.0, 0.0, -1.0]
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 300.0])
+@pytest.mark.parametrize("n_classes", [3, 40])
+def test_rows_that_a_model_gets_right_and_claims_to(n_classes, size):
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-0.3, 0.3, (3000, 6)), rng.integers(n_classes, size=3000)
+    weights = size * rng.normal(size=(n_classes, 7))
+    scores = np.column_stack([X, np.full(3000, 0.3)]) @ weights.T
+    expected = [np.sum(scores.argmax(axis=1) == y), softmax(scores, axis=1).max(axis=1).sum()]
+    for kind in (np.asarray, sparse.csr_array):
+        data = RowBlocks(kind(X), y, x_norm=1.0, constant=0.3)
+        found, error = hits_and_chances(data, weights)
+        assert abs(found[0] - expected[0]) <= 1  # rounded to 21 bits
+        assert found[1] == pytest.approx(expected[1], rel=1e-5 * max(1.0, size))
+        assert 0.0 < error < 1e-9
+        # In another order the same, up to the rounding error.
+        order = rng.permutation(3000)
+        again, _ = hits_and_chances(
+            RowBlocks(kind(X[order]), y[order], x_norm=1.0, constant=0.3), weights
+        )
+        assert found[0] == again[0] and abs(found[1] - again[1]) <= 2.0 * error
+
+
+@pytest.mark.parametrize("odd", [np.inf, np.nan, 1e308, 5e-324, 0.0])
+def test_chances_of_models_out_of_reach_are_even(odd):
+    data = RowBlocks(np.eye(4) / 2.0, np.arange(4), x_norm=1.0)
+    found, _ = hits_and_chances(data, np.full((5, 4), odd))
+    assert found.tolist() == [1.0, pytest.approx(4.0 / 5.0)]
+
+
+def test_rows_of_any_norm_give_exact_scores():
+    # As integers of 53 bits these would be rounded, in the order of their sum.
+    rng = np.random.default_rng(0)
+    row = rng.normal(size=(1, 2000))
+    row *= 1e9 / np.linalg.norm(row)
+    weights = 1e-9 * rng.normal(size=(3, 2000))
+    claimed = softmax(row @ weights.T).max()
+    for n_rows in (1, 2, 7, 64):
+        data = RowBlocks(np.tile(row, (n_rows, 1)), np.zeros(n_rows, dtype=int), x_norm=1e9)
+        found, error = hits_and_chances(data, weights)
+        assert found[1] == pytest.approx(n_rows * claimed, rel=1e-3)
+        alone = hits_and_chances(RowBlocks(row, np.zeros(1, dtype=int), x_norm=1e9), weights)[0]
+        assert found[0] == n_rows * alone[0] and abs(found[1] - n_rows * alone[1]) <= 2.0 * error
