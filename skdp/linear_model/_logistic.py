@@ -44,9 +44,10 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         mechanisms do not read that number.
 
         What it releases with the gradient mechanism and ``delta > 0``, for more than two classes,
-        where ``class_weight`` is None and mu n is 136 or more: in the end, how many rows the model
-        gets right and how many it claims to, for 0.2 to 3 % of the squared mu, so that scores are
-        multiplied by a factor from 0.2 to 3 that makes it as sure as it is right.
+        without ``class_weight`` and users, where mu n is 136 or more: in the end, how many rows
+        the model gets right and how many it claims to, for 0.2 to 3 % of the squared mu, so that
+        scores are multiplied by a factor from 0.2 to 3 that makes it as sure as it is right.
+        Where mu n is less, they are multiplied by 0.7.
 
     mechanism : {"auto", "objective", "output", "gradient"}, default="auto"
         "objective" adds a random linear term to the objective, "output" adds noise to the

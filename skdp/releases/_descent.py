@@ -129,9 +129,12 @@ class NoisyDescent:
 
     @property
     def _is_checked(self) -> bool:
-        """Whether it is released how often the model is right: of rows that count alike."""
+        """Whether it is released how often the model is right.
+
+        Where scores give probabilities, and rows count alike.
+        """
         loss = self.loss
-        if not isinstance(loss, SoftmaxLoss) or loss.margin > 0.0 or loss.weights:
+        if not isinstance(loss, SoftmaxLoss) or loss.margin != 0.0 or loss.weights:
             return False
         return isinstance(self.budget, GaussianDP) and not (self._is_for_users or self.penalty)
 
@@ -286,7 +289,8 @@ class NoisyDescent:
         check = self._after_check(n_samples)[0]
         if check is None:
             return BLIND_FACTOR
-        found = release_sureness(data, weights, n_samples=n_samples, guarantee=check, noise=noise)
+        logits = weights / cast(SoftmaxLoss, self.loss).temperature
+        found = release_sureness(data, logits, n_samples=n_samples, guarantee=check, noise=noise)
         return factor_of_sureness(found, n_outputs=len(weights), n_samples=n_samples)
 
     def _kept(

@@ -176,7 +176,8 @@ class FeaturePlan:
         noise = math.hypot(2.0 * offset * deviations[0], deviations[1])
         least = max(min(noise / 3.0, _USUAL_VARIANCE), _LEAST_VARIANCE)
         variance = min(max(square - offset**2 - noise, least), 1.0)
-        return offset / (1.0 + (deviations[0] / _USUAL_OFFSET) ** 2), variance
+        kept = _USUAL_OFFSET / math.hypot(_USUAL_OFFSET, deviations[0])
+        return offset * kept**2, variance
 
     def residual_cap(self, variance: float) -> float:
         """Typical limit of a residual, in units where targets are in [-1, 1]."""

@@ -3,6 +3,7 @@
 Scores of a row are supposed to be normal. Nothing here reads data.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -105,7 +106,8 @@ def _primes(n: int) -> np.ndarray:
     found: list[int] = []
     number = 2
     while len(found) < n:
-        if all(number % prime for prime in found if prime <= math.isqrt(number)):
+        small = itertools.takewhile(math.isqrt(number).__ge__, found)
+        if all(number % prime for prime in small):
             found.append(number)
         number += 1
     return np.array(found, dtype=float)

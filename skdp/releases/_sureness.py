@@ -68,7 +68,7 @@ def split_for_check(
     check, rest : GaussianDP
         ``check`` is None where noise would be all that it tells.
     """
-    signal = max(guarantee.mu * n_samples, 1e-300)
+    signal = min(max(guarantee.mu * n_samples, 1e-9), 1e12)
     share = min(max(2.0 / (_NOISE * signal) ** 2, _LEAST_SHARE), _MOST_SHARE)
     if math.sqrt(2.0 / share) / signal > _MOST_NOISE:
         return None, guarantee
@@ -95,7 +95,7 @@ def release_sureness(
         Without users.
 
     weights : ndarray of shape (n_outputs, n_features)
-        Released.
+        Released. Scores are logits.
 
     n_samples : float
         Number of rows, public or released.

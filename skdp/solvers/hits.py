@@ -52,6 +52,8 @@ def hits_gained(data, weights, start):
 def hits_and_chances(data, weights):
     """Number of rows that weights get right, and the sum of the chances of it that these claim.
 
+    Scores are exact, as in `hits_gained`, of rows with up to 2**24 entries that are not 0.
+
     Parameters
     ----------
     data : RowBlocks
@@ -71,7 +73,8 @@ def hits_and_chances(data, weights):
     """
     model = _integers(weights)
     longer = 2.0 ** max(0, math.ceil(math.log2(data.row_norm / 2.0)))
-    unit = longer * float(np.abs(weights).max()) / _FINE**2 if model.any() else 1.0
+    # As scores have 53 bits at most, none times this is infinite.
+    unit = min(longer * float(np.abs(weights).max()) / _FINE**2, 1e290) if model.any() else 1.0
     hits, chances = 0, []
     for rows, codes in data.blocks:
         scores = np.asarray(_fine(rows, 1.0 / longer) @ model.T)

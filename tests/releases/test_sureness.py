@@ -10,8 +10,9 @@ from support.releases import transcript
 
 from skdp._random import noise_source
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
-from skdp.privacy import GaussianDP, compose
-from skdp.releases import _descent
+from skdp.losses import SoftmaxLoss
+from skdp.privacy import ApproxDP, GaussianDP, compose
+from skdp.releases import NoisyDescent, _descent
 from skdp.releases._sureness import (
     Sureness,
     factor_of_sureness,
@@ -58,7 +59,7 @@ def test_a_record_moves_the_sums_by_the_root_of_two_at_most(adjacency, n_classes
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("mu", [1e-9, 0.1, 0.5, 3.0, 1e5])
+@pytest.mark.parametrize("mu", [1e-300, 1e-9, 0.1, 0.5, 3.0, 1e5, 1e300])
 def test_the_check_and_the_descent_share_the_budget_without_rest(mu, adjacency):
     guarantee = GaussianDP(mu, adjacency=adjacency)
     check, rest = split_for_check(guarantee, n_samples=1000.0)
@@ -122,6 +123,23 @@ def test_probabilities_are_those_of_being_right():
         claimed = model.predict_proba(X).max(axis=1).mean()
         gaps.append(claimed - model.score(X, y))
     assert abs(np.mean(gaps)) < 0.04
+
+
+@pytest.mark.parametrize("temperature", [0.01, 1.0, 10.0])
+def test_probabilities_are_those_of_a_loss_with_a_temperature(temperature):
+    X, y = problem()
+    loss = SoftmaxLoss(3, temperature=temperature)
+    data = RowBlocks(X, y, x_norm=1.0)
+    release = NoisyDescent.plan(
+        ApproxDP(8.0, 1e-5), loss=loss, n_features=8, row_norm=data.row_norm
+    )
+    gaps = []
+    for seed in range(4):
+        weights = release(data, noise_source(seed))
+        scores = np.vstack([rows for rows, _ in data.blocks]) @ weights.T
+        claimed = softmax(scores / temperature, axis=1).max(axis=1).mean()
+        gaps.append(claimed - np.mean(scores.argmax(axis=1) == y))
+    assert abs(np.mean(gaps)) < 0.05
 
 
 @pytest.mark.parametrize(

@@ -99,3 +99,9 @@ def test_rows_of_any_norm_give_exact_scores():
         assert found[1] == pytest.approx(n_rows * claimed, rel=1e-3)
         alone = hits_and_chances(RowBlocks(row, np.zeros(1, dtype=int), x_norm=1e9), weights)[0]
         assert found[0] == n_rows * alone[0] and abs(found[1] - n_rows * alone[1]) <= 2.0 * error
+
+
+def test_long_rows_and_long_weights_stay_within_floats():
+    data = RowBlocks(1e50 * np.eye(4), np.arange(4), x_norm=1e50)
+    found, _ = hits_and_chances(data, 1e300 * np.eye(4))
+    assert found.tolist() == [4.0, 4.0]
