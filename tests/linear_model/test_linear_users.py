@@ -171,6 +171,8 @@ def test_users_of_one_row_each_are_rows(kind, layout, adjacency, delta):
     if delta:  # and all of them are asked whether their rows agree, which one row does
         (place,) = [i for i, a in enumerate(second) if np.ndim(a.asked) == 0][-1:]
         assert_allclose(second.pop(place).asked, len(y), rtol=1e-9)
+        if kind is DPLogisticRegression:  # of rows it is read how often the model is right
+            assert first.pop().asked.shape == (2,)
     else:
         assert_allclose(users.coef_, rows.coef_, rtol=1e-3, atol=1e-5)
     assert len(first) == len(second)
