@@ -21,13 +21,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-import skdp
 from peers.data import BINARY, split
 from peers.methods import searched
 from skdp.linear_model import DPLogisticRegression
-
-if hasattr(skdp, "set_config"):  # checkouts to compare with may be older
-    skdp.set_config(known_seeds=True)  # fits are reproducible, and void of privacy
 
 EDGES = np.linspace(0.0, 1.0, 11)
 SETS = ("adult", "spambase", "diabetes130", "newsgroups2")

@@ -60,6 +60,11 @@ def test_several_classes_and_units():
     unit = 2.0**-10
     small = DPLogisticRegression(2.0, 1e-5, x_norm=unit, random_state=0).fit(unit * X, y)
     assert_allclose(small.coef_noise_.deviations, noises[0].deviations / unit, rtol=1e-9)
+    # With a given C nothing is counted, and other units are as good.
+    large = DPLogisticRegression(2.0, 1e-5, C=1.0, random_state=0).fit(X, y)
+    small = DPLogisticRegression(2.0, 1e-5, C=1e6, x_norm=1e-3, random_state=0).fit(1e-3 * X, y)
+    deviations = 1e3 * large.coef_noise_.deviations
+    assert_allclose(small.coef_noise_.deviations, deviations, rtol=0.01)
 
 
 def test_sums_of_weights_have_the_deviation_that_the_covariance_says():

@@ -112,8 +112,10 @@ def test_the_releases_of_a_descent_compose_to_its_guarantee(
     assert attained[0] > 0.98
     if adjacency == "add-remove":
         # Count and second moments move as far as they can as well.
-        others = [s / p for s, p, step in zip(spent, parts, steps, strict=True) if not step][:2]
-        assert min(others) > 0.95
+        others = [s / p for s, p, step in zip(spent, parts, steps, strict=True) if not step]
+        assert min(others[:2]) > 0.95
+        # A row that is wrong moves one of the two sums of rows that are right.
+        assert min(others[2:], default=1.0) > 0.69
         if loss.n_outputs == 1:
             assert composed(spent, guarantee) > 0.95 * 2.0
 
