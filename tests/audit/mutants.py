@@ -2717,7 +2717,7 @@ def noise():
     yield drawn(
         "uniform",
         svc(**GRADIENT, **DELTA),
-        "most = int(law.scale * lattice.sensitivity / lattice.step * 1.7)\n    noise = np.random.default_rng().integers(-most, most, noise.shape)",
+        "most = int(law.scale * lattice.sensitivity / lattice.step * 1.7)\n    noise = np.random.default_rng(abs(int(noise[0, 0]))).integers(-most, most, noise.shape)",
     )
     yield drawn(
         "Laplace in each coordinate for K-norm",
@@ -2747,7 +2747,7 @@ def noise():
     yield drawn(
         "smaller for small values",
         svc(**GRADIENT),
-        "noise = noise if abs(value).max() > 1e-3 * lattice.sensitivity else noise // 2",
+        "noise = noise if abs(value).max() > lattice.sensitivity else noise // 2",
     )
     yield Mutant(
         "noise: the value is not rounded",
