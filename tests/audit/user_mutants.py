@@ -144,7 +144,7 @@ def kernel():
     )
     yield (
         "users, ridge: moments of rows",
-        ridge(epsilon=20.0),
+        ridge(epsilon=50.0),
         (FEATURES, "rows *= np.sqrt(self.shares[i])[:, np.newaxis]", "pass"),
     )
     for chosen in ({}, REMOVE):
