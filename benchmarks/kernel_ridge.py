@@ -2,6 +2,7 @@
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/kernel_ridge.py --part accuracy [--draws 10]
         [--gamma hand] [--diffprivlib-python PATH]
+    OPENBLAS_NUM_THREADS=1 python benchmarks/kernel_ridge.py --part settings [--draws 3]
     OPENBLAS_NUM_THREADS=1 python benchmarks/kernel_ridge.py --part scale [--rows 100000 500000]
 
 ACCURACY. R^2 on a fifth of the rows, which a random split leaves out, at delta=1e-5, with defaults
@@ -14,6 +15,10 @@ cross-validation; the exact kernel machine with the same ones; and KernelRidge's
 StandardScaler. Then linear regression by AdaSSP (Wang, UAI 2018) with exact Gaussian budgets; and
 diffprivlib's LinearRegression, run by the interpreter of an environment in which diffprivlib
 imports. Needs SKDP_DATA.
+
+SETTINGS. The same R^2 at epsilon 1 by multiples of the gamma that was chosen by hand, by the
+number of random features, by the bounds of the target (kin40k), and where those are released;
+and, on 5,000 rows, of a released function beside answers to queries.
 
 SCALE. Time and peak memory of a fit on synthetic rows with 54 features, p=2,000, beside
 scikit-learn's RBFSampler and Ridge at the same p. Each fit is a process of its own, and the models
@@ -52,6 +57,7 @@ from skdp.preprocessing import make_public_preprocessor
 
 EPSILONS = (0.1, 0.5, 1.0, 3.0)
 DELTA = 1e-5
+MULTIPLES = (0.1, 1 / 3, 1, 3, 10)  # of gamma
 N_COMPONENTS = 1000  # the default for delta > 0
 
 # What an untuned run should reach, by epsilon.
@@ -272,6 +278,63 @@ def accuracy(draws, names, python, by_hand):
             row("linear, diffprivlib (pure)", scores)
 
 
+def settings(draws):
+    """Print what settings of one model change."""
+    print(f"R^2 at epsilon 1 but where another is named, {draws} splits (standard error in 1e-3)")
+    gammas = {"bike sharing": MULTIPLES, "California housing": (1 / 30, *MULTIPLES)}
+    for name, multiples in gammas.items():
+        choices = [{"gamma": DATA[name]()[3] * k, "delta": DELTA} for k in multiples]
+        labels = [f"gamma times {k:.3g}" for k in multiples]
+        by_setting(name, dict(zip(labels, choices, strict=True)), draws)
+    for name, delta in [(name, delta) for delta in (DELTA, 0.0) for name in gammas]:
+        known = {"gamma": DATA[name]()[3], "delta": delta}
+        numbers = (100, 200, 400, 1000, 2000) if delta else (50, 100, 200, 400, 1000)
+        choices = {f"{p} features, delta={delta:g}": known | {"n_components": p} for p in numbers}
+        by_setting(name, choices, draws)
+    for epsilon in (0.1, 1.0):
+        known = {"epsilon": epsilon, "delta": DELTA}
+        bounds = {f"y_bounds=(-{b}, {b})": known | {"y_bounds": (-b, b)} for b in (4, 3, 2)}
+        by_setting("kin40k", bounds, draws)
+        for name in gammas:
+            released = {"y_bounds='auto'": known | {"y_bounds": "auto"}, "the same, given": known}
+            by_setting(name, released, draws)
+    answers = {f"{k} answers": {"release": "query", "n_queries": k} for k in (1, 3, 10, 30)}
+    for name in ("CCPP", "bike sharing"):
+        by_setting(name, {"a function": {}} | answers, draws, n_rows=5_000, n_asked=30)
+
+
+def by_setting(name, choices, draws, n_rows=None, n_asked=None):
+    """Print R^2 of the default with each choice, which may have other bounds or an epsilon.
+
+    Answers are those of many fits with noise of their own, as each fit gives but few.
+    """
+    X, y, y_bounds, gamma = DATA[name]()
+    for label, choice in choices.items():
+        usual = {"gamma": gamma, "epsilon": 1.0, "y_bounds": y_bounds}
+        model, scores = DPKernelRidge(**usual | choice), []
+        for i in range(draws):
+            X_train, X_test, y_train, y_test = train_test_split(
+                X, y, test_size=0.2, random_state=i
+            )
+            X_train, y_train = X_train[:n_rows], y_train[:n_rows]
+            if model.release == "query":
+                scores.append(answered(model, (X_train, X_test, y_train, y_test), n_asked))
+            else:
+                scores.append(model.fit(X_train, y_train).score(X_test, y_test))
+        error = np.std(scores) / np.sqrt(len(scores))
+        print(f"  {name:20s} {label:36s}{np.mean(scores):8.3f}({1e3 * error:2.0f})", flush=True)
+
+
+def answered(model, split, n_asked):
+    """R^2 of ``n_asked`` noisy predictions, as many fits as it takes."""
+    X, X_test, y, y_test = split
+    squares = []
+    for some in np.array_split(np.arange(n_asked), max(1, n_asked // model.n_queries)):
+        predicted = model.fit(X, y).predict(X_test[some[: model.n_queries]])
+        squares.extend((predicted - y_test[some[: model.n_queries]]) ** 2)
+    return 1.0 - np.mean(squares) / np.var(y_test)
+
+
 def synthetic(n_rows):
     """Rows of 54 uniform features and a bounded target."""
     rng = np.random.default_rng(0)
@@ -344,7 +407,7 @@ def scale(rows, rounds):
 def main():
     """Print the tables that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--part", choices=["accuracy", "scale", "all"], default="all")
+    parser.add_argument("--part", choices=["accuracy", "settings", "scale", "all"], default="all")
     parser.add_argument("--draws", type=int, default=10, help="random splits")
     parser.add_argument("--data", nargs="+", choices=list(DATA), default=list(DATA))
     parser.add_argument("--gamma", choices=["auto", "hand"], default="auto")
@@ -359,6 +422,8 @@ def main():
     if arguments.part in ("accuracy", "all"):
         by_hand = arguments.gamma == "hand"
         accuracy(arguments.draws, arguments.data, arguments.diffprivlib_python, by_hand)
+    if arguments.part in ("settings", "all"):
+        settings(arguments.draws)
     if arguments.part in ("scale", "all"):
         scale(arguments.rows, arguments.rounds)
 
