@@ -250,7 +250,7 @@ def plan_descent(
     n_steps = _enough(n_steps, time * least) if is_pure and not few else n_steps
     momentum, floor = _pace(n_steps, time, least, low, most)
     if clip_norm is None:
-        clip_norm = _usual(loss) * loss.lipschitz if is_pure else _residual(signal, loss)
+        clip_norm = _usual(loss) * loss.lipschitz * (1.0 if is_pure else _room(signal, loss, few))
     return DescentPlan(
         n_steps,
         momentum,
@@ -362,16 +362,17 @@ def _usual(loss: LinearLoss) -> float:
     return 1.0 if isinstance(loss, HuberHingeLoss) else 0.5
 
 
-def _residual(signal: float, loss: LinearLoss) -> float:
-    """Largest residual of a row of typical norm.
+def _room(signal: float, loss: LinearLoss, few: bool) -> float:
+    """Largest residual of a row of typical norm, over that of a record nothing is known of.
 
-    It grows beyond that of the loss, to where hardly any row is capped.
+    It grows to where hardly any row is capped. Noise is in proportion to it: where many features
+    share the signal, or probabilities of many classes do, it grows later.
     """
-    if loss.n_outputs == 1:
-        factor = max((signal / 4000.0) ** 0.25, 0.75)
+    if loss.n_outputs > 1:
+        start, least = (3300.0 if isinstance(loss, HuberHingeLoss) else 13000.0), 0.6
     else:
-        factor = max((signal / 8000.0) ** 0.25, 0.6)
-    return _usual(loss) * loss.lipschitz * factor
+        start, least = (2000.0 if few else 8000.0), 0.75
+    return max((signal / start) ** 0.25, least)
 
 
 def _shrinkage(clip_norm: float, loss: LinearLoss) -> float:
