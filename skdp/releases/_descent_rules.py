@@ -371,7 +371,7 @@ def _room(signal: float, loss: LinearLoss, few: bool) -> float:
     if loss.n_outputs > 1:
         start, least = (3300.0 if isinstance(loss, HuberHingeLoss) else 13000.0), 0.6
     else:
-        start, least = (2000.0 if few else 8000.0), 0.75
+        start, least = (2500.0 if few else 8000.0), 0.75
     return max((signal / start) ** 0.25, least)
 
 
