@@ -58,6 +58,7 @@ from skdp.preprocessing import make_public_preprocessor
 EPSILONS = (0.1, 0.5, 1.0, 3.0)
 DELTA = 1e-5
 MULTIPLES = (0.1, 1 / 3, 1, 3, 10)  # of gamma
+N_FEATURES = (50, 100, 200, 400, 1000, 2000)
 N_COMPONENTS = 1000  # the default for delta > 0
 
 # What an untuned run should reach, by epsilon.
@@ -208,13 +209,15 @@ def diffprivlib_scores(python, split, y_bounds):
         return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
 
 
-def query_score(model, split, rng):
-    """R^2 of a few noisy predictions by the exact kernel, fitted on at most 3,000 rows."""
+def query_score(model, split, rng, n_rows=QUERY_ROWS, n_asked=N_QUERIES):
+    """R^2 of noisy predictions by the exact kernel: as many fits as it takes to ask for all."""
     X, X_test, y, y_test = split
-    asked = rng.choice(len(X_test), N_QUERIES, replace=False)
-    model.fit(X[:QUERY_ROWS], y[:QUERY_ROWS])
+    asked, squares = rng.choice(len(X_test), n_asked, replace=False), []
+    for some in np.split(asked, n_asked // model.n_queries):
+        model.fit(X[:n_rows], y[:n_rows])
+        squares.extend((model.predict(X_test[some]) - y_test[some]) ** 2)
     # Against the variance of all test rows, as that of a few is a rough one.
-    return 1.0 - np.mean((model.predict(X_test[asked]) - y_test[asked]) ** 2) / np.var(y_test)
+    return 1.0 - np.mean(squares) / np.var(y_test)
 
 
 def row(name, scores, target=None):
@@ -283,56 +286,41 @@ def settings(draws):
     print(f"R^2 at epsilon 1 but where another is named, {draws} splits (standard error in 1e-3)")
     gammas = {"bike sharing": MULTIPLES, "California housing": (1 / 30, *MULTIPLES)}
     for name, multiples in gammas.items():
-        choices = [{"gamma": DATA[name]()[3] * k, "delta": DELTA} for k in multiples]
-        labels = [f"gamma times {k:.3g}" for k in multiples]
-        by_setting(name, dict(zip(labels, choices, strict=True)), draws)
-    for name, delta in [(name, delta) for delta in (DELTA, 0.0) for name in gammas]:
-        known = {"gamma": DATA[name]()[3], "delta": delta}
-        numbers = (100, 200, 400, 1000, 2000) if delta else (50, 100, 200, 400, 1000)
-        choices = {f"{p} features, delta={delta:g}": known | {"n_components": p} for p in numbers}
-        by_setting(name, choices, draws)
+        gamma = DATA[name]()[3]
+        choices = {f"gamma times {k:.3g}": {"gamma": k * gamma} for k in multiples}
+        by_setting(name, choices, draws, delta=DELTA)
+        for delta, numbers in (DELTA, N_FEATURES[1:]), (0.0, N_FEATURES[:-1]):
+            choices = {f"{p} features": {"n_components": p} for p in numbers}
+            by_setting(name, choices, draws, delta=delta)
     for epsilon in (0.1, 1.0):
-        known = {"epsilon": epsilon, "delta": DELTA}
-        bounds = {f"y_bounds=(-{b}, {b})": known | {"y_bounds": (-b, b)} for b in (4, 3, 2)}
-        by_setting("kin40k", bounds, draws)
+        target = {"epsilon": epsilon, "delta": DELTA}
+        bounds = {f"({-b}, {b})": {"y_bounds": (-b, b)} for b in (4, 3, 2)}
+        by_setting("kin40k", bounds, draws, **target)
         for name in gammas:
-            released = {"y_bounds='auto'": known | {"y_bounds": "auto"}, "the same, given": known}
-            by_setting(name, released, draws)
+            released = {"y_bounds='auto'": {"y_bounds": "auto"}, "the same, given": {}}
+            by_setting(name, released, draws, **target)
     answers = {f"{k} answers": {"release": "query", "n_queries": k} for k in (1, 3, 10, 30)}
     for name in ("CCPP", "bike sharing"):
-        by_setting(name, {"a function": {}} | answers, draws, n_rows=5_000, n_asked=30)
+        by_setting(name, {"a function": {}} | answers, draws, n_rows=5_000)
 
 
-def by_setting(name, choices, draws, n_rows=None, n_asked=None):
-    """Print R^2 of the default with each choice, which may have other bounds or an epsilon.
-
-    Answers are those of many fits with noise of their own, as each fit gives but few.
-    """
+def by_setting(name, choices, draws, n_rows=None, **target):
+    """Print R^2 with each choice of parameters; 30 answers stand for those to queries."""
     X, y, y_bounds, gamma = DATA[name]()
+    splits = [train_test_split(X, y, test_size=0.2, random_state=i) for i in range(draws)]
+    known = {"gamma": gamma, "y_bounds": y_bounds} | target
+    rng = np.random.default_rng(0)
+    print("  " + ", ".join([name, *(f"{key}={value:g}" for key, value in target.items())]))
     for label, choice in choices.items():
-        usual = {"gamma": gamma, "epsilon": 1.0, "y_bounds": y_bounds}
-        model, scores = DPKernelRidge(**usual | choice), []
-        for i in range(draws):
-            X_train, X_test, y_train, y_test = train_test_split(
-                X, y, test_size=0.2, random_state=i
-            )
-            X_train, y_train = X_train[:n_rows], y_train[:n_rows]
-            if model.release == "query":
-                scores.append(answered(model, (X_train, X_test, y_train, y_test), n_asked))
-            else:
-                scores.append(model.fit(X_train, y_train).score(X_test, y_test))
-        error = np.std(scores) / np.sqrt(len(scores))
-        print(f"  {name:20s} {label:36s}{np.mean(scores):8.3f}({1e3 * error:2.0f})", flush=True)
-
-
-def answered(model, split, n_asked):
-    """R^2 of ``n_asked`` noisy predictions, as many fits as it takes."""
-    X, X_test, y, y_test = split
-    squares = []
-    for some in np.array_split(np.arange(n_asked), max(1, n_asked // model.n_queries)):
-        predicted = model.fit(X, y).predict(X_test[some[: model.n_queries]])
-        squares.extend((predicted - y_test[some[: model.n_queries]]) ** 2)
-    return 1.0 - np.mean(squares) / np.var(y_test)
+        model = DPKernelRidge(**known | choice)
+        if model.release == "query":
+            scores = [query_score(model, split, rng, n_rows, n_asked=30) for split in splits]
+        else:
+            scores = [
+                model.fit(X[:n_rows], y[:n_rows]).score(X_test, y_test)
+                for X, X_test, y, y_test in splits
+            ]
+        row(label, [[score] for score in scores])
 
 
 def synthetic(n_rows):

@@ -256,12 +256,18 @@ def rows_stay(comm):
         )
     assert report.passed and len(sent) > 100, str(report)
     payload = b"".join(np.ascontiguousarray(values).tobytes() for _, values in sent)
-    # A sum alone has few digits, and zeros around them: chance would show it somewhere.
-    private = [*X[mine].ravel(), *asked]
-    odd = [values for values in private if sum(map(bool, values.tobytes())) >= values.size * 3]
+    # The bytes of a number of a sum are few, with zeros around them: chance would show them
+    # somewhere. So bytes are those of rows and of whole sums; numbers are held against numbers.
+    odd = [v for v in [*X[mine].ravel(), *asked] if sum(map(bool, v.tobytes())) >= 3 * v.size]
     assert len(odd) > 20
     leaked = [value for value in odd if value.tobytes() in payload]
     leaked += [value for value in odd if value.tobytes()[::-1] in payload]
+    numbers = np.concatenate([v.ravel() for _, v in sent if v.dtype == np.float64])
+    alone = np.concatenate([exact.ravel() for exact in asked])
+    alone = np.unique(alone[np.abs(alone) < 1e3])
+    alone = alone[np.ldexp(alone, 8) % 1 != 0]  # no number that all have
+    assert len(numbers) > 100 and len(alone) > 20
+    leaked += list(np.intersect1d(alone, numbers))
     assert not leaked, leaked
 
 
