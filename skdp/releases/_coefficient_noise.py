@@ -113,7 +113,7 @@ def descent_variances(
     weights : ndarray of shape (n_outputs, n_features)
         Last point, before it is shrunk.
 
-    coordinates : PlainRows or WhitenedRows
+    coordinates : PlainRows, DirectedRows or WhitenedRows
         In which gradients were released.
 
     ridge : float
@@ -160,9 +160,8 @@ def descent_variances(
         velocity = plan.momentum * velocity - pull * (moved + plan.momentum * velocity)
         moved = moved + velocity
     squares *= deviation**2
-    if coordinates.vectors is None:  # gradients are not released in the metric of the steps
-        return np.full(weights.shape[1], squares[0] / curvatures[0] ** 2)
-    return squares / curvatures
+    squares /= curvatures if coordinates.in_metric else curvatures**2
+    return squares if coordinates.vectors is not None else np.full(weights.shape[1], squares[0])
 
 
 def descent_noise(variances: np.ndarray, vectors: np.ndarray | None) -> CoefficientNoise:

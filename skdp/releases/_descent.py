@@ -24,6 +24,7 @@ from skdp.releases._coefficient_noise import (
 )
 from skdp.releases._descent_rules import LEAST_AGREEMENT, DescentPlan, plan_descent
 from skdp.releases._limits import check_span
+from skdp.releases._mean_row import can_read_mean, denoised, release_mean_row, release_spread
 from skdp.releases._moments import (
     eigenvectors,
     release_agreement,
@@ -42,7 +43,14 @@ from skdp.releases._sureness import (
 from skdp.solvers.certificates import largest_certain, refuse_rows, rounding_error
 from skdp.solvers.rows import RowBlocks
 from skdp.solvers.user_norms import agreement_error
-from skdp.solvers.whitening import CAP_SHARE, CappedSums, PlainRows, WhitenedRows, capped_error
+from skdp.solvers.whitening import (
+    CAP_SHARE,
+    CappedSums,
+    DirectedRows,
+    PlainRows,
+    WhitenedRows,
+    capped_error,
+)
 
 __all__ = ["NoisyDescent"]
 
@@ -54,10 +62,11 @@ class NoisyDescent:
     Privacy: satisfies ``budget`` for any rows; for any users where its unit is the user, whose
     rows then count by their means in every release, and whose number stands for that of rows in
     every rule. The data are used in at most ``n_steps + 4`` releases: the number of rows where it
-    is private, the second moments of the rows, how far the gradients of users' rows agree, one sum
-    of gradients a step, each at a released point, and, of three classes or more, how often the
-    released weights are right and claim to be. Gaussian releases compose by the root of summed
-    squares, pure ones by their sum.
+    is private, the second moments of the rows (or, of many features, their mean and how far they
+    reach beside it), how far the gradients of users' rows agree, one sum of gradients a step, each
+    at a released point, and, of three classes or more, how often the released weights are right
+    and claim to be. Gaussian releases compose by the root of summed squares, pure ones by their
+    sum.
 
     Parameters
     ----------
@@ -150,54 +159,70 @@ class NoisyDescent:
         """Number of rows up to which sums are certified at small weights; public."""
 
         def is_certain(n_samples: int) -> bool:
-            plan = self._planned(n_samples)
             if self._is_for_users and isinstance(self.budget, GaussianDP):
                 # Caps are least, and coordinates stretch most, where rows agree least.
-                plan = self._planned(n_samples, LEAST_AGREEMENT)
                 error = n_samples * agreement_error(self.n_features, self.loss.n_outputs)
-                if error > CAP_SHARE:
-                    return False
-            ridge = self.penalty / n_samples
-            # The coordinates that stretch most, and the rows whose cap is least in them.
-            steepest = max(plan.curvature * self.row_norm**2, plan.floor) + ridge
-            stretch = 1.02 / math.sqrt(plan.floor + ridge)
-            error = rounding_error(
-                self.loss,
-                0.0,
-                n_samples=n_samples,
-                n_features=self.n_features,
-                length=4096,
-                n_terms=self.n_features,
-                row_norm=self.row_norm,
-                exactly=True,
-                shared=self._is_for_users,
-            )
-            cap = plan.cap_share * plan.clip_norm * self.row_norm / math.sqrt(steepest)
-            error = capped_error(
-                error,
-                loss=self.loss,
-                n_samples=n_samples,
-                n_features=self.n_features,
-                row_norm=self.row_norm,
-                cap=cap,
-                stretch=stretch,
-                size=math.sqrt(self.n_features) * stretch,
-                of_users=self._is_for_users,
-            )
-            return error <= CAP_SHARE * cap / 2
+                plan = self._planned(n_samples, LEAST_AGREEMENT)
+                return error <= CAP_SHARE and self._certifies(plan, n_samples)
+            return self._certifies(self._planned(n_samples), n_samples)
 
         return largest_certain(is_certain)
 
-    def _planned(self, n_samples: float, agreement: float = 1.0) -> DescentPlan:
-        return plan_descent(
+    def _certifies(self, plan: DescentPlan, n_samples: float) -> bool:
+        """Whether sums over as many rows are certified at small weights, whatever the rows are."""
+        ridge = self.penalty / n_samples
+        # The coordinates that stretch most, and the rows whose cap is least in them.
+        floor = plan.floor + ridge
+        steepest = max(plan.curvature * self.row_norm**2, plan.floor) + ridge
+        stretch = 1.02 / math.sqrt(floor)
+        error = rounding_error(
+            self.loss,
+            0.0,
+            n_samples=n_samples,
+            n_features=self.n_features,
+            length=4096,
+            n_terms=self.n_features,
+            row_norm=self.row_norm,
+            exactly=True,
+            shared=self._is_for_users,
+        )
+        cap = plan.cap_share * plan.clip_norm * self.row_norm / math.sqrt(steepest)
+        norm_error, map_error = 0.0, 0.0
+        if plan.mean_guarantee is not None:
+            norm_error, map_error = DirectedRows.errors(self.n_features, steepest, floor)
+        error = capped_error(
+            error,
+            loss=self.loss,
+            n_samples=n_samples,
+            n_features=self.n_features,
+            row_norm=self.row_norm,
+            cap=cap,
+            stretch=stretch,
+            size=math.sqrt(self.n_features) * stretch,
+            norm_error=norm_error,
+            map_error=map_error,
+            of_users=self._is_for_users,
+        )
+        return error <= CAP_SHARE * cap / 2
+
+    def _planned(
+        self, n_samples: float, agreement: float = 1.0, spread: float | None = None
+    ) -> DescentPlan:
+        public: Any = dict(
             n_samples=n_samples,
             n_features=self.n_features,
             loss=self.loss,
             clip_norm=self.clip_norm,
             row_norm=self.row_norm,
             guarantee=self._after_check(n_samples)[1],
-            agreement=agreement,
         )
+        # Means of users' rows are capped in coordinates where images of rows are exact.
+        if not self._is_for_users and can_read_mean(n_samples, self.n_features):
+            # Directions are flattest, and stretch most, where rows reach least beside their mean.
+            flattest = plan_descent(**public, mean_row=True, spread=0.0)
+            if self._certifies(flattest, n_samples):
+                return plan_descent(**public, mean_row=True, spread=spread)
+        return plan_descent(**public, agreement=agreement)
 
     def _after_check(self, n_samples: float) -> tuple[GaussianDP | None, GaussianDP | ApproxDP]:
         """For how often the model is right, if that is read, and for the descent."""
@@ -323,6 +348,8 @@ class NoisyDescent:
         plan = self._planned(n_samples)
         ridge = self.penalty / n_samples
         values, vectors = np.zeros(1), None
+        if plan.mean_guarantee is not None:
+            return self._along_mean(plan, data, n_samples, noise)
         if plan.gram_guarantee is not None:
             released = release_second_moments(
                 data.second_moments(), self.row_norm, guarantee=plan.gram_guarantee, noise=noise
@@ -337,6 +364,35 @@ class NoisyDescent:
         agreement = release_agreement(total, n_samples, guarantee=reading, noise=noise)
         plan = self._planned(n_samples, agreement)
         return plan, *self._capped(plan, values, vectors, ridge)
+
+    def _along_mean(
+        self, plan: DescentPlan, data: RowBlocks, n_samples: float, noise: NoiseSource
+    ) -> tuple[DescentPlan, PlainRows, float]:
+        """As `_coordinates`, by the mean row: it is most of what second moments would show."""
+        mean, deviation = release_mean_row(
+            data,
+            self.row_norm,
+            n_samples,
+            guarantee=cast(GaussianDP, plan.mean_guarantee),
+            noise=noise,
+        )
+        direction, square = denoised(mean, deviation)
+        spread = release_spread(
+            data,
+            self.row_norm,
+            n_samples,
+            direction,
+            guarantee=cast(GaussianDP, plan.spread_guarantee),
+            noise=noise,
+        )
+        plan = self._planned(n_samples, spread=spread)
+        ridge = self.penalty / n_samples
+        curvatures, cap = plan.metric(np.array([square]), ridge)
+        along, curvature = float(curvatures[0]), plan.floor + ridge
+        if direction is None or along <= curvature:
+            return plan, *self._capped(plan, np.zeros(1), None, ridge)
+        most = self.loss.lipschitz * self.row_norm / math.sqrt(curvature)
+        return plan, DirectedRows(direction, along, curvature), min(cap, most)
 
     def _capped(
         self, plan: DescentPlan, values: np.ndarray, vectors: np.ndarray | None, ridge: float

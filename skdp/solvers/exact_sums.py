@@ -5,7 +5,15 @@ import math
 import numpy as np
 from scipy import sparse
 
-__all__ = ["PART_BITS", "RESIDUAL_BITS", "ExactScores", "PairwiseSum", "coarse", "power_above"]
+__all__ = [
+    "PART_BITS",
+    "RESIDUAL_BITS",
+    "ExactScores",
+    "PairwiseSum",
+    "coarse",
+    "on_lattice",
+    "power_above",
+]
 
 PART_BITS = 25
 RESIDUAL_BITS = 52 - PART_BITS  # those of the number of rows in a block included
@@ -83,6 +91,11 @@ def coarse(numbers, step):
     """Multiples of a power of two next to numbers that are below 2**51 of it."""
     large = 1.5 * 2.0**52 * step
     return (numbers + large) - large
+
+
+def on_lattice(direction):
+    """A direction of norm 1 with 25 bits: products with coarse rows have no rounding error."""
+    return coarse(direction, 2.0**-PART_BITS)
 
 
 def power_above(number):

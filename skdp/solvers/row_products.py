@@ -6,9 +6,18 @@ import numpy as np
 from scipy import sparse
 
 from skdp.solvers.certificates import FEW_ROWS
-from skdp.solvers.exact_sums import RESIDUAL_BITS, coarse, power_above
+from skdp.solvers.exact_sums import PART_BITS, RESIDUAL_BITS, coarse, power_above
 
-__all__ = ["few_rows", "in_single", "products", "shared_products", "times", "with_constant"]
+__all__ = [
+    "coarse_rows",
+    "few_rows",
+    "in_single",
+    "products",
+    "row_squares",
+    "shared_products",
+    "times",
+    "with_constant",
+]
 
 
 def products(high, low, residuals, largest, length):
@@ -31,6 +40,22 @@ def shared_products(high, low, residuals):
         largest = float(np.abs(residuals[few]).max())
         parts = parts + products(high[few], low[few], residuals[few], largest, FEW_ROWS)
     return parts
+
+
+def coarse_rows(rows, row_norm):
+    """Coarse parts of rows: 25 bits below the bound on their norm."""
+    step = power_above(row_norm) * 2.0**-PART_BITS
+    if not sparse.issparse(rows):
+        return coarse(rows, step)
+    return sparse.csr_array((coarse(rows.data, step), rows.indices, rows.indptr), shape=rows.shape)
+
+
+def row_squares(rows):
+    """Squared norms of rows, each a function of one row up to rounding."""
+    if not sparse.issparse(rows):
+        return np.einsum("ij,ij->i", rows, rows)
+    squares = sparse.csr_array((rows.data**2, rows.indices, rows.indptr), shape=rows.shape)
+    return np.ravel(squares.sum(axis=1))
 
 
 def times(rows, factors):
@@ -57,7 +82,9 @@ def in_single(rows, unit):
 
 def with_constant(rows, constant):
     """Append a column to a CSR matrix."""
-    n = rows.shape[0]
-    kind = rows.indices.dtype
-    column = (np.full(n, constant), np.zeros(n, dtype=kind), np.arange(n + 1, dtype=kind))
-    return sparse.hstack([rows, sparse.csr_array(column, shape=(n, 1))], format="csr")
+    n, d = rows.shape
+    ends = rows.indptr[1:]
+    data = np.insert(rows.data, ends, constant)
+    indices = np.insert(rows.indices, ends, d)
+    pointers = rows.indptr + np.arange(n + 1, dtype=rows.indptr.dtype)
+    return sparse.csr_array((data, indices, pointers), shape=(n, d + 1))

@@ -69,6 +69,7 @@ class Blocks:
     n_terms: int
     dense_limit: int
     _singles: Any = None
+    _turned: Any = None
 
     @property
     def n_units(self):
@@ -143,7 +144,7 @@ class Blocks:
             else:
                 residuals, kept = kept[: len(codes)], kept[len(codes) :]
             if scores_of is None:
-                part = rows.T @ residuals
+                part = self._columns(i, rows) @ residuals
             elif self.shares is not None:
                 part = shared_products(high, low, residuals)
             else:
@@ -152,6 +153,14 @@ class Blocks:
             if total:
                 totals[i] = loss.total(scores, codes)
         return sums.total(), float(totals.sum()) if total else None
+
+    def _columns(self, i, rows):
+        """Transpose of block ``i``; of sparse rows it is kept, as to make it takes some time."""
+        if not self.is_sparse:
+            return rows.T
+        if self._turned is None:
+            self._turned = [rows.T for rows, _ in self.blocks]
+        return self._turned[i]
 
     def _residuals(self, i, residuals, caps):
         """Clip the residuals of block ``i`` in place, and multiply them by the rows' shares."""
@@ -390,7 +399,6 @@ class RowBlocks(Blocks):
         """Sum of the rows, or over users of the means of their rows, of shape (n_features,)."""
         total = PairwiseSum(self.n_features)
         for i, (rows, _) in enumerate(self.blocks):
-            if self.shares is not None:
-                rows = times(rows, self.shares[i])
-            total.add(np.ravel(rows.sum(axis=0)))
+            shares = np.ones(rows.shape[0]) if self.shares is None else self.shares[i]
+            total.add(self._columns(i, rows) @ shares)
         return total.total()

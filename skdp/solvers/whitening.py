@@ -28,9 +28,17 @@ from scipy.linalg.blas import dtrmm
 from skdp.exceptions import SolverError
 from skdp.solvers.certificates import UNIT_ROUNDOFF
 from skdp.solvers.exact_sums import PART_BITS, coarse, power_above
+from skdp.solvers.row_products import coarse_rows, row_squares
 from skdp.solvers.user_norms import REACH, UserCap, clip_error
 
-__all__ = ["CAP_SHARE", "CappedSums", "PlainRows", "WhitenedRows", "capped_error"]
+__all__ = [
+    "CAP_SHARE",
+    "CappedSums",
+    "DirectedRows",
+    "PlainRows",
+    "WhitenedRows",
+    "capped_error",
+]
 
 # Certified error of a sum, as a share of the cap of a record.
 CAP_SHARE = 1e-3
@@ -54,6 +62,8 @@ class PlainRows:
 
     # Eigenvectors of the released second moments, if there are any.
     vectors = None
+    # Whether gradients are released in the metric of the steps.
+    in_metric = False
 
     def __init__(self, curvature):
         self.curvature = curvature
@@ -63,9 +73,7 @@ class PlainRows:
 
         Each is what it should be up to ``n_features / 2 + 4`` rounding errors.
         """
-        if sparse.issparse(rows):
-            return np.sqrt(np.ravel(rows.multiply(rows).sum(axis=1)))
-        return np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        return np.sqrt(row_squares(rows))
 
     def images(self, rows, row_norm):
         """Rows in the new coordinates, up to `rest`, and with no rounding error."""
@@ -107,6 +115,8 @@ class WhitenedRows(PlainRows):
     formed: so the coarse image of a row does not depend on its place among other rows.
     """
 
+    in_metric = True
+
     def __init__(self, vectors, curvatures):
         self.n_features = len(vectors)
         self.vectors, self.curvatures = vectors, curvatures
@@ -126,12 +136,9 @@ class WhitenedRows(PlainRows):
 
     def images(self, rows, row_norm):
         """As for `PlainRows`: those of the rows' coarse parts."""
-        step = power_above(row_norm) * 2.0**-PART_BITS
-        if sparse.issparse(rows):
-            high = coarse(rows.data, step)
-            high = sparse.csr_array((high, rows.indices, rows.indptr), shape=rows.shape)
+        high = coarse_rows(rows, row_norm)
+        if sparse.issparse(high):
             return high @ self.matrix
-        high = coarse(rows, step)
         return dtrmm(1.0, self.matrix.T, high.T, overwrite_b=1).T
 
     def rest(self, row_norm):
@@ -151,6 +158,74 @@ class WhitenedRows(PlainRows):
     def divide(self, gradient):
         """Step for a gradient in the old coordinates, in these."""
         return self.back(gradient @ self.matrix)
+
+
+class DirectedRows(PlainRows):
+    """Rows times ``L = a I + c v v^T``, which shrinks what they have along one direction.
+
+    Parameters
+    ----------
+    direction : ndarray of shape (n_features,)
+        Of norm about 1, on the lattice of `on_lattice`.
+
+    along, curvature : float
+        Curvatures that steps are divided by: along the direction, and elsewhere. The former is
+        the larger.
+
+    Notes
+    -----
+    L is what its floats say. The squared norm of an image is ``a^2 ||x||^2 - e (x^T v)^2`` for
+    ``e = -2 a c - c^2 ||v||^2``. Of a row's coarse part and v, both products are integers below
+    2**53 in units of a power of two, and so are their partial sums. What is left are roundings of
+    the terms, which count by the ratio of the curvatures where a row is along v.
+    """
+
+    in_metric = True
+
+    def __init__(self, direction, along, curvature):
+        self.direction, self.curvature = direction, curvature
+        square = float(direction @ direction)  # without rounding, as the products of rows
+        self.size = 1.0 / math.sqrt(curvature)
+        self._change = 1.0 / math.sqrt(along) - self.size
+        self._less = -self._change * (2.0 * self.size + self._change * square)
+        self._least = (self.size + self._change * square) ** 2
+        self.stretch = 1.01 * self.size
+        self.norm_error, self.map_error = self.errors(len(direction), along, curvature)
+
+    @staticmethod
+    def errors(n_features, along, curvature):
+        """Errors of norms and of the map, as `PlainRows` names them; functions of public bounds.
+
+        Of a squared norm eight roundings of its first term, over the least that it is. Of the map
+        those of ``g^T v``, and of three products and sums.
+        """
+        size = 1.0 / math.sqrt(curvature)
+        return 8.0 * along / curvature, 2.02 * size * (n_features + 6.0)
+
+    def norms(self, rows, row_norm):
+        """As for `PlainRows`: that of a row's coarse part, and what the rest can add."""
+        rows = coarse_rows(rows, row_norm)
+        squares, along = row_squares(rows), rows @ self.direction
+        images = self.size**2 * squares - self._less * along**2
+        return np.sqrt(np.maximum(images, self._least * squares)) + self.rest(row_norm)
+
+    def rest(self, row_norm):
+        """As for `PlainRows`."""
+        step = power_above(row_norm) * 2.0**-PART_BITS
+        return math.sqrt(len(self.direction)) * step / 2 * self.stretch
+
+    def forward(self, gradient):
+        """As for `PlainRows`."""
+        return self.back(gradient)
+
+    def back(self, gradient):
+        """As for `PlainRows`."""
+        along = self._change * (gradient @ self.direction)
+        return self.size * gradient + np.multiply.outer(along, self.direction)
+
+    def divide(self, gradient):
+        """As for `PlainRows`."""
+        return self.back(self.back(gradient))
 
 
 class CappedSums:

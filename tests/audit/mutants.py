@@ -51,6 +51,13 @@ def sparse_rows(X, y):
     return sparse.csr_array(X), y
 
 
+def wide_rows(X, y):
+    """Many sparse rows of more features than second moments are read of, most of them empty."""
+    rows = sparse.csr_array(np.tile(X, (10, 1)) + np.array([1.0, 0.5, 0.0]))
+    rows.resize(rows.shape[0], 1100)
+    return rows, np.tile(y, 10)
+
+
 def three_classes(X, y):
     """The same rows with three labels."""
     return X, np.digitize(X[:, 0], [-0.2, 0.2])
@@ -117,6 +124,7 @@ VECTOR = dict(feedback="bandit", perturbation="vector")
 
 OUT, DESCENT, MOMENTS = "releases._output", "releases._descent", "releases._moments"
 RULES, WHITE = "releases._descent_rules", "solvers.whitening"
+MEAN = "releases._mean_row"
 SURE = "releases._sureness"
 CLASSES = "releases._counted_classes"
 IN_ONE_COUNT = "two change by 1.\n            sensitivity=self.guarantee.n_records_changed"
@@ -432,7 +440,7 @@ def linear():
     yield Mutant(
         "gradient: second moments are free",
         logistic(**GRADIENT, **DELTA, **REMOVE),
-        ((RULES, "mu *= math.sqrt(1.0 - _GRAM_SHARE)", "pass"),),
+        ((RULES, "1.0 - (0.0 if gram is None else _GRAM_SHARE)", "1.0"),),
     )
     yield Mutant(
         "gradient: second moments without noise",
@@ -587,9 +595,9 @@ def linear():
         (
             (WHITE, "return math.sqrt(self.n_features) * step / 2 * self.stretch", "return 0.0"),
             (
-                WHITE,
-                "        step = power_above(row_norm) * 2.0**-PART_BITS\n        if",
-                "        step = power_above(row_norm) / 4\n        if",
+                "solvers.row_products",
+                "    step = power_above(row_norm) * 2.0**-PART_BITS\n    if",
+                "    step = power_above(row_norm) / 4\n    if",
             ),
         ),
     )
@@ -626,6 +634,54 @@ def linear():
             ),
         ),
     )
+    for name, slip in [
+        (
+            "mean row and reach take more than is paid for",
+            (RULES, "for share in (_MEAN_SHARE, _SPREAD_SHARE)", "for share in (0.5, 0.5)"),
+        ),
+        (
+            "half the change of the sum of the rows",
+            (
+                MEAN,
+                "sensitivity = guarantee.n_records_changed * row_norm",
+                "sensitivity = guarantee.n_records_changed * row_norm / 2",
+            ),
+        ),
+        (
+            "a tenth of the change of how far rows reach",
+            (
+                MEAN,
+                "sensitivity = guarantee.n_records_changed * sketch_reach()",
+                "sensitivity = guarantee.n_records_changed * sketch_reach() / 10",
+            ),
+        ),
+        (
+            "direction of the mean row without noise",
+            (
+                DESCENT,
+                "direction, square = denoised(mean, deviation)",
+                "direction, square = denoised(data.total() / n_samples, deviation)",
+            ),
+        ),
+        (
+            "how far rows reach without noise",
+            (
+                MEAN,
+                "return (max(float(released), 0.0)",
+                "return (max(sketched_spread(data, row_norm, direction), 0.0)",
+            ),
+        ),
+        (
+            "rows are as short everywhere as along their mean",
+            (
+                WHITE,
+                "images = self.size**2 * squares - self._less * along**2",
+                "images = self._least * squares",
+            ),
+        ),
+    ]:
+        target = logistic(**GRADIENT, **DELTA, epsilon=20.0)
+        yield Mutant(f"gradient, wide rows: {name}", target, (slip,), wide_rows)
     yield Mutant(
         "gradient: released in coordinates that are stretched once more",
         svc(**GRADIENT, **DELTA, epsilon=20.0),

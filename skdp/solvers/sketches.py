@@ -1,0 +1,82 @@
+"""How far rows reach beside a direction, by products with a few public vectors of signs.
+
+For second moments A of what rows have beside a direction, and vectors z of random signs, the mean
+of ``||A z||^2`` is the squared Frobenius norm of A: at least the square of the largest eigenvalue.
+"""
+
+import numpy as np
+
+from skdp.solvers.certificates import UNIT_ROUNDOFF
+from skdp.solvers.exact_sums import PairwiseSum
+from skdp.solvers.row_products import coarse_rows
+
+__all__ = ["sketch_error", "sketch_reach", "sketched_spread"]
+
+_N_VECTORS = 8
+_LONGEST = 2.0  # product of a row of norm 1 with a vector, which is rarely larger
+
+
+def sketch_reach():
+    """Bound on what a row adds to `sketched_spread`, and on how far it moves that."""
+    return _LONGEST
+
+
+def sketch_error(n_features):
+    """Bound on the error of `sketched_spread` over the number of rows.
+
+    Numbers by which rows are multiplied are functions of a row alone. A sum errs by as many
+    roundoffs as a block has rows, and what is taken off it along the direction, and the norm, by
+    as many as there are features.
+    """
+    return UNIT_ROUNDOFF * _LONGEST * (4096.0 + 2.0 * 40.0 + 8.0 * (n_features + 8.0))
+
+
+def sketched_spread(data, row_norm, direction=None):
+    """How far the rows' second moments reach beside a direction, summed over rows.
+
+    Parameters
+    ----------
+    data : RowBlocks
+        Without owners.
+
+    row_norm : float
+        Bound on the norm of a row, whose square is the unit.
+
+    direction : ndarray of shape (n_features,), default=None
+        Of norm about 1, on the lattice of `on_lattice`. None is for beside nothing.
+
+    Returns
+    -------
+    float
+        Norm of the longest image of a vector under the second moments. Each row's product with a
+        vector is cut to `sketch_reach`. Vectors are the same for all data.
+
+    Notes
+    -----
+    Where many directions are as long as each other, all images are about as long as the Frobenius
+    norm says, which is more than the spectral norm. Where one is much longer than the others, the
+    longest of eight images falls below two thirds of the spectral norm for 3 in 1,000 directions.
+
+    Products are of rows' coarse parts, and without rounding: they do not depend on where a row is.
+    """
+    signs = _signs(data.n_features)
+    shift = np.zeros(_N_VECTORS) if direction is None else direction @ signs
+    total = PairwiseSum(signs.shape)
+    for rows, _ in data.blocks:
+        high = coarse_rows(rows, row_norm)
+        products = high @ signs
+        if direction is not None:
+            products -= np.outer(high @ direction, shift)
+        products /= row_norm
+        np.clip(products, -_LONGEST, _LONGEST, out=products)
+        total.add(rows.T @ products)
+    images = total.total() / row_norm
+    if direction is not None:
+        images -= np.outer(direction, direction @ images)
+    return float(np.sqrt((images**2).sum(axis=0)).max())
+
+
+def _signs(n_features):
+    """Public vectors, by a hash of their entries' places."""
+    bits = np.random.Generator(np.random.PCG64(0)).integers(0, 2, (n_features, _N_VECTORS))
+    return 2.0 * bits - 1.0
