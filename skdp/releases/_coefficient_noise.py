@@ -144,7 +144,7 @@ def descent_variances(
     the true one there, and up to 1.5 times where few rows leave most directions below the floor.
     """
     if coordinates.vectors is None:
-        curvatures = np.full(1, coordinates.curvature)  # the same in all directions
+        curvatures = coordinates.extremes
         seen, slope = np.zeros_like(curvatures), 0.0
     else:
         curvatures = coordinates.curvatures
@@ -161,7 +161,8 @@ def descent_variances(
         moved = moved + velocity
     squares *= deviation**2
     squares /= curvatures if coordinates.in_metric else curvatures**2
-    return squares if coordinates.vectors is not None else np.full(weights.shape[1], squares[0])
+    # Each feature has a part in directions of the extremes, and no more noise than the largest.
+    return squares if coordinates.vectors is not None else np.full(weights.shape[1], squares.max())
 
 
 def descent_noise(variances: np.ndarray, vectors: np.ndarray | None) -> CoefficientNoise:

@@ -1,7 +1,8 @@
-"""How far rows reach beside a direction, by products with a few public vectors of signs.
+"""How far rows reach beside a direction, by products with a few public vectors.
 
-For second moments A of what rows have beside a direction, and vectors z of random signs, the mean
-of ``||A z||^2`` is the squared Frobenius norm of A: at least the square of the largest eigenvalue.
+For second moments A of what rows have beside a direction, and vectors z of normal numbers, the
+mean of ``||A z||^2`` is the squared Frobenius norm of A, which is no less than the square of the
+largest eigenvalue.
 """
 
 import numpy as np
@@ -10,7 +11,7 @@ from skdp.solvers.certificates import UNIT_ROUNDOFF
 from skdp.solvers.exact_sums import PairwiseSum
 from skdp.solvers.row_products import coarse_rows
 
-__all__ = ["sketch_error", "sketch_reach", "sketched_spread"]
+__all__ = ["public_vectors", "sketch_error", "sketch_reach", "sketched_spread"]
 
 _N_VECTORS = 8
 _LONGEST = 2.0  # product of a row of norm 1 with a vector, which is rarely larger
@@ -59,12 +60,12 @@ def sketched_spread(data, row_norm, direction=None):
 
     Products are of rows' coarse parts, and without rounding: they do not depend on where a row is.
     """
-    signs = _signs(data.n_features)
-    shift = np.zeros(_N_VECTORS) if direction is None else direction @ signs
-    total = PairwiseSum(signs.shape)
+    vectors = public_vectors(data.n_features)
+    shift = np.zeros(_N_VECTORS) if direction is None else direction @ vectors
+    total = PairwiseSum(vectors.shape)
     for rows, _ in data.blocks:
         high = coarse_rows(rows, row_norm)
-        products = high @ signs
+        products = high @ vectors
         if direction is not None:
             products -= np.outer(high @ direction, shift)
         products /= row_norm
@@ -76,7 +77,7 @@ def sketched_spread(data, row_norm, direction=None):
     return float(np.sqrt((images**2).sum(axis=0)).max())
 
 
-def _signs(n_features):
-    """Public vectors, by a hash of their entries' places."""
-    bits = np.random.Generator(np.random.PCG64(0)).integers(0, 2, (n_features, _N_VECTORS))
-    return 2.0 * bits - 1.0
+def public_vectors(n_features):
+    """Vectors of about normal numbers, in quarters: how many of 64 public bits are ones."""
+    words = np.random.PCG64(0).random_raw(n_features * _N_VECTORS)
+    return (np.bitwise_count(words).reshape(n_features, _N_VECTORS) - 32.0) / 4.0

@@ -60,13 +60,15 @@ class PlainRows:
     norm_error = 0.0
     map_error = 0.0
 
-    # Eigenvectors of the released second moments, if there are any.
+    # Eigenvectors of the released second moments, if there are any. Else the curvatures of all
+    # directions are among `extremes`.
     vectors = None
     # Whether gradients are released in the metric of the steps.
     in_metric = False
 
     def __init__(self, curvature):
         self.curvature = curvature
+        self.extremes = np.array([curvature])
 
     def norms(self, rows, row_norm):
         """Bounds on the norms of rows in the new coordinates, functions of a row alone.
@@ -184,6 +186,7 @@ class DirectedRows(PlainRows):
 
     def __init__(self, direction, along, curvature):
         self.direction, self.curvature = direction, curvature
+        self.extremes = np.array([along, curvature])
         square = float(direction @ direction)  # without rounding, as the products of rows
         self.size = 1.0 / math.sqrt(curvature)
         self._change = 1.0 / math.sqrt(along) - self.size

@@ -11,8 +11,16 @@ from support.linear import LAYOUTS, LOSSES, far_rows, random_problem, stored_row
 from skdp.exceptions import SolverError
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.solvers import whitening
+from skdp.solvers.exact_sums import on_lattice
 from skdp.solvers.rows import RowBlocks
-from skdp.solvers.whitening import CAP_SHARE, CappedSums, PlainRows, WhitenedRows, capped_error
+from skdp.solvers.whitening import (
+    CAP_SHARE,
+    CappedSums,
+    DirectedRows,
+    PlainRows,
+    WhitenedRows,
+    capped_error,
+)
 
 UNIT = 2.0**-53
 
@@ -21,6 +29,23 @@ def whitened(d, seed=0, low=1e-5):
     rng = np.random.default_rng(seed)
     vectors = np.linalg.qr(rng.normal(size=(d, d)))[0]
     return vectors, np.exp(rng.uniform(math.log(low), 0.0, d))
+
+
+def directed(d, seed=0, along=0.2, curvature=5e-4, few=False):
+    """Coordinates that shrink one direction: of all features, or of few of them."""
+    vector = np.random.default_rng(seed).normal(size=d)
+    if few:
+        vector[3:] = 0.0
+    return DirectedRows(on_lattice(vector / np.linalg.norm(vector)), along, curvature)
+
+
+def matrix_of(coordinates):
+    """Of the map of rows, in extended precision."""
+    if isinstance(coordinates, WhitenedRows):
+        return coordinates.matrix.astype(np.longdouble)
+    v = coordinates.direction.astype(np.longdouble)
+    size, change = np.longdouble(coordinates.size), np.longdouble(coordinates._change)
+    return size * np.eye(len(v)) + change * np.outer(v, v)
 
 
 def hostile(vectors, n=400, seed=1):
@@ -60,9 +85,30 @@ def test_norms_bound_those_of_the_images_and_hardly_exceed_them(d, layout):
     assert np.linalg.norm(coordinates.matrix) <= coordinates.size
 
 
-def test_the_image_of_a_row_does_not_depend_on_its_place():
-    vectors, curvatures = whitened(90)
-    coordinates = WhitenedRows(vectors, curvatures)
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("x_norm", [1.0, 1.5, 0.7])
+@pytest.mark.parametrize("d, few", [(1, False), (7, True), (120, False), (120, True)])
+def test_norms_beside_a_direction_bound_those_of_the_images(d, few, x_norm, layout):
+    coordinates = directed(d, few=few)
+    v = coordinates.direction
+    vectors = np.linalg.qr(np.column_stack([v, np.random.default_rng(1).normal(size=(d, d - 1))]))
+    rows = hostile(vectors[0])
+    # Along the direction norms are least, and next to it they cancel.
+    rows[-1], rows[-2], rows[-3] = v, -1e-9 * v, v + 1e-8 * rows[-4] / np.linalg.norm(rows[-4])
+    data = RowBlocks(LAYOUTS[layout](rows), np.zeros(400, dtype=int), x_norm=x_norm)
+    exact = exact_norms(stored_rows(data), matrix_of(coordinates))
+    found = np.concatenate([coordinates.norms(rows, data.row_norm) for rows, _ in data.blocks])
+    assert (found >= exact * (1 - (coordinates.norm_error + 8) * UNIT)).all()
+    rest = coordinates.rest(data.row_norm)
+    assert (found <= exact + 2.0 * rest).all()
+    assert rest < 1e-5 * coordinates.stretch * x_norm
+    largest = np.linalg.norm(matrix_of(coordinates).astype(float), 2) if d > 1 else 0.0
+    assert largest <= coordinates.stretch
+
+
+@pytest.mark.parametrize("coordinates", [WhitenedRows(*whitened(90)), directed(90)])
+def test_the_image_of_a_row_does_not_depend_on_its_place(coordinates):
+    vectors = whitened(90)[0]
     rows = hostile(vectors)
     data = RowBlocks(rows, np.zeros(400, dtype=int), x_norm=1.0)
     ((rows, _),) = data.blocks
@@ -82,7 +128,7 @@ def test_no_gradient_is_longer_than_the_cap(loss, layout):
     rng = np.random.default_rng(3)
     codes = rng.integers(0, max(2, loss.n_outputs), 60)
     lengths = []
-    for coordinates in (WhitenedRows(vectors, curvatures), PlainRows(0.3)):
+    for coordinates in (WhitenedRows(vectors, curvatures), PlainRows(0.3), directed(6)):
         cap = 0.05 * coordinates.stretch
         for size in (0.0, 1.0, 1e3):
             weights = size * rng.normal(size=(loss.n_outputs, 6))
@@ -91,6 +137,21 @@ def test_no_gradient_is_longer_than_the_cap(loss, layout):
                 asked = CappedSums(data, loss, coordinates, cap)(weights)
                 lengths.append(np.linalg.norm(asked) / cap)
     assert 1 - 1e-6 < max(lengths) <= 1 + 1e-12
+
+
+def test_sums_of_directed_gradients_are_those_of_capped_rows():
+    # Written anew, row by row.
+    loss, coordinates = LogisticLoss(), directed(6)
+    X, codes = random_problem(loss, np.random.default_rng(4), n=200, d=6)
+    data = RowBlocks(X, codes, x_norm=1.0)
+    weights = np.random.default_rng(5).normal(size=(1, 6))
+    cap, matrix = 0.3 * coordinates.stretch, matrix_of(coordinates).astype(float)
+    expected = np.zeros(6)
+    for row, code in zip(stored_rows(data), codes, strict=True):
+        gradient = exact_residuals(loss, row @ weights.T, np.array([code]))[0, 0] * (row @ matrix)
+        expected += gradient * min(1.0, cap / np.linalg.norm(gradient))
+    asked = CappedSums(data, loss, coordinates, cap)(weights)
+    assert np.linalg.norm(asked[0] - expected) < 1e-6 * np.linalg.norm(expected)
 
 
 @pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss.weights], ids=str)
@@ -124,7 +185,8 @@ def test_a_cap_that_no_row_reaches_changes_nothing(loss):
 @pytest.mark.parametrize("exactly", [False, True])
 @pytest.mark.parametrize("loss", [LogisticLoss(), HuberHingeLoss(), SoftmaxLoss(4)], ids=str)
 @pytest.mark.parametrize("n, d", [(20_000, 3), (500, 60)])
-def test_the_error_of_a_sum_is_bounded(n, d, loss, exactly, monkeypatch):
+@pytest.mark.parametrize("kind", [WhitenedRows, DirectedRows])
+def test_the_error_of_a_sum_is_bounded(kind, n, d, loss, exactly, monkeypatch):
     vectors, curvatures = whitened(d, low=1e-4)
     rng = np.random.default_rng(5)
     rows = np.tile(rng.normal(size=d), (n, 1))  # equal rows make equal errors
@@ -132,7 +194,7 @@ def test_the_error_of_a_sum_is_bounded(n, d, loss, exactly, monkeypatch):
     codes = rng.integers(0, max(2, loss.n_outputs), n)
     weights = rng.normal(size=(loss.n_outputs, d))
     data = RowBlocks(rows, codes, x_norm=1.0)
-    coordinates = WhitenedRows(vectors, curvatures)
+    coordinates = WhitenedRows(vectors, curvatures) if kind is WhitenedRows else directed(d)
     sums = CappedSums(data, loss, coordinates, 2.0)
     monkeypatch.setattr(whitening, "CAP_SHARE", 0.0 if exactly else math.inf)
     if exactly:
@@ -143,7 +205,7 @@ def test_the_error_of_a_sum_is_bounded(n, d, loss, exactly, monkeypatch):
     rows = stored_rows(data).astype(np.longdouble)
     scores = rows @ weights.T.astype(np.longdouble)
     residuals = exact_residuals(loss, scores, codes)
-    image = rows @ coordinates.matrix.astype(np.longdouble)
+    image = rows @ matrix_of(coordinates)
     norms = np.sqrt((residuals**2).sum(axis=1))
     # The cap of a row is for the bound on its norm, which is a little larger.
     bounds = coordinates.norms(stored_rows(data), data.row_norm)
@@ -190,7 +252,9 @@ def test_errors_of_caps_and_maps_are_counted():
     assert none < CAP_SHARE * 3.0
 
 
-@pytest.mark.parametrize("coordinates", [PlainRows(0.5), WhitenedRows(*whitened(4))])
+@pytest.mark.parametrize(
+    "coordinates", [PlainRows(0.5), WhitenedRows(*whitened(4)), directed(4, along=0.3)]
+)
 def test_steps_in_new_coordinates_divide_by_the_curvatures(coordinates):
     gradient = np.random.default_rng(7).normal(size=(3, 4))
     step = coordinates.back(coordinates.forward(gradient))
@@ -199,6 +263,12 @@ def test_steps_in_new_coordinates_divide_by_the_curvatures(coordinates):
         expected = gradient @ (vectors / curvatures) @ vectors.T
         assert_allclose(step, expected, rtol=1e-3)
         assert_allclose(step, coordinates.divide(gradient), rtol=1e-9)
+    elif isinstance(coordinates, DirectedRows):
+        v = coordinates.direction
+        expected = np.outer(gradient @ v, v)
+        expected = expected / 0.3 + (gradient - expected) / 5e-4
+        assert_allclose(step, expected, rtol=1e-4)
+        assert_array_equal(step, coordinates.divide(gradient))
     else:
         assert_array_equal(coordinates.divide(gradient), gradient / 0.5)
         assert_array_equal(step, gradient / 0.5)
