@@ -286,7 +286,9 @@ class NoisyDescent:
                 random_state=noise,
                 purpose="sum of the gradients at a released point, one step of a descent",
             )
-            step = coordinates.back(released) + coordinates.divide(self.penalty * ahead)
+            step = coordinates.back(released)
+            if self.penalty > 0.0:
+                step = step + coordinates.divide(self.penalty * ahead)
             velocity = plan.momentum * velocity - step / n_samples
             weights = weights + velocity
         deviation = law.level(weights.size) * sensitivity / n_samples

@@ -21,17 +21,17 @@ _GRAM_SHARE = 0.1  # of the squared mu
 # Features up to which second moments are worth their cost in time. Many classes gain more by them.
 _GRAM_LIMIT = 1000
 _GRAM_LIMIT_OF_MANY = 2049
-# Of more features the mean row and how far rows reach beside it, where the signal is clear; times
-# the cube root of the number of features, of which few are in most rows.
-_MEAN_SIGNAL, _MEAN_SHARE, _SPREAD_SHARE = 60.0, 0.04, 0.01
+# Of more features the mean row and how far rows reach beside it, where the signal is clear for the
+# cube root of the number of features: few of them are in most rows.
+_MEAN_SIGNAL, _MEAN_SHARE, _SPREAD_SHARE = 50.0, 0.04, 0.01
 _FEW_STEPS = 12
 _LEAST_MOMENTUM = 0.5
 # For more features, where momentum has to cover the distance.
-_MANY_STEPS = 100
-_MOST_MOMENTUM = 0.97
+_MANY_STEPS, _MOST_MOMENTUM = 100, 0.97
 # With which as many steps as needed cover it: pure ones, whose noise grows with their number, and
-# Gaussian ones, which wander farther by noise with more.
+# Gaussian ones, which wander with more; of these, few lose AUC where nothing is known of the rows.
 _PURE_MOMENTUM, _GAUSSIAN_MOMENTUM = 0.95, 0.8
+_BLIND_STEPS = 50
 # Of the second moments beside the mean row, over the squared norm of a row.
 _LEAST_SPREAD = 0.002
 # Flatter directions would stretch rows, and the rounding errors of their sums, too much.
@@ -234,14 +234,13 @@ def plan_descent(
     below ``1/tau`` stay unfitted, and the noise of the gradients grows with ``tau`` however many
     steps share it. Balancing the two, ``tau`` grows with ``q = mu n``, the ratio of signal to
     noise. Curvatures are seen down to the edge of the noise's spectrum. The cap of gradients
-    grows with q to where it caps next to nothing, so that what it biases vanishes.
-    Where it caps more, scores come out too steep for probabilities, and are shrunk.
+    grows with q to where it caps next to nothing, so that what it biases vanishes. Where it caps
+    more, scores come out too steep for probabilities, and are shrunk.
 
     Of many features, the mean row is most of what the second moments would show: on reviews and
     messages they have an eigenvalue of 0.25 to 0.35 along it, and none above 0.02 beside it. Where
     signals are clear it is released, with how far rows reach beside it, and 12 to 40 steps go
-    farther than a hundred that have to be safe whatever the rows are (accuracy +0.004 to +0.009).
-    Where noise hides it, the way is as short.
+    farther than a hundred that have to be safe whatever the rows are (accuracy +0.004 to +0.01).
 
     Where rows of users do not agree, their means are short but for users of few rows, who are
     heard as well if all are capped at what is usual among those of many. With the cap the noise is
@@ -249,9 +248,8 @@ def plan_descent(
     gradients are capped, but no longer than is safe where the second moments show nothing.
 
     Constants were chosen by leaving one data set out of twenty (fourteen binary, six with more
-    classes) with 1,000 to 20,000 rows at epsilons from 0.1 to 8. What
-    the agreement does was chosen on four sets of users, of 1 to 143 rows each and 12 to 28 on
-    average, and on one made up, at epsilons of 0.5 and 3.
+    classes) with 1,000 to 20,000 rows at epsilons from 0.1 to 8. What the agreement does was
+    chosen on five sets of users, of 1 to 143 rows each and 12 to 28 on average.
     """
     many = loss.n_outputs > 2
     is_pure = isinstance(guarantee, ApproxDP)
@@ -270,8 +268,8 @@ def plan_descent(
     edge *= row_norm**2
     least = agreement * curvature * edge * (_trusted(n_features, many) if looks else 1.0)
     if asks or (is_pure and not few):
-        usual = _PURE_MOMENTUM if is_pure else _GAUSSIAN_MOMENTUM
-        n_steps = enough_steps(_FEW_STEPS, n_steps, time * least, usual)
+        fewest, usual = _of_wide(is_pure, mean[0])
+        n_steps = enough_steps(fewest, n_steps, time * least, usual)
     momentum, floor = pace(n_steps, time, least, low, most)
     if clip_norm is None:
         clip_norm = _usual(loss) * loss.lipschitz * (1.0 if is_pure else _room(signal, loss, few))
@@ -375,6 +373,13 @@ def _steps(
     if signal > 75.0 * n_features:
         momentum = 0.85
     return n_steps, momentum, momentum
+
+
+def _of_wide(is_pure: bool, mean: GaussianDP | None) -> tuple[int, float]:
+    """Fewest steps for many features, and the momentum with which as many as needed go."""
+    if is_pure:
+        return _FEW_STEPS, _PURE_MOMENTUM
+    return _BLIND_STEPS if mean is None else _FEW_STEPS, _GAUSSIAN_MOMENTUM
 
 
 def _unit_of_time(loss: LinearLoss, row_norm: float) -> float:

@@ -157,9 +157,9 @@ def test_it_is_read_where_the_signal_is_clear(adjacency, share):
         assert (plan.mean_guarantee is None) == (plan.spread_guarantee is None)
         return plan.mean_guarantee
 
-    assert guarantee(800.0, mean_row=True) is None
-    assert guarantee(900.0, mean_row=True).adjacency == adjacency
-    assert guarantee(900.0) is None
+    assert guarantee(700.0, mean_row=True) is None
+    assert guarantee(750.0, mean_row=True).adjacency == adjacency
+    assert guarantee(750.0) is None
     assert guarantee(1e6, ApproxDP(1.0, adjacency=adjacency), mean_row=True) is None
 
 
