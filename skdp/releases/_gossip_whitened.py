@@ -28,8 +28,8 @@ from skdp.releases._protocol import LinearLoss
 from skdp.releases._units import unit_guarantee
 from skdp.solvers.certificates import ROUNDING_SHARE, largest_certain, refuse_rows
 from skdp.solvers.gossip_whitened import (
-    DirectedRows,
     Network,
+    NodeRows,
     NodeSums,
     NodeWeights,
     largest_norm,
@@ -156,7 +156,7 @@ class WhitenedGossip:
         if rules.moments_guarantee is not None:
             along = max(rules.curvature * self.row_norm**2, rules.floor)
         order = 2 if rules.row_l1 is None else 1
-        worst = DirectedRows(np.zeros(self.n_features), along, rules.floor, order)
+        worst = NodeRows(np.zeros(self.n_features), along, rules.floor, order)
         if isinstance(rules.moments_guarantee, GaussianDP):
             worst.norm_error = worst.map_error = 0.0
         cap = rules.clip_norm * self.row_norm / math.sqrt(along)
@@ -348,7 +348,7 @@ class WhitenedGossip:
         order = 2 if rules.row_l1 is None else 1
         if guarantee is None:
             curvatures, cap = rules.metric(np.zeros(1))
-            coordinates = DirectedRows(np.zeros(self.n_features), rules.floor, rules.floor, order)
+            coordinates = NodeRows(np.zeros(self.n_features), rules.floor, rules.floor, order)
         elif isinstance(guarantee, GaussianDP):
             # On a lattice sums have no rounding error: all nodes get the same bits.
             half = network.mean(
@@ -379,7 +379,7 @@ class WhitenedGossip:
             typical = network.mean(totals)
             square = float(typical @ typical) - rules.excess
             curvatures, cap = rules.metric(np.array([square]))
-            coordinates = DirectedRows(typical, float(curvatures[0]), rules.floor, order)
+            coordinates = NodeRows(typical, float(curvatures[0]), rules.floor, order)
         if order == 1:
             return coordinates, cap, typical
         # Beyond that no gradient is.

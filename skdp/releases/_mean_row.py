@@ -12,10 +12,10 @@ from skdp._validation import plain_arguments
 from skdp.exceptions import SolverError
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import GaussianDP
-from skdp.solvers.certificates import UNIT_ROUNDOFF
+from skdp.solvers.certificates import SUM_ERROR
 from skdp.solvers.exact_sums import on_lattice
 from skdp.solvers.rows import RowBlocks
-from skdp.solvers.sketches import sketch_error, sketch_reach, sketched_spread
+from skdp.solvers.sketches import SKETCH_REACH, sketch_error, sketched_spread
 from skdp.solvers.whitening import CAP_SHARE
 
 __all__ = ["can_read_mean", "denoised", "release_mean_row", "release_spread"]
@@ -24,14 +24,8 @@ __all__ = ["can_read_mean", "denoised", "release_mean_row", "release_spread"]
 @plain_arguments
 def can_read_mean(n_samples: float, n_features: int) -> bool:
     """Whether sums over as many rows of as many features are certified, whatever the rows are."""
-    total = n_samples * _total_error()
-    spread = n_samples * sketch_error(n_features)
-    return total <= CAP_SHARE / 2.0 and spread <= CAP_SHARE / 2.0 * sketch_reach()
-
-
-def _total_error() -> float:
-    """Error of a sum of rows over their number and norm: of blocks, and of these in pairs."""
-    return UNIT_ROUNDOFF * (4096.0 + 2.0 * 40.0)
+    # Of the two sums the one that errs by more of its sensitivity.
+    return n_samples * sketch_error(n_features) <= CAP_SHARE / 2.0 * SKETCH_REACH
 
 
 def _certified(error: float, sensitivity: float) -> float:
@@ -78,7 +72,7 @@ def release_mean_row(
         data.total(),
         law=law,
         sensitivity=sensitivity,
-        error=_certified(data.n_units * row_norm * _total_error(), sensitivity),
+        error=_certified(data.n_units * row_norm * SUM_ERROR, sensitivity),
         random_state=noise,
         purpose="sum of the rows",
     )
@@ -121,7 +115,7 @@ def release_spread(
     # A row adds itself, less what it has along the direction, times a number that is cut: to each
     # image. The norm of an image moves by no more than the image, and the largest by no more than
     # the one that moves most.
-    sensitivity = guarantee.n_records_changed * sketch_reach()
+    sensitivity = guarantee.n_records_changed * SKETCH_REACH
     law = NoiseLaw.of("gaussian", guarantee)
     released = release(
         sketched_spread(data, row_norm, direction),

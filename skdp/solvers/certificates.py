@@ -14,6 +14,7 @@ __all__ = [
     "FEW_ROWS",
     "MOST_ROWS",
     "ROUNDING_SHARE",
+    "SUM_ERROR",
     "UNIT_ROUNDOFF",
     "check_n_rows",
     "largest_certain",
@@ -26,6 +27,9 @@ __all__ = [
 ]
 
 UNIT_ROUNDOFF = 2.0**-53
+
+# Error of a sum over blocks of rows, and of these in pairs, over the sum of all sizes.
+SUM_ERROR = UNIT_ROUNDOFF * (4096.0 + 2.0 * 40.0)
 
 # Entries of a dense row that are multiplied at once.
 CHUNK = 256

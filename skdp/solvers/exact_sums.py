@@ -13,6 +13,7 @@ __all__ = [
     "coarse",
     "on_lattice",
     "power_above",
+    "with_entries",
 ]
 
 PART_BITS = 25
@@ -81,10 +82,7 @@ class ExactScores:
             high = coarse(rows, step)
             return high, rows - high
         high = coarse(rows.data, step)
-        return tuple(
-            sparse.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
-            for data in (high, rows.data - high)
-        )
+        return with_entries(rows, high), with_entries(rows, rows.data - high)
 
 
 def coarse(numbers, step):
@@ -101,3 +99,8 @@ def on_lattice(direction):
 def power_above(number):
     """Power of two that is larger, by a factor of two at most."""
     return 2.0 ** max(math.frexp(number)[1], -900)
+
+
+def with_entries(rows, data):
+    """CSR matrix with other entries in the same places; indices are shared."""
+    return sparse.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)

@@ -18,11 +18,12 @@ from scipy import sparse
 
 from skdp.exceptions import DistributedError
 from skdp.solvers.certificates import rounding_error
-from skdp.solvers.whitening import CAP_SHARE, CappedSums, PlainRows, capped_error
+from skdp.solvers.row_products import row_squares
+from skdp.solvers.whitening import CAP_SHARE, CappedSums, DirectedRows, capped_error
 
 __all__ = [
-    "DirectedRows",
     "Network",
+    "NodeRows",
     "NodeSums",
     "NodeWeights",
     "largest_norm",
@@ -191,8 +192,8 @@ def mixings_for(topology, weights, n_mixings):
     return n_done, float(spread.max())
 
 
-class DirectedRows(PlainRows):
-    """Rows times a symmetric L that divides by two root curvatures, one along a direction.
+class NodeRows(DirectedRows):
+    """`DirectedRows` along any direction, for gradients that are capped in either norm.
 
     Parameters
     ----------
@@ -200,19 +201,17 @@ class DirectedRows(PlainRows):
         Of any length.
 
     along, elsewhere : float
-        Curvatures; the first is not the smaller one.
+        As for `DirectedRows`.
 
     order : {1, 2}, default=2
         Of the norm in which gradients are capped.
     """
 
     def __init__(self, direction, along, elsewhere, order=2):
-        self.stretch = 1.01 / math.sqrt(elsewhere)
-        self.size = self.stretch * math.sqrt(len(direction))
-        self.scale = 1.0 / math.sqrt(elsewhere)
         # A null vector is no direction.
-        self.direction = direction / max(float(np.linalg.norm(direction)), 1e-300)
-        self.change = 1.0 / math.sqrt(along) - self.scale
+        length = max(float(np.linalg.norm(direction)), 1e-300)
+        super().__init__(direction / length, along, elsewhere)
+        self.size = self.stretch * math.sqrt(len(direction))
         # Norms err by more where L shrinks a row, and the map of a sum has no exact part.
         self.norm_error = 8.0 * (len(direction) + 8.0) * (along / elsewhere)
         self.order = order
@@ -227,11 +226,7 @@ class DirectedRows(PlainRows):
         """Norms of rows in the new coordinates, up to ``norm_error`` rounding errors."""
         if self.order == 1:
             return self._sums_of_absolutes(rows)
-        along = np.ravel(rows @ self.direction)
-        if sparse.issparse(rows):
-            squares = np.ravel(rows.multiply(rows).sum(axis=1))
-        else:
-            squares = np.einsum("ij,ij->i", rows, rows)
+        squares, along = row_squares(rows), np.ravel(rows @ self.direction)
         near = self.scale + self.change
         beside = np.maximum(squares - along * along, 0.0)
         return np.sqrt(self.scale**2 * beside + near**2 * along * along)
@@ -249,19 +244,6 @@ class DirectedRows(PlainRows):
         more = np.abs(self.scale * rows.data + part) - np.abs(part)
         more = np.bincount(row, more, minlength=rows.shape[0])
         return np.abs(along) * np.abs(self.direction).sum() + more
-
-    def forward(self, gradient):
-        """Gradient in the new coordinates."""
-        along = gradient @ self.direction
-        return self.scale * gradient + self.change * np.multiply.outer(along, self.direction)
-
-    def back(self, gradient):
-        """Step for a gradient in the new coordinates, in the old ones."""
-        return self.forward(gradient)
-
-    def divide(self, gradient):
-        """Step for a gradient in the old coordinates, in these."""
-        return self.forward(self.forward(gradient))
 
 
 class NodeSums(CappedSums):
@@ -310,7 +292,7 @@ def largest_norm(
 
     Parameters
     ----------
-    coordinates : WhitenedRows or DirectedRows
+    coordinates : WhitenedRows or NodeRows
         Or whatever has their ``stretch``, ``size``, ``norm_error`` and ``map_error``.
 
     loss, n_samples, n_features, row_norm, cap, length, shared
@@ -369,7 +351,7 @@ def run_whitened(network, start, released_sums, coordinates, *, n_rounds, moment
         ``released_sums(points)`` returns noisy sums in the coordinates, one of each node here, at
         its own point; 0 for nodes without rows.
 
-    coordinates : WhitenedRows or DirectedRows
+    coordinates : WhitenedRows or NodeRows
 
     n_rounds : int
 

@@ -6,9 +6,10 @@ import numpy as np
 from scipy import sparse
 
 from skdp.solvers.certificates import FEW_ROWS
-from skdp.solvers.exact_sums import PART_BITS, RESIDUAL_BITS, coarse, power_above
+from skdp.solvers.exact_sums import PART_BITS, RESIDUAL_BITS, coarse, power_above, with_entries
 
 __all__ = [
+    "coarse_rest",
     "coarse_rows",
     "few_rows",
     "in_single",
@@ -47,23 +48,27 @@ def coarse_rows(rows, row_norm):
     step = power_above(row_norm) * 2.0**-PART_BITS
     if not sparse.issparse(rows):
         return coarse(rows, step)
-    return sparse.csr_array((coarse(rows.data, step), rows.indices, rows.indptr), shape=rows.shape)
+    return with_entries(rows, coarse(rows.data, step))
+
+
+def coarse_rest(n_features, row_norm):
+    """Bound on the norm of what `coarse_rows` leave of a row."""
+    step = power_above(row_norm) * 2.0**-PART_BITS
+    return math.sqrt(n_features) * step / 2
 
 
 def row_squares(rows):
     """Squared norms of rows, each a function of one row up to rounding."""
     if not sparse.issparse(rows):
         return np.einsum("ij,ij->i", rows, rows)
-    squares = sparse.csr_array((rows.data**2, rows.indices, rows.indptr), shape=rows.shape)
-    return np.ravel(squares.sum(axis=1))
+    return np.ravel(with_entries(rows, rows.data**2).sum(axis=1))
 
 
 def times(rows, factors):
     """Rows times one number each."""
     if not sparse.issparse(rows):
         return rows * factors[:, np.newaxis]
-    data = rows.data * np.repeat(factors, np.diff(rows.indptr))
-    return sparse.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
+    return with_entries(rows, rows.data * np.repeat(factors, np.diff(rows.indptr)))
 
 
 def few_rows(X, start, stop):
@@ -76,8 +81,7 @@ def few_rows(X, start, stop):
 
 def in_single(rows, unit):
     """Rows of a CSR matrix in single precision and in units; indices are shared."""
-    data = (rows.data / unit).astype(np.float32)
-    return sparse.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
+    return with_entries(rows, (rows.data / unit).astype(np.float32))
 
 
 def with_constant(rows, constant):

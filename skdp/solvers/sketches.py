@@ -7,19 +7,16 @@ largest eigenvalue.
 
 import numpy as np
 
-from skdp.solvers.certificates import UNIT_ROUNDOFF
+from skdp.solvers.certificates import SUM_ERROR, UNIT_ROUNDOFF
 from skdp.solvers.exact_sums import PairwiseSum
 from skdp.solvers.row_products import coarse_rows
 
-__all__ = ["public_vectors", "sketch_error", "sketch_reach", "sketched_spread"]
+__all__ = ["SKETCH_REACH", "public_vectors", "sketch_error", "sketched_spread"]
 
 _N_VECTORS = 8
-_LONGEST = 2.0  # product of a row of norm 1 with a vector, which is rarely larger
-
-
-def sketch_reach():
-    """Bound on what a row adds to `sketched_spread`, and on how far it moves that."""
-    return _LONGEST
+# Largest product of a row of norm 1 with a vector, rarely met: it bounds what a row adds to
+# `sketched_spread`, and how far it moves that.
+SKETCH_REACH = 2.0
 
 
 def sketch_error(n_features):
@@ -29,7 +26,7 @@ def sketch_error(n_features):
     roundoffs as a block has rows, and what is taken off it along the direction, and the norm, by
     as many as there are features.
     """
-    return UNIT_ROUNDOFF * _LONGEST * (4096.0 + 2.0 * 40.0 + 8.0 * (n_features + 8.0))
+    return SKETCH_REACH * (SUM_ERROR + UNIT_ROUNDOFF * 8.0 * (n_features + 8.0))
 
 
 def sketched_spread(data, row_norm, direction=None):
@@ -50,7 +47,7 @@ def sketched_spread(data, row_norm, direction=None):
     -------
     float
         Norm of the longest image of a vector under the second moments. Each row's product with a
-        vector is cut to `sketch_reach`. Vectors are the same for all data.
+        vector is cut to `SKETCH_REACH`. Vectors are the same for all data.
 
     Notes
     -----
@@ -69,7 +66,7 @@ def sketched_spread(data, row_norm, direction=None):
         if direction is not None:
             products -= np.outer(high @ direction, shift)
         products /= row_norm
-        np.clip(products, -_LONGEST, _LONGEST, out=products)
+        np.clip(products, -SKETCH_REACH, SKETCH_REACH, out=products)
         total.add(rows.T @ products)
     images = total.total() / row_norm
     if direction is not None:

@@ -28,7 +28,7 @@ from scipy.linalg.blas import dtrmm
 from skdp.exceptions import SolverError
 from skdp.solvers.certificates import UNIT_ROUNDOFF
 from skdp.solvers.exact_sums import PART_BITS, coarse, power_above
-from skdp.solvers.row_products import coarse_rows, row_squares
+from skdp.solvers.row_products import coarse_rest, coarse_rows, row_squares
 from skdp.solvers.user_norms import REACH, UserCap, clip_error
 
 __all__ = [
@@ -145,8 +145,7 @@ class WhitenedRows(PlainRows):
 
     def rest(self, row_norm):
         """As for `PlainRows`."""
-        step = power_above(row_norm) * 2.0**-PART_BITS
-        return math.sqrt(self.n_features) * step / 2 * self.stretch
+        return coarse_rest(self.n_features, row_norm) * self.stretch
 
     def forward(self, gradient):
         """Gradient in the new coordinates."""
@@ -170,9 +169,8 @@ class DirectedRows(PlainRows):
     direction : ndarray of shape (n_features,)
         Of norm about 1, on the lattice of `on_lattice`.
 
-    along, curvature : float
-        Curvatures that steps are divided by: along the direction, and elsewhere. The former is
-        the larger.
+    along, elsewhere : float
+        Curvatures that steps are divided by; the first is not the smaller one.
 
     Notes
     -----
@@ -184,51 +182,50 @@ class DirectedRows(PlainRows):
 
     in_metric = True
 
-    def __init__(self, direction, along, curvature):
-        self.direction, self.curvature = direction, curvature
-        self.extremes = np.array([along, curvature])
-        square = float(direction @ direction)  # without rounding, as the products of rows
-        self.size = 1.0 / math.sqrt(curvature)
-        self._change = 1.0 / math.sqrt(along) - self.size
-        self._less = -self._change * (2.0 * self.size + self._change * square)
-        self._least = (self.size + self._change * square) ** 2
-        self.stretch = 1.01 * self.size
-        self.norm_error, self.map_error = self.errors(len(direction), along, curvature)
+    def __init__(self, direction, along, elsewhere):
+        self.direction, self.curvature = direction, elsewhere
+        self.extremes = np.array([along, elsewhere])
+        self.size = self.scale = 1.0 / math.sqrt(elsewhere)
+        self.change = 1.0 / math.sqrt(along) - self.scale
+        self.stretch = 1.01 / math.sqrt(elsewhere)
+        self.norm_error, self.map_error = self.errors(len(direction), along, elsewhere)
 
     @staticmethod
-    def errors(n_features, along, curvature):
+    def errors(n_features, along, elsewhere):
         """Errors of norms and of the map, as `PlainRows` names them; functions of public bounds.
 
         Of a squared norm eight roundings of its first term, over the least that it is. Of the map
         those of ``g^T v``, and of three products and sums.
         """
-        size = 1.0 / math.sqrt(curvature)
-        return 8.0 * along / curvature, 2.02 * size * (n_features + 6.0)
+        scale = 1.0 / math.sqrt(elsewhere)
+        return 8.0 * along / elsewhere, 2.02 * scale * (n_features + 6.0)
 
     def norms(self, rows, row_norm):
         """As for `PlainRows`: that of a row's coarse part, and what the rest can add."""
         rows = coarse_rows(rows, row_norm)
         squares, along = row_squares(rows), rows @ self.direction
-        images = self.size**2 * squares - self._less * along**2
-        return np.sqrt(np.maximum(images, self._least * squares)) + self.rest(row_norm)
+        square = float(self.direction @ self.direction)  # without rounding, as those of rows
+        less = -self.change * (2.0 * self.scale + self.change * square)
+        least = (self.scale + self.change * square) ** 2
+        images = self.scale**2 * squares - less * along**2
+        return np.sqrt(np.maximum(images, least * squares)) + self.rest(row_norm)
 
     def rest(self, row_norm):
         """As for `PlainRows`."""
-        step = power_above(row_norm) * 2.0**-PART_BITS
-        return math.sqrt(len(self.direction)) * step / 2 * self.stretch
+        return coarse_rest(len(self.direction), row_norm) * self.stretch
 
     def forward(self, gradient):
         """As for `PlainRows`."""
-        return self.back(gradient)
+        along = gradient @ self.direction
+        return self.scale * gradient + self.change * np.multiply.outer(along, self.direction)
 
     def back(self, gradient):
         """As for `PlainRows`."""
-        along = self._change * (gradient @ self.direction)
-        return self.size * gradient + np.multiply.outer(along, self.direction)
+        return self.forward(gradient)
 
     def divide(self, gradient):
         """As for `PlainRows`."""
-        return self.back(self.back(gradient))
+        return self.forward(self.forward(gradient))
 
 
 class CappedSums:

@@ -593,7 +593,7 @@ def linear():
         "gradient: the rest of a row beside its first bits is not in its norm, and they are few",
         svc(**GRADIENT, **DELTA, epsilon=20.0),
         (
-            (WHITE, "return math.sqrt(self.n_features) * step / 2 * self.stretch", "return 0.0"),
+            (WHITE, "return coarse_rest(self.n_features, row_norm) * self.stretch", "return 0.0"),
             (
                 "solvers.row_products",
                 "    step = power_above(row_norm) * 2.0**-PART_BITS\n    if",
@@ -651,8 +651,8 @@ def linear():
             "a tenth of the change of how far rows reach",
             (
                 MEAN,
-                "sensitivity = guarantee.n_records_changed * sketch_reach()",
-                "sensitivity = guarantee.n_records_changed * sketch_reach() / 10",
+                "sensitivity = guarantee.n_records_changed * SKETCH_REACH",
+                "sensitivity = guarantee.n_records_changed * SKETCH_REACH / 10",
             ),
         ),
         (
@@ -675,8 +675,8 @@ def linear():
             "rows are as short everywhere as along their mean",
             (
                 WHITE,
-                "images = self.size**2 * squares - self._less * along**2",
-                "images = self._least * squares",
+                "images = self.scale**2 * squares - less * along**2",
+                "images = least * squares",
             ),
         ),
     ]:

@@ -173,9 +173,9 @@ def test_sums_that_are_not_certified_are_not_asked_for(monkeypatch):
     assert release._planned(10_000_000).mean_guarantee is None
     assert release._most_rows() > 10_000_000
     data, _ = neighbours("replace-one", "dense")
-    for name in ("sketch_error", "_total_error"):
+    for name, error in (("sketch_error", lambda *args: 1.0), ("SUM_ERROR", 1.0)):
         with monkeypatch.context() as patch:
-            patch.setattr(_mean_row, name, lambda *args: 1.0)
+            patch.setattr(_mean_row, name, error)
             with pytest.raises(SolverError, match="certified error of a sum"):
                 options = dict(guarantee=GaussianDP(1.0), noise=noise_source(0))
                 if name == "sketch_error":

@@ -10,8 +10,8 @@ from scipy import sparse
 from skdp.engines import LocalEngine
 from skdp.losses import LogisticLoss, SoftmaxLoss
 from skdp.solvers.gossip_whitened import (
-    DirectedRows,
     Network,
+    NodeRows,
     NodeSums,
     NodeWeights,
     mixings_for,
@@ -73,7 +73,7 @@ def test_norms_are_those_of_the_map_of_sums(order, kind):
     direction = rng.normal(size=6)
     rows[0] = direction  # where the map shrinks most
     rows[1] -= direction * (rows[1] @ direction) / (direction @ direction)
-    coordinates = DirectedRows(direction, 0.25, 0.01, order)
+    coordinates = NodeRows(direction, 0.25, 0.01, order)
     image = coordinates.forward(rows)
     expected = np.linalg.norm(image, order, axis=1)
     assert_allclose(coordinates.norms(kind(rows), 10.0), expected, rtol=1e-12)
@@ -88,7 +88,7 @@ def test_norms_are_those_of_the_map_of_sums(order, kind):
 def test_sparse_rows_stay_sparse(order, monkeypatch):
     rng = np.random.default_rng(0)
     rows = sparse.random_array((5, 40), density=0.2, format="csr", random_state=rng)
-    coordinates = DirectedRows(np.ones(40), 0.25, 0.01, order)
+    coordinates = NodeRows(np.ones(40), 0.25, 0.01, order)
     expected = coordinates.norms(rows.toarray(), 10.0)
     # Of many features an array would have gigabytes.
     monkeypatch.setattr(sparse.csr_array, "toarray", None)
@@ -108,7 +108,7 @@ def test_no_record_moves_a_sum_by_more_than_two_caps(loss, order):
         y = rng.integers(0, n_classes, 6)
         Z, other = X.copy(), y.copy()
         Z[seed % 6], other[seed % 6] = -X[seed % 6], (y[seed % 6] + 1) % n_classes
-        coordinates = DirectedRows(rng.normal(size=5), 0.25, 0.02, order)
+        coordinates = NodeRows(rng.normal(size=5), 0.25, 0.02, order)
         weights = rng.normal(size=(loss.n_outputs, 5)) * 10.0 ** rng.integers(-3, 6)
         sums = []
         for rows, codes in ((X, y), (Z, other)):
@@ -122,7 +122,7 @@ def test_no_record_moves_a_sum_by_more_than_two_caps(loss, order):
 
 def test_hostile_points_change_nothing_but_the_point():
     data = RowBlocks(np.eye(3), np.array([0, 1, 1]), x_norm=1.0, constant=0.3)
-    sums = NodeSums(data, LogisticLoss(), DirectedRows(np.ones(4), 0.25, 0.02), 3.0)
+    sums = NodeSums(data, LogisticLoss(), NodeRows(np.ones(4), 0.25, 0.02), 3.0)
     for value in (math.inf, -math.inf, math.nan, 1e300):
         points = np.zeros((1, 4))
         points[0, 1] = value
@@ -139,7 +139,7 @@ def test_without_rows_to_learn_from_nodes_agree():
         here,
         start,
         lambda points: np.zeros_like(points),
-        DirectedRows(np.ones(2), 1.0, 1.0),
+        NodeRows(np.ones(2), 1.0, 1.0),
         n_rounds=5,
         momentum=lambda t: t / (t + 3.0),
         monitor=told.append,

@@ -7,7 +7,7 @@ from support.linear import LAYOUTS, stored_rows
 
 from skdp.solvers.exact_sums import on_lattice
 from skdp.solvers.rows import RowBlocks
-from skdp.solvers.sketches import public_vectors, sketch_error, sketch_reach, sketched_spread
+from skdp.solvers.sketches import SKETCH_REACH, public_vectors, sketch_error, sketched_spread
 
 
 def blocks(X, layout="dense", **options):
@@ -37,7 +37,7 @@ def test_a_row_moves_it_by_no_more_than_it_says_and_by_as_much_at_worst(beside):
         for row in hostile:
             there = sketched_spread(blocks(np.vstack([base, row])), 1.0, direction)
             moved.append(abs(there - here))
-    assert 0.9 * sketch_reach() < max(moved) <= sketch_reach() * (1 + 1e-9)
+    assert 0.9 * SKETCH_REACH < max(moved) <= SKETCH_REACH * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("layout", ["dense", "csr"])
@@ -60,7 +60,7 @@ def test_its_rounding_error_is_bounded(n, d, constant, layout):
     exact = np.sqrt((images**2).sum(axis=0)).max()
     assert abs(found - exact) <= n * sketch_error(data.n_features)
     # A bound that is far from what happens would cost noise for nothing.
-    assert n * sketch_error(data.n_features) < 1e-6 * sketch_reach()
+    assert n * sketch_error(data.n_features) < 1e-6 * SKETCH_REACH
 
 
 def test_products_do_not_depend_on_where_a_row_is():

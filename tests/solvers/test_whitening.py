@@ -44,7 +44,7 @@ def matrix_of(coordinates):
     if isinstance(coordinates, WhitenedRows):
         return coordinates.matrix.astype(np.longdouble)
     v = coordinates.direction.astype(np.longdouble)
-    size, change = np.longdouble(coordinates.size), np.longdouble(coordinates._change)
+    size, change = np.longdouble(coordinates.scale), np.longdouble(coordinates.change)
     return size * np.eye(len(v)) + change * np.outer(v, v)
 
 
