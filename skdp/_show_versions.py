@@ -12,9 +12,8 @@ from skdp import __version__
 
 __all__ = ["show_versions"]
 
-_REQUIRED = ("numpy", "scipy", "scikit-learn", "cryptography", "dp-accounting")
+_REQUIRED = ("numpy", "scipy", "scikit-learn", "threadpoolctl", "cryptography", "dp-accounting")
 _OPTIONAL = (
-    "threadpoolctl",
     "joblib",
     "matplotlib",
     "mpi4py",

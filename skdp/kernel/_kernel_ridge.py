@@ -4,6 +4,7 @@ import os
 from dataclasses import replace
 
 from scipy.sparse import issparse
+from threadpoolctl import threadpool_limits
 
 from skdp._inputs import checked_data
 from skdp._random import noise_source
@@ -363,7 +364,9 @@ class DPKernelRidge(BaseKernelRegressor):
             features = self._draw_features(X.shape[1], size, gamma, feature_state)
             blocks = FeatureBlocks if linear else IntegerFeatureBlocks
             data = blocks(X, targets, features, users=users)
-            return FeatureFunction(features, *release(data, noise_source(noise_state)))
+            # Products are of a few rows at a time, for which threads would wait for each other.
+            with threadpool_limits(1, user_api="blas"):
+                return FeatureFunction(features, *release(data, noise_source(noise_state)))
         secret = os.urandom(32) if noise_state is None else noise_state.bytes(32)
         if linear:
             X = clip_rows(X, float(self.x_norm)) / float(self.x_norm)

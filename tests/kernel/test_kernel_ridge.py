@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
@@ -16,9 +17,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from support.memory import arrays_in
 from support.problems import surface as problem
 from support.statistics import least_epsilon, name
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from skdp.exceptions import BudgetExceededError, PrivacyWarning, SolverError
-from skdp.features import kernel_matrix
+from skdp.features import FourierFeatures, kernel_matrix
 from skdp.kernel import DPKernelRidge
 from skdp.kernel._ridge_plan import ridge_plan
 from skdp.preprocessing import BoundedScaler
@@ -763,3 +765,32 @@ def test_more_rows_than_queries_can_be_certified_for_are_refused_before_the_char
     assert not ledger.history()
     model.fit(X[:20], X[:20, 0])
     assert len(ledger.history()) == 1
+
+
+def threads():
+    """Threads that each BLAS would take."""
+    return {found["num_threads"] for found in threadpool_info() if found["user_api"] == "blas"}
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("fails", [False, True])
+def test_features_have_one_thread_and_then_there_are_as_many_as_before(monkeypatch, delta, fails):
+    X, y = problem(200)
+    seen = []
+
+    def transform(self, X):
+        seen.append(threads())
+        if fails:
+            raise SolverError("as if")
+        return computed(self, X)
+
+    computed = FourierFeatures.transform
+    monkeypatch.setattr(FourierFeatures, "transform", transform)
+    model = DPKernelRidge(epsilon=1.0, delta=delta, n_components=20, y_bounds=(-1.0, 1.0))
+    with threadpool_limits(2, user_api="blas"):
+        assert threads() == {2}
+        with pytest.raises(SolverError) if fails else nullcontext():
+            model.fit(X, y)
+        assert threads() == {2}
+    assert seen
+    assert set.union(*seen) == {1}
