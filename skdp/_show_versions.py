@@ -6,7 +6,7 @@ import sys
 from importlib import metadata
 
 import scipy.linalg  # noqa: F401 (what is not loaded has no threads to show)
-from threadpoolctl import threadpool_info  # scikit-learn depends on it
+from threadpoolctl import threadpool_info
 
 from skdp import __version__
 
