@@ -1,8 +1,87 @@
-"""How far descents with momentum go: by which momentum, and in how many steps."""
+"""How far descents go: in how many steps, by which momentum, and how long steps may be.
+
+Rules are functions of public and of released numbers.
+"""
 
 from scipy.optimize import brentq
 
-__all__ = ["enough_steps", "pace"]
+__all__ = [
+    "FEW_STEPS",
+    "MANY_STEPS",
+    "enough_steps",
+    "of_wide",
+    "pace",
+    "stable_share",
+    "steps",
+]
+
+FEW_STEPS = 12
+_LEAST_MOMENTUM = 0.5
+# For more features, where momentum has to cover the distance.
+MANY_STEPS, _MOST_MOMENTUM = 100, 0.97
+# With which as many steps as needed cover it: pure ones, whose noise grows with their number, and
+# Gaussian ones, which wander with more; of these, few lose AUC where nothing is known of the rows.
+_PURE_MOMENTUM, _GAUSSIAN_MOMENTUM = 0.95, 0.8
+_BLIND_STEPS = 50
+# Signals from which noise and caps hide nothing that steps do wrong, and from which more steps
+# are worth their time.
+_CLEAR, _VERY_CLEAR = 40_000.0, 300_000.0
+_CLEAR_OF_TWO = 100_000.0
+
+
+def steps(
+    signal: float, n_features: int, many: bool, is_wide: bool, is_pure: bool
+) -> tuple[int, float, float]:
+    """Number of steps, and the least and the most momentum.
+
+    Two classes need few steps, and where rows are many time counts. With many classes, steps and
+    momentum fit what is flat, where noise does not hide it: the signal has to be large for the
+    number of features.
+    """
+    if is_wide:
+        return MANY_STEPS, _LEAST_MOMENTUM, _MOST_MOMENTUM
+    if is_pure:
+        return FEW_STEPS, _LEAST_MOMENTUM, 0.8  # nothing is known of the curvatures
+    if not many:
+        if signal > _CLEAR_OF_TWO:  # classes that rows tell apart want long weights
+            return 40, 0.7, 0.7
+        return (10 if signal > 5000.0 else FEW_STEPS), _LEAST_MOMENTUM, _LEAST_MOMENTUM
+    n_steps, momentum = 24, _LEAST_MOMENTUM
+    if _is_clear(signal, n_features):  # shorter ones, `stable_share`
+        n_steps = 96 if signal > _VERY_CLEAR else 72
+    elif signal > max(5000.0, 50.0 * n_features):
+        n_steps = 48
+    elif signal < 700.0:
+        n_steps = FEW_STEPS
+    elif signal < 25.0 * n_features:
+        n_steps, momentum = FEW_STEPS, 0.7
+    if signal > 75.0 * n_features:
+        momentum = 0.85
+    return n_steps, momentum, momentum
+
+
+def of_wide(is_pure: bool, knows_mean: bool) -> tuple[int, float]:
+    """Fewest steps for many features, and the momentum with which as many as needed go."""
+    if is_pure:
+        return FEW_STEPS, _PURE_MOMENTUM
+    return FEW_STEPS if knows_mean else _BLIND_STEPS, _GAUSSIAN_MOMENTUM
+
+
+def stable_share(signal: float, n_features: int, momentum: float) -> float:
+    """Share of the largest curvature of a softmax that steps assume.
+
+    Half of it is more than most rows have, whose probabilities are not 1/2 each. Where a class of
+    three or more is rare, steps then go to and fro between the others; noise and caps hide that
+    until signals are clear. With momentum m, Nesterov's steps are stable if they are no longer
+    than ``2 (1 + m) / (1 + 2 m)`` over the curvature.
+    """
+    if not _is_clear(signal, n_features):
+        return 0.5
+    return (1.0 + 2.0 * momentum) / (2.0 * (1.0 + momentum))
+
+
+def _is_clear(signal: float, n_features: int) -> bool:
+    return signal > max(_CLEAR, 50.0 * n_features)
 
 
 def pace(n_steps: int, time: float, least: float, low: float, most: float) -> tuple[float, float]:

@@ -1,6 +1,7 @@
 """Public rules of noisy descents on linear models: how long, in which metric, capped where.
 
-All constants stand here. They are functions of public and of released numbers.
+All constants stand here and in ``_descent_pace.py``. They are functions of public and of released
+numbers.
 """
 
 import math
@@ -12,7 +13,15 @@ import numpy as np
 from skdp._validation import plain_arguments
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.privacy import ApproxDP, GaussianDP
-from skdp.releases._descent_pace import enough_steps, pace
+from skdp.releases._descent_pace import (
+    FEW_STEPS,
+    MANY_STEPS,
+    enough_steps,
+    of_wide,
+    pace,
+    stable_share,
+    steps,
+)
 from skdp.releases._protocol import LinearLoss
 
 __all__ = ["LEAST_AGREEMENT", "DescentPlan", "plan_descent"]
@@ -24,14 +33,6 @@ _GRAM_LIMIT_OF_MANY = 2049
 # Of more features the mean row and how far rows reach beside it, where the signal is clear for the
 # cube root of the number of features: few of them are in most rows.
 _MEAN_SIGNAL, _MEAN_SHARE, _SPREAD_SHARE = 50.0, 0.04, 0.01
-_FEW_STEPS = 12
-_LEAST_MOMENTUM = 0.5
-# For more features, where momentum has to cover the distance.
-_MANY_STEPS, _MOST_MOMENTUM = 100, 0.97
-# With which as many steps as needed cover it: pure ones, whose noise grows with their number, and
-# Gaussian ones, which wander with more; of these, few lose AUC where nothing is known of the rows.
-_PURE_MOMENTUM, _GAUSSIAN_MOMENTUM = 0.95, 0.8
-_BLIND_STEPS = 50
 # Of the second moments beside the mean row, over the squared norm of a row.
 _LEAST_SPREAD = 0.002
 # Flatter directions would stretch rows, and the rounding errors of their sums, too much.
@@ -235,7 +236,10 @@ def plan_descent(
     steps share it. Balancing the two, ``tau`` grows with ``q = mu n``, the ratio of signal to
     noise. Curvatures are seen down to the edge of the noise's spectrum. The cap of gradients
     grows with q to where it caps next to nothing, so that what it biases vanishes. Where it caps
-    more, scores come out too steep for probabilities, and are shrunk.
+    more, scores come out too steep for probabilities, and are shrunk. Where signals are so clear
+    that neither noise nor caps damp them, steps along a softmax are short enough to be stable
+    whatever its probabilities are, and there are more of them. Longer ones go to and fro on three
+    classes of which one is rare: of 50,000 rows, 0.008 less are right at epsilon 8.
 
     Of many features, the mean row is most of what the second moments would show: on reviews and
     messages they have an eigenvalue of 0.25 to 0.35 along it, and none above 0.02 beside it. Where
@@ -260,16 +264,16 @@ def plan_descent(
     agreement = min(max(agreement, LEAST_AGREEMENT), 1.0)
     cap_share = agreement**2
     signal = 2.0 * mu * (n_samples / cap_share) / guarantee.n_records_changed
-    n_steps, low, most = _steps(signal, n_features, many, not few, is_pure)
+    n_steps, low, most = steps(signal, n_features, many, not few, is_pure)
     looks, asks = few and not is_pure, mean_row and not (few or is_pure)
     gram, mean, edge, left = _read(guarantee, n_samples, n_features, many, (looks, asks), spread)
-    curvature = _curvature(loss)
+    curvature = _curvature(loss, stable_share(signal, n_features, low) if looks else 0.5)
     n_seen = 1 if gram is None or not many else loss.n_outputs
     time = _time(signal, n_features, n_seen, not few) * _unit_of_time(loss, row_norm)
     edge *= row_norm**2
     least = agreement * curvature * edge * (_trusted(n_features, many) if looks else 1.0)
     if asks or (is_pure and not few):
-        fewest, usual = _of_wide(is_pure, mean[0])
+        fewest, usual = of_wide(is_pure, mean[0] is not None)
         n_steps = enough_steps(fewest, n_steps, time * least, usual)
     momentum, floor = pace(n_steps, time, least, low, most)
     if clip_norm is None:
@@ -295,7 +299,7 @@ def _strength(guarantee: GaussianDP | ApproxDP, size: int, few: bool) -> float:
     """Mu of the budget; for pure budgets that of noise which is as large."""
     if isinstance(guarantee, GaussianDP):
         return guarantee.mu
-    return guarantee.epsilon / math.sqrt((_FEW_STEPS if few else _MANY_STEPS) * (size + 1.0))
+    return guarantee.epsilon / math.sqrt((FEW_STEPS if few else MANY_STEPS) * (size + 1.0))
 
 
 def _share(guarantee: GaussianDP | ApproxDP, mu: float, n_steps: int) -> GaussianDP | ApproxDP:
@@ -347,52 +351,14 @@ def _mean(guarantee: GaussianDP, n_samples: float, n_features: int) -> _Parts:
     return replace(guarantee, mu=parts[0]), replace(guarantee, mu=parts[1])
 
 
-def _steps(
-    signal: float, n_features: int, many: bool, is_wide: bool, is_pure: bool
-) -> tuple[int, float, float]:
-    """Number of steps, and the least and the most momentum.
-
-    Two classes need few steps, and where rows are many time counts. With many classes, steps and
-    momentum fit what is flat, where noise does not hide it: the signal has to be large for the
-    number of features.
-    """
-    if is_wide:
-        return _MANY_STEPS, _LEAST_MOMENTUM, _MOST_MOMENTUM
-    if is_pure:
-        return _FEW_STEPS, _LEAST_MOMENTUM, 0.8  # nothing is known of the curvatures
-    if not many:
-        return (10 if signal > 5000.0 else _FEW_STEPS), _LEAST_MOMENTUM, _LEAST_MOMENTUM
-    n_steps, momentum = 24, _LEAST_MOMENTUM
-    if signal > max(5000.0, 50.0 * n_features):
-        n_steps = 48
-    elif signal < 700.0:
-        n_steps = _FEW_STEPS
-    elif signal < 25.0 * n_features:
-        n_steps, momentum = _FEW_STEPS, 0.7
-    if signal > 75.0 * n_features:
-        momentum = 0.85
-    return n_steps, momentum, momentum
-
-
-def _of_wide(is_pure: bool, mean: GaussianDP | None) -> tuple[int, float]:
-    """Fewest steps for many features, and the momentum with which as many as needed go."""
-    if is_pure:
-        return _FEW_STEPS, _PURE_MOMENTUM
-    return _BLIND_STEPS if mean is None else _FEW_STEPS, _GAUSSIAN_MOMENTUM
-
-
 def _unit_of_time(loss: LinearLoss, row_norm: float) -> float:
     """Time that is 1 for the logistic loss and rows of norm 1: curvatures tell units of scores."""
-    return _usual(loss) / (2.0 * _curvature(loss) * row_norm**2)
+    return _usual(loss) / (2.0 * _curvature(loss, 0.5) * row_norm**2)
 
 
-def _curvature(loss: LinearLoss) -> float:
-    """Curvature that steps assume.
-
-    For a softmax it is half of the bound: few probabilities are 1/2 each, and momentum stands
-    steps that are somewhat too long.
-    """
-    return loss.curvature / 2.0 if isinstance(loss, SoftmaxLoss) else loss.curvature
+def _curvature(loss: LinearLoss, share: float) -> float:
+    """Curvature that steps assume; of a softmax a share of the bound."""
+    return share * loss.curvature if isinstance(loss, SoftmaxLoss) else loss.curvature
 
 
 def _time(signal: float, n_features: int, n_classes: int, is_wide: bool) -> float:
