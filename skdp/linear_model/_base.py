@@ -31,6 +31,7 @@ from skdp.releases import (
     AUTOMATIC_CONSTANT,
     CALIBRATIONS,
     TYPICAL_ROWS,
+    CheckedObjective,
     CountedClasses,
     CountedRelease,
     NoisyDescent,
@@ -164,6 +165,8 @@ class BaseDPLinearClassifier(
                     release=partial(planned, is_centred=True),
                     is_weighted=self.class_weight is not None,
                 )
+            if counted and self._is_checked(classes):
+                planned = partial(CheckedObjective.plan, release=planned)
             if n_samples is None and counted:
                 return CountedRelease.plan(target, release=planned)
             return planned(target, TYPICAL_ROWS if n_samples is None else n_samples)
@@ -185,6 +188,10 @@ class BaseDPLinearClassifier(
         if not self._has_odds or len(classes) == 2:
             return False
         return self._constant() >= _LEAST_CONSTANT * float(self.x_norm)
+
+    def _is_checked(self, classes):
+        """Whether scores of two classes are held against the rows in the end."""
+        return self._has_odds and len(classes) == 2 and self.class_weight is None
 
     def _objective(self, classes, target, n_samples, *, n_features, row_norm, is_centred=False):
         """Objective perturbation, by the rules for a number of rows."""

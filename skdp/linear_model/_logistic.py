@@ -35,13 +35,22 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         classes with an intercept, first the number of rows of each class, for an epsilon of
         ``50 / n``, from 0.1 to 50 % of it, so that the penalty is around their log-odds. Then,
         where ``n * epsilon`` is 500 or more and ``class_weight`` is None, how many more rows the
-        model gets right than the log-odds do, for an epsilon of ``100 / n`` and at least 1 % of
-        it; without a gain beyond the root of n, a tenth of what was learned is kept, and otherwise
-        it is multiplied by a factor from 0.4 to 3 that makes the model as sure as it is right.
-        Under "add-remove", where the number of rows is private, both shares are half as large, for
-        n = 1000 whatever it is, the first at least 2 %, and the sum of the counts stands for n;
-        otherwise the number of rows is released for 2 % of epsilon. The rules of the other
-        mechanisms do not read that number.
+        model gets right than the log-odds do, for an epsilon of ``100 / n``. Where ``n * epsilon``
+        is 9,000 or more, for ``270 / n`` and at least 1 % of it, these are two numbers, and how
+        many rows the model claims to get right is a third. Without a gain beyond the root of n
+        (and, where claims are released, with one that is claimed), a tenth of what was learned is
+        kept. Otherwise it is multiplied by a factor from 0.4 to 3, or from 0.2 to 4 by claims,
+        that makes the model as sure as it is right.
+
+        For two classes, where ``n * epsilon`` is 4,500 or more and ``class_weight`` is None: in
+        the end, how many rows the model gets right and how many it claims to, for an epsilon of
+        ``90 / n`` and at least 1 % of it. The factor that follows changes no predicted class.
+
+        Under "add-remove", where the number of rows is private, the sum of the counts stands for
+        n. Shares for more than two classes are half as large, for n = 1000 whatever it is, the
+        first at least 2 %, and the three numbers are released where n times the epsilon for them
+        is 270 or more. For two classes the number of rows is released for 2 % of epsilon, and read
+        to a power of two. The rules of the other mechanisms do not read that number.
 
         What it releases with the gradient mechanism and ``delta > 0``, for more than two classes,
         without ``class_weight`` and users, where mu n is 136 or more: in the end, how many rows

@@ -3,6 +3,7 @@
 from skdp.releases._bounded_sums import BoundedSums
 from skdp.releases._categories import CategoryRelease
 from skdp.releases._cells import checked_ranges
+from skdp.releases._checked_objective import CheckedObjective
 from skdp.releases._choice import ChoiceRelease
 from skdp.releases._coefficient_noise import CoefficientNoise, with_noise
 from skdp.releases._column_sums import CountsRelease, MeanRelease
@@ -90,6 +91,7 @@ __all__ = [
     "CategoryRelease",
     "CentredObjective",
     "CentredOutput",
+    "CheckedObjective",
     "ChoiceRelease",
     "CoefficientNoise",
     "CountedClasses",

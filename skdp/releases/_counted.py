@@ -13,6 +13,8 @@ import numpy as np
 from skdp._random import NoiseSource
 from skdp._validation import plain_arguments, shown
 from skdp.privacy import ApproxDP
+from skdp.releases._checked_objective import CheckedObjective
+from skdp.releases._coefficient_noise import CoefficientNoise
 from skdp.releases._moments import release_n_samples
 from skdp.releases._objective import ObjectivePerturbation
 from skdp.solvers.certificates import MOST_ROWS
@@ -38,7 +40,7 @@ class CountedRelease:
     counting : ApproxDP
         Of the number of rows.
 
-    plans : tuple of ObjectivePerturbation
+    plans : tuple of ObjectivePerturbation or CheckedObjective
         What follows a count near 1, 2, 4, 8 and so on. There are so few that all are made, and
         what they cannot do is refused, before a ledger is charged.
 
@@ -51,13 +53,16 @@ class CountedRelease:
     """
 
     counting: ApproxDP
-    plans: tuple[ObjectivePerturbation, ...]
+    plans: tuple[ObjectivePerturbation | CheckedObjective, ...]
     guarantee: ApproxDP
 
     @classmethod
     @plain_arguments
     def plan(
-        cls, target: ApproxDP, *, release: Callable[[ApproxDP, float], ObjectivePerturbation]
+        cls,
+        target: ApproxDP,
+        *,
+        release: Callable[[ApproxDP, float], ObjectivePerturbation | CheckedObjective],
     ) -> Self:
         """Release that meets a pure ``target``, from public numbers.
 
@@ -75,11 +80,9 @@ class CountedRelease:
         rest = replace(target, epsilon=target.epsilon - counting.epsilon)
         most = math.ceil(math.log2(MOST_ROWS))
         plans = tuple(release(rest, 2.0**power) for power in range(most + 1))
-        guarantee = replace(
-            plans[0].guarantee,
-            epsilon=target.epsilon,
-            mechanism=f"{plans[0].guarantee.mechanism}, planned after a noisy count",
-        )
+        # The last one is held against the rows, if any is.
+        mechanism = f"{plans[-1].guarantee.mechanism}, planned after a noisy count"
+        guarantee = replace(plans[0].guarantee, epsilon=target.epsilon, mechanism=mechanism)
         return cls(counting, plans, guarantee)
 
     def check_n_rows(self, n_samples: int) -> None:
@@ -88,7 +91,13 @@ class CountedRelease:
             plan.check_n_rows(n_samples)
 
     def __call__(self, data: RowBlocks, noise: NoiseSource) -> np.ndarray:
-        """Release the minimiser of a noisy objective.
+        """Release the minimiser of a noisy objective: the first that `with_noise` returns."""
+        return self.with_noise(data, noise)[0]
+
+    def with_noise(
+        self, data: RowBlocks, noise: NoiseSource
+    ) -> tuple[np.ndarray, CoefficientNoise]:
+        """Release the minimiser of a noisy objective, with how much of it is noise.
 
         Parameters
         ----------
@@ -99,8 +108,14 @@ class CountedRelease:
 
         Returns
         -------
-        ndarray of shape (n_outputs, n_features)
+        weights : ndarray of shape (n_outputs, n_features)
+
+        spread : CoefficientNoise
+            A function of what was released, the number of rows included.
         """
         count = release_n_samples(data.n_samples, guarantee=self.counting, noise=noise)
         power = min(round(math.log2(count)), len(self.plans) - 1)
-        return self.plans[power](data, noise)
+        plan = self.plans[power]
+        if isinstance(plan, CheckedObjective):
+            return plan.with_noise(data, noise, count)
+        return plan(data, noise), plan.coefficient_noise()

@@ -1,7 +1,8 @@
 """A release with a penalty around the log-odds of the classes, whose rows were counted before.
 
 To check it: this file, for the counts, ``releases/_objective.py``, for the release that is planned
-after them, and ``solvers/hits.py`` for the rows that a model gets right.
+after them, ``solvers/hits.py`` for the rows that a model gets right, and, where these are many,
+``releases/_claims.py`` for how many it claims.
 """
 
 import math
@@ -13,8 +14,10 @@ import numpy as np
 
 from skdp._random import NoiseSource
 from skdp._validation import plain_arguments, shown
+from skdp.losses import SoftmaxLoss
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP
+from skdp.releases._claims import factor_of_claims, release_claims, shows_claims
 from skdp.releases._coefficient_noise import CoefficientNoise
 from skdp.releases._limits import check_span
 from skdp.releases._linear_rules import (
@@ -23,6 +26,7 @@ from skdp.releases._linear_rules import (
     class_count_share,
     drawn_together,
     factor_of_gain,
+    linear_signal,
     starting_scores,
 )
 from skdp.releases._objective import ObjectivePerturbation
@@ -46,9 +50,9 @@ class CountedClasses:
 
     Privacy: the counts satisfy ``counting``, and whatever comes out, the release that follows
     satisfies its part of the budget: it is planned from released counts and public numbers, of
-    which its centre is a function. The number of rows that what was released gets right satisfies
-    ``checking``. Pure guarantees of releases that are chosen one after the other add up to
-    ``guarantee``, and what is made of them is for free.
+    which its centre is a function. How many rows that what was released gets right, and where rows
+    are many how many it claims to, satisfies ``checking``. Pure guarantees of releases that are
+    chosen one after the other add up to ``guarantee``, and what is made of them is for free.
 
     Parameters
     ----------
@@ -61,8 +65,8 @@ class CountedClasses:
         cannot do is refused, before a ledger is charged.
 
     checking : ApproxDP or None
-        Of the number of rows that the model gets right, less that of the log-odds; None for no
-        check.
+        Of the number of rows that the model gets right, less that of the log-odds, or of these and
+        of how many it claims; None for no check.
 
     guarantee : ApproxDP
         Of all.
@@ -190,14 +194,37 @@ class CountedClasses:
         if self.checking is None:
             return weights, spread
         learned = weights - centre
-        reach = score_spread(
-            learned, row_norm=plan.row_norm, n_samples=n_samples, penalty=plan.penalty
-        )
-        gain, deviation = self._gain(data, weights, centre, noise)
-        factor = factor_of_gain(
-            gain, deviation=deviation, scores=scores, spread=reach, n_samples=n_samples
-        )
+        if shows_claims(self.checking, n_samples):
+            factor = self._claimed(data, weights, scores, n_samples, noise)
+        else:
+            reach = score_spread(
+                learned, row_norm=plan.row_norm, n_samples=n_samples, penalty=plan.penalty
+            )
+            gain, deviation = self._gain(data, weights, centre, noise)
+            factor = factor_of_gain(
+                gain, deviation=deviation, scores=scores, spread=reach, n_samples=n_samples
+            )
         return centre + factor * learned, replace(spread.times(factor), kind="approximation")
+
+    def _claimed(
+        self,
+        data: RowBlocks,
+        weights: np.ndarray,
+        scores: np.ndarray,
+        n_samples: float,
+        noise: NoiseSource,
+    ) -> float:
+        """Factor of what was learned, by how often the model is right and claims to be."""
+        found, gain = release_claims(
+            data,
+            weights / cast(SoftmaxLoss, self.plans[0].loss).temperature,
+            int(scores.argmax()),
+            n_samples=n_samples,
+            guarantee=cast(ApproxDP, self.checking),
+            noise=noise,
+        )
+        signal = linear_signal(self.guarantee, size=weights.size, n_samples=n_samples)
+        return factor_of_claims(found, gain, scores=scores, n_samples=n_samples, signal=signal)
 
     def _gain(
         self, data: RowBlocks, weights: np.ndarray, centre: np.ndarray, noise: NoiseSource

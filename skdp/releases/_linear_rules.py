@@ -26,6 +26,7 @@ __all__ = [
     "AUTOMATIC_CONSTANT",
     "TYPICAL_ROWS",
     "check_share",
+    "claim_share_of_two",
     "class_count_share",
     "drawn_together",
     "factor_of_gain",
@@ -54,8 +55,13 @@ _LEAST_FOR_COUNTS = {"replace-one": 1e-3, "add-remove": 0.02}
 # times 1 / (epsilon n): the noise is a fiftieth of the rows. Where it would take a larger share
 # than the most, which is where n epsilon is below 500, there is no check.
 _CHECK_SIGNAL = 100.0
-_LEAST_FOR_CHECK = 0.01
 _MOST_FOR_CHECK = 0.2
+_LEAST_FOR_CLAIMS = 0.01
+# For how many it claims to get right as well, where that takes no more than the share: from
+# n epsilon of 9,000 on.
+_CLAIM_SIGNAL, _MOST_FOR_CLAIMS = 270.0, 0.03
+# For how many a model of two classes gets right and claims to.
+_CLAIM_SIGNAL_OF_TWO, _MOST_OF_TWO = 90.0, 0.02
 _KEPT = 0.1  # of what was learned, if it is no gain; most of the order of scores stays
 # Factors of it otherwise. Below the least, rows of small classes would be lost again.
 _LEAST, _MOST = 0.4, 3.0
@@ -244,9 +250,34 @@ def check_share(target: ApproxDP, *, n_samples: float) -> float:
     float
         0 for no check.
     """
-    signal = _CHECK_SIGNAL * n_records_changed(target.adjacency) / 2.0
-    share = max(signal / max(target.epsilon * n_samples, 1e-300), _LEAST_FOR_CHECK)
+    unit = n_records_changed(target.adjacency) / 2.0 / max(target.epsilon * n_samples, 1e-300)
+    if _CLAIM_SIGNAL * unit <= _MOST_FOR_CLAIMS * (1 + 1e-9):
+        return max(_CLAIM_SIGNAL * unit, _LEAST_FOR_CLAIMS)
+    share = _CHECK_SIGNAL * unit
     return share if share <= _MOST_FOR_CHECK * (1 + 1e-9) else 0.0
+
+
+@plain_arguments
+def claim_share_of_two(target: ApproxDP, *, n_samples: float) -> float:
+    """Share of a pure epsilon for how often a model of two classes is right and claims to be.
+
+    Where n epsilon is below 4,500 it would take more than scores of the right length are worth:
+    they move no prediction.
+
+    Parameters
+    ----------
+    target : ApproxDP
+
+    n_samples : float
+        Number of rows, public or released.
+
+    Returns
+    -------
+    float
+        From 1 to 2 %; 0 for no check.
+    """
+    share = _CLAIM_SIGNAL_OF_TWO / max(target.epsilon * n_samples, 1e-300)
+    return max(share, _LEAST_FOR_CLAIMS) if share <= _MOST_OF_TWO * (1 + 1e-9) else 0.0
 
 
 @plain_arguments

@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import softmax
 
 from skdp._random import NoiseSource
 from skdp._validation import plain_arguments
@@ -18,7 +19,14 @@ from skdp.solvers.feature_rows import ERROR_SHARE, certified
 from skdp.solvers.hits import hits_and_chances
 from skdp.solvers.rows import RowBlocks
 
-__all__ = ["BLIND_FACTOR", "Sureness", "factor_of_sureness", "release_sureness", "split_for_check"]
+__all__ = [
+    "BLIND_FACTOR",
+    "Sureness",
+    "asked_for",
+    "factor_of_sureness",
+    "release_sureness",
+    "split_for_check",
+]
 
 # Noise in a mean is a deviation of 0.03, unless that takes more than the most of the squared mu.
 # Where noise is larger than the last number, nothing is released.
@@ -153,11 +161,28 @@ def factor_of_sureness(found: Sureness, *, n_outputs: int, n_samples: float) -> 
     else:
         surplus = max(0.0, surplus - math.sqrt(2.0) * noise - 1.0 / math.sqrt(n_samples))
         claimed = min(claimed + noise, 0.999)  # from 1/n_outputs on it is a long way up
-    # The spread of scores that claim as much, and that of those which should.
-    even = np.zeros(n_outputs)
-    spreads = [
-        factor_of_right(chance - 1.0 / n_outputs, start=even, spread=1.0, least=1e-3, most=1e3)
-        for chance in (claimed, min(max(claimed + surplus, least), 0.999))
-    ]
-    factor = spreads[1] / spreads[0]
+    factor = asked_for(claimed, min(max(claimed + surplus, least), 0.999), np.zeros(n_outputs))
     return min(max(factor ** (_LONGER if factor > 1.0 else _SHORTER), _LEAST), _MOST)
+
+
+def asked_for(claimed: float, true: float, start: np.ndarray) -> float:
+    """Spread of scores around a start that claim what is true, over that of those claiming less.
+
+    Parameters
+    ----------
+    claimed, true : float
+        Mean probability of the likeliest class, as it is claimed and as it should be: both more
+        than at the start.
+
+    start : ndarray of shape (n_outputs,)
+
+    Returns
+    -------
+    float
+    """
+    certain = float(softmax(start).max())
+    spreads = [
+        factor_of_right(chance - certain, start=start, spread=1.0, least=1e-3, most=1e3)
+        for chance in (claimed, true)
+    ]
+    return spreads[1] / spreads[0]

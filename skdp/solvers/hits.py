@@ -60,7 +60,7 @@ def hits_and_chances(data, weights):
         Without users.
 
     weights : ndarray of shape (n_outputs, n_features)
-        Of three classes or more, whose scores are logits.
+        One row a class, two or more. Scores are logits.
 
     Returns
     -------

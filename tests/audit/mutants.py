@@ -127,6 +127,7 @@ RULES, WHITE = "releases._descent_rules", "solvers.whitening"
 MEAN = "releases._mean_row"
 SURE = "releases._sureness"
 CLASSES = "releases._counted_classes"
+CLAIMS, HELD = "releases._claims", "releases._checked_objective"
 IN_ONE_COUNT = "two change by 1.\n            sensitivity=self.guarantee.n_records_changed"
 ROWS, BASE, LEARNED = "solvers.rows", "linear_model._base", "        self.coef_, self.intercept_ ="
 CLIPPED = "rows = clip_rows(block.astype(np.float64, copy=False), x_norm)"
@@ -300,6 +301,50 @@ def linear():
         ),
         three_classes,
     )
+    three, two = logistic(epsilon=500.0), logistic(epsilon=200.0)
+    for slip, model, data, where, text, wrong in (
+        (
+            "a record moves the three numbers of the check by 1 together",
+            three,
+            three_classes,
+            CLAIMS,
+            "sensitivity=_CHANGE,",
+            "sensitivity=1.0,",
+        ),
+        (
+            "scores as long as the true claims say",
+            three,
+            three_classes,
+            CLAIMS,
+            "map(float, released / n_samples)\n    return Sureness(right, claimed",
+            "(float(v) / n_samples for v in [*sums, of_start])\n    return Sureness(right, claimed",
+        ),
+        (
+            "a record moves the two numbers of a check by a half together",
+            two,
+            None,
+            CLAIMS,
+            "sensitivity=_CHANGE_OF_TWO,",
+            "sensitivity=0.5,",
+        ),
+        (
+            "scores of two classes as long as the true claims say",
+            two,
+            None,
+            CLAIMS,
+            "map(float, released / n_samples)\n    return Sureness(right, 0.5",
+            "(float(v) / n_samples for v in sums)\n    return Sureness(right, 0.5",
+        ),
+        (
+            "the check of two classes is not charged",
+            two,
+            None,
+            HELD,
+            "epsilon=target.epsilon - checking.epsilon",
+            "epsilon=target.epsilon",
+        ),
+    ):
+        yield Mutant(f"objective: {slip}", model, ((where, text, wrong),), data)
     yield Mutant(
         "objective: log-odds of the true counts",
         logistic(epsilon=8.0),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
+from sklearn.linear_model import LogisticRegression
 from support.linear import random_problem
 from support.perturbed import heard
 from support.releases import transcript
@@ -25,6 +26,7 @@ from skdp.releases import (
     _counted_classes,
     largest_score,
 )
+from skdp.releases._claims import factor_of_claims, release_claims, shows_claims
 from skdp.releases._linear_rules import (
     check_share,
     class_count_share,
@@ -33,6 +35,7 @@ from skdp.releases._linear_rules import (
     starting_scores,
 )
 from skdp.releases._score_model import score_spread
+from skdp.releases._sureness import Sureness
 from skdp.solvers.newton import minimise
 from skdp.solvers.rows import RowBlocks
 
@@ -118,12 +121,13 @@ def test_the_penalty_is_around_the_log_odds(monkeypatch, adjacency, weights):
     assert np.linalg.norm(centre) < chosen.centre_norm
 
 
-# Of 200 rows: their root is 14.1. A gain of all of them wants scores that are longer than that.
+# Of 200 rows: their root is 14.1, and the scale of the noise 4. A gain of all of them wants
+# scores that are longer than that.
 @pytest.mark.parametrize(
-    "gained, learned, kept", [(14.0, 1.0, 0.1), (15.0, 20.0, 0.4), (200.0, 0.1, 3.0)]
+    "gained, learned, kept", [(-5.0, 1.0, 0.1), (21.0, 20.0, 0.4), (200.0, 0.1, 3.0)]
 )
 def test_what_rows_do_not_confirm_is_taken_back(monkeypatch, gained, learned, kept):
-    plan, data, seen = planned(ApproxDP(1e4)), rows(), []
+    plan, data, seen = planned(ApproxDP(40.0)), rows(), []
 
     def record(release, rows, noise, centre):
         seen.append(centre)
@@ -148,7 +152,7 @@ def test_the_factor_follows_from_what_is_released(monkeypatch, size, low, high):
     codes = rng.integers(0, 3, 2000)
     X = 0.2 * np.eye(3)[codes] + 0.2 * rng.normal(size=(2000, 3))
     data = RowBlocks(X, codes, x_norm=1.0, constant=0.5)
-    plan = planned(ApproxDP(60.0), n=2000)
+    plan = planned(ApproxDP(4.0), n=2000)
     learned = size * np.hstack([np.eye(3), np.zeros((3, 1))])
 
     def record(release, rows, noise, centre):
@@ -199,10 +203,171 @@ def test_there_is_a_check_where_rows_pay_for_it():
     target = ApproxDP(0.5)
     shares = [check_share(target, n_samples=n) for n in (999, 1000, 2000, 1e6)]
     assert_allclose(shares, [0.0, 0.2, 0.1, 0.01])
+    # 270 of n epsilon where that is 3 % or less: then claims are read as well.
+    sizes = (17_990, 18_000, 20_000, 60_000)
+    shares = [check_share(target, n_samples=n) for n in sizes]
+    assert_allclose(shares, [100.0 / 8995.0, 0.03, 0.027, 0.01])
+    shown = [
+        shows_claims(ApproxDP(share * 0.5), n) for share, n in zip(shares, sizes, strict=True)
+    ]
+    assert shown == [False, True, True, True]
     assert planned(ApproxDP(2.0)).checking is None
     assert planned(ApproxDP(3.0)).checking is not None
     # Rows whose classes have weights do not count alike.
     assert planned(ApproxDP(3.0), is_weighted=True).checking is None
+
+
+@BOTH
+def test_claims_are_read_where_rows_pay_for_them(adjacency):
+    changed = 2.0 if adjacency == "replace-one" else 1.0
+    data = rows(n=200)
+    for epsilon, size in ((40.0, 1), (150.0, 3)):
+        plan = planned(ApproxDP(epsilon, adjacency=adjacency))
+        records, _ = transcript(partial(plan, data, noise_source(0)))
+        last = records[-1]
+        assert last.asked.shape == (size,) and last.law.kind == "laplace"
+        assert last.law.guarantee.epsilon == plan.checking.epsilon
+        most = 3.0 if size == 3 else changed
+        assert most <= last.sensitivity < 1.02 * most
+        assert last.scale >= last.sensitivity / plan.checking.epsilon * (1.0 - 1e-9)
+
+
+@BOTH
+@pytest.mark.parametrize("n_classes", [3, 50])
+def test_a_record_moves_the_sums_of_claims_by_three_at_most(adjacency, n_classes):
+    # Right, of the class of the start and sure of it; in its place none, or one that is neither.
+    rng = np.random.default_rng(0)
+    X, codes = rng.uniform(-0.2, 0.2, (20, n_classes)), rng.integers(n_classes, size=20)
+    weights = 100.0 * np.eye(n_classes)
+    last = np.eye(1, n_classes)
+    here = RowBlocks(np.vstack([X, last]), np.append(codes, 0), x_norm=1.0)
+    there, most = RowBlocks(X, codes, x_norm=1.0), 3.0
+    if adjacency == "replace-one":
+        there = RowBlocks(np.vstack([X, 0.0 * last]), np.append(codes, 1), x_norm=1.0)
+        most = 3.0 - 1.0 / n_classes
+    options = dict(n_samples=20.0, guarantee=ApproxDP(1.0, adjacency=adjacency))
+    asked = []
+    for data in (here, there):
+        (record,), _ = transcript(
+            lambda data=data: release_claims(data, weights, 0, noise=noise_source(0), **options)
+        )
+        asked.append(record.asked)
+    moved = np.abs(asked[0] - asked[1]).sum()
+    assert moved == pytest.approx(most, rel=1e-9) and record.law.order == 1
+    assert moved < record.sensitivity < 3.05
+    assert record.scale >= record.sensitivity * (1.0 - 1e-9)
+
+
+def three_of(n, rng, spread=0.2):
+    codes = rng.integers(0, 3, n)
+    X = 0.2 * np.eye(3)[codes] + spread * rng.normal(size=(n, 3))
+    return RowBlocks(X, codes, x_norm=1.0, constant=0.5)
+
+
+@pytest.mark.parametrize("size", [1.5, 6.0, 30.0])
+def test_the_factor_follows_from_released_claims(monkeypatch, size):
+    data, seen = three_of(2000, np.random.default_rng(0)), []
+    plan = planned(ApproxDP(60.0), n=2000)
+    learned = size * np.hstack([np.eye(3), np.zeros((3, 1))])
+
+    def record(release, rows, noise, centre):
+        seen.append(centre)
+        return centre + learned
+
+    monkeypatch.setattr(ObjectivePerturbation, "__call__", record)
+    records, weights = transcript(partial(plan, data, noise_source(3)))
+    found = np.vdot(weights - seen[0], learned) / np.vdot(learned, learned)
+    scores = seen[0][:, -1] * data.constant
+    (right, claimed, started), exact = records[-1].released / 2000.0, records[-1].asked
+    codes = np.concatenate([codes for _, codes in data.blocks])
+    logits = np.vstack([rows for rows, _ in data.blocks]) @ (seen[0] + learned).T
+    assert_allclose(exact[0], np.count_nonzero(logits.argmax(axis=1) == codes))
+    assert_allclose(exact[1], softmax(logits, axis=1).max(axis=1).sum(), rtol=1e-4)
+    assert_allclose(exact[2], np.count_nonzero(codes == scores.argmax()))
+    assert (records[-1].released != exact).all()
+    deviation = math.sqrt(2.0) * 3.0 / (2000.0 * plan.checking.epsilon)
+    expected = factor_of_claims(
+        Sureness(right, claimed, deviation),
+        right - started,
+        scores=scores,
+        n_samples=2000.0,
+        signal=2000.0 * 60.0 / math.sqrt(12.0 * 13.0),
+    )
+    assert_allclose(found, expected, rtol=1e-9)
+    # Scores of 30 claim far too much.
+    assert (found < 0.7) == (size == 30.0)
+
+
+def test_models_are_as_sure_as_they_are_right():
+    rng, start = np.random.default_rng(0), np.log([0.5, 0.2, 0.3])
+    public = dict(scores=start, n_samples=1e9, signal=10.0)
+    for true in (0.5, 1.0, 2.5):
+        # The spread of what was learned is 1 and should be another.
+        chances = [
+            softmax(start + size * rng.normal(size=(400_000, 3)), axis=1).max(axis=1).mean()
+            for size in (1.0, true)
+        ]
+        found = factor_of_claims(Sureness(chances[1], chances[0], 0.0), 0.1, **public)
+        assert_allclose(found, true, rtol=0.05)
+    # Clear signals: by less, and not at all in the end.
+    longer, shorter = Sureness(0.6, 0.5, 1e-9), Sureness(0.6, 0.7, 1e-9)
+    for found, clear in ((longer, 200.0 / (0.4 * 3.0) ** 2), (shorter, 2000.0)):
+        factor = factor_of_claims(found, 0.1, **public)
+        for power in (1.0, 0.5, 0.25):
+            public["signal"] = clear / power**2
+            assert_allclose(factor_of_claims(found, 0.1, **public), factor**power)
+        public["signal"] = 10.0
+    # What is no gain beyond what a model gets right by having seen the rows is taken back, but
+    # only of a model that claims one.
+    public["n_samples"] = 100.0
+    claims, honest = Sureness(0.5, 0.62, 0.01), Sureness(0.5, 0.6, 0.01)
+    assert factor_of_claims(claims, 0.1, **public) == 0.1
+    assert factor_of_claims(claims, 0.101, **public) > 0.1
+    assert factor_of_claims(honest, 0.1, **public) > 0.1
+
+
+def test_little_is_made_of_noise_where_a_model_is_nearly_sure():
+    public = dict(scores=np.zeros(3), n_samples=1e4, signal=10.0)
+    sure = factor_of_claims(Sureness(0.95, 0.99, 0.01), 0.5, **public)
+    trusted = factor_of_claims(Sureness(0.95, 0.99, 1e-4), 0.5, **public)
+    assert trusted < 0.6 < 0.8 < sure < 1.0
+    assert factor_of_claims(Sureness(0.95, 1.01, 0.01), 0.5, **public) == 1.0
+
+
+@pytest.mark.parametrize("share", [0.2, 0.4, 0.7])
+def test_a_model_that_claims_less_than_its_start_is_made_longer(share):
+    # With unequal log-odds, scores of a small spread claim less the larger it is.
+    rng, start = np.random.default_rng(0), np.log([0.7, 0.2, 0.1])
+    learned = 2.5 * rng.normal(size=(200_000, 3))
+    right = softmax(start + learned, axis=1).max(axis=1).mean()
+    claimed = softmax(start + share * learned, axis=1).max(axis=1).mean()
+    public = dict(scores=start, n_samples=1e9, signal=10.0)
+    assert 1.0 < factor_of_claims(Sureness(right, claimed, 1e-6), 0.1, **public) < 1.3 / share
+
+
+def test_factors_of_claims_are_sane_whatever_is_released():
+    rng = np.random.default_rng(0)
+    for n_outputs in (3, 26):
+        for values in rng.choice([-1e300, -1.0, 0.0, 0.3, 1.0, 1e300], size=(200, 3)):
+            factor = factor_of_claims(
+                Sureness(values[0], values[1], 10.0 ** rng.uniform(-9, 9)),
+                values[2],
+                scores=3.0 * rng.normal(size=n_outputs),
+                n_samples=10.0 ** rng.uniform(0, 9),
+                signal=10.0 ** rng.uniform(-9, 12),
+            )
+            assert 0.1 <= factor <= 4.0
+
+
+def test_pure_models_of_many_rows_are_those_without_privacy():
+    # Scores that are far from normal: two classes of three are told apart only where x is large.
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (20_000, 4)) / 2.0
+    scores = np.column_stack([20.0 * X[:, 0] - 4.0, 4.0 * X[:, 1], np.full(len(X), 1.5)])
+    y = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+    model = DPLogisticRegression(1000.0, random_state=0).fit(X, y)
+    exact = LogisticRegression(C=1e4).fit(X, y)
+    assert_allclose(model.predict_proba(X), exact.predict_proba(X), atol=0.02)
 
 
 @LOSSES
