@@ -99,9 +99,9 @@ class DPKernelRidge(BaseKernelRegressor):
 
     n_components : int or "auto", default="auto"
         Number of random features; they come in pairs, so that an odd number is rounded up.
-        "auto" grows with the number of rows, where that is public, times the budget: up to 1000
-        by :func:`~skdp.releases.automatic_components` for a positive delta, otherwise up to
-        300 by :func:`~skdp.releases.pure_components`.
+        "auto" grows with the number of rows, where that is public, times the budget: up to 1000,
+        by :func:`~skdp.releases.automatic_components` for a positive delta and otherwise by
+        :func:`~skdp.releases.pure_components`.
 
     orthogonal : bool, default=True
         Draw frequencies in orthogonal groups, for a better approximation of the kernel.

@@ -178,10 +178,13 @@ def pure_components(*, n_samples: float | None, epsilon: float) -> int:
     -------
     int
         ``0.15 q^(2/3)`` with q the number of rows times epsilon, even, from 12 to 300: noise grows
-        with the root of their number, and so does the penalty that keeps it small.
+        with the root of their number, and so does the penalty that keeps it small. From a q of
+        200,000 on ``300 (q / 200,000)^(3/4)``, up to 1000: on seven sets of 4,548 to 50,000 rows
+        that gains up to 0.16 of R^2 and loses up to 0.007 where 300 are as good.
     """
     signal = (_TYPICAL_ROWS if n_samples is None else n_samples) * epsilon
-    return 2 * round(min(max(0.15 * signal ** (2.0 / 3.0), 12.0), 300.0) / 2.0)
+    most = min(max(300.0 * (signal / 200_000.0) ** 0.75, 300.0), 1000.0)
+    return 2 * round(min(max(0.15 * signal ** (2.0 / 3.0), 12.0), most) / 2.0)
 
 
 @dataclass(frozen=True)
