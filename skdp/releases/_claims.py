@@ -14,9 +14,9 @@ from skdp._random import NoiseSource
 from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP
-from skdp.releases._sureness import Sureness, asked_for
+from skdp.releases._sureness import Sureness, asked_for, believed
 from skdp.solvers.feature_rows import ERROR_SHARE, certified
-from skdp.solvers.hits import hits_and_chances
+from skdp.solvers.hits import class_counts, hits_and_chances
 from skdp.solvers.rows import RowBlocks
 
 __all__ = [
@@ -24,14 +24,11 @@ __all__ = [
     "factor_of_claims_of_two",
     "release_claims",
     "release_claims_of_two",
-    "shows_claims",
 ]
 
 # What a row may change, whether it is replaced or goes: three numbers between 0 and 1, or one such
 # and one up to 1/2.
 _CHANGE, _CHANGE_OF_TWO = 3.0, 1.5
-# Scale of the noise in each of three numbers over the number of rows, at most.
-_MOST_NOISE = 1.0 / 90.0
 _KEPT = 0.1  # of what was learned, if it is no gain and claims to be one
 _LEAST, _MOST = 0.2, 4.0
 # Signals to noise of weights from which scores are made longer, or shorter, by less and less. How
@@ -39,29 +36,9 @@ _LEAST, _MOST = 0.2, 4.0
 # away, and rows that are not as the model supposes, whose scores are as long as they should be.
 # The second matters less where the model is hardly ever wrong.
 _CLEAR, _CLEAR_OF_LONG = 200.0, 2000.0
-# A model that is nearly always sure is trusted if noise, as many times, is more than what is left
-# to 1: there, little of it makes much of a difference.
+# Factors are tempered if noise, as many times, is more than what claims leave to 1: there, little
+# of it makes much of a difference.
 _DOUBTS = 6.0
-_SUREST = 0.999
-
-
-@plain_arguments
-def shows_claims(guarantee: ApproxDP, n_samples: float) -> bool:
-    """Whether `release_claims` tells more than its noise.
-
-    Parameters
-    ----------
-    guarantee : ApproxDP
-        Pure, of that release.
-
-    n_samples : float
-        Number of rows, public or released.
-
-    Returns
-    -------
-    bool
-    """
-    return guarantee.epsilon * n_samples * _MOST_NOISE >= _CHANGE * (1.0 - 1e-9)
 
 
 def release_claims(
@@ -104,7 +81,7 @@ def release_claims(
         How much more often the model is right than the class.
     """
     sums, error = hits_and_chances(data, weights)
-    of_start = sum(np.count_nonzero(codes == start) for _, codes in data.blocks)
+    of_start = class_counts(data, len(weights))[start]
     law = NoiseLaw.of("laplace", guarantee)
     released = release(
         certified((np.array([*sums, of_start]), error), ERROR_SHARE),
@@ -200,22 +177,12 @@ def factor_of_claims(
         Where it claims too little, for what is left after a deviation of the noise and after one
         over the root of the number of rows. Where signals are clear it is near 1.
     """
-    noise, seen = found.deviation, 1.0 / math.sqrt(n_samples)
-    doubt = math.sqrt(2.0) * noise
+    seen, doubt = 1.0 / math.sqrt(n_samples), math.sqrt(2.0) * found.deviation
     if gain <= seen and found.claimed - found.right > seen + doubt:
         return _KEPT
-    even = np.zeros(len(scores))
-    least = 1.0 / len(scores) + 1e-3
-    claimed = min(max(found.claimed, least), _SUREST)
-    surplus = found.right - claimed
-    if surplus <= 0.0:
-        surplus *= max(0.0, 1.0 - (doubt / min(surplus, -1e-12)) ** 2)
-    else:
-        surplus = max(0.0, surplus - doubt - seen)
-        claimed = min(claimed + noise, _SUREST)
-    true = min(max(claimed + surplus, least), _SUREST)
+    claimed, true = believed(found, least=1.0 / len(scores) + 1e-3, n_samples=n_samples)
     is_beyond = min(claimed, true) > float(softmax(scores).max()) + 1e-3
-    factor = asked_for(claimed, true, scores if is_beyond else even)
+    factor = asked_for(claimed, true, scores if is_beyond else np.zeros(len(scores)))
     return _tempered(factor, found, n_outputs=len(scores), signal=signal)
 
 
@@ -241,15 +208,7 @@ def factor_of_claims_of_two(found: Sureness, *, n_samples: float, signal: float)
         claims too little, after one over the root of the number of rows, which is about what a
         model gains on rows of its own. Where signals are clear it is near 1.
     """
-    noise = found.deviation
-    claimed = min(max(found.claimed, 0.502), _SUREST)
-    surplus, doubt = found.right - claimed, math.sqrt(2.0) * noise
-    if surplus <= 0.0:
-        surplus = min(0.0, surplus + doubt)
-    else:
-        surplus = max(0.0, surplus - doubt - 1.0 / math.sqrt(n_samples))
-        claimed = min(claimed + noise, _SUREST)
-    true = min(max(claimed + surplus, 0.502), _SUREST)
+    claimed, true = believed(found, least=0.502, n_samples=n_samples, by_deviations=True)
     factor = asked_for(claimed, true, np.zeros(2))
     return _tempered(factor, found, n_outputs=2, signal=signal)
 

@@ -196,8 +196,7 @@ def with_noise(
 
     Parameters
     ----------
-    release : NoisyDescent, OutputPerturbation, ObjectivePerturbation or one of several plans
-        Which plan it was may be private in part; the spread is the largest of all.
+    release : NoisyDescent, OutputPerturbation, ObjectivePerturbation or what plans one of these
 
     data : RowBlocks
 
@@ -211,8 +210,7 @@ def with_noise(
     """
     if hasattr(release, "with_noise"):
         return release.with_noise(data, noise)
-    spreads = [plan.coefficient_noise() for plan in getattr(release, "plans", (release,))]
-    return release(data, noise), max(spreads, key=lambda spread: spread.deviations[0])
+    return release(data, noise), release.coefficient_noise()
 
 
 def _mean_slope(loss: LinearLoss, deviations: np.ndarray, clip_norm: float) -> float:

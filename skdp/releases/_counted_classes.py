@@ -17,7 +17,7 @@ from skdp._validation import plain_arguments, shown
 from skdp.losses import SoftmaxLoss
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP
-from skdp.releases._claims import factor_of_claims, release_claims, shows_claims
+from skdp.releases._claims import factor_of_claims, release_claims
 from skdp.releases._coefficient_noise import CoefficientNoise
 from skdp.releases._limits import check_span
 from skdp.releases._linear_rules import (
@@ -27,12 +27,13 @@ from skdp.releases._linear_rules import (
     drawn_together,
     factor_of_gain,
     linear_signal,
+    shows_claims,
     starting_scores,
 )
 from skdp.releases._objective import ObjectivePerturbation
 from skdp.releases._score_model import score_spread
 from skdp.solvers.certificates import MOST_ROWS
-from skdp.solvers.hits import hits_gained
+from skdp.solvers.hits import class_counts, hits_gained
 from skdp.solvers.rows import RowBlocks
 
 __all__ = ["CountedClasses"]
@@ -173,7 +174,7 @@ class CountedClasses:
         loss = self.plans[0].loss
         counting = NoiseLaw.of("laplace", self.counting)
         released = release(
-            _class_counts(data, loss.n_outputs),
+            class_counts(data, loss.n_outputs),
             law=counting,
             # A record is in one count. When it is replaced, two change by 1.
             sensitivity=self.guarantee.n_records_changed,
@@ -242,11 +243,3 @@ class CountedClasses:
             purpose="how many more rows the model gets right than its start",
         )
         return float(gain[0]), law.level(1) * sensitivity
-
-
-def _class_counts(data: RowBlocks, n_classes: int) -> np.ndarray:
-    """Number of rows of each class."""
-    counts = np.zeros(n_classes)
-    for _, codes in data.blocks:
-        counts += np.bincount(codes, minlength=n_classes)
-    return counts

@@ -183,7 +183,7 @@ def pure_components(*, n_samples: float | None, epsilon: float) -> int:
         that gains up to 0.16 of R^2 and loses up to 0.007 where 300 are as good.
     """
     signal = (_TYPICAL_ROWS if n_samples is None else n_samples) * epsilon
-    most = min(max(300.0 * (signal / 200_000.0) ** 0.75, 300.0), 1000.0)
+    most = min(300.0 * max(signal / 200_000.0, 1.0) ** 0.75, 1000.0)
     return 2 * round(min(max(0.15 * signal ** (2.0 / 3.0), 12.0), most) / 2.0)
 
 

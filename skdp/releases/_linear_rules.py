@@ -35,6 +35,7 @@ __all__ = [
     "objective_penalty",
     "objective_slope_cap",
     "output_penalty",
+    "shows_claims",
     "starting_scores",
 ]
 
@@ -58,7 +59,7 @@ _CHECK_SIGNAL = 100.0
 _MOST_FOR_CHECK = 0.2
 _LEAST_FOR_CLAIMS = 0.01
 # For how many it claims to get right as well, where that takes no more than the share: from
-# n epsilon of 9,000 on.
+# n epsilon of 9,000 on. Noise in each of three numbers has a scale of a ninetieth of the rows.
 _CLAIM_SIGNAL, _MOST_FOR_CLAIMS = 270.0, 0.03
 # For how many a model of two classes gets right and claims to.
 _CLAIM_SIGNAL_OF_TWO, _MOST_OF_TWO = 90.0, 0.02
@@ -255,6 +256,25 @@ def check_share(target: ApproxDP, *, n_samples: float) -> float:
         return max(_CLAIM_SIGNAL * unit, _LEAST_FOR_CLAIMS)
     share = _CHECK_SIGNAL * unit
     return share if share <= _MOST_FOR_CHECK * (1 + 1e-9) else 0.0
+
+
+@plain_arguments
+def shows_claims(guarantee: ApproxDP, n_samples: float) -> bool:
+    """Whether it is read how many rows a model of several classes claims to get right, too.
+
+    Parameters
+    ----------
+    guarantee : ApproxDP
+        Pure, of the check.
+
+    n_samples : float
+        Number of rows, public or released.
+
+    Returns
+    -------
+    bool
+    """
+    return guarantee.epsilon * n_samples >= _CLAIM_SIGNAL * (1.0 - 1e-9)
 
 
 @plain_arguments

@@ -23,6 +23,7 @@ __all__ = [
     "BLIND_FACTOR",
     "Sureness",
     "asked_for",
+    "believed",
     "factor_of_sureness",
     "release_sureness",
     "split_for_check",
@@ -37,6 +38,7 @@ _LONGER, _SHORTER = 0.65, 0.8
 _LEAST, _MOST = 0.2, 3.0
 # Where nothing is released. There noise makes scores long.
 BLIND_FACTOR = 0.7
+_SUREST = 0.999  # that a model is held to be
 
 
 @dataclass(frozen=True)
@@ -153,20 +155,49 @@ def factor_of_sureness(found: Sureness, *, n_outputs: int, n_samples: float) -> 
         left after a deviation of the noise and after one over the root of the number of rows: so
         much a model gains on the rows of its own.
     """
-    least, noise = 1.0 / n_outputs + 1e-3, found.deviation
-    claimed = min(max(found.claimed, least), 0.999)
-    surplus = found.right - claimed
-    if surplus <= 0.0:
-        surplus *= max(0.0, 1.0 - 2.0 * (noise / min(surplus, -1e-12)) ** 2)
-    else:
-        surplus = max(0.0, surplus - math.sqrt(2.0) * noise - 1.0 / math.sqrt(n_samples))
-        claimed = min(claimed + noise, 0.999)  # from 1/n_outputs on it is a long way up
-    factor = asked_for(claimed, min(max(claimed + surplus, least), 0.999), np.zeros(n_outputs))
+    claimed, true = believed(found, least=1.0 / n_outputs + 1e-3, n_samples=n_samples)
+    factor = asked_for(claimed, true, np.zeros(n_outputs))
     return min(max(factor ** (_LONGER if factor > 1.0 else _SHORTER), _LEAST), _MOST)
 
 
+def believed(
+    found: Sureness, *, least: float, n_samples: float, by_deviations: bool = False
+) -> tuple[float, float]:
+    """How often a model claims to be right, and how often it is, as far as noise does not explain.
+
+    Parameters
+    ----------
+    found : Sureness
+
+    least : float
+        Of both.
+
+    n_samples : float
+        Number of rows, public or released.
+
+    by_deviations : bool, default=False
+        Whether a deviation of the noise is taken off what is claimed too much, in place of what
+        the estimator of James and Stein takes.
+
+    Returns
+    -------
+    claimed, true : float
+    """
+    noise, doubt = found.deviation, math.sqrt(2.0) * found.deviation
+    claimed = min(max(found.claimed, least), _SUREST)
+    surplus = found.right - claimed
+    if surplus > 0.0:
+        surplus = max(0.0, surplus - doubt - 1.0 / math.sqrt(n_samples))
+        claimed = min(claimed + noise, _SUREST)  # from the least on it is a long way up
+    elif by_deviations:
+        surplus = min(0.0, surplus + doubt)
+    else:
+        surplus *= max(0.0, 1.0 - 2.0 * (noise / min(surplus, -1e-12)) ** 2)
+    return claimed, min(max(claimed + surplus, least), _SUREST)
+
+
 def asked_for(claimed: float, true: float, start: np.ndarray) -> float:
-    """Spread of scores around a start that claim what is true, over that of those claiming less.
+    """Spread of scores around a start that claim what is true, over that of those here.
 
     Parameters
     ----------

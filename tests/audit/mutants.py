@@ -352,7 +352,7 @@ def linear():
             (
                 CLASSES,
                 "drawn_together(released /",
-                "drawn_together(_class_counts(data, loss.n_outputs) /",
+                "drawn_together(class_counts(data, loss.n_outputs) /",
             ),
         ),
         three_classes,
