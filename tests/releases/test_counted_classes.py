@@ -269,28 +269,34 @@ def test_a_record_moves_the_sums_of_claims_by_three_at_most(adjacency, n_classes
     assert record.scale >= record.sensitivity * (1.0 - 1e-9)
 
 
+@BOTH
 @pytest.mark.parametrize("size", [1.5, 6.0, 30.0])
-def test_the_factor_follows_from_released_claims(monkeypatch, size):
-    data, plan = three_of(2000, np.random.default_rng(0)), planned(ApproxDP(60.0), n=2000)
+def test_the_factor_follows_from_released_claims(monkeypatch, size, adjacency):
+    data = three_of(2000, np.random.default_rng(0))
+    plan = planned(ApproxDP(60.0, adjacency=adjacency), n=2000)
     learned = size * np.hstack([np.eye(3), np.zeros((3, 1))])
     seen = learning(monkeypatch, learned)
     records, weights = transcript(partial(plan, data, noise_source(3)))
     found = np.vdot(weights - seen[0], learned) / np.vdot(learned, learned)
     scores = seen[0][:, -1] * data.constant
-    (right, claimed, started), exact = records[-1].released / 2000.0, records[-1].asked
+    n_samples, records_changed = 2000.0, 2
+    if adjacency == "add-remove":
+        n_samples, records_changed = float(records[0].released.sum()), 1
+        assert n_samples != 2000.0
+    (right, claimed, started), exact = records[-1].released / n_samples, records[-1].asked
     codes = np.concatenate([codes for _, codes in data.blocks])
     logits = np.vstack([rows for rows, _ in data.blocks]) @ (seen[0] + learned).T
     assert_allclose(exact[0], np.count_nonzero(logits.argmax(axis=1) == codes))
     assert_allclose(exact[1], softmax(logits, axis=1).max(axis=1).sum(), rtol=1e-4)
     assert_allclose(exact[2], np.count_nonzero(codes == scores.argmax()))
     assert (records[-1].released != exact).all()
-    deviation = math.sqrt(2.0) * 3.0 / (2000.0 * plan.checking.epsilon)
+    deviation = math.sqrt(2.0) * 3.0 / (n_samples * plan.checking.epsilon)
     expected = factor_of_claims(
         Sureness(right, claimed, deviation),
         right - started,
         scores=scores,
-        n_samples=2000.0,
-        signal=2000.0 * 60.0 / math.sqrt(12.0 * 13.0),
+        n_samples=n_samples,
+        signal=2 / records_changed * n_samples * 60.0 / math.sqrt(12.0 * 13.0),
     )
     assert_allclose(found, expected, rtol=1e-9)
     # Scores of 30 claim far too much.
