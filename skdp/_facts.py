@@ -21,8 +21,9 @@ class Fact:
         In words; empty where nobody said.
 
     noise : str
-        Kind of the noise: "laplace", "k_norm", "gaussian", "threshold" for names whose noisy count
-        reaches one, or "exponential" for a selection.
+        Kind of the noise: "laplace", "k_norm", "k_norm_rows" for that of each row of a matrix,
+        "gaussian", "threshold" for names whose noisy count reaches one, or "exponential" for a
+        selection.
 
     size : int or None
         Numbers of one release; None where that is private.

@@ -229,6 +229,12 @@ def _answers(worlds: Worlds, rng: Any) -> Iterator[np.ndarray]:
 def _lines(worlds: Worlds, point: np.ndarray, rng: Any) -> Iterator[np.ndarray]:
     """Directions of norm 1 to look along from the best points."""
     lines = [point, *_changes(worlds)[:4], *rng.normal(size=(3, *worlds.shape))]
+    if not worlds.law.gaussian and len(worlds.outputs) > 1:
+        # Norms of rows: of one class after the other, and of all alike.
+        steps = rng.normal(size=(2, worlds.shape[1]))
+        for place in range(len(worlds.outputs)):
+            lines.append(np.eye(len(worlds.outputs))[:, [place]] * steps[0])
+        lines.append(np.ones((len(worlds.outputs), 1)) * steps[1])
     for line in lines[: 1 if worlds.size == 1 else None]:
         yield line / max(float(np.linalg.norm(line)), 1e-300)
 

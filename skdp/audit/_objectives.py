@@ -76,9 +76,8 @@ class ObjectivePairs:
         if known is None:
             record = world.perturbed[0]
             linear = np.array([linear_of(record, weights) for weights in self._outputs])
-            norms = np.linalg.norm(linear, axis=(1, 2))
             determinants = np.array([log_determinant(record, w) for w in self._outputs])
-            density = log_law(record.law, norms) + determinants
+            density = log_law(record.law, linear) + determinants
             known = self._seen[world] = density, linear, determinants
         return known
 

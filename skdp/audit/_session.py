@@ -183,7 +183,7 @@ class Session:
         for audit, record, pair in self.objectives.audits():
             for finding in audit.findings:
                 self.found(finding)
-            key = record.where, "gaussian" if record.law.gaussian else "k_norm", record.linear.size
+            key = record.where, record.law.kind, record.linear.size
             before = self.tallies.get(key)
             if before is None or audit.share > before.share:
                 self.tallies[key] = ReleaseTally(*key, 1, audit.share, pair)

@@ -38,6 +38,7 @@ from skdp.releases import (
     ObjectivePerturbation,
     OutputPerturbation,
     largest_score,
+    objective_margin,
     objective_penalty,
     objective_slope_cap,
     output_penalty,
@@ -71,10 +72,11 @@ class BaseDPLinearClassifier(
     _has_odds = False
 
     @abstractmethod
-    def _loss(self, n_classes, mechanism, slope_cap):
+    def _loss(self, n_classes, mechanism, rule):
         """Loss for the number of classes; checks the subclass's own parameters.
 
-        ``slope_cap`` is what "auto" stands for.
+        ``rule`` is what "auto" stands for: the cap of the slope of two classes, or the margin of
+        more.
         """
 
     def _clip_norm(self, loss):
@@ -164,6 +166,7 @@ class BaseDPLinearClassifier(
                     n_samples=n_samples,
                     release=partial(planned, is_centred=True),
                     is_weighted=self.class_weight is not None,
+                    has_odds=self._has_odds,
                 )
             if counted and self._is_checked(classes):
                 planned = partial(CheckedObjective.plan, release=planned)
@@ -171,6 +174,8 @@ class BaseDPLinearClassifier(
                 return CountedRelease.plan(target, release=planned)
             return planned(target, TYPICAL_ROWS if n_samples is None else n_samples)
         automatic = 0.4 if target.delta == 0.0 else 0.5
+        if len(classes) > 2:
+            automatic = 0.0
         loss, heaviest = self._weighted_loss(classes, mechanism, automatic)
         if mechanism == "gradient":
             public["penalty"] = 0.0 if is_auto(self.C) else self._own_penalty(heaviest)
@@ -185,7 +190,7 @@ class BaseDPLinearClassifier(
 
     def _starts_at_odds(self, classes):
         """Whether penalties are around the log-odds of the classes, which the constant scores."""
-        if not self._has_odds or len(classes) == 2:
+        if len(classes) == 2:
             return False
         return self._constant() >= _LEAST_CONSTANT * float(self.x_norm)
 
@@ -196,12 +201,16 @@ class BaseDPLinearClassifier(
     def _objective(self, classes, target, n_samples, *, n_features, row_norm, is_centred=False):
         """Objective perturbation, by the rules for a number of rows."""
         sizes = dict(n_features=n_features, n_samples=n_samples)
-        cap = objective_slope_cap(target, **sizes)
-        loss, heaviest = self._weighted_loss(classes, "objective", cap)
-        rule = objective_penalty(target, loss=loss, is_centred=is_centred, **sizes)
+        if len(classes) == 2:
+            automatic = objective_slope_cap(target, **sizes)
+        else:
+            automatic = objective_margin(target, n_outputs=len(classes), **sizes)
+        loss, heaviest = self._weighted_loss(classes, "objective", automatic)
+        rule = objective_penalty(target, loss=loss, **sizes)
         longest = 0.0
         if is_centred:
-            longest = largest_score(loss.n_outputs, loss.weights) * self._unit() / self._constant()
+            longest = loss.temperature * largest_score(loss.n_outputs, loss.weights)
+            longest *= self._unit() / self._constant()
         release = ObjectivePerturbation.plan(
             target,
             loss=loss,
@@ -214,9 +223,9 @@ class BaseDPLinearClassifier(
         self._check_sharpness(release, heaviest)
         return release
 
-    def _weighted_loss(self, classes, mechanism, slope_cap):
+    def _weighted_loss(self, classes, mechanism, rule):
         """Loss with weights of at most 1 for the classes, and what the largest was."""
-        loss = self._loss(len(classes), mechanism, slope_cap)
+        loss = self._loss(len(classes), mechanism, rule)
         loss, heaviest = with_class_weight(loss, self.class_weight, classes)
         self._check_penalty(heaviest)
         return loss, heaviest

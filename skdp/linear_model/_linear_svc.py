@@ -21,16 +21,27 @@ class DPLinearSVC(BaseDPLinearClassifier):
 
     C : float or "auto", default="auto"
         Inverse strength of the penalty as in :class:`~sklearn.svm.LinearSVC` with the hinge loss
-        (sum of losses). "auto" follows from public numbers: the penalty is stronger where rows are
-        few, features are many or epsilon is small, and the gradient mechanism has none. The
+        (sum of losses). "auto" follows from public and released numbers: the penalty is stronger
+        where rows are few, features are many or epsilon is small, and the gradient mechanism has
+        none. The
         objective mechanism uses a stronger penalty than asked for where the budget does not pay
         for the curvature of the loss. ``C`` times the squared norm of a row, the constant feature
         included, must be between 1e-12 and 1e9, and with the mechanisms "objective" and "output"
         below 2e8 times ``huber_width``.
 
-        Under "add-remove" the number of rows is private. Objective perturbation with ``delta=0``
-        and "auto" releases it for 2 % of epsilon; the rules of the other mechanisms do not read
-        it.
+        What "auto" releases with the objective mechanism and ``delta=0`` for more than two classes
+        with an intercept: first the number of rows of each class, for an epsilon of ``50 / n``,
+        from 0.1 to 50 % of it, so that the penalty is around their log-odds, times the
+        temperature. Then, where ``n * epsilon`` is 500 or more and ``class_weight`` is None, how
+        many more rows the model gets right than the largest class does, for an epsilon of
+        ``100 / n`` and at least 1 % of it. Without a gain beyond the root of n a tenth of what was
+        learned is kept.
+
+        Under "add-remove", where the number of rows is private, the sum of the counts stands for
+        n, and shares are half as large, for n = 1000 whatever it is, the first at least 2 %; the
+        gain is released from an epsilon of 0.25 on. For two classes, or without an intercept, the
+        number of rows is released for 2 % of epsilon. The rules of the other mechanisms do not
+        read it.
 
     mechanism : {"auto", "objective", "output", "gradient"}, default="auto"
         "objective" adds a random linear term to the objective, "output" adds noise to the
@@ -188,7 +199,7 @@ class DPLinearSVC(BaseDPLinearClassifier):
         self.random_state = random_state
         self.ledger = ledger
 
-    def _loss(self, n_classes, mechanism, slope_cap):
+    def _loss(self, n_classes, mechanism, rule):
         width = self.huber_width
         number_or_auto(huber_width=width)
         if is_auto(width):

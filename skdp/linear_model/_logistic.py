@@ -48,9 +48,10 @@ class DPLogisticRegression(BaseDPLinearClassifier):
 
         Under "add-remove", where the number of rows is private, the sum of the counts stands for
         n. Shares for more than two classes are half as large, for n = 1000 whatever it is, the
-        first at least 2 %, and the three numbers are released where n times the epsilon for them
-        is 270 or more. For two classes the number of rows is released for 2 % of epsilon, and read
-        to a power of two. The rules of the other mechanisms do not read that number.
+        first at least 2 %. The gain is released from an epsilon of 0.25 on, and the three numbers
+        where n times the epsilon for them is 270 or more. For two classes the number of rows is
+        released for 2 % of epsilon, and read to a power of two. The rules of the other mechanisms
+        do not read that number.
 
         What it releases with the gradient mechanism and ``delta > 0``, for more than two classes,
         without ``class_weight`` and users, where mu n is 136 or more: in the end, how many rows
@@ -74,7 +75,8 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         this number of features. None does not cap. The gradient mechanism caps gradients instead,
         so that residuals of rows of typical norm are at most the cap, or sqrt(2) times the cap for
         more than two classes; there "auto" has a rule of its own, and None is 1. The other
-        mechanisms do not cap for more than two classes.
+        mechanisms do not cap for more than two classes. With "auto" and ``delta=0`` the objective
+        mechanism then has a margin from 4 to 0, which goes to 0 with the number of rows.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Which data sets are neighbours. Under "replace-one" the number of rows is public.
@@ -220,7 +222,7 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         self.random_state = random_state
         self.ledger = ledger
 
-    def _loss(self, n_classes, mechanism, slope_cap):
+    def _loss(self, n_classes, mechanism, rule):
         cap = self.slope_cap
         if isinstance(cap, str) and not is_auto(cap):
             raise ValueError(f"slope_cap must be 'auto', None or in (0, 1]; got {shown(cap)}.")
@@ -228,11 +230,12 @@ class DPLogisticRegression(BaseDPLinearClassifier):
             positive(slope_cap=cap)
             if float(cap) < 1e-6:
                 raise ValueError(f"slope_cap must be at least 1e-6; got {shown(cap)}.")
-        binary = LogisticLoss({None: 1.0, "auto": slope_cap}.get(cap, cap))
-        if n_classes == 2:
-            # Descents cap whole gradients instead.
-            return LogisticLoss() if mechanism == "gradient" else binary
-        return SoftmaxLoss(n_classes)
+        binary = LogisticLoss(1.0 if cap is None or is_auto(cap) else cap)
+        if n_classes > 2:
+            return SoftmaxLoss(n_classes, margin=rule if is_auto(cap) else 0.0)
+        if mechanism == "gradient":  # descents cap whole gradients instead
+            return LogisticLoss()
+        return LogisticLoss(rule) if is_auto(cap) else binary
 
     def _clip_norm(self, loss):
         if is_auto(self.slope_cap):

@@ -180,8 +180,11 @@ class SoftmaxLoss(ByClass):
         return rank * math.log1p(ratio / (self.n_classes * self.temperature))
 
     def worst_trade(self, ratio, weight):
-        """As for `LogisticLoss`, without using that both cannot be extreme at once."""
-        return self.log_determinant(ratio) + weight * self.lipschitz
+        """As for `LogisticLoss`, with the l1 norm of the residual as the slope.
+
+        That both cannot be extreme at once is not used.
+        """
+        return self.log_determinant(ratio) + weight * self.lipschitz_l1
 
     def gradient_corners(self):
         """Residuals form a simplex with the vertices 0 and ``e_k - e_y``."""

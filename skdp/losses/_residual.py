@@ -138,6 +138,11 @@ class HuberLoss(_ResidualLoss):
         """Largest slope."""
         return self.width
 
+    @property
+    def lipschitz_l1(self):
+        """Largest l1 norm of a residual, which is one number."""
+        return self.width
+
     def log_determinant(self, ratio):
         """Bound on the log change of the Hessian's determinant by one record.
 

@@ -5,6 +5,7 @@ from skdp.releases._categories import CategoryRelease
 from skdp.releases._cells import checked_ranges
 from skdp.releases._checked_objective import CheckedObjective
 from skdp.releases._choice import ChoiceRelease
+from skdp.releases._class_rules import largest_score
 from skdp.releases._coefficient_noise import CoefficientNoise, with_noise
 from skdp.releases._column_sums import CountsRelease, MeanRelease
 from skdp.releases._counted import CountedRelease
@@ -35,8 +36,8 @@ from skdp.releases._gradient_messages import (
 from skdp.releases._linear_rules import (
     AUTOMATIC_CONSTANT,
     TYPICAL_ROWS,
-    largest_score,
     linear_signal,
+    objective_margin,
     objective_penalty,
     objective_slope_cap,
     output_penalty,
@@ -152,6 +153,7 @@ __all__ = [
     "local_law",
     "nats_of",
     "norm_bounds",
+    "objective_margin",
     "objective_penalty",
     "objective_slope_cap",
     "output_penalty",

@@ -14,8 +14,9 @@ from skdp._random import NoiseSource
 from skdp._validation import plain_arguments, shown
 from skdp.privacy import ApproxDP
 from skdp.releases._claims import factor_of_claims_of_two, release_claims_of_two
+from skdp.releases._class_rules import claim_share_of_two
 from skdp.releases._coefficient_noise import CoefficientNoise
-from skdp.releases._linear_rules import claim_share_of_two, linear_signal
+from skdp.releases._linear_rules import linear_signal
 from skdp.releases._objective import ObjectivePerturbation
 from skdp.solvers.rows import RowBlocks
 
@@ -136,7 +137,7 @@ class CheckedObjective:
         found = release_claims_of_two(
             data, weights, n_samples=n_samples, guarantee=self.checking, noise=noise
         )
-        signal = linear_signal(self.guarantee, size=weights.size, n_samples=n_samples)
+        signal = linear_signal(self.guarantee, n_features=weights.size, n_samples=n_samples)
         factor = factor_of_claims_of_two(found, n_samples=n_samples, signal=signal)
         spread = self.objective.coefficient_noise().times(factor)
         return weights * factor, replace(spread, kind="approximation")

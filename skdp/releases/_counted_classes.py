@@ -18,18 +18,18 @@ from skdp.losses import SoftmaxLoss
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP
 from skdp.releases._claims import factor_of_claims, release_claims
-from skdp.releases._coefficient_noise import CoefficientNoise
-from skdp.releases._limits import check_span
-from skdp.releases._linear_rules import (
-    TYPICAL_ROWS,
+from skdp.releases._class_rules import (
     check_share,
     class_count_share,
     drawn_together,
     factor_of_gain,
-    linear_signal,
+    kept_of_gain,
     shows_claims,
     starting_scores,
 )
+from skdp.releases._coefficient_noise import CoefficientNoise
+from skdp.releases._limits import check_span
+from skdp.releases._linear_rules import TYPICAL_ROWS, linear_signal
 from skdp.releases._objective import ObjectivePerturbation
 from skdp.releases._score_model import score_spread
 from skdp.solvers.certificates import MOST_ROWS
@@ -72,6 +72,10 @@ class CountedClasses:
     guarantee : ApproxDP
         Of all.
 
+    has_odds : bool, default=True
+        Whether scores are logits. Those of a hinge are not, and are right or wrong only: what is
+        learned is kept or taken back.
+
     References
     ----------
     Dwork and Roth, "The algorithmic foundations of differential privacy", 2014, theorem 3.16.
@@ -81,6 +85,7 @@ class CountedClasses:
     plans: tuple[ObjectivePerturbation, ...]
     checking: ApproxDP | None
     guarantee: ApproxDP
+    has_odds: bool = True
 
     @classmethod
     @plain_arguments
@@ -92,6 +97,7 @@ class CountedClasses:
         n_samples: float | None,
         release: Callable[[ApproxDP, float], ObjectivePerturbation],
         is_weighted: bool = False,
+        has_odds: bool = True,
     ) -> Self:
         """Release that meets a pure ``target``, from public numbers.
 
@@ -111,6 +117,9 @@ class CountedClasses:
 
         is_weighted : bool, default=False
             Whether classes have weights, so that rows do not count alike and are not checked.
+
+        has_odds : bool, default=True
+            Whether scores are logits.
         """
         if target.delta > 0.0:
             raise ValueError(f"target must have delta=0; got {shown(target.delta)}.")
@@ -127,7 +136,7 @@ class CountedClasses:
         check_span(NoiseLaw.of("laplace", counting), n_classes, target.epsilon)
         rest = replace(target, epsilon=target.epsilon - counting.epsilon)
         checking = None
-        share = check_share(target, n_samples=supposed)
+        share = check_share(target, n_samples=supposed, has_odds=has_odds)
         if share > 0.0 and not is_weighted:
             checking = replace(target, epsilon=share * target.epsilon)
             rest = replace(rest, epsilon=rest.epsilon - checking.epsilon)
@@ -140,7 +149,7 @@ class CountedClasses:
             epsilon=target.epsilon,
             mechanism=f"{plans[0].guarantee.mechanism}, planned after noisy counts of classes",
         )
-        return cls(counting, plans, checking, guarantee)
+        return cls(counting, plans, checking, guarantee, has_odds)
 
     def check_n_rows(self, n_samples: int) -> None:
         """Refuse more rows than each plan certifies, before a ledger is charged."""
@@ -171,7 +180,7 @@ class CountedClasses:
             A bound, by what was released, where nothing is checked. Otherwise times the factor,
             without the noise in that. Without the noise in the log-odds.
         """
-        loss = self.plans[0].loss
+        loss = cast(SoftmaxLoss, self.plans[0].loss)
         counting = NoiseLaw.of("laplace", self.counting)
         released = release(
             class_counts(data, loss.n_outputs),
@@ -189,13 +198,16 @@ class CountedClasses:
         deviation = counting.level(1) * self.guarantee.n_records_changed / n_samples
         shares = drawn_together(released / n_samples, deviation)
         centre = np.zeros((loss.n_outputs, data.n_features))
-        scores = starting_scores(shares, deviation, getattr(loss, "weights", ()))
+        scores = loss.temperature * starting_scores(shares, deviation, loss.weights)
         centre[:, -1] = scores / data.constant
         weights, spread = plan(data, noise, centre), plan.coefficient_noise()
         if self.checking is None:
             return weights, spread
         learned = weights - centre
-        if shows_claims(self.checking, n_samples):
+        if not self.has_odds:
+            gain, _ = self._gain(data, weights, centre, noise)
+            factor = kept_of_gain(gain, n_samples)
+        elif shows_claims(self.checking, n_samples):
             factor = self._claimed(data, weights, scores, n_samples, noise)
         else:
             reach = score_spread(
@@ -224,7 +236,10 @@ class CountedClasses:
             guarantee=cast(ApproxDP, self.checking),
             noise=noise,
         )
-        signal = linear_signal(self.guarantee, size=weights.size, n_samples=n_samples)
+        n_outputs, n_features = weights.shape
+        signal = linear_signal(
+            self.guarantee, n_features=n_features, n_samples=n_samples, n_outputs=n_outputs
+        )
         return factor_of_claims(found, gain, scores=scores, n_samples=n_samples, signal=signal)
 
     def _gain(

@@ -16,13 +16,13 @@ from skdp._random import NoiseSource, noise_source
 from skdp._validation import plain_arguments
 from skdp.mechanisms import Lattice, NoiseLaw, release
 from skdp.privacy import ApproxDP, GaussianDP
+from skdp.releases._class_rules import starting_scores
 from skdp.releases._gossip_whitened_rules import (
     WhitenedPlan,
     l1_spread,
     plan_whitened,
 )
 from skdp.releases._limits import check_span
-from skdp.releases._linear_rules import starting_scores
 from skdp.releases._moments import eigenvectors, release_half, symmetric
 from skdp.releases._protocol import LinearLoss
 from skdp.releases._units import unit_guarantee

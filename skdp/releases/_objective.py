@@ -127,9 +127,9 @@ class ObjectivePerturbation:
         masking = NoiseLaw.meeting(solver, size=size)
         check_span(masking, size, target.epsilon)
         # A minimiser maps back to the linear term that leads to it. A record moves that term by
-        # its gradient, of norm at most `lipschitz * row_norm`, and the determinant of the map by
-        # a factor of at most `1 + curvature * row_norm^2 / penalty`. The noise of the term covers
-        # the losses of both, which are those of one point: `_objective_noise` has the proofs.
+        # its gradient, `residual x^T`, and the determinant of the map by a factor. The noise of
+        # the term covers the losses of both, which are those of one point: `_objective_noise` has
+        # the norms, the bounds and the proofs.
         law = calibrate(
             loss,
             x_norm=row_norm,
@@ -181,11 +181,14 @@ class ObjectivePerturbation:
         rounding = step / 2 * math.sqrt(size)
         # On the same lattice, so that their sum is exact.
         pull = -step * np.rint(law.penalty * centre / step)
-        draw = noise.normal if law.gaussian else noise.k_norm
+        # One row for each score: see `_objective_noise`.
+        steps = law.scale / step
+        drawn = noise.normal(size, steps) if law.gaussian else noise.k_norms(*shape, steps)
         purpose = "random linear term of the objective, whose minimiser is released"
-        note(purpose, "gaussian" if law.gaussian else "k_norm", size, law, scale=law.scale)
+        several = not law.gaussian and shape[0] > 1
+        note(purpose, "k_norm_rows" if several else law.kind, size, law, scale=law.scale)
         linear = perturbed(
-            step * draw(size, law.scale / step).reshape(shape),
+            step * drawn.reshape(shape),
             loss=self.loss,
             data=data,
             penalty=law.penalty,
@@ -215,7 +218,6 @@ class ObjectivePerturbation:
         than that no curvature is below the penalty. The noise over the solver's error is as good
         as none beside it.
         """
-        size = self.loss.n_outputs * self.n_features
-        kind = "gaussian" if self.law.gaussian else "k_norm"
-        level = NoiseLaw(kind, self.law.scale, self.masking.guarantee).level(size)
+        law = NoiseLaw(self.law.kind, self.law.scale, self.masking.guarantee)
+        level = law.level(self.n_features)
         return even_noise("bound", level / self.law.penalty, self.n_features)

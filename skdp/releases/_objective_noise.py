@@ -13,6 +13,12 @@ The tight calibration rests on three observations. With ``B`` the Hessian of the
 point. And under Gaussian noise the loss of the gradient part is a convex function of the
 record's residual, so that it is largest at one of finitely many corners. All of it holds of
 losses with weights of classes, of at most 1: see `skdp.losses._weights`.
+
+K-norm noise of several scores has a density that falls with the sum over scores of l2 norms: the
+row of the linear term for each score is K-norm noise, and rows are independent. The gradient of a
+record, ``residual x^T``, has the norm ``||residual||_1 ||x||`` in that sense, at most 2 R where a
+residual is the difference of two probability vectors. With the l2 norm of all entries it would be
+sqrt(2) R, and the noise of each entry sqrt(n_scores / 2) times as large.
 """
 
 import math
@@ -56,7 +62,8 @@ class ObjectiveNoise:
         At least the penalty asked for.
 
     scale : float
-        Standard deviation (Gaussian) or scale of the norm (K-norm) of the linear term.
+        Standard deviation (Gaussian) of the linear term, or scale of the norm of its row for each
+        score (K-norm).
 
     gaussian : bool
         Whether the noise is Gaussian.
@@ -70,9 +77,15 @@ class ObjectiveNoise:
     gaussian: bool
     guarantee: ApproxDP
 
+    @property
+    def kind(self) -> str:
+        """Of the noise of the row for each score: a kind of `~skdp.mechanisms.NoiseLaw`."""
+        return "gaussian" if self.gaussian else "k_norm"
+
     def norm_bound(self, size: int) -> float:
         """Norm that a linear term of ``size`` numbers exceeds with a chance below 1e-20."""
-        # Tails of the chi and of the Gamma distribution (Laurent and Massart, 2000, lemma 1).
+        # Tails of the chi and of the Gamma distribution (Laurent and Massart, 2000, lemma 1). Sums
+        # of norms of rows have that of one row that is as long.
         if self.gaussian:
             return self.scale * (math.sqrt(size) + 10.0)
         return self.scale * (size + 10.0 * math.sqrt(size) + 50.0)
@@ -101,7 +114,8 @@ def calibrate(
         the curvature; that depends on public numbers only.
 
     guarantee : ApproxDP
-        Target. ``delta == 0`` gives K-norm noise, ``delta > 0`` Gaussian noise.
+        Target. ``delta == 0`` gives K-norm noise, of each score for itself, and ``delta > 0``
+        Gaussian noise.
 
     calibration : {"tight", "jmlr2011", "kst2012", "redberg2023"}, default="tight"
         "jmlr2011" is for ``delta == 0``, "kst2012" and "redberg2023" are for ``delta > 0``; the
@@ -116,7 +130,9 @@ def calibrate(
     References
     ----------
     Chaudhuri, Monteleoni and Sarwate, "Differentially private empirical risk
-    minimization", JMLR 2011, algorithm 2; Kifer, Smith and Thakurta, "Private convex empirical
+    minimization", JMLR 2011, algorithm 2; Awan and Slavkovic, "Structure and sensitivity in
+    differential privacy: comparing K-norm mechanisms", JASA 116, 2021, for norms that fit the
+    gradients; Kifer, Smith and Thakurta, "Private convex empirical
     risk minimization and high-dimensional regression", COLT 2012; Redberg, Koskela and
     Wang, "Improving the privacy and practicality of objective perturbation for
     differentially private linear learners", NeurIPS 2023.
@@ -202,7 +218,8 @@ def _solve(excess: Callable[[float], float], low: float, high: float) -> float:
 def _tight_pure(loss: PerturbedLoss, x_norm: float, penalty: float, guarantee: ApproxDP) -> Rule:
     """Loss at one point: log(1 + h'' q) + |h'| R / scale, plus L R / scale for the other record.
 
-    Replacing a record compares its curvature and slope, and the slope of its substitute.
+    Replacing a record compares its curvature and slope, and the slope of its substitute. Slopes
+    are l1 norms of residuals.
     """
     penalty = _affordable(loss, x_norm, penalty, guarantee.epsilon)
     ratio = x_norm**2 / penalty
@@ -210,7 +227,7 @@ def _tight_pure(loss: PerturbedLoss, x_norm: float, penalty: float, guarantee: A
 
     def excess(scale: float) -> float:
         weight = x_norm / scale
-        worst = loss.worst_trade(ratio, weight) + others * weight * loss.lipschitz
+        worst = loss.worst_trade(ratio, weight) + others * weight * loss.lipschitz_l1
         return worst - guarantee.epsilon
 
     return penalty, _solve(excess, 0.0, x_norm / guarantee.epsilon), None

@@ -196,7 +196,7 @@ def linear():
     )
     yield Mutant(
         "objective: the count without noise",
-        svc(**REMOVE),
+        svc(fit_intercept=False, **REMOVE),
         (
             (
                 "releases._counted",
@@ -345,6 +345,28 @@ def linear():
         ),
     ):
         yield Mutant(f"objective: {slip}", model, ((where, text, wrong),), data)
+    for name, model in (("logits", logistic()), ("a joint hinge", svc())):
+        yield Mutant(
+            f"objective: one radius for the noise of all classes, {name}",
+            model,
+            (
+                (
+                    "releases._objective",
+                    "noise.k_norms(*shape, steps)",
+                    "noise.k_norm(size, steps)",
+                ),
+            ),
+            three_classes,
+        )
+        yield Mutant(
+            f"objective: noise of each class for residuals of l2 norm, {name}",
+            model,
+            (
+                ("releases._objective_noise", "* loss.lipschitz_l1", "* loss.lipschitz"),
+                ("losses._multiclass", "weight * self.lipschitz_l1", "weight * self.lipschitz"),
+            ),
+            three_classes,
+        )
     yield Mutant(
         "objective: log-odds of the true counts",
         logistic(epsilon=8.0),
@@ -359,7 +381,7 @@ def linear():
     )
     yield Mutant(
         "objective: rules see a private number of rows",
-        svc(**REMOVE),
+        svc(fit_intercept=False, **REMOVE),
         ((BASE, 'if self.adjacency == "replace-one" else None', ""),),
         three_classes,
     )
@@ -3001,12 +3023,12 @@ def noise():
     yield Mutant(
         "objective: half the linear term",
         logistic(),
-        ((OBJECTIVE, "draw(size, law.scale / step)", "draw(size, law.scale / step / 2)"),),
+        ((OBJECTIVE, "steps = law.scale / step", "steps = law.scale / step / 2"),),
     )
     yield Mutant(
         "objective: half the linear term, delta",
         logistic(mechanism="objective", **DELTA),
-        ((OBJECTIVE, "draw(size, law.scale / step)", "draw(size, law.scale / step / 2)"),),
+        ((OBJECTIVE, "steps = law.scale / step", "steps = law.scale / step / 2"),),
     )
 
 

@@ -10,7 +10,7 @@ from support.linear import LAYOUTS, LOSSES, exact_gradient, random_problem, stor
 from support.noise import Silent
 from support.perturbed import ADDED, CASES, NONE, PAIRS, blocks, heard, world
 
-from skdp._random import noise_source
+from skdp._random import NoiseSource, noise_source
 from skdp.audit._density import (
     Worlds,
     forced_linear,
@@ -28,6 +28,7 @@ from skdp.audit._density_profile import (
     density_audit,
     exact_profile,
 )
+from skdp.audit._noise import noise_findings
 from skdp.audit._transcript import listening
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.mechanisms import Perturbed
@@ -95,6 +96,23 @@ def test_densities_of_all_data_sets_have_one_integral(loss, noise):
     assert_allclose(totals, expected, rtol=1e-2)
 
 
+@pytest.mark.parametrize("margin", [0.0, 2.0])
+def test_densities_of_several_classes_have_one_integral(margin):
+    # K-norm noise of each of two classes.
+    axis = np.linspace(-45.0, 45.0, 901)
+    points = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2, 1)
+    rng = np.random.default_rng(3)
+    pair = [
+        world(SoftmaxLoss(2, margin), blocks(rng.normal(size=(n, 1)), rng.integers(0, 2, n)), PURE)
+        for n in (2, 9)
+    ]
+    worlds = Worlds.of(*pair)
+    assert worlds.shape == (2, 1)
+    totals = np.exp(worlds.log_densities(points)).sum(axis=1) * (axis[1] - axis[0]) ** 2
+    expected = (2.0 * PURE.scale) ** 2  # of exp(-(|b_1| + |b_2|) / s)
+    assert_allclose(totals, expected, rtol=1e-2)
+
+
 @pytest.mark.parametrize("noise", [PURE, GAUSSIAN], ids=["K-norm", "Gaussian"])
 @pytest.mark.parametrize("loss", [LogisticLoss(0.5), SoftmaxLoss(3)], ids=str)
 def test_few_coordinates_say_what_all_of_them_do(loss, noise):
@@ -104,11 +122,13 @@ def test_few_coordinates_say_what_all_of_them_do(loss, noise):
     one = world(loss, blocks(X, [0, 1]), noise)
     other = world(loss, blocks(X[[0, 0]], [0, 1]), noise)
     worlds = Worlds.of(one, other)
-    assert worlds.size == 2 * max(1, loss.n_outputs - 1)
+    # What moves all scores alike changes no squared norm of noise, but sums of norms.
+    is_apart = loss.n_outputs > 1 and noise.gaussian
+    assert worlds.size == 2 * (loss.n_outputs - is_apart)
     points = rng.normal(size=(4, *worlds.shape))
     for point, found in zip(points, worlds.losses(points), strict=True):
         weights = worlds.outputs @ point @ worlds.inputs.T
-        assert_allclose(log_ratio(one, other, weights), found, rtol=1e-9)
+        assert_allclose(log_ratio(one, other, weights), found, rtol=1e-9, atol=1e-11)
         assert_allclose(worlds.at(weights)[0], point)
         outside = rng.normal(size=weights.shape)
         if noise.gaussian:
@@ -160,6 +180,21 @@ def test_halved_noise_is_found_on_worst_pairs(pair, gaussian):
     audit = density_audit(*pair.worlds(replace(noise, scale=noise.scale / 2)), rng=0)
     assert [finding.kind for finding in audit.findings] == ["sensitivity"]
     assert audit.share > 1.3
+
+
+def test_losses_along_scores_that_move_alike_are_found():
+    # Rows of the other classes hide here what three rows change, unless all are pushed one way.
+    pair = ((-np.ones((2, 1)), [1, 1]), (np.array([[1.0], [-1.0]]), [1, 1]))
+    loss = SoftmaxLoss(5)
+    noise = calibrate(loss, x_norm=1.0, penalty=1.4666, guarantee=ApproxDP(2.0))
+
+    def share(factor):
+        law = replace(noise, scale=factor * noise.scale)
+        worlds = [world(loss, blocks(*rows, n_features=1), law) for rows in pair]
+        return density_audit(*worlds, rng=0).share
+
+    assert 0.87 < share(1.0) <= 1.0
+    assert share(0.7) > 1.15
 
 
 def test_the_order_of_the_worlds_does_not_matter():
@@ -266,6 +301,17 @@ def unchecked_norm(patch):
     patch.setattr(RowBlocks, "check_norm", lambda data, most: None)
 
 
+def l2_residuals(patch):
+    patch.setattr(SoftmaxLoss, "lipschitz_l1", property(lambda loss: loss.lipschitz))
+
+
+def one_radius(patch):
+    draw = NoiseSource.k_norms
+    patch.setattr(
+        NoiseSource, "k_norms", lambda source, n, size, scale: draw(source, 1, n * size, scale)
+    )
+
+
 def minimising(**mutations):
     """Mutant that minimises something else than it says."""
 
@@ -298,6 +344,7 @@ def halved_masking(patch):
 
 
 KINKED = PAIR["hinge, replaced at the kink"]
+CLASSES = PAIR["softmax with a margin, replaced, straight"]
 STRAIGHT = PAIR["hinge, replaced, straight"]
 INTERCEPT = PAIR["hinge, intercept"]
 FAR = {"here": (3.0 * STRAIGHT.here[0], [1]), "there": (3.0 * STRAIGHT.there[0], [1])}
@@ -320,6 +367,8 @@ MUTANTS = [
     (drawing(np.zeros_like), STRAIGHT, True, {}, "noise"),
     (drawing(lambda linear: linear + 1e-9), KINKED, False, {}, "noise"),
     (halved_masking, KINKED, False, {}, "sensitivity"),
+    (l2_residuals, CLASSES, False, {}, "sensitivity"),
+    (one_record, CLASSES, False, {}, "sensitivity"),
 ]
 
 
@@ -352,17 +401,30 @@ def test_linear_terms_have_the_norms_of_their_law(gaussian):
     assert linear_findings([]) == []
 
 
+def test_one_radius_for_the_rows_of_all_classes_is_found(monkeypatch):
+    data = CLASSES.data()[0]
+    plan = CLASSES.plan()
+    assert linear_findings([heard(plan, data, seed)[0] for seed in range(200)]) == []
+    one_radius(monkeypatch)
+    (finding,) = linear_findings([heard(plan, data, seed)[0] for seed in range(200)])
+    assert finding.kind == "noise"
+
+
 def test_the_linear_term_is_handed_to_tests_of_noise_as_it_was_drawn():
     plan = KINKED.plan(gaussian=True)
     perturbed, _ = heard(plan, KINKED.data()[0])
-    noise = linear_noise(perturbed)
+    (noise,) = linear_noise(perturbed)
     assert (noise.law.kind, noise.scale, noise.step) == (
         "gaussian",
         plan.law.scale,
         perturbed.step,
     )
     assert_array_equal(noise.released - noise.asked, perturbed.linear)
-    assert linear_noise(heard(KINKED.plan(), KINKED.data()[0])[0]).law.kind == "k_norm"
+    assert linear_noise(heard(KINKED.plan(), KINKED.data()[0])[0])[0].law.kind == "k_norm"
+    plan, data = CLASSES.plan(), CLASSES.data()[0]
+    drawn = [heard(plan, data, seed)[0] for seed in range(200)]
+    assert [part.asked.shape for part in linear_noise(drawn[0])] == [(1, 2)] * 4
+    assert noise_findings([linear_noise(record) for record in drawn]) == []
 
 
 # Replay

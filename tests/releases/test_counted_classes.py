@@ -27,7 +27,7 @@ from skdp.releases import (
     largest_score,
 )
 from skdp.releases._claims import factor_of_claims, release_claims
-from skdp.releases._linear_rules import (
+from skdp.releases._class_rules import (
     check_share,
     class_count_share,
     drawn_together,
@@ -165,6 +165,27 @@ def test_what_rows_do_not_confirm_is_taken_back(monkeypatch, gained, learned, ke
     assert spread.kind == "approximation"
 
 
+@pytest.mark.parametrize("gained, kept", [(-50, 0.1), (14, 0.1), (15, 1.0), (150, 1.0)])
+def test_what_rows_confirm_of_a_hinge_is_kept_as_it_is(monkeypatch, gained, kept):
+    loss = SoftmaxLoss(3, margin=1.0, temperature=0.5)
+    learned = np.full((3, 6), 0.25)
+    plan, data = planned(ApproxDP(1e4), loss=loss, has_odds=False), rows(loss)
+    seen = learning(monkeypatch, learned)
+    monkeypatch.setattr(_counted_classes, "hits_gained", lambda *_: np.array([gained]))
+    weights, spread = plan.with_noise(data, noise_source(0))
+    assert_allclose(weights, seen[0] + kept * learned)
+    assert_allclose(spread.deviations, kept * plan.plans[0].coefficient_noise().deviations)
+    # Scores of a hinge that is half as wide are half as long.
+    codes = np.concatenate([codes for _, codes in data.blocks])
+    logs = np.log(np.bincount(codes))
+    assert_allclose(seen[0][:, -1] * data.constant, 0.5 * (logs - logs.mean()), atol=0.01)
+    # However many rows there are, it is not read what scores claim.
+    assert check_share(ApproxDP(1.0), n_samples=1e5) == 0.01
+    for n_samples, share in ((400, 0.0), (1000, 0.1), (9000, 1 / 90), (1e5, 0.01)):
+        found = check_share(ApproxDP(1.0), n_samples=n_samples, has_odds=False)
+        assert_allclose(found, share)
+
+
 @pytest.mark.parametrize("size, low, high", [(6.0, 0.4, 1.0), (1.5, 1.0, 3.0)])
 def test_the_factor_follows_from_what_is_released(monkeypatch, size, low, high):
     data, plan = three_of(2000, np.random.default_rng(0)), planned(ApproxDP(60.0), n=2000)
@@ -296,7 +317,7 @@ def test_the_factor_follows_from_released_claims(monkeypatch, size, adjacency):
         right - started,
         scores=scores,
         n_samples=n_samples,
-        signal=2 / records_changed * n_samples * 60.0 / math.sqrt(12.0 * 13.0),
+        signal=2 / records_changed * n_samples * 60.0 / math.sqrt(2.0 * 3.0 * 4.0 * 5.0),
     )
     assert_allclose(found, expected, rtol=1e-9)
     # Scores of 30 claim far too much.
@@ -465,7 +486,7 @@ def test_shares_that_noise_explains_are_drawn_together():
         assert np.isfinite(drawn_together(np.array([huge, 0.5, 0.5]), 1.0)).all()
 
 
-def test_estimators_count_classes_where_scores_are_log_odds():
+def test_estimators_count_classes_where_the_constant_can_carry_log_odds():
     rng = np.random.default_rng(0)
     X = rng.uniform(-0.5, 0.5, (400, 3))
     y = np.digitize(X[:, 0], [-0.2, 0.2])
@@ -479,7 +500,10 @@ def test_estimators_count_classes_where_scores_are_log_odds():
     assert counts(y=y > 0) == counts(y=y > 0, adjacency="add-remove") == []
     assert counts(C=1.0) == counts(mechanism="output") == counts(fit_intercept=False) == []
     assert counts(delta=1e-5, mechanism="objective") == []
-    assert counts(intercept_scaling=1e-4) == counts(DPLinearSVC) == []
+    assert counts(DPLinearSVC) == counts(DPLinearSVC, adjacency="add-remove") == [3, 1]
+    assert counts(DPLinearSVC, class_weight={1: 2.0}) == [3]
+    assert counts(DPLinearSVC, fit_intercept=False) == counts(DPLinearSVC, y=y > 0) == []
+    assert counts(intercept_scaling=1e-4) == []
     ledger = BudgetLedger(epsilon=5.0)
     with pytest.warns(match="random_state"):
         model = DPLogisticRegression(2.0, random_state=0, ledger=ledger).fit(X, y)
@@ -489,13 +513,13 @@ def test_estimators_count_classes_where_scores_are_log_odds():
 
 
 @BOTH
-def test_labels_that_features_do_not_tell_leave_the_majority(adjacency):
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearSVC])
+def test_labels_that_features_do_not_tell_leave_the_majority(kind, adjacency):
     # Chance of one of 10 fits below: the count would have to be 25 deviations off.
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5000, 30)) / 30.0
     y = np.digitize(rng.uniform(size=5000), [0.1, 0.85])
     found = [
-        DPLogisticRegression(1.0, adjacency=adjacency, random_state=i).fit(X, y).score(X, y)
-        for i in range(10)
+        kind(1.0, adjacency=adjacency, random_state=i).fit(X, y).score(X, y) for i in range(10)
     ]
     assert min(found) > np.mean(y == 1) - 0.01

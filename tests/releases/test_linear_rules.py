@@ -1,17 +1,21 @@
 """Public rules of the linear classifiers: limits, order, units."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from skdp._random import noise_source
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP
 from skdp.releases import (
     TYPICAL_ROWS,
+    ObjectivePerturbation,
     linear_signal,
+    objective_margin,
     objective_penalty,
     objective_slope_cap,
     output_penalty,
@@ -34,13 +38,24 @@ def cap(epsilon, n_features, n_samples, delta=0.0):
 
 
 def test_the_signal_is_that_of_the_noise_of_the_linear_term():
-    # Norm of the noise: size / epsilon; two gradients of a replacement, one of a removal.
-    assert_allclose(linear_signal(ApproxDP(0.5), size=1000, n_samples=4e4), 20.0, rtol=1e-3)
+    # Norm of the noise: d / epsilon; two gradients of a replacement, one of a removal.
+    assert_allclose(linear_signal(ApproxDP(0.5), n_features=1000, n_samples=4e4), 20.0, rtol=1e-3)
     removed = ApproxDP(0.5, adjacency="add-remove")
-    assert_allclose(linear_signal(removed, size=1000, n_samples=4e4), 40.0, rtol=1e-3)
+    assert_allclose(linear_signal(removed, n_features=1000, n_samples=4e4), 40.0, rtol=1e-3)
     # Gaussian noise of the standard deviation 3.73 in each of 100 coordinates.
     gaussian = ApproxDP(1.0, 1e-5)
-    assert_allclose(linear_signal(gaussian, size=100, n_samples=3730.6), 100.0, rtol=1e-3)
+    assert_allclose(linear_signal(gaussian, n_features=100, n_samples=3730.6), 100.0, rtol=1e-3)
+    for target in (ApproxDP(0.5), removed):
+        plan = ObjectivePerturbation.plan(
+            target, loss=SoftmaxLoss(8), n_features=1000, row_norm=1.0, penalty=1e6
+        )
+        linear = np.linalg.norm(noise_source(0).k_norms(8, 1000, 1e4 * plan.law.scale)) / 1e4
+        # Twice the sum of gradients, of a norm of sqrt(2) each, over the noise: for two classes,
+        # too, noise for the two gradients of a replacement counts as that for one.
+        found = linear_signal(target, n_features=1000, n_samples=4e4, n_outputs=8)
+        assert_allclose(found, 2.0 * 4e4 * math.sqrt(2.0) / linear, rtol=0.05)
+    sizes = dict(n_features=25, n_samples=3730.6, n_outputs=4)
+    assert_allclose(linear_signal(gaussian, **sizes), 100.0, rtol=1e-3)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
@@ -79,9 +94,30 @@ def test_binary_penalties_for_rows_and_features(n_features, n_samples, factor):
 
 
 def test_softmax_penalties_in_terms_of_the_signal():
-    for signal, factor in ((9.0, 12.0), (324.0, 2.0), (1e4, 1.0)):
-        value = penalty(2.0, SoftmaxLoss(3), 100, 300 * signal / 2.0)
+    rows_of = 100 * math.sqrt(6.0) / 2.0  # for a signal of 1
+    for signal, factor in ((0.04, 240.0), (1.0, 28.0), (4.0, 8.0), (64.0, 2.0), (1e4, 1.0)):
+        value = penalty(2.0, SoftmaxLoss(3), 100, signal * rows_of)
         assert_allclose(value, 2.0 * factor, rtol=0.01)
+        # A loss of half the temperature is as curved at half the scores.
+        hinge = penalty(2.0, SoftmaxLoss(3, margin=1.0, temperature=0.5), 100, signal * rows_of)
+        assert_allclose(hinge, 2.0 * value, rtol=1e-12)
+        # Of a narrower one the margin decides.
+        narrow = penalty(2.0, SoftmaxLoss(3, margin=1.0, temperature=0.01), 100, signal * rows_of)
+        assert_allclose(narrow, hinge, rtol=1e-12)
+
+
+def test_margins_go_to_zero_and_are_for_noise_that_grows_with_features():
+    sizes = dict(n_outputs=3, n_features=100)
+    pure, rows_of = ApproxDP(2.0), 100 * math.sqrt(6.0) / 2.0
+    margins = [objective_margin(pure, n_samples=n, **sizes) for n in np.geomspace(1e-3, 1e12, 50)]
+    assert margins[0] == 4.0 and margins[-1] < 0.01 and (np.diff(margins) <= 0.0).all()
+    for signal, margin in ((0.1, 4.0), (280.0, 1.0), (280.0 * 32.0, 0.25)):
+        found = objective_margin(pure, n_samples=signal * rows_of, **sizes)
+        assert_allclose(found, margin, rtol=0.01)
+    removed = ApproxDP(1.0, adjacency="add-remove")
+    found = objective_margin(removed, n_samples=280.0 * rows_of, **sizes)
+    assert_allclose(found, 1.0, rtol=0.01)
+    assert objective_margin(ApproxDP(2.0, 1e-5), n_samples=10.0, **sizes) == 0.0
 
 
 def test_with_gaussian_noise_the_number_of_rows_does_not_count():

@@ -334,7 +334,8 @@ def test_multiclass_pure_noise_has_its_closed_form():
             penalty=18.0,
             guarantee=ApproxDP(1.0, adjacency=adjacency),
         )
-        expected = records * math.sqrt(2) * 3.0 / (1.0 - determinant)
+        # Rows of gradients have l2 norms that add up to 2 * x_norm.
+        expected = records * 2.0 * 3.0 / (1.0 - determinant)
         assert_allclose(noise.scale, expected, rtol=1e-8)
 
 

@@ -249,6 +249,25 @@ PAIRS = [
         20.0,
         {("tight", False): 0.95},
     ),
+    # Of more classes than three, four rows change where one record was.
+    Pair(
+        "softmax with a margin, replaced, straight",
+        SoftmaxLoss(4, margin=3.0),
+        "replace-one",
+        (X, [0]),
+        (-X, [0]),
+        1e4,
+        {("tight", False): 0.97},
+    ),
+    Pair(
+        "joint hinge, added",
+        SoftmaxLoss(3, margin=1.0, temperature=0.5),
+        "add-remove",
+        NONE,
+        (X, [0]),
+        20.0,
+        {("tight", False): 0.92},
+    ),
     Pair(
         "softmax, added, deep",
         SOFTMAX,
