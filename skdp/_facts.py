@@ -22,8 +22,8 @@ class Fact:
 
     noise : str
         Kind of the noise: "laplace", "k_norm", "k_norm_rows" for that of each row of a matrix,
-        "gaussian", "threshold" for names whose noisy count reaches one, or "exponential" for a
-        selection.
+        "k_norm_pairs" for that of cosines and sines, "gaussian", "threshold" for names whose noisy
+        count reaches one, or "exponential" for a selection.
 
     size : int or None
         Numbers of one release; None where that is private.

@@ -188,6 +188,11 @@ class FourierFeatures:
     row_norm = 1.0 + 1e-6
 
     @property
+    def pair_norm(self):
+        """Norm of the cosine and the sine of a frequency, in single precision."""
+        return self.row_norm / math.sqrt(len(self.frequencies))
+
+    @property
     def attributes(self):
         """What is public of an estimator on these features."""
         return {"frequencies_": self.frequencies}

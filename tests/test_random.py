@@ -15,7 +15,7 @@ from numpy.testing import assert_array_equal
 from scipy import stats
 from scipy.special import gammainc, ndtri, roots_legendre
 
-from skdp._random import NoiseSource, _exact, _source, _words, noise_source, seed_sequence
+from skdp._random import NoiseSource, _discs, _exact, _source, _words, noise_source, seed_sequence
 
 # Each statistical test below raises a false alarm with this probability; there are less than a
 # hundred, so that all together stay below 1e-7 for a seed drawn at random.
@@ -167,6 +167,92 @@ def test_small_k_norm_noise_has_the_integrals_of_the_density_over_squares(repeti
     counts = np.append(np.bincount(flat, minlength=side**2), np.sum(~inside))
     probabilities = np.append(probabilities, 1 - probabilities.sum())
     assert chi_square(counts, probabilities) > ALARM
+
+
+def pairs_of(n, n_pairs, scale, seed):
+    source = noise_source(seed)
+    return np.array([source.k_norm_pairs(n_pairs, scale) for _ in range(n)])
+
+
+@pytest.mark.parametrize("n_pairs", [1, 2, 7])
+def test_noise_of_pairs_has_a_gamma_maximum_and_is_uniform_in_discs(n_pairs, repetitions):
+    n, cells = repetitions(20_000, 4_000), np.full(40, 1 / 40)
+    noise = pairs_of(n, n_pairs, 1e7, 20) / 1e7
+    lengths = np.hypot(noise[:, :n_pairs], noise[:, n_pairs:])
+    longest = lengths.max(axis=1)
+    levels = gammainc(2 * n_pairs, longest)
+    assert chi_square(np.histogram(levels, 40, (0, 1))[0], cells) > ALARM
+    angles = np.arctan2(noise[:, n_pairs], noise[:, 0]) / (2 * np.pi) + 0.5
+    assert chi_square(np.histogram(angles, 40, (0, 1))[0], cells) > ALARM
+    # All pairs are as often the longest; others are uniform within what that one reaches.
+    often = np.bincount(lengths.argmax(axis=1), minlength=n_pairs)
+    assert n_pairs == 1 or chi_square(often, np.full(n_pairs, 1 / n_pairs)) > ALARM
+    others = lengths[:, 0] < longest
+    areas = (lengths[others, 0] / longest[others]) ** 2
+    if n_pairs > 1:
+        assert chi_square(np.histogram(areas, 40, (0, 1))[0], cells) > ALARM
+        table = np.histogram2d(levels[others], areas, 5, ((0, 1), (0, 1)))[0]
+        assert (
+            chi_square(
+                table.ravel(), np.outer(table.mean(axis=1), np.ones(5)).ravel() / table.sum()
+            )
+            > ALARM
+        )
+    signs = (noise[:, [0, -1]] > 0) @ [1, 2]
+    assert chi_square(np.bincount(signs, minlength=4), np.full(4, 0.25)) > ALARM
+
+
+def test_noise_of_one_pair_is_k_norm_noise_of_two_numbers(repetitions):
+    # exp(-||y|| / scale) / (2 pi scale^2): probabilities of the row of an integer of the plane.
+    draws = pairs_of(repetitions(40_000, 8_000), 1, 1.5, 21)
+    many = noise_source(22).k_norms(2_000_000, 2, 1.5)
+    cells = [np.clip(d, -4, 4) @ [9, 1] + 40 for d in (draws, many)]
+    counts, probabilities = (np.bincount(c, minlength=81) for c in cells)
+    assert chi_square(counts, probabilities / len(many)) > 1e-12  # estimated to a thousandth
+
+
+def test_the_exact_path_of_noise_of_pairs_gives_what_floats_do(monkeypatch):
+    expected = pairs_of(12, 3, 1e5, 23)
+    monkeypatch.setattr(_source, "_FEW_BITS", 2.0**64)
+    assert_array_equal(pairs_of(12, 3, 1e5, 23), expected)
+    with pytest.raises(ValueError, match="lattice steps"):
+        noise_source(0).k_norm_pairs(3, 2.0**59)
+
+
+@pytest.mark.parametrize("scale", [3.0, 2.0**39, 2.0**47])
+def test_noise_of_pairs_is_rounded_exactly_at_all_scales(scale):
+    # Words near 1 make for radii of which floats keep few digits; all later digits are zeros.
+    n_pairs = 12
+    for near in (0, 2**44, 2**62):
+        shared = [2**63 - 1 - near - 977 * i for i in range(2 * n_pairs + 1)]
+        rng = np.random.default_rng(0)
+        points = [
+            int(word) for word in rng.integers(2**61, 2**62, 2 * (n_pairs + n_pairs // 2 + 8))
+        ]
+        tape = Tape(*(word << 1 for word in shared), *points)
+        found = NoiseSource(tape, lambda n: np.zeros(n, dtype=np.uint64)).k_norm_pairs(
+            n_pairs, scale
+        )
+        with mpmath.workprec(600):
+            uniforms = [mpmath.ldexp(mpmath.mpf(word), -63) for word in shared]
+            gamma = mpmath.fsum(reference("laplace", u) for u in uniforms)
+            x, y = points[0 : 2 * n_pairs : 2], points[1 : 2 * n_pairs : 2]
+            numbers = [mpmath.ldexp(mpmath.mpf(word), -63) for word in [*x, *y]]
+            expected = [nearest(mpmath.mpf(scale) * gamma * u) for u in numbers]
+        assert_array_equal(found, expected)
+
+
+def test_points_beside_a_circle_take_further_digits():
+    x, y = int(0.6 * 2**63), 0  # 3/5 and 4/5, of which neither ends in binary
+    x, y = (3 << 63) // 5, (4 << 63) // 5
+    for later, inside in ((0, True), (ALL_BITS, False)):
+        pair = [_exact.Uniform(digits, lambda later=later: later) for digits in (x, y)]
+        assert _discs.is_inside(*pair) == inside
+        source = NoiseSource(Tape(x, y), lambda n, later=later: np.full(n, later, dtype=np.uint64))
+        words, known = _discs.disc_words(1, source._words, source._uniform)
+        assert (words.tolist() == [x, y]) == inside
+        assert (set(known) == {x, y}) == inside
+        assert all(uniform.length > 63 for uniform in known.values())
 
 
 def test_the_exact_path_of_k_norm_noise_alone_has_the_law(everything_exact, repetitions):

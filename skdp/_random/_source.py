@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp._random._discs import disc_words
 from skdp._random._exact import (
     NearRadius,
     Radius,
@@ -224,6 +225,51 @@ class NoiseSource:
             begin = row + 1
         self._round(out, words, begin, len(out), radii, errors, _minus_normal, settle)
 
+    def k_norm_pairs(self, n_pairs: int, scale: float) -> np.ndarray:
+        """Draw ``rint(scale * Y)``, ``Y`` of density proportional to ``exp(-max_j ||Y_j||_2)``.
+
+        The maximum is over pairs of coordinates, of which the first are one half of the vector and
+        the second the other half. ``Y`` is ``G U`` with ``U`` uniform in the product of unit discs
+        and ``G`` of the Gamma distribution with shape ``2 n_pairs + 1``: integrating ``G`` out
+        leaves the exponential of the maximum. Points of discs are those of squares that are in
+        them.
+
+        Parameters
+        ----------
+        n_pairs : int
+
+        scale : float
+            In lattice steps.
+
+        Returns
+        -------
+        ndarray of shape (2 * n_pairs,), dtype int64
+        """
+        _check_span(scale)
+        order = 4 * n_pairs + 1  # of normal coordinates whose half square of a radius is G
+        shared = self._words(order // 2 + 1)[None]
+        words, known = disc_words(n_pairs, self._words, self._uniform)
+        uniforms = [self._uniform(int(word) >> 1) for word in shared[0]]
+        exact = Radius(uniforms, self._more_words, order, 1.0)
+
+        def settle(_: int, uniform: Uniform) -> int:
+            u = known.get(uniform.digits, uniform)
+            return rounded(
+                lambda length: Decimal(scale) * exact.at(length) ** 2 / 2 * u.to(length),
+                [u, exact],
+            )
+
+        radii, errors, certain = _float_radii(shared, order)
+        if not certain.all() or scale * radii[0] * errors[0] >= 1e-4:
+            radii = np.array([exact.to_float()])
+            errors = _FLOAT_ERROR * radii
+        # The square errs by twice the relative error of the radius, and rounding comes on top.
+        sizes = scale * radii**2 / 2
+        errors = sizes * (2.1 * errors / radii + _FLOAT_ERROR)
+        noise = np.empty((1, 2 * n_pairs), dtype=np.int64)
+        self._round(noise, words[None], 0, 1, sizes, errors, _uniform, settle)
+        return noise[0]
+
     def _independent(
         self,
         size: int,
@@ -327,6 +373,11 @@ def _close_errors(nearest: np.ndarray, signed: np.ndarray, scales: np.ndarray) -
 def _minus_normal(digits: np.ndarray) -> np.ndarray:
     digits *= 2.0**-64  # |Z| has the quantile function -ndtri(u / 2), for u in (0, 1)
     return _ndtri()(digits, out=digits)
+
+
+def _uniform(digits: np.ndarray) -> np.ndarray:
+    digits *= 2.0**-63
+    return digits
 
 
 def _minus_laplace(digits: np.ndarray) -> np.ndarray:

@@ -67,7 +67,8 @@ class Worlds:
         How often each world has a row.
 
     inputs : ndarray of shape (n_features, rank)
-        Orthonormal coordinates of weights in the span of the rows.
+        Orthonormal coordinates of weights in the span of the rows; all of them where noise is for
+        pairs of numbers.
 
     outputs : ndarray of shape (n_outputs, n_scores)
         And of the scores.
@@ -101,6 +102,8 @@ class Worlds:
             codes = codes.astype(np.int64)
         _, singular, basis = np.linalg.svd(rows, full_matrices=False)
         inputs = basis[singular > 1e-13 * singular.max(initial=0.0)].T
+        if first.law.pairs:  # a norm that is another in other coordinates
+            inputs = np.eye(rows.shape[1])
         outputs = np.eye(first.loss.n_outputs)
         if len(outputs) > 1 and first.law.gaussian:
             # Residuals of several scores add up to zero. What moves all scores alike leaves
@@ -255,9 +258,16 @@ def log_law(law: Any, linear: np.ndarray) -> Any:
 
 
 def _norm(law: Any, linear: np.ndarray) -> Any:
-    """Norms of linear terms that their noise goes by: K-norm noise is that of each output."""
+    """Norms of linear terms that their noise goes by.
+
+    K-norm noise is that of each output, or that of the longest pair of a number in the first half
+    of the inputs and one in the second.
+    """
     if law.gaussian:
         return np.linalg.norm(linear, axis=(-2, -1))
+    if law.pairs:
+        halves = np.split(linear[..., 0, :], 2, axis=-1)
+        return np.hypot(*halves).max(axis=-1)
     return np.linalg.norm(linear, axis=-1).sum(axis=-1)
 
 
@@ -349,6 +359,8 @@ def linear_noise(perturbed: Perturbed) -> list[Released]:
     minimiser, for rows that move the term by one; no claim of additive noise follows from it.
     """
     law, linear = perturbed.law, perturbed.linear
+    if law.pairs:
+        raise ValueError("law must be one of additive noise, and not that of pairs.")
     noise = NoiseLaw(law.kind, law.scale, law.guarantee)
     public = noise, law.scale, perturbed.step
     parts = [linear] if law.gaussian else [row[np.newaxis] for row in linear]

@@ -9,6 +9,8 @@ __all__ = ["releases_of", "stated", "with_shares"]
 NOISES = {
     "laplace": "Laplace noise in each number, in whole steps of a public size",
     "k_norm": "K-norm noise (density falls with exp(-length / scale)), in whole public steps",
+    "k_norm_pairs": "K-norm noise (density falls with exp(-length / scale) of the longest pair of "
+    "a cosine and a sine), in whole public steps",
     "k_norm_rows": "K-norm noise in the row of each class, in whole public steps",
     "gaussian": "Gaussian noise in each number, in whole steps of a public size",
     "threshold": "Gaussian noise on counts, of which names above a public threshold leave",
@@ -17,6 +19,7 @@ NOISES = {
 THEOREMS = {
     "laplace": "Dwork, McSherry, Nissim and Smith, TCC 2006, proposition 1",
     "k_norm": "Hardt and Talwar, STOC 2010, section 4",
+    "k_norm_pairs": "Hardt and Talwar, STOC 2010, section 4; Awan and Slavkovic, JASA 2021",
     "k_norm_rows": "Hardt and Talwar, STOC 2010, section 4; Awan and Slavkovic, JASA 2021",
     "gaussian": "Balle and Wang, ICML 2018, theorem 8",
     "threshold": "Korolova, Kenthapadi, Mishra and Ntoulas, WWW 2009",

@@ -153,7 +153,9 @@ def _plan_features(model, target, n_samples, n_features, penalty):
         case "sufficient_statistics":
             return FeatureStatistics.plan(target, n_components=size, penalty=penalty)
         case "objective":
-            release = CentredObjective.plan(target, cap=model._cap(None), penalty=penalty)
+            pairs = model.kernel != "linear"
+            cap = model._cap(None)
+            release = CentredObjective.plan(target, cap=cap, penalty=penalty, pairs=pairs)
         case _:
             release = _plan_output(model, target, n_samples, size, penalty)
     release.check_n_rows(n_samples, size)

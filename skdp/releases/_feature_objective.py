@@ -5,9 +5,13 @@ To check the claim: this file, `_objective_noise` for how much noise a linear te
 bounds the rows.
 """
 
-from dataclasses import replace
+import math
+from dataclasses import dataclass, replace
+from typing import Self
 
+from skdp._validation import boolean, plain_arguments
 from skdp.losses import HuberLoss
+from skdp.privacy import ApproxDP
 from skdp.releases._feature_pure import CentredRelease, PurePlan
 from skdp.releases._objective import ObjectivePerturbation
 from skdp.solvers.feature_rows import MOST_ROW_NORM
@@ -15,6 +19,7 @@ from skdp.solvers.feature_rows import MOST_ROW_NORM
 __all__ = ["CentredObjective"]
 
 
+@dataclass(frozen=True)
 class CentredObjective(CentredRelease):
     """Release mean and variance of the targets, then the minimiser of a noisy objective.
 
@@ -37,11 +42,17 @@ class CentredObjective(CentredRelease):
         released variance of the targets and from the noise. A penalty is raised where the
         budget could not pay for the curvature.
 
+    pairs : bool, default=False
+        Whether features are cosines and sines of frequencies, a half of them each. Noise is then
+        for the longest pair: with many of them it has half the mean square.
+
     References
     ----------
     Chaudhuri, Monteleoni and Sarwate, JMLR 2011, algorithm 2; Kifer, Smith and Thakurta, COLT
     2012.
     """
+
+    pairs: bool = False
 
     _mechanism = "objective perturbation on random features"
     _source = (
@@ -49,18 +60,33 @@ class CentredObjective(CentredRelease):
         "theorem 9"
     )
 
+    @classmethod
+    @plain_arguments
+    def plan(
+        cls,
+        target: ApproxDP,
+        *,
+        cap: float | None = None,
+        penalty: float | None = None,
+        pairs: bool = False,
+    ) -> Self:
+        """Release that meets a target without a delta."""
+        boolean(pairs=pairs)
+        return replace(super().plan(target, cap=cap, penalty=penalty), pairs=pairs)
+
     def _minimiser(
         self, plan: PurePlan, variance: float, n_components: int
     ) -> ObjectivePerturbation:
         cap, penalty = self._cap(plan, variance), self.penalty
         if penalty is None:
-            penalty = plan.objective_penalty(variance, cap, n_components)
+            penalty = plan.objective_penalty(variance, cap, n_components, pairs=self.pairs)
         return ObjectivePerturbation.plan(
             plan.weights,
             loss=HuberLoss(cap),
             n_features=n_components,
             row_norm=MOST_ROW_NORM,
             penalty=penalty,
+            pair_norm=MOST_ROW_NORM / math.sqrt(n_components / 2.0) if self.pairs else None,
         )
 
     def _check_minimiser(

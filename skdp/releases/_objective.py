@@ -13,7 +13,7 @@ import numpy as np
 from skdp._facts import note
 from skdp._random import NoiseSource
 from skdp._recording import perturbed
-from skdp._validation import plain_arguments
+from skdp._validation import plain_arguments, shown
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP, compose
 from skdp.releases._coefficient_noise import CoefficientNoise, even_noise
@@ -69,6 +69,9 @@ class ObjectivePerturbation:
     centre_norm : float, default=0.0
         Norm that the centre is within.
 
+    pair_norm : float, default=None
+        Bound on the norm of each pair of a row, for K-norm noise of pairs.
+
     References
     ----------
     Chaudhuri, Monteleoni and Sarwate, JMLR 2011, algorithm 2; Iyengar, Near, Song, Thakkar,
@@ -84,6 +87,18 @@ class ObjectivePerturbation:
     masking: NoiseLaw
     guarantee: ApproxDP
     centre_norm: float = 0.0
+    pair_norm: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.law.pairs != (self.pair_norm is not None):
+            raise ValueError(
+                "pair_norm must be that of the law, and None for noise that is not for pairs; "
+                f"got {shown(self.pair_norm)}."
+            )
+        if self.law.pairs and self.n_features % 2:
+            raise ValueError(
+                f"n_features must be even for noise for pairs; got {shown(self.n_features)}."
+            )
 
     @property
     def penalty(self) -> float:
@@ -120,6 +135,7 @@ class ObjectivePerturbation:
         penalty: float,
         calibration: str = "tight",
         centre_norm: float = 0.0,
+        pair_norm: float | None = None,
     ) -> Self:
         """Release that meets ``target``, from public numbers; arguments as for `calibrate`."""
         size = loss.n_outputs * n_features
@@ -136,6 +152,7 @@ class ObjectivePerturbation:
             penalty=penalty,
             guarantee=replace(target, epsilon=target.epsilon - solver.epsilon),
             calibration=calibration,
+            pair_norm=pair_norm,
         )
         # Beyond, adding the linear term rounds a gradient by too much to certify any solution.
         longest = law.norm_bound(size) + law.penalty * centre_norm
@@ -143,7 +160,7 @@ class ObjectivePerturbation:
         refuse_span(n_steps, size, target.epsilon)
         refined = None if target.delta == 0.0 else compose([law.guarantee, solver])
         guarantee = replace(law.guarantee, epsilon=target.epsilon, refined=refined)
-        return cls(loss, n_features, row_norm, law, masking, guarantee, centre_norm)
+        return cls(loss, n_features, row_norm, law, masking, guarantee, centre_norm, pair_norm)
 
     def __call__(
         self, data: RowBlocks, noise: NoiseSource, centre: np.ndarray | None = None
@@ -166,6 +183,8 @@ class ObjectivePerturbation:
         ndarray of shape (n_outputs, n_features)
         """
         data.check_norm(self.row_norm)
+        if self.pair_norm is not None:
+            data.check_pairs(self.pair_norm)
         law, shape = self.law, (self.loss.n_outputs, self.n_features)
         centre = np.zeros(shape) if centre is None else centre
         if not np.linalg.norm(centre) <= self.centre_norm * (1 + 1e-9):
@@ -181,14 +200,13 @@ class ObjectivePerturbation:
         rounding = step / 2 * math.sqrt(size)
         # On the same lattice, so that their sum is exact.
         pull = -step * np.rint(law.penalty * centre / step)
-        # One row for each score: see `_objective_noise`.
-        steps = law.scale / step
-        drawn = noise.normal(size, steps) if law.gaussian else noise.k_norms(*shape, steps)
         purpose = "random linear term of the objective, whose minimiser is released"
-        several = not law.gaussian and shape[0] > 1
-        note(purpose, "k_norm_rows" if several else law.kind, size, law, scale=law.scale)
+        kind = law.kind
+        if kind == "k_norm":  # see `_objective_noise`
+            kind = "k_norm_pairs" if law.pairs else "k_norm_rows" if shape[0] > 1 else kind
+        note(purpose, kind, size, law, scale=law.scale)
         linear = perturbed(
-            step * drawn.reshape(shape),
+            step * law.draw(noise, shape, step),
             loss=self.loss,
             data=data,
             penalty=law.penalty,
@@ -218,6 +236,5 @@ class ObjectivePerturbation:
         than that no curvature is below the penalty. The noise over the solver's error is as good
         as none beside it.
         """
-        law = NoiseLaw(self.law.kind, self.law.scale, self.masking.guarantee)
-        level = law.level(self.n_features)
+        level = self.law.level(self.n_features)
         return even_noise("bound", level / self.law.penalty, self.n_features)

@@ -19,15 +19,22 @@ row of the linear term for each score is K-norm noise, and rows are independent.
 record, ``residual x^T``, has the norm ``||residual||_1 ||x||`` in that sense, at most 2 R where a
 residual is the difference of two probability vectors. With the l2 norm of all entries it would be
 sqrt(2) R, and the noise of each entry sqrt(n_scores / 2) times as large.
+
+Where rows are pairs of equal norm, as cosines and sines are, its density falls with the largest
+norm of a pair. The gradient of a record has ``residual * S`` in that sense, with S the norm of a
+pair, ``R / sqrt(d / 2)`` for d numbers. Noise is uniform in discs, of ``(d + 2) / (2 d)`` of the
+mean square that it has in a ball: a row is never long in one pair and short in the others.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
+from skdp._random import NoiseSource
 from skdp._validation import one_of, plain_arguments, positive, shown
 from skdp.losses import HuberLoss, LogisticLoss
 from skdp.privacy import ApproxDP, Guarantee, JointLogisticDP, ShiftedGaussianDP
@@ -63,24 +70,59 @@ class ObjectiveNoise:
 
     scale : float
         Standard deviation (Gaussian) of the linear term, or scale of the norm of its row for each
-        score (K-norm).
+        score, or of the longest pair (K-norm).
 
     gaussian : bool
         Whether the noise is Gaussian.
 
     guarantee : ApproxDP
         What the exact minimiser satisfies.
+
+    pairs : bool, default=False
+        Whether K-norm noise is for the largest norm of a pair, one of each half of the numbers.
     """
 
     penalty: float
     scale: float
     gaussian: bool
     guarantee: ApproxDP
+    pairs: bool = False
 
     @property
     def kind(self) -> str:
-        """Of the noise of the row for each score: a kind of `~skdp.mechanisms.NoiseLaw`."""
+        """Of the noise of the row for each score, where it is not that of pairs."""
         return "gaussian" if self.gaussian else "k_norm"
+
+    def draw(self, noise: NoiseSource, shape: tuple[int, int], step: float) -> np.ndarray:
+        """Draw a linear term of a shape, in steps.
+
+        Parameters
+        ----------
+        noise : NoiseSource
+
+        shape : (int, int)
+            Scores and features.
+
+        step : float
+
+        Returns
+        -------
+        ndarray of that shape, dtype int64
+        """
+        scale = self.scale / step
+        if self.gaussian:
+            return noise.normal(shape[0] * shape[1], scale).reshape(shape)
+        if self.pairs:
+            return noise.k_norm_pairs(shape[1] // 2, scale).reshape(shape)
+        return noise.k_norms(*shape, scale).reshape(shape)
+
+    def level(self, n_features: int) -> float:
+        """Root mean square of a number of the linear term."""
+        if self.gaussian:
+            return self.scale
+        # A number of a unit disc has a mean square of 1/4.
+        inner = (n_features + 2.0) / 4.0 if self.pairs else 1.0
+        return self.scale * math.sqrt((n_features + 1.0) * inner)
 
     def norm_bound(self, size: int) -> float:
         """Norm that a linear term of ``size`` numbers exceeds with a chance below 1e-20."""
@@ -88,7 +130,8 @@ class ObjectiveNoise:
         # of norms of rows have that of one row that is as long.
         if self.gaussian:
             return self.scale * (math.sqrt(size) + 10.0)
-        return self.scale * (size + 10.0 * math.sqrt(size) + 50.0)
+        longest = self.scale * (size + 10.0 * math.sqrt(size) + 50.0)
+        return longest * math.sqrt(size / 2.0) if self.pairs else longest
 
 
 @plain_arguments
@@ -99,6 +142,7 @@ def calibrate(
     penalty: float,
     guarantee: ApproxDP,
     calibration: str = "tight",
+    pair_norm: float | None = None,
 ) -> ObjectiveNoise:
     """Choose the noise of objective perturbation for ``guarantee``.
 
@@ -122,6 +166,10 @@ def calibrate(
         published ones hold for binary losses. Their neighbours are: replace-one (jmlr2011),
         add-remove (the others). For the other relation the same proof is carried through
         with one and two changed records.
+
+    pair_norm : float, default=None
+        Bound on the norm of each pair of a row, one number of either half of it. K-norm noise is
+        then for the largest norm of a pair. For one score, ``delta == 0`` and "tight".
 
     Returns
     -------
@@ -150,11 +198,37 @@ def calibrate(
     """
     positive(x_norm=x_norm, penalty=penalty, epsilon=guarantee.epsilon)
     one_of(CALIBRATIONS, calibration=calibration)
-    if isinstance(loss, HuberLoss) and guarantee.delta > 0.0:
-        raise ValueError(f"delta must be 0 for HuberLoss; got {shown(guarantee.delta)}.")
+    _refuse(loss, guarantee, calibration, pair_norm)
     # Bisections end where floats of double precision do.
     x_norm, penalty = float(x_norm), float(penalty)
     guarantee = replace(guarantee, epsilon=float(guarantee.epsilon), delta=float(guarantee.delta))
+    gaussian = guarantee.delta > 0.0
+    rules: dict[str, Callable[..., Rule]] = {
+        "tight": _tight_gaussian if gaussian else _tight_pure,
+        "jmlr2011": _jmlr2011,
+        "kst2012": _kst2012,
+        "redberg2023": _redberg2023,
+    }
+    public = dict(loss=loss, x_norm=x_norm, penalty=penalty, guarantee=guarantee)
+    if pair_norm is not None:
+        public["pair_norm"] = float(pair_norm)
+    penalty, scale, refined = rules[calibration](**public)
+    law = "Gaussian" if gaussian else "K-norm"
+    met = replace(
+        guarantee,
+        refined=refined,
+        mechanism=f"objective perturbation with {law} noise",
+        source=_SOURCES[calibration],
+    )
+    return ObjectiveNoise(penalty, scale * (1 + 1e-9), gaussian, met, pair_norm is not None)
+
+
+def _refuse(
+    loss: PerturbedLoss, guarantee: ApproxDP, calibration: str, pair_norm: float | None
+) -> None:
+    """Refuse what no rule is proved for."""
+    if isinstance(loss, HuberLoss) and guarantee.delta > 0.0:
+        raise ValueError(f"delta must be 0 for HuberLoss; got {shown(guarantee.delta)}.")
     gaussian = guarantee.delta > 0.0
     if calibration != "tight":
         if loss.n_outputs > 1:
@@ -167,21 +241,13 @@ def calibrate(
             raise ValueError(
                 f"calibration={calibration!r} needs {asked}; got delta={shown(guarantee.delta)}."
             )
-    rules: dict[str, Callable[..., Rule]] = {
-        "tight": _tight_gaussian if gaussian else _tight_pure,
-        "jmlr2011": _jmlr2011,
-        "kst2012": _kst2012,
-        "redberg2023": _redberg2023,
-    }
-    penalty, scale, refined = rules[calibration](loss, x_norm, penalty, guarantee)
-    law = "Gaussian" if gaussian else "K-norm"
-    met = replace(
-        guarantee,
-        refined=refined,
-        mechanism=f"objective perturbation with {law} noise",
-        source=_SOURCES[calibration],
-    )
-    return ObjectiveNoise(penalty, scale * (1 + 1e-9), gaussian, met)
+    if pair_norm is not None:
+        positive(pair_norm=pair_norm)
+        if gaussian or loss.n_outputs > 1 or calibration != "tight":
+            raise ValueError(
+                "pair_norm must be None but for one score, delta=0 and calibration='tight'; "
+                f"got {shown(pair_norm)}."
+            )
 
 
 def _affordable(loss: PerturbedLoss, x_norm: float, penalty: float, epsilon: float) -> float:
@@ -215,22 +281,29 @@ def _solve(excess: Callable[[float], float], low: float, high: float) -> float:
     return high
 
 
-def _tight_pure(loss: PerturbedLoss, x_norm: float, penalty: float, guarantee: ApproxDP) -> Rule:
+def _tight_pure(
+    loss: PerturbedLoss,
+    x_norm: float,
+    penalty: float,
+    guarantee: ApproxDP,
+    pair_norm: float | None = None,
+) -> Rule:
     """Loss at one point: log(1 + h'' q) + |h'| R / scale, plus L R / scale for the other record.
 
     Replacing a record compares its curvature and slope, and the slope of its substitute. Slopes
-    are l1 norms of residuals.
+    are l1 norms of residuals. In the norm of pairs, that of a pair is R where slopes are.
     """
     penalty = _affordable(loss, x_norm, penalty, guarantee.epsilon)
     ratio = x_norm**2 / penalty
     others = guarantee.n_records_changed - 1.0
+    longest = x_norm if pair_norm is None else pair_norm
 
     def excess(scale: float) -> float:
-        weight = x_norm / scale
+        weight = longest / scale
         worst = loss.worst_trade(ratio, weight) + others * weight * loss.lipschitz_l1
         return worst - guarantee.epsilon
 
-    return penalty, _solve(excess, 0.0, x_norm / guarantee.epsilon), None
+    return penalty, _solve(excess, 0.0, longest / guarantee.epsilon), None
 
 
 @plain_arguments

@@ -100,6 +100,7 @@ class FeatureBlocks(Blocks):
         self.unit = self._unit()
         # Each coordinate is rounded by half a unit at most.
         self.row_norm = features.row_norm + math.sqrt(self.n_features) / 2 * self.unit
+        self.pair_norm = features.pair_norm and features.pair_norm + self.unit / math.sqrt(2.0)
         self.is_sparse = False
         self.length = 1024
         self.n_terms = score_terms(self.n_features)

@@ -26,6 +26,7 @@ class NormalisedRows:
     x_norm: float
 
     row_norm = 1.0 + 1e-6
+    pair_norm = None  # no pairs of equal norm
 
     @property
     def attributes(self):

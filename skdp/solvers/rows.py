@@ -64,6 +64,7 @@ class Blocks:
     n_samples: int
     n_features: int
     row_norm: float
+    pair_norm: float | None = None
     is_sparse: bool
     length: int
     n_terms: int
@@ -80,6 +81,13 @@ class Blocks:
         """Check that no row is longer than a release was planned for."""
         if self.row_norm > most:
             raise ValueError(f"row_norm must be at least {self.row_norm!r}; got {most!r}.")
+
+    def check_pairs(self, most):
+        """Check that rows are pairs, of which none is longer than a release was planned for."""
+        if self.pair_norm is None:
+            raise ValueError(f"pair_norm must be None for rows that are not pairs; got {most!r}.")
+        if self.pair_norm > most:
+            raise ValueError(f"pair_norm must be at least {self.pair_norm!r}; got {most!r}.")
 
     def gradient(
         self,

@@ -351,9 +351,9 @@ def linear():
             model,
             (
                 (
-                    "releases._objective",
-                    "noise.k_norms(*shape, steps)",
-                    "noise.k_norm(size, steps)",
+                    "releases._objective_noise",
+                    "noise.k_norms(*shape, scale)",
+                    "noise.k_norm(shape[0] * shape[1], scale)",
                 ),
             ),
             three_classes,
@@ -1160,6 +1160,18 @@ def kernel_ridge():
         "ridge objective: half the slope",
         ridge(),
         (("losses._residual", "weight * self.width", "weight * self.width / 2.0"),),
+    )
+    yield Mutant(
+        "ridge objective: noise for each number of a pair",
+        ridge(),
+        (
+            (
+                "releases._feature_objective",
+                "math.sqrt(n_components / 2.0)",
+                "math.sqrt(n_components)",
+            ),
+            ("solvers.rows", "if self.pair_norm > most:", "if False:"),
+        ),
     )
     yield Mutant(
         "ridge gradient: half the sensitivity",
@@ -3023,12 +3035,12 @@ def noise():
     yield Mutant(
         "objective: half the linear term",
         logistic(),
-        ((OBJECTIVE, "steps = law.scale / step", "steps = law.scale / step / 2"),),
+        ((PLANNED_NOISE, "scale = self.scale / step", "scale = self.scale / step / 2"),),
     )
     yield Mutant(
         "objective: half the linear term, delta",
         logistic(mechanism="objective", **DELTA),
-        ((OBJECTIVE, "steps = law.scale / step", "steps = law.scale / step / 2"),),
+        ((PLANNED_NOISE, "scale = self.scale / step", "scale = self.scale / step / 2"),),
     )
 
 

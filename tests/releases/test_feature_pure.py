@@ -1,6 +1,7 @@
 """Regression on features without a delta: what is released, and what the rules choose."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,9 +9,10 @@ from numpy.testing import assert_allclose
 from support.problems import feature_blocks as blocks
 from support.releases import transcript
 
-from skdp._random import noise_source
+from skdp._random import NoiseSource, noise_source
 from skdp._recording import Perturbed, released_values
-from skdp.audit._density import log_ratio
+from skdp.audit._density import linear_findings, linear_noise, log_ratio
+from skdp.audit._density_profile import density_audit
 from skdp.exceptions import SolverError
 from skdp.features import fourier_features
 from skdp.kernel import DPKernelRidge
@@ -25,7 +27,14 @@ from skdp.releases import (
 )
 from skdp.releases._feature_pure import VARIANCES, release_level
 from skdp.solvers.certificates import MOST_ROWS
-from skdp.solvers.feature_rows import ERROR_SHARE, MOST_ROW_NORM, NormalisedRows
+from skdp.solvers.feature_rows import (
+    ERROR_SHARE,
+    MOST_ROW_NORM,
+    FeatureBlocks,
+    IntegerFeatureBlocks,
+    NormalisedRows,
+)
+from skdp.solvers.rows import RowBlocks
 
 ADJACENCIES = ["replace-one", "add-remove"]
 FEATURES = {
@@ -185,10 +194,10 @@ def test_where_nothing_can_be_learned_the_mean_is_predicted(kernel):
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("kernel", FEATURES)
+@pytest.mark.parametrize("kernel, pairs", [("rbf", False), ("rbf", True), ("linear", False)])
 @pytest.mark.parametrize("penalty", [2.0, 200.0])
 def test_an_objective_with_a_linear_term_loses_no_more_than_is_left_of_epsilon(
-    penalty, kernel, adjacency
+    penalty, kernel, pairs, adjacency
 ):
     """Densities of the exact minimiser on neighbours, at the same released mean and variance.
 
@@ -206,6 +215,7 @@ def test_an_objective_with_a_linear_term_loses_no_more_than_is_left_of_epsilon(
         n_features=size,
         row_norm=MOST_ROW_NORM,
         penalty=penalty,
+        pair_norm=MOST_ROW_NORM / math.sqrt(size / 2) if pairs else None,
     )
     records = [
         Perturbed(
@@ -222,14 +232,114 @@ def test_an_objective_with_a_linear_term_loses_no_more_than_is_left_of_epsilon(
         for world in worlds
     ]
     row = next(iter(records[0].data.blocks))[0][0]
-    found = [
-        log_ratio(*records, weights[np.newaxis])
+    outputs = [
+        weights[np.newaxis]
         for length in (-8.0, -3.0, -1.0, -0.5, 0.0, 0.3, 0.9, 3.0, 8.0)
         for weights in (length * row, length * row + 0.1 * rng.standard_normal(size))
     ]
+    found = [log_ratio(*records, weights) for weights in outputs]
     # Where the penalty is small much is for curvature, which other rows have more of.
     assert penalty < 100.0 or 0.9 * objective.law.guarantee.epsilon < max(np.abs(found))
     assert max(np.abs(found)) <= objective.law.guarantee.epsilon * (1 + 1e-9)
+    less = replace(objective.law, scale=0.8 * objective.law.scale)
+    short = [replace(record, law=less) for record in records]
+    found = [log_ratio(*short, weights) for weights in outputs]
+    assert penalty < 100.0 or max(np.abs(found)) > 1.1 * objective.law.guarantee.epsilon
+
+
+def paired(n_features=4, n_rows=6, target=0.8, seed=0):
+    """Objective on two pairs, and two worlds: the first target is at either end."""
+    features = fourier_features("rbf", 2, n_components=n_features, gamma=1.0, random_state=1)
+    X = np.tile(np.random.default_rng(seed).uniform(-1.0, 1.0, (1, 2)), (n_rows, 1))
+    ends = [np.append(end, np.zeros(n_rows - 1)) for end in (-1.0, 1.0)]
+    objective = ObjectivePerturbation.plan(
+        ApproxDP(target),
+        loss=HuberLoss(0.3),
+        n_features=n_features,
+        row_norm=MOST_ROW_NORM,
+        penalty=50.0,
+        pair_norm=MOST_ROW_NORM / math.sqrt(n_features / 2),
+    )
+    return objective, [blocks(features, X, y) for y in ends]
+
+
+def heard(objective, data, seed):
+    """Linear term of one fit."""
+    records = []
+    token = released_values.set(lambda record: records.append(record))
+    try:
+        objective(data, noise_source(seed))
+    finally:
+        released_values.reset(token)
+    return records[0]
+
+
+def test_noise_for_pairs_is_as_little_as_worst_neighbours_allow():
+    objective, worlds = paired()
+    records = [heard(objective, data, 0) for data in worlds]
+    audit = density_audit(*records, rng=0)
+    assert audit.findings == [] and 0.97 < audit.share <= 1.0
+    less = replace(objective.law, scale=0.8 * objective.law.scale)
+    audit = density_audit(*(replace(record, law=less) for record in records), rng=0)
+    assert [finding.kind for finding in audit.findings] == ["sensitivity"]
+
+
+def test_linear_terms_of_pairs_have_the_law_that_is_recorded(monkeypatch):
+    objective, (data, _) = paired(n_features=20)
+    assert linear_findings([heard(objective, data, seed) for seed in range(200)]) == []
+    # A ball in place of ten discs, for the same longest pair.
+    draw = NoiseSource.k_norms
+    monkeypatch.setattr(
+        NoiseSource, "k_norm_pairs", lambda s, n, scale: draw(s, 1, 2 * n, scale)[0]
+    )
+    (finding,) = linear_findings([heard(objective, data, seed) for seed in range(200)])
+    assert finding.kind == "noise"
+
+
+def test_rows_must_be_the_pairs_that_noise_is_for():
+    objective, (data, _) = paired()
+    shorter = replace(objective, pair_norm=0.99 * objective.pair_norm / MOST_ROW_NORM)
+    with pytest.raises(ValueError, match=r"pair_norm must be at least 0\.7"):
+        shorter(data, noise_source(0))
+    linear = blocks(NormalisedRows(4, 1.0), np.full((6, 4), 0.1), np.zeros(6))
+    for rows in (linear, RowBlocks(np.full((6, 4), 0.1), np.zeros(6, dtype=int), x_norm=1.0)):
+        with pytest.raises(ValueError, match="pair_norm must be None for rows that are not pairs"):
+            objective(rows, noise_source(0))
+    with pytest.raises(ValueError, match="not that of pairs"):
+        linear_noise(heard(objective, data, 0))
+
+
+@pytest.mark.parametrize("kind", [FeatureBlocks, IntegerFeatureBlocks])
+@pytest.mark.parametrize("n_components", [2, 20, 700])
+def test_rounded_cosines_and_sines_are_no_longer_than_planned(kind, n_components):
+    features = fourier_features("rbf", 3, n_components=n_components, gamma=1.0, random_state=0)
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, (400, 3))
+    data = kind(X, np.zeros(400), features)
+    data.check_pairs(MOST_ROW_NORM / math.sqrt(n_components / 2))
+    rows = np.concatenate([rows for rows, _ in data.blocks])
+    lengths = np.hypot(rows[:, : n_components // 2], rows[:, n_components // 2 :])
+    bound = features.pair_norm + data.unit / math.sqrt(2.0)
+    assert lengths.max() <= bound <= MOST_ROW_NORM / math.sqrt(n_components / 2)
+    with pytest.raises(ValueError, match="pair_norm"):
+        data.check_pairs(0.999 * bound)
+
+
+def test_estimators_take_noise_for_pairs_where_features_are():
+    X, y = np.random.default_rng(0).uniform(-1.0, 1.0, (300, 2)), np.zeros(300)
+    for options, pairs in (
+        ({}, True),
+        ({"kernel": "laplacian"}, True),
+        ({"kernel": "linear"}, False),
+    ):
+        model = DPKernelRidge(1.0, y_bounds=(-1.0, 1.0), **options)
+        records, _ = [], None
+        token = released_values.set(lambda record, records=records: records.append(record))
+        try:
+            model.fit(X, y)
+        finally:
+            released_values.reset(token)
+        (record,) = [record for record in records if isinstance(record, Perturbed)]
+        assert record.law.pairs == pairs
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -289,6 +399,10 @@ def test_the_penalty_of_an_objective_falls_with_the_rows():
         strengths.append(penalty * plan.weights.epsilon / (2 * 0.1 * 50) * 0.2)
     expected = [2.4, 0.6, 0.5 * 0.1**0.75, 0.6 / 51**0.5]
     assert_allclose(strengths, expected, rtol=1e-12)
+    assert plan.objective_penalty(0.04, 0.1, 50, pairs=True) == penalty  # for the masking
+    few = plan_pure(n_samples=500.0, guarantee=ApproxDP(1.0))
+    penalties = [few.objective_penalty(0.04, 0.1, 50, pairs=pairs) for pairs in (False, True)]
+    assert_allclose(penalties[1], 0.6 * penalties[0])
 
 
 def test_a_default_without_a_delta_has_an_objective_and_learns_more_than_noise_on_weights():

@@ -16,7 +16,7 @@ from support.perturbed import blocks, world
 from skdp._random import noise_source
 from skdp.audit._density import Worlds
 from skdp.audit._density_profile import exact_profile, largest_loss
-from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
+from skdp.losses import HuberHingeLoss, HuberLoss, LogisticLoss, SoftmaxLoss
 from skdp.privacy import ApproxDP, JointLogisticDP, gaussian_delta, gaussian_scale
 from skdp.releases import ObjectiveNoise, calibrate, gaussian_profile
 
@@ -337,6 +337,42 @@ def test_multiclass_pure_noise_has_its_closed_form():
         # Rows of gradients have l2 norms that add up to 2 * x_norm.
         expected = records * 2.0 * 3.0 / (1.0 - determinant)
         assert_allclose(noise.scale, expected, rtol=1e-8)
+
+
+def test_noise_for_pairs_has_its_closed_form():
+    for adjacency, records in (("add-remove", 1.0), ("replace-one", 2.0)):
+        public = dict(x_norm=2.0, penalty=8.0, guarantee=ApproxDP(1.0, adjacency=adjacency))
+        noise = calibrate(HuberLoss(0.3), pair_norm=0.25, **public)
+        assert_allclose(noise.scale, records * 0.3 * 0.25 / (1.0 - math.log1p(0.5)), rtol=1e-8)
+        assert noise.pairs and not noise.gaussian
+        plain = calibrate(HuberLoss(0.3), **public)
+        assert_allclose(noise.scale, plain.scale / 8.0, rtol=1e-8)
+        # Of 128 numbers pairs have a norm of 1/8 of that of all: noise has half the energy.
+        rounds, steps = 200, 2.0**20
+        found = noise_source(0)
+        total = sum(
+            (noise.draw(found, (1, 128), noise.scale / steps).astype(float) ** 2).sum()
+            for _ in range(rounds)
+        )
+        level = math.sqrt(total / rounds / 128) / steps * noise.scale
+        assert_allclose(level, noise.level(128), rtol=0.1)
+        assert_allclose(noise.level(128) / plain.level(128), math.sqrt(130 / 4) / 8.0, rtol=1e-6)
+        assert noise.norm_bound(128) > 1.5 * math.sqrt(128) * noise.level(128)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"loss": SoftmaxLoss(3)},
+        {"guarantee": ApproxDP(1.0, 1e-5), "loss": LogisticLoss()},
+        {"calibration": "jmlr2011", "loss": LogisticLoss()},
+        {"pair_norm": -1.0},
+    ],
+)
+def test_noise_for_pairs_is_for_one_score_without_a_delta(changed):
+    public = dict(loss=HuberLoss(1.0), x_norm=1.0, penalty=1.0, guarantee=ApproxDP(1.0))
+    with pytest.raises(ValueError, match="pair_norm must be"):
+        calibrate(**public | {"pair_norm": 0.5} | changed)
 
 
 @pytest.mark.parametrize(

@@ -120,5 +120,9 @@ class Constant:
         def vectors(source, n, size, scale):
             return np.stack([source.k_norm(size, scale) for _ in range(n)])
 
+        def pairs(source, n_pairs, scale):
+            return source.k_norm(2 * n_pairs, scale)
+
         monkeypatch.setattr(NoiseSource, "k_norms", vectors)
+        monkeypatch.setattr(NoiseSource, "k_norm_pairs", pairs)
         return self
