@@ -201,9 +201,7 @@ class ObjectivePerturbation:
         # On the same lattice, so that their sum is exact.
         pull = -step * np.rint(law.penalty * centre / step)
         purpose = "random linear term of the objective, whose minimiser is released"
-        kind = law.kind
-        if kind == "k_norm":  # see `_objective_noise`
-            kind = "k_norm_pairs" if law.pairs else "k_norm_rows" if shape[0] > 1 else kind
+        kind = "k_norm_rows" if law.kind == "k_norm" and shape[0] > 1 else law.kind
         note(purpose, kind, size, law, scale=law.scale)
         linear = perturbed(
             step * law.draw(noise, shape, step),

@@ -90,8 +90,10 @@ class ObjectiveNoise:
 
     @property
     def kind(self) -> str:
-        """Of the noise of the row for each score, where it is not that of pairs."""
-        return "gaussian" if self.gaussian else "k_norm"
+        """Of the noise of the row for each score."""
+        if self.gaussian:
+            return "gaussian"
+        return "k_norm_pairs" if self.pairs else "k_norm"
 
     def draw(self, noise: NoiseSource, shape: tuple[int, int], step: float) -> np.ndarray:
         """Draw a linear term of a shape, in steps.
