@@ -23,6 +23,12 @@ from skdp.releases._moments import (
     release_second_moments,
     split_budget,
 )
+from skdp.releases._target_window import (
+    TargetWindow,
+    release_parts,
+    release_window,
+    split_for_window,
+)
 from skdp.solvers.feature_rows import ERROR_SHARE, FeatureBlocks, certified
 from skdp.solvers.feature_whitening import Whitening
 
@@ -34,6 +40,10 @@ _TAIL = 24  # iterates that are averaged
 
 # Number of rows times mu from which the mean of predictions is worth its noise.
 _LEAST_SIGNAL_OF_LEVEL = 120.0
+
+# For mean and mean square of targets inside and outside of a window: root of the share of the
+# squared mu times the number of rows times mu, and that share at most.
+_SIGNAL_IN_PARTS = 100.0, 0.2
 
 # Norm of the noise of second moments up to which they are worth their price. Their trace is 1.
 _MOST_NOISE = 0.5
@@ -60,34 +70,43 @@ def plan_features(*, n_samples: float, n_components: int, guarantee: GaussianDP)
 
     Notes
     -----
-    Mean and mean square of the targets come first, for one to thirty percent of the squared mu,
-    less the more rows there are. A tenth of what is left buys second moments of the features,
-    unless the norm of their noise, ``2 sigma sqrt(n_components)`` by Wigner's semicircle, exceeds
-    half of all that they can show: where only the largest of them shows, dividing by it costs more
-    than it gains (0.03 of R^2 in the mean of ten sets at a mu n of 50 to 65). Steps are divided by
-    the curvature of their direction; where it hides, by that norm if rows are few and by half of
-    it otherwise: a single direction shows from half of it on. Residuals are capped at a share of
-    the standard deviation of the targets, 0.56 and more, that grows with the number of rows, as
-    the bias of a cap does not fall with their number and its noise does. A cap draws predictions
-    of a skewed target to its median; so where rows are not few, one to four percent of the squared
-    mu set the mean of the predictions right in the end, as far as noise in it allows. Noise may
-    add a tenth to a fifth of the variance of the targets to a prediction, and less of very many
-    rows. Constants are of the rule found by leaving out one set in turn, but for shares of the
+    Where most targets lie, of all that their bounds allow, comes first where mu n is 95 and more,
+    for a tenth of the squared mu at most and less the more rows there are. Mean and mean square of
+    the targets inside and outside of that interval follow, for one to twenty percent; of all
+    targets alike, where there is no interval, for one to thirty. A tenth of what is left buys
+    second moments of the features, unless the norm of their noise,
+    ``2 sigma sqrt(n_components)`` by Wigner's semicircle, exceeds half of all that they can show:
+    where only the largest of them shows, dividing by it costs more than it gains (0.03 of R^2 in
+    the mean of ten sets at a mu n of 50 to 65). Steps are divided by the curvature of their
+    direction; where it hides, by that norm if rows are few and by half of it otherwise: a single
+    direction shows from half of it on. Residuals are capped at a share of the standard deviation
+    of the targets, 0.56 and more, that grows with the number of rows, as the bias of a cap does
+    not fall with their number and its noise does. A cap draws predictions of a skewed target to
+    its median; so where rows are not few, one to four percent of the squared mu set the mean of
+    the predictions right in the end, as far as noise in it allows. Noise may add a tenth to a
+    fifth of the variance of the targets to a prediction, and less of very many rows.
+    Constants are of the rule found by leaving out one set in turn, but for shares of the
     targets and of the noise, and the number of features, which were chosen on bike sharing,
     kin40k, California housing, CCPP, House16H, airfoil, abalone, wine, diabetes and flights
     together.
     """
-    mu, adjacency = guarantee.mu, guarantee.adjacency
+    window, guarantee = split_for_window(guarantee, n_samples=n_samples)
+
+    def part(mu: float) -> GaussianDP:
+        return replace(guarantee, mu=mu)
+
+    mu = guarantee.mu
     signal = mu * n_samples
-    share = min(max((40.0 / max(signal, 1e-6)) ** 2, 0.01), 0.3)
-    target = GaussianDP(math.sqrt(share) * mu, adjacency=adjacency)
+    enough, most = (40.0, 0.3) if window is None else _SIGNAL_IN_PARTS
+    share = min(max((enough / max(signal, 1e-6)) ** 2, 0.01), most)
+    target = part(math.sqrt(share) * mu)
     mu *= math.sqrt(1.0 - share)
     level: GaussianDP | None = None
     if signal >= _LEAST_SIGNAL_OF_LEVEL:
         last = min(max((60.0 / signal) ** 2, 0.01), 0.04)
-        level = GaussianDP(math.sqrt(last) * mu, adjacency=adjacency)
+        level = part(math.sqrt(last) * mu)
         mu *= math.sqrt(1.0 - last)
-    gram: GaussianDP | None = GaussianDP(math.sqrt(_GRAM_SHARE) * mu, adjacency=adjacency)
+    gram: GaussianDP | None = part(math.sqrt(_GRAM_SHARE) * mu)
     edge = spectral_noise(n_components, cast(GaussianDP, gram)) / n_samples
     if edge < _MOST_NOISE:
         mu *= math.sqrt(1.0 - _GRAM_SHARE)
@@ -96,17 +115,16 @@ def plan_features(*, n_samples: float, n_components: int, guarantee: GaussianDP)
     many = signal >= 700.0
     cap = min(0.56 * (signal / 700.0) ** (1.0 / 6.0), 1.2) if many else 0.56
     noise = guarantee.n_records_changed / (mu * n_samples)
-    step = GaussianDP(mu / math.sqrt(_N_STEPS), adjacency=adjacency)
+    step = part(mu / math.sqrt(_N_STEPS))
     least = 0.5 if many else 1.0
     allowed = min(max(signal / 1500.0, 0.1), 0.2, 0.2 * math.sqrt(3000.0 / max(signal, 1e-6)))
-    return FeaturePlan(
-        _N_STEPS, _TAIL, n_samples, cap, noise, edge, least, allowed, step, gram, target, level
-    )
+    numbers = (n_samples, cap, noise, edge, least, allowed)
+    return FeaturePlan(_N_STEPS, _TAIL, *numbers, step, gram, target, level, window)
 
 
 def release_target_scale(
-    data: FeatureBlocks, plan: FeaturePlan, noise: NoiseSource
-) -> tuple[float, float]:
+    data: FeatureBlocks, plan: FeaturePlan, noise: NoiseSource, window: TargetWindow | None = None
+) -> tuple[float, float, float]:
     """Offset and variance of the targets, from one release of the sums of them and their squares.
 
     Parameters
@@ -117,10 +135,25 @@ def release_target_scale(
 
     noise : NoiseSource
 
+    window : TargetWindow, default=None
+        Released. None for one release of all targets alike.
+
     Returns
     -------
     offset, variance : float
+
+    unit : float
+        Range that noise in the offset is in proportion to, beside [-1, 1].
     """
+    if window is not None:
+        parts = release_parts(
+            data,
+            window,
+            n_samples=plan.n_samples,
+            guarantee=plan.target_guarantee,
+            noise=noise,
+        )
+        return parts.scale(plan.target_scale)
     # A target y in [-1, 1] adds (y, k y^2). Two are apart by |t| sqrt(1 + k^2 s^2) with t = y - z,
     # s = y + z and |s| <= 2 - |t|. The square, at most t^2 + k^2 t^2 (2 - t)^2, has the derivative
     # 2 t (1 + 2 k^2 (2 - t) (1 - t)) for t in [0, 2]; the product is -1/4 at least, so that it
@@ -143,7 +176,7 @@ def release_target_scale(
     )
     n_samples, deviation = plan.n_samples, law.scale * sensitivity / plan.n_samples
     means = float(first) / n_samples, float(second) / weight / n_samples
-    return plan.target_scale(*means, deviations=(deviation, deviation / weight))
+    return *plan.target_scale(*means, deviations=(deviation, deviation / weight)), 1.0
 
 
 def _release_level(
@@ -171,9 +204,10 @@ class FeatureDescent:
     """Full-batch descent along noisy sums of whitened gradients with capped residuals.
 
     Privacy: satisfies ``guarantee`` for any rows and targets. The data are used in at most
-    ``n_steps + 4`` Gaussian releases: the number of rows where it is private, mean and mean square
-    of the targets, the second moments of the features, one sum of gradients a step, each at a
-    released point, and the mean of the predictions with the released weights. They compose to
+    ``n_steps + 5`` Gaussian releases: the number of rows where it is private, where most targets
+    lie, mean and mean square of the targets there and elsewhere, the second moments of the
+    features, one sum of gradients a step, each at a released point, and the mean of the
+    predictions with the released weights. They compose to
     ``budget`` by the root of summed squares. Everything else is a function of public and of
     released numbers. Where rows have owners it holds for users: each sum is over users, of the
     means of their rows' terms, and their number takes the place of that of rows.
@@ -223,13 +257,19 @@ class FeatureDescent:
         count, descent = cast(tuple[GaussianDP | None, GaussianDP], split_budget(self.budget))
         n_samples = release_n_samples(data.n_units, guarantee=count, noise=noise)
         plan = plan_features(n_samples=n_samples, n_components=data.n_features, guarantee=descent)
-        offset, variance = release_target_scale(data, plan, noise)
-        cap = plan.residual_cap(variance) if self.clip_norm is None else self.clip_norm
+        window = None
+        if plan.window_guarantee is not None:
+            window = release_window(
+                data, n_samples=n_samples, guarantee=plan.window_guarantee, noise=noise
+            )
+        offset, variance, unit = release_target_scale(data, plan, noise, window)
+        cap = plan.residual_cap(variance, unit=unit) if self.clip_norm is None else self.clip_norm
         values, vectors = self._curvatures(data, plan, noise)
         schedule = plan.schedule(values, variance=variance, cap=cap)
         weights = self._descend(data.centred(offset), plan, schedule, vectors, noise)
         level = _release_level(data, weights, plan, plan.prediction_cap(variance), noise)
-        return weights, min(max(offset - plan.level_trust(variance) * level, -1.0), 1.0)
+        offset -= plan.level_trust(variance, unit=unit) * level
+        return weights, min(max(offset, -1.0), 1.0)
 
     def _descend(
         self,

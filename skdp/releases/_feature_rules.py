@@ -131,10 +131,13 @@ class FeaturePlan:
     allowed : float
         Variance that noise may add to a prediction, as a share of that of the targets.
 
-    step_guarantee, gram_guarantee, target_guarantee, level_guarantee : GaussianDP
-        Guarantees of one noisy gradient, of the second moments of the features, of mean
-        and mean square of the targets, and of the mean of what the weights predict; the second and
-        the last are None where they would tell nothing.
+    step_guarantee, gram_guarantee, target_guarantee : GaussianDP
+        Guarantees of one noisy gradient, of the second moments of the features, and of mean and
+        mean square of the targets. The second is None where it would tell nothing.
+
+    level_guarantee, window_guarantee : GaussianDP or None, default=None
+        Of the mean of what the weights predict, and of where most targets lie. None where they
+        would tell nothing.
     """
 
     n_steps: int
@@ -148,7 +151,8 @@ class FeaturePlan:
     step_guarantee: GaussianDP
     gram_guarantee: GaussianDP | None
     target_guarantee: GaussianDP
-    level_guarantee: GaussianDP | None
+    level_guarantee: GaussianDP | None = None
+    window_guarantee: GaussianDP | None = None
 
     def target_scale(
         self, mean: float, square: float, *, deviations: tuple[float, float]
@@ -179,26 +183,44 @@ class FeaturePlan:
         kept = _USUAL_OFFSET / math.hypot(_USUAL_OFFSET, deviations[0])
         return offset * kept**2, variance
 
-    def residual_cap(self, variance: float) -> float:
-        """Typical limit of a residual, in units where targets are in [-1, 1]."""
-        return min(max(self.cap * math.sqrt(variance), 0.08), 1.0)
+    def residual_cap(self, variance: float, *, unit: float = 1.0) -> float:
+        """Typical limit of a residual, in units where targets are in [-1, 1].
+
+        Parameters
+        ----------
+        variance : float
+            That of the targets.
+
+        unit : float, default=1.0
+            Range that noise in their mean is in proportion to, beside [-1, 1].
+        """
+        return min(max(self.cap * math.sqrt(variance), 0.08 * min(unit, 1.0)), 1.0)
 
     def prediction_cap(self, variance: float) -> float:
         """Limit of a prediction in the mean of them: predictions vary less than targets do."""
         return math.sqrt(2.0 * variance)
 
-    def level_trust(self, variance: float) -> float:
+    def level_trust(self, variance: float, *, unit: float = 1.0) -> float:
         """Share of the released mean of predictions that is taken off them.
 
         That mean is supposed to be off by a fifth of the targets' deviation. Noise is in it, and
         in the offset, which is what predictions are to have as their mean.
+
+        Parameters
+        ----------
+        variance : float
+            That of the targets.
+
+        unit : float, default=1.0
+            Range that noise in their mean is in proportion to, beside [-1, 1].
         """
         if self.level_guarantee is None:
             return 0.0
         records = self.level_guarantee.n_records_changed
         noise = records * self.prediction_cap(variance) / self.level_guarantee.mu
         # Replaced, a target moves by 2 at most, and is weighted in their release for that.
-        noise = math.hypot(noise, math.sqrt(2.0 * records) / self.target_guarantee.mu)
+        offset = unit * math.sqrt(2.0 * records) / self.target_guarantee.mu
+        noise = math.hypot(noise, offset)
         supposed = 0.04 * variance
         return supposed / (supposed + (noise / self.n_samples) ** 2)
 

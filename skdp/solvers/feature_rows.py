@@ -116,15 +116,15 @@ class FeatureBlocks(Blocks):
     def _unit(self):
         return 2.0**-self._bits
 
-    def centred(self, offset):
-        """Return the same rows with their targets less a released ``offset`` in [-1, 1].
+    def with_targets(self, targets):
+        """Return the same rows with other targets. Rows that are kept are kept for both."""
+        changed = copy(self)
+        changed.targets, changed.blocks = targets, changed
+        return changed
 
-        Rows that are kept are kept for both.
-        """
-        centred = copy(self)
-        centred.targets = self.targets - offset
-        centred.blocks = centred
-        return centred
+    def centred(self, offset):
+        """Return the same rows with their targets less a released ``offset`` in [-1, 1]."""
+        return self.with_targets(self.targets - offset)
 
     def __len__(self):
         return -(-self.n_samples // self.length)

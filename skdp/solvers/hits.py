@@ -13,7 +13,7 @@ from scipy import sparse
 
 from skdp.solvers.certificates import UNIT_ROUNDOFF
 
-__all__ = ["class_counts", "hits_and_chances", "hits_gained"]
+__all__ = ["cell_counts", "class_counts", "hits_and_chances", "hits_gained"]
 
 _FINE = 2.0**20  # grid that rows and weights are rounded to
 _SHARES = 2.0**-24  # that shares are rounded down to, of which sums are exact
@@ -105,9 +105,31 @@ def class_counts(data, n_outputs):
     """
     counts = np.zeros(max(2, n_outputs))
     for i, (_, codes) in enumerate(data.blocks):
-        shares = None if data.shares is None else _on_grid(data.shares[i])
-        counts += np.bincount(codes, shares, minlength=len(counts))
+        shares = None if data.shares is None else data.shares[i]
+        counts += cell_counts(codes, len(counts), shares)
     return counts[1:] if n_outputs == 1 else counts
+
+
+def cell_counts(cells, n_cells, shares=None):
+    """Number of rows in each cell.
+
+    Parameters
+    ----------
+    cells : ndarray of shape (n_samples,), dtype int
+        That of each row, from 0 on.
+
+    n_cells : int
+
+    shares : ndarray of shape (n_samples,), default=None
+        Of users, whom rows count by: a user adds 1 at most, spread over cells.
+
+    Returns
+    -------
+    ndarray of shape (n_cells,)
+        Without rounding errors.
+    """
+    shares = None if shares is None else _on_grid(shares)
+    return np.bincount(cells, shares, minlength=n_cells).astype(np.float64)
 
 
 def _on_grid(shares):

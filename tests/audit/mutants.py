@@ -1143,7 +1143,7 @@ FDESC, FSTAT, FOUT = (
     "releases._feature_statistics",
     "releases._feature_output",
 )
-FPURE = "releases._feature_pure"
+FPURE, FWINDOW = "releases._feature_pure", "releases._target_window"
 FROWS, KRR, EXACT = "solvers.feature_rows", "kernel._kernel_ridge", "releases._exact_queries"
 NROWS = "solvers.normalised_rows"
 RIDGE_PLAN = "kernel._ridge_plan"
@@ -1233,8 +1233,9 @@ def kernel_ridge():
         (
             (
                 FDESC,
-                "cap = plan.residual_cap(variance)",
-                "variance = float(data.targets.var())\n        cap = plan.residual_cap(variance)",
+                "cap = plan.residual_cap(variance, unit=unit) if",
+                "variance = float(data.targets.var())\n"
+                "        cap = plan.residual_cap(variance, unit=unit) if",
             ),
         ),
     )
@@ -1243,6 +1244,39 @@ def kernel_ridge():
         descent,
         ((FDESC, "    mu *= math.sqrt(1.0 - share)\n", ""),),
     )
+    for name, change in {
+        "cells of targets of half the sensitivity": (
+            FWINDOW,
+            "sensitivity = math.sqrt(guarantee.n_records_changed)",
+            "sensitivity = 0.5 * math.sqrt(guarantee.n_records_changed)",
+        ),
+        "cells of targets are free": (
+            FWINDOW,
+            "return window, replace(guarantee, mu=math.sqrt(1.0 - share) * guarantee.mu)",
+            "return window, guarantee",
+        ),
+        "the window of the targets is theirs": (
+            FWINDOW,
+            "return narrowest(counts / n_samples,",
+            "counts = cell_counts(np.minimum(cells, N_CELLS - 1), N_CELLS, shares)\n"
+            "    return narrowest(counts / n_samples,",
+        ),
+        "targets are not cut to their window": (
+            FWINDOW,
+            "return np.where(inside, near, 0.0), np.where(inside, 0.0, far)",
+            "return distances / self.half_width, np.where(inside, 0.0, far)",
+        ),
+        "targets outside of their window have a unit of their own": (
+            FWINDOW,
+            "far = np.clip(distances / self.reach, -1.0, 1.0)",
+            "far = 2.0 * np.clip(distances / self.reach, -1.0, 1.0)",
+        ),
+    }.items():
+        yield Mutant(
+            f"ridge gradient: {name}",
+            ridge(**{**GRADIENT, "epsilon": 100.0}, **DELTA, **REMOVE),
+            (change,),
+        )
     yield Mutant(
         "ridge gradient: predictions are not limited in their mean",
         ridge(**{**GRADIENT, "epsilon": 100.0}, **DELTA),
@@ -1268,7 +1302,7 @@ def kernel_ridge():
     yield Mutant(
         "ridge gradient: the mean of predictions has the budget of all",
         ridge(**{**GRADIENT, "epsilon": 100.0}, **DELTA),
-        ((FDESC, "GaussianDP(math.sqrt(last) * mu, ", "GaussianDP(mu, "),),
+        ((FDESC, "level = part(math.sqrt(last) * mu)", "level = part(mu)"),),
     )
     yield Mutant(
         "ridge gradient: the mean of predictions without noise",
@@ -1366,7 +1400,7 @@ def kernel_ridge():
     yield Mutant(
         "ridge gradient: steps do not share",
         descent,
-        ((FDESC, "GaussianDP(mu / math.sqrt(_N_STEPS),", "GaussianDP(mu,"),),
+        ((FDESC, "step = part(mu / math.sqrt(_N_STEPS))", "step = part(mu)"),),
     )
     yield Mutant(
         "ridge gradient: a few steps too many",

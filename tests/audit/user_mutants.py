@@ -143,6 +143,15 @@ def kernel():
         (FEATURES, "shares = 1.0 if self.users is None else self.users.shares", "shares = 1.0"),
     )
     yield (
+        "users, ridge: cells of rows",
+        ridge(epsilon=100.0),
+        (
+            "releases._target_window",
+            "shares = None if data.users is None else data.users.shares",
+            "shares = None",
+        ),
+    )
+    yield (
         "users, ridge: moments of rows",
         ridge(epsilon=50.0),
         (FEATURES, "rows *= np.sqrt(self.shares[i])[:, np.newaxis]", "pass"),

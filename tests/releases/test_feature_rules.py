@@ -19,6 +19,7 @@ from skdp.releases._feature_rules import (
 )
 from skdp.releases._feature_statistics import statistics_budgets, statistics_penalty
 from skdp.releases._moments import release_second_moments
+from skdp.releases._target_window import split_for_window
 
 ADJACENCIES = ["replace-one", "add-remove"]
 
@@ -42,6 +43,11 @@ def plan(mu, *, n=1000.0, p=100, adjacency="replace-one"):
     return plan_features(n_samples=n, n_components=p, guarantee=guarantee)
 
 
+def signal_left(mu, *, n=1000.0):
+    """Number of rows times what is left of a mu when the window of the targets is paid."""
+    return n * split_for_window(GaussianDP(mu), n_samples=n)[1].mu
+
+
 def any_plans(rng, size):
     for _ in range(size):
         yield plan(
@@ -62,7 +68,7 @@ def schedule(planned, curvatures, *, variance=0.1, cap=0.2):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_the_mean_of_predictions_counts_the_less_the_more_noise_is_in_it(adjacency):
     records = 2.0 if adjacency == "replace-one" else 1.0
-    trusts = [plan(1.0, n=n, adjacency=adjacency) for n in (119.0, 125.0, 1e3, 1e5)]
+    trusts = [plan(1.0, n=n, adjacency=adjacency) for n in (119.0, 140.0, 1e3, 1e5)]
     trusts = [p.level_trust(0.1) for p in trusts]
     assert trusts[0] == 0.0 and (np.diff(trusts) > 0.0).all()
     assert trusts[1] > 0.2 and 0.999 < trusts[-1] < 1.0
@@ -79,6 +85,12 @@ def test_the_mean_of_predictions_counts_the_less_the_more_noise_is_in_it(adjacen
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_all_releases_of_a_descent_share_the_budget_without_rest(adjacency):
+    users = GaussianDP(1.0, adjacency=adjacency, unit="user")
+    found = plan_features(n_samples=1000.0, n_components=20, guarantee=users)
+    parts = [found.step_guarantee, found.target_guarantee, found.window_guarantee]
+    assert {part.unit for part in [*parts, found.gram_guarantee, found.level_guarantee]} == {
+        "user"
+    }
     seen = set()
     for mu in (1e-3, 1.0, 50.0):
         for n in (1.0, 300.0, 1e6):
@@ -87,11 +99,12 @@ def test_all_releases_of_a_descent_share_the_budget_without_rest(adjacency):
                 parts = [found.step_guarantee] * found.n_steps + [found.target_guarantee]
                 parts += [found.gram_guarantee] if found.gram_guarantee is not None else []
                 parts += [found.level_guarantee] if found.level_guarantee is not None else []
-                seen.add(found.gram_guarantee is None)
+                parts += [found.window_guarantee] if found.window_guarantee is not None else []
+                seen.add((found.gram_guarantee is None, found.window_guarantee is None))
                 total = compose(parts)
                 assert isinstance(total, GaussianDP) and total.adjacency == adjacency
                 assert_allclose(total.mu, mu, rtol=1e-9)
-    assert seen == {True, False}
+    assert seen == {(True, True), (False, True), (True, False), (False, False)}
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -185,22 +198,27 @@ def test_caps_grow_with_the_targets_and_with_the_rows():
         deviation = math.sqrt(variance)
         assert small.residual_cap(variance) == pytest.approx(0.56 * deviation)
         assert large.residual_cap(variance) == pytest.approx(
-            0.56 * (1e4 / 700) ** (1 / 6) * deviation
+            0.56 * (signal_left(1.0, n=1e4) / 700) ** (1 / 6) * deviation
         )
         assert largest.residual_cap(variance) == pytest.approx(1.2 * deviation)
     assert small.residual_cap(0.001) == 0.08 and largest.residual_cap(1.0) == 1.0
+    assert small.residual_cap(1e-5, unit=0.25) == 0.02  # in a window, by its width
 
 
 @pytest.mark.parametrize("mu, n", [(1.0, 10.0), (0.2, 1000.0), (1.0, 1000.0), (1.0, 1e5)])
 def test_the_share_of_the_targets_falls_with_the_rows(mu, n):
-    share = plan(mu, n=n).target_guarantee.mu ** 2 / mu**2
-    assert share == pytest.approx({2.0: 0.3, 10.0: 0.3, 200.0: 0.04}.get(mu * n, 0.01), rel=0.61)
+    share = (plan(mu, n=n).target_guarantee.mu * n / signal_left(mu, n=n)) ** 2
+    assert share == pytest.approx({2.0: 0.3, 10.0: 0.3, 200.0: 0.2}.get(mu * n, 0.01), rel=0.01)
     assert 0.01 - 1e-12 < share < 0.3 + 1e-12
 
 
 def test_noise_has_a_smaller_share_of_few_and_of_very_many_rows():
-    found = [plan(1.0, n=n).allowed for n in (10.0, 225.0, 300.0, 3000.0, 12_000.0, 1.2e6)]
-    assert_allclose(found, [0.1, 0.15, 0.2, 0.2, 0.1, 0.01])
+    sizes = (10.0, 225.0, 300.0, 3000.0, 12_000.0, 1.2e6)
+    found = [plan(1.0, n=n).allowed for n in sizes]
+    left = [signal_left(1.0, n=n) for n in sizes]
+    assert found[0] == 0.1 and found[3] == 0.2
+    assert_allclose(found[1:3], [left[1] / 1500.0, left[2] / 1500.0])
+    assert_allclose(found[4:], [0.1 * math.sqrt(12_000.0 / left[4]), 0.01], rtol=1e-3)
 
 
 def test_few_features_are_drawn_where_second_moments_show_little():
