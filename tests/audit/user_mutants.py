@@ -243,7 +243,7 @@ def networks():
         network(),
         (
             "solvers.hits",
-            "shares = None if data.shares is None else _on_grid(data.shares[i])",
+            "shares = None if shares is None else _on_grid(shares)",
             "shares = None",
         ),
     )
