@@ -43,8 +43,9 @@ _SIGNAL, _LEAST_SHARE, _MOST_SHARE, _LEAST_SIGNAL = 45.0, 1e-3, 0.1, 95.0
 # by a cell.
 _OUTSIDE, _CERTAIN, _WIDER = 3.0, 0.5, 1.0
 
-# Deviations of its noise from which the mean square of the targets outside is taken to be one.
-_SEEN = 2.0
+# Deviations of its noise from which the mean square of the targets outside counts, and counts in
+# full. Noise alone is beyond two in one fit of forty-four, and would cost much there.
+_DOUBTED, _SEEN = 2.0, 3.5
 
 
 @dataclass(frozen=True)
@@ -108,18 +109,23 @@ class TargetParts:
         Returns
         -------
         offset, variance, unit : float
-            Of the targets inside alone, unless there are others by more than noise explains: it
-            is in proportion to their distance, and decides where they are few.
+            Of the targets inside, and of others as far as there are more of these than noise
+            explains: a few that are far away decide.
         """
         window, noise = self.window, self.deviation
-        centre, unit = window.centre, window.half_width
-        (mean, square), deviations = self.near, (noise, noise)
-        if self.far[1] > _SEEN * noise and unit < 1.0:
-            ratio, unit = unit / window.reach, window.reach
-            mean, square = ratio * mean + self.far[0], ratio**2 * square + self.far[1]
-            deviations = noise * math.hypot(1.0, ratio), noise * math.hypot(1.0, ratio**2)
+        trust = (self.far[1] / noise - _DOUBTED) / (_SEEN - _DOUBTED)
+        trust = min(max(trust, 0.0), 1.0) if window.half_width < 1.0 else 0.0
+        unit = window.half_width + trust * (window.reach - window.half_width)
+        near, far = window.half_width / unit, trust * window.reach / unit
+        mean = near * self.near[0] + far * self.far[0]
+        square = near**2 * self.near[1] + far * window.reach / unit * self.far[1]
+        deviations = (
+            noise * math.hypot(near, far),
+            noise * math.hypot(near**2, far * window.reach / unit),
+        )
         offset, variance = rule(mean, square, deviations=deviations)
-        return min(max(centre + unit * offset, -1.0), 1.0), min(unit**2 * variance, 1.0), unit
+        offset = min(max(window.centre + unit * offset, -1.0), 1.0)
+        return offset, min(unit**2 * variance, 1.0), unit
 
 
 @plain_arguments

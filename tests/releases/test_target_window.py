@@ -178,7 +178,7 @@ def test_parts_are_put_together_where_both_are_there():
     assert_allclose(far, np.array([0.0, 0.0, 0.0, 0.75, 1.75]) / 1.75)
 
     def rule(mean, square, *, deviations):
-        assert max(deviations) < 1.5 * 0.01
+        assert max(deviations) < 2.0 * 0.01
         return mean, square - mean**2
 
     means = [(part.mean(), (part**2).mean()) for part in (near, far)]
@@ -187,6 +187,11 @@ def test_parts_are_put_together_where_both_are_there():
     # What is outside is not told from noise: those inside alone.
     offset, variance, unit = TargetParts(window, means[0], (0.3, 0.019), 0.01).scale(rule)
     assert_allclose([offset, variance, unit], [-0.75, 0.25**2 * 0.4, 0.25])
+    # In between as much of it as it is more: half of the mean 0.3 and of the mean square.
+    offset, variance, unit = TargetParts(window, means[0], (0.3, 0.0275), 0.01).scale(rule)
+    mean = 0.5 * 0.3 * 1.75
+    expected = 0.25**2 * 0.4 + 0.5 * 0.0275 * 1.75**2 - mean**2
+    assert_allclose([offset, variance, unit], [mean - 0.75, expected, 1.0])
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
