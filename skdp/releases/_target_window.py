@@ -3,8 +3,9 @@
 Bounds are stated before the data are seen, and are often far wider than the targets. Noise in the
 mean of these is in proportion to their range: a first look at where they lie makes that small.
 
-To check the claim: `release_window`, and ``solvers/hits.py`` for what it counts. The other
-functions read public and released numbers only. All constants of the rule stand here; they were
+To check the claim: `release_window`, with ``solvers/hits.py`` for what it counts, and
+`release_parts`, with `TargetWindow.parts` for what it adds up. The other functions read public and
+released numbers only. All constants of the rule stand here; they were
 chosen on the ten sets of `plan_features`, with the bounds of their targets as they are and up to
 five times as wide, and on targets of which a few are far from all others.
 """
@@ -116,13 +117,13 @@ class TargetParts:
         trust = (self.far[1] / noise - _DOUBTED) / (_SEEN - _DOUBTED)
         trust = min(max(trust, 0.0), 1.0) if window.half_width < 1.0 else 0.0
         unit = window.half_width + trust * (window.reach - window.half_width)
-        near, far = window.half_width / unit, trust * window.reach / unit
-        mean = near * self.near[0] + far * self.far[0]
-        square = near**2 * self.near[1] + far * window.reach / unit * self.far[1]
-        deviations = (
-            noise * math.hypot(near, far),
-            noise * math.hypot(near**2, far * window.reach / unit),
+        near, far = window.half_width / unit, window.reach / unit
+        parts = [(near, trust * far), (near**2, trust * far**2)]  # of the mean and of the square
+        mean, square = (
+            a * inside + b * outside
+            for (a, b), inside, outside in zip(parts, self.near, self.far, strict=True)
         )
+        deviations = noise * math.hypot(*parts[0]), noise * math.hypot(*parts[1])
         offset, variance = rule(mean, square, deviations=deviations)
         offset = min(max(window.centre + unit * offset, -1.0), 1.0)
         return offset, min(unit**2 * variance, 1.0), unit
@@ -206,7 +207,8 @@ def release_parts(
     """Release mean and mean square of the targets inside of a window, and of those outside.
 
     Privacy: satisfies ``guarantee`` for a released window. A record is inside or outside: it adds
-    to two of the four sums, and in place of another one moves all by 2 at most.
+    to two of the four sums, a vector of norm sqrt(2) at most, and in place of another one moves
+    all four by 2 at most.
 
     Parameters
     ----------
@@ -228,7 +230,7 @@ def release_parts(
     # A record adds (t, t^2) to one of two pairs, with |t| <= 1: at most sqrt(2) in norm. Two in
     # different pairs are 2 apart at most; two in one are |t - u| sqrt(1 + (t + u)^2), which is
     # largest, 2, at t = 1 and u = -1. Means over rows of a user are no farther apart.
-    sensitivity = 2.0 if guarantee.n_records_changed == 2.0 else math.sqrt(2.0)
+    sensitivity = math.sqrt(2.0 * guarantee.n_records_changed)
     error = ERROR_SHARE * sensitivity
     law = NoiseLaw.of("gaussian", guarantee)
     sums = [

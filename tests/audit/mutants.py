@@ -1250,6 +1250,11 @@ def kernel_ridge():
             "sensitivity = math.sqrt(guarantee.n_records_changed)",
             "sensitivity = 0.5 * math.sqrt(guarantee.n_records_changed)",
         ),
+        "targets inside and outside of half the sensitivity": (
+            FWINDOW,
+            "sensitivity = math.sqrt(2.0 * guarantee.n_records_changed)",
+            "sensitivity = 0.5 * math.sqrt(2.0 * guarantee.n_records_changed)",
+        ),
         "cells of targets are free": (
             FWINDOW,
             "return window, replace(guarantee, mu=math.sqrt(1.0 - share) * guarantee.mu)",
