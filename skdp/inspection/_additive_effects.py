@@ -135,10 +135,11 @@ class AdditiveEffectsDisplay:
         The deviations are those of ``coef_noise_``: they tell how much fresh noise would change
         the curves, and not how much other rows would. For output perturbation they are the law of
         the noise. For objective perturbation, and for descents without released second moments,
-        they are bounds to first order, or bounds times a released factor, whose noise is left out.
-        For other descents they are an approximation: the noise of each step, reduced by the later
-        steps as far as the released second moments tell. None of them includes bias, such as that
-        of a penalty, of a descent that ends early or of clipped gradients.
+        they are bounds to first order, or bounds times a released factor. For other descents they
+        are an approximation: the noise of each step, reduced by the later steps as far as the
+        released second moments tell. Noise in a released factor is left out, but for descents on
+        two classes. None of them includes bias, such as that of a penalty, of a descent that ends
+        early or of clipped gradients.
         """
         positive_int(n_values=n_values)
         steps = _steps(estimator)

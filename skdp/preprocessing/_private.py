@@ -69,6 +69,9 @@ def make_private_preprocessor(
     them as categorical in ``columns``, or make them texts, as in
     ``frame.astype({"region": str})``.
 
+    The defaults are for linear models. For `~skdp.kernel.DPKernelRidge` take ``n_splines=None,
+    norm=None``, which gives the columns in ``[-1, 1]`` that ``gamma="auto"`` supposes.
+
     Examples
     --------
     >>> import numpy as np

@@ -76,6 +76,21 @@ class CoefficientNoise:
         covariance = None if self.covariance is None else self.covariance * factor**2
         return CoefficientNoise(self.kind, self.deviations * factor, covariance, self.related)
 
+    def along(self, weights: np.ndarray, deviation: float) -> "CoefficientNoise":
+        """The same with the noise in a factor of all weights, of a relative deviation.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_features,)
+            Of the single output.
+
+        deviation : float
+        """
+        moved = deviation * weights
+        covariance = None if self.covariance is None else self.covariance + np.outer(moved, moved)
+        related = self.related or (covariance is None and deviation > 0.0)
+        return CoefficientNoise(self.kind, np.hypot(self.deviations, moved), covariance, related)
+
     def stretched(self, ratios: np.ndarray) -> "CoefficientNoise":
         """The same where a part of the noise moves all weights: bounds, for some more of each."""
         return CoefficientNoise(self.kind, self.deviations * (1.0 + ratios), related=True)

@@ -1,8 +1,8 @@
 """Noisy gradient descent on the losses of linear models: sums of clipped gradients, with noise.
 
 To check it: this file, ``releases/_moments.py`` for the number and the second moments of the rows,
-``releases/_sureness.py`` for what is read in the end, and ``solvers/whitening.py``, which caps the
-gradients of rows and certifies their sum.
+``releases/_sureness.py`` and ``releases/_score_length.py`` for what is read in the end, and
+``solvers/whitening.py``, which caps the gradients of rows and certifies their sum.
 """
 
 import math
@@ -14,7 +14,7 @@ import numpy as np
 from skdp._progress import told
 from skdp._random import NoiseSource
 from skdp._validation import plain_arguments
-from skdp.losses import SoftmaxLoss
+from skdp.losses import LogisticLoss, SoftmaxLoss
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.releases._coefficient_noise import (
@@ -22,7 +22,12 @@ from skdp.releases._coefficient_noise import (
     descent_noise,
     descent_variances,
 )
-from skdp.releases._descent_rules import LEAST_AGREEMENT, DescentPlan, plan_descent
+from skdp.releases._descent_rules import (
+    LEAST_AGREEMENT,
+    DescentPlan,
+    plan_descent,
+    reads_length,
+)
 from skdp.releases._limits import check_span
 from skdp.releases._mean_row import can_read_mean, denoised, release_mean_row, release_spread
 from skdp.releases._moments import (
@@ -34,6 +39,7 @@ from skdp.releases._moments import (
     split_for_agreement,
 )
 from skdp.releases._protocol import LinearLoss
+from skdp.releases._score_length import factor_of_slope, release_slope, split_for_slope
 from skdp.releases._sureness import (
     BLIND_FACTOR,
     factor_of_sureness,
@@ -64,9 +70,9 @@ class NoisyDescent:
     every rule. The data are used in at most ``n_steps + 4`` releases: the number of rows where it
     is private, the second moments of the rows (or, of many features, their mean and how far they
     reach beside it), how far the gradients of users' rows agree, one sum of gradients a step, each
-    at a released point, and, of three classes or more, how often the released weights are right
-    and claim to be. Gaussian releases compose by the root of summed squares, pure ones by their
-    sum.
+    at a released point, and how often the released weights are right and claim to be, or, of two
+    classes, how the likelihood changes with their length. Gaussian releases compose by the root of
+    summed squares, pure ones by their sum.
 
     Parameters
     ----------
@@ -138,12 +144,16 @@ class NoisyDescent:
 
     @property
     def _is_checked(self) -> bool:
-        """Whether it is released how often the model is right.
+        """Whether the weights are held against the rows in the end.
 
         Where scores give probabilities, and rows count alike.
         """
         loss = self.loss
-        if not isinstance(loss, SoftmaxLoss) or loss.margin != 0.0 or loss.weights:
+        if isinstance(loss, LogisticLoss):
+            gives_odds = loss.slope_cap == 1.0 and reads_length(self.n_features)
+        else:
+            gives_odds = isinstance(loss, SoftmaxLoss) and loss.margin == 0.0
+        if not gives_odds or loss.weights:
             return False
         return isinstance(self.budget, GaussianDP) and not (self._is_for_users or self.penalty)
 
@@ -225,11 +235,12 @@ class NoisyDescent:
         return plan_descent(**public, agreement=agreement)
 
     def _after_check(self, n_samples: float) -> tuple[GaussianDP | None, GaussianDP | ApproxDP]:
-        """For how often the model is right, if that is read, and for the descent."""
+        """For what is held against the rows, if anything is, and for the descent."""
         rest = self._budgets()[2]
         if not self._is_checked:
             return None, rest
-        return split_for_check(cast(GaussianDP, rest), n_samples=n_samples)
+        split = split_for_slope if isinstance(self.loss, LogisticLoss) else split_for_check
+        return split(cast(GaussianDP, rest), n_samples=n_samples)
 
     def _budgets(self) -> tuple[Any, GaussianDP | None, GaussianDP | ApproxDP]:
         """For the number of rows, for how far those of users agree, and for what is left."""
@@ -304,21 +315,45 @@ class NoisyDescent:
             weights = weights * factors
         else:
             weights = (weights @ coordinates.vectors * factors) @ coordinates.vectors.T
-        if self._is_checked:
-            factor = self._sureness(data, weights, n_samples, noise)
-            weights, spread = weights * factor, replace(spread.times(factor), kind="approximation")
-        return weights, spread
+        return self._held(data, weights, spread, n_samples, noise)
 
-    def _sureness(
+    def _held(
+        self,
+        data: RowBlocks,
+        weights: np.ndarray,
+        spread: CoefficientNoise,
+        n_samples: float,
+        noise: NoiseSource,
+    ) -> tuple[np.ndarray, CoefficientNoise]:
+        """Weights as long as the rows say, where it is read how long they should be."""
+        found = self._factor(data, weights, n_samples, noise)
+        if found is None:
+            return weights, spread
+        weights, spread = weights * found[0], spread.times(found[0])
+        if found[1] > 0.0:  # of two classes
+            spread = spread.along(weights[0], found[1])
+        return weights, replace(spread, kind="approximation")
+
+    def _factor(
         self, data: RowBlocks, weights: np.ndarray, n_samples: float, noise: NoiseSource
-    ) -> float:
-        """Factor of weights, by how often they are right: of scores that are logits."""
+    ) -> tuple[float, float] | None:
+        """Factor of weights, by what the rows say of their probabilities, if anything is asked.
+
+        And the relative deviation of its noise, as far as that is known.
+        """
         check = self._after_check(n_samples)[0]
+        of_two = isinstance(self.loss, LogisticLoss)
+        if not self._is_checked or (of_two and check is None):
+            return None
+        public: Any = dict(n_samples=n_samples, guarantee=check, noise=noise)
+        if of_two:
+            slope = release_slope(data, weights, **public)
+            return factor_of_slope(slope, n_features=self.n_features, n_samples=n_samples)
         if check is None:
-            return BLIND_FACTOR
+            return BLIND_FACTOR, 0.0
         logits = weights / cast(SoftmaxLoss, self.loss).temperature
-        found = release_sureness(data, logits, n_samples=n_samples, guarantee=check, noise=noise)
-        return factor_of_sureness(found, n_outputs=len(weights), n_samples=n_samples)
+        found = release_sureness(data, logits, **public)
+        return factor_of_sureness(found, n_outputs=len(weights), n_samples=n_samples), 0.0
 
     def _kept(
         self,

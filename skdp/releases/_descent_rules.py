@@ -24,7 +24,7 @@ from skdp.releases._descent_pace import (
 )
 from skdp.releases._protocol import LinearLoss
 
-__all__ = ["LEAST_AGREEMENT", "DescentPlan", "plan_descent"]
+__all__ = ["LEAST_AGREEMENT", "DescentPlan", "plan_descent", "reads_length"]
 
 _GRAM_SHARE = 0.1  # of the squared mu
 # Features up to which second moments are worth their cost in time. Many classes gain more by them.
@@ -293,6 +293,23 @@ def plan_descent(
         looks and isinstance(loss, LogisticLoss),
         *mean,
     )
+
+
+@plain_arguments
+def reads_length(n_features: int) -> bool:
+    """Whether it pays to read how long scores of two classes should be.
+
+    Parameters
+    ----------
+    n_features : int
+
+    Returns
+    -------
+    bool
+        False of more features than have their second moments read, where scores are about as long
+        as they should be.
+    """
+    return n_features <= _GRAM_LIMIT
 
 
 def _strength(guarantee: GaussianDP | ApproxDP, size: int, few: bool) -> float:

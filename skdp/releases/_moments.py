@@ -27,6 +27,7 @@ __all__ = [
     "release_second_moments",
     "split_budget",
     "split_for_agreement",
+    "split_mu",
     "symmetric",
 ]
 
@@ -58,9 +59,14 @@ def split_budget(
 @plain_arguments
 def split_for_agreement(guarantee: GaussianDP) -> tuple[GaussianDP, GaussianDP]:
     """Set a hundredth of the squared mu aside, for `release_agreement`."""
-    share = 0.1 * guarantee.mu
-    rest = math.sqrt(1 - 0.1**2) * guarantee.mu
-    return replace(guarantee, mu=share), replace(guarantee, mu=rest)
+    return split_mu(guarantee, 0.01)
+
+
+def split_mu(guarantee: GaussianDP, share: float) -> tuple[GaussianDP, GaussianDP]:
+    """Divide a budget into a share of its squared mu, and the rest."""
+    parts = (math.sqrt(part) * guarantee.mu for part in (share, 1.0 - share))
+    first, rest = (replace(guarantee, mu=mu) for mu in parts)
+    return first, rest
 
 
 def _scaled(guarantee: GaussianDP | ApproxDP, factor: float) -> GaussianDP | ApproxDP:

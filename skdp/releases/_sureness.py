@@ -5,7 +5,7 @@ of the rule stand here; it was chosen on six sets of 3 to 26 classes, of 1,000 t
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import softmax
@@ -14,6 +14,7 @@ from skdp._random import NoiseSource
 from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import GaussianDP
+from skdp.releases._moments import split_mu
 from skdp.releases._score_model import factor_of_right
 from skdp.solvers.feature_rows import ERROR_SHARE, certified
 from skdp.solvers.hits import hits_and_chances
@@ -82,8 +83,7 @@ def split_for_check(
     share = min(max(2.0 / (_NOISE * signal) ** 2, _LEAST_SHARE), _MOST_SHARE)
     if math.sqrt(2.0 / share) / signal > _MOST_NOISE:
         return None, guarantee
-    check = replace(guarantee, mu=math.sqrt(share) * guarantee.mu)
-    return check, replace(guarantee, mu=math.sqrt(1.0 - share) * guarantee.mu)
+    return split_mu(guarantee, share)
 
 
 def release_sureness(

@@ -12,7 +12,7 @@ five times as wide, and on targets of which a few are far from all others.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from skdp._random import NoiseSource
 from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import GaussianDP
+from skdp.releases._moments import split_mu
 from skdp.solvers.feature_rows import ERROR_SHARE, FeatureBlocks, certified
 from skdp.solvers.hits import cell_counts
 
@@ -152,8 +153,7 @@ def split_for_window(
     if signal < _LEAST_SIGNAL:
         return None, guarantee
     share = min(max((_SIGNAL / signal) ** 2, _LEAST_SHARE), _MOST_SHARE)
-    window = replace(guarantee, mu=math.sqrt(share) * guarantee.mu)
-    return window, replace(guarantee, mu=math.sqrt(1.0 - share) * guarantee.mu)
+    return split_mu(guarantee, share)
 
 
 def release_window(

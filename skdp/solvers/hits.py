@@ -1,6 +1,7 @@
 """How many rows a model gets right, counted so that what a row adds depends on no other row.
 
-And how many it should, by its own probabilities.
+And how many it should, by its own probabilities; or how the likelihood of two classes changes with
+the length of the scores.
 
 Where rows have owners, it is how many users: each adds the share of its rows. So do the numbers of
 rows of the classes.
@@ -10,10 +11,11 @@ import math
 
 import numpy as np
 from scipy import sparse
+from scipy.special import expit
 
 from skdp.solvers.certificates import UNIT_ROUNDOFF
 
-__all__ = ["cell_counts", "class_counts", "hits_and_chances", "hits_gained"]
+__all__ = ["cell_counts", "class_counts", "hits_and_chances", "hits_gained", "score_slopes"]
 
 _FINE = 2.0**20  # grid that rows and weights are rounded to
 _SHARES = 2.0**-24  # that shares are rounded down to, of which sums are exact
@@ -71,10 +73,7 @@ def hits_and_chances(data, weights):
         Bound on the norm of their rounding error, whatever the order in which a row's exponentials
         are added.
     """
-    model = _integers(weights)
-    longer = 2.0 ** max(0, math.ceil(math.log2(data.row_norm / 2.0)))
-    # As scores have 53 bits at most, none times this is infinite.
-    unit = min(longer * float(np.abs(weights).max()) / _FINE**2, 1e290) if model.any() else 1.0
+    model, longer, unit = _exact_model(data, weights)
     hits, chances = 0, []
     for rows, codes in data.blocks:
         scores = np.asarray(_fine(rows, 1.0 / longer) @ model.T)
@@ -86,6 +85,48 @@ def hits_and_chances(data, weights):
     # only. Few rows of a block are added at a time, and what blocks add without error.
     error = data.n_samples * (len(weights) + 200.0) * UNIT_ROUNDOFF
     return np.array([hits, math.fsum(chances)]), error
+
+
+def score_slopes(data, weights, steepest):
+    """First and second derivative of the log-likelihood along the length of all scores.
+
+    Scores are exact, as in `hits_and_chances`.
+
+    Parameters
+    ----------
+    data : RowBlocks
+        Of two classes, without users.
+
+    weights : ndarray of shape (1, n_features)
+        Scores are logits.
+
+    steepest : float
+        By which a row may lower the first sum, from 0.2785 on.
+
+    Returns
+    -------
+    sums : ndarray of shape (2,)
+        For the score m of its class and the probability p of that, a row adds ``m (1 - p)``, from
+        ``-steepest`` to 0.2785, and ``m^2 p (1 - p)``, from 0 to 0.4393.
+
+    error : float
+        Bound on the norm of their rounding error.
+    """
+    model, longer, unit = _exact_model(data, weights)
+    slopes, bends = [], []
+    for rows, codes in data.blocks:
+        scores = np.asarray(_fine(rows, 1.0 / longer) @ model.T)[:, 0] * unit
+        # Beyond 64 the first is clipped, or both are 0 to twenty digits.
+        scores = np.clip(np.where(codes == 1, scores, -scores), -64.0, 64.0)
+        wrong = expit(-scores)
+        slope = scores * wrong
+        bends.append(float((scores * slope * expit(scores)).sum()))
+        slopes.append(float(np.maximum(slope, -steepest).sum()))
+    # Scores are rounded once. What that changes is as large as the derivatives of both, times the
+    # score, which are below 2 where nothing is clipped but for the first, where it is below the
+    # clip; and few rows of a block are added at a time.
+    error = data.n_samples * (steepest + 1.0) * 200.0 * UNIT_ROUNDOFF
+    return np.array([math.fsum(slopes), math.fsum(bends)]), error
 
 
 def class_counts(data, n_outputs):
@@ -135,6 +176,15 @@ def cell_counts(cells, n_cells, shares=None):
 def _on_grid(shares):
     """Shares of which those of a user add up to 1 at most, and all sums are exact."""
     return np.floor(shares / _SHARES) * _SHARES
+
+
+def _exact_model(data, weights):
+    """Integers in place of weights, how much longer rows may be, and the unit of the scores."""
+    model = _integers(weights)
+    longer = 2.0 ** max(0, math.ceil(math.log2(data.row_norm / 2.0)))
+    # As scores have 53 bits at most, none times this is infinite.
+    unit = min(longer * float(np.abs(weights).max()) / _FINE**2, 1e290) if model.any() else 1.0
+    return model, longer, unit
 
 
 def _fine(rows, shorter=1.0):

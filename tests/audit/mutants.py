@@ -125,7 +125,7 @@ VECTOR = dict(feedback="bandit", perturbation="vector")
 OUT, DESCENT, MOMENTS = "releases._output", "releases._descent", "releases._moments"
 RULES, WHITE = "releases._descent_rules", "solvers.whitening"
 MEAN = "releases._mean_row"
-SURE = "releases._sureness"
+SURE, LENGTH = "releases._sureness", "releases._score_length"
 CLASSES = "releases._counted_classes"
 CLAIMS, HELD = "releases._claims", "releases._checked_objective"
 IN_ONE_COUNT = "two change by 1.\n            sensitivity=self.guarantee.n_records_changed"
@@ -559,6 +559,33 @@ def linear():
             ),
         ),
         three_classes,
+    )
+    yield Mutant(
+        "gradient: the slope along the length of scores moves by less than a row",
+        logistic(**GRADIENT, **DELTA, epsilon=60.0),
+        ((LENGTH, "sensitivity = _sensitivity(guarantee, n_samples)\n", "sensitivity = 0.2\n"),),
+    )
+    yield Mutant(
+        "gradient: scores as long as the true slope says",
+        logistic(**GRADIENT, **DELTA, epsilon=60.0),
+        (
+            (
+                LENGTH,
+                "(float(value) / n_samples for value in released)",
+                "(float(value) / n_samples for value in score_slopes(data, weights, steepest)[0])",
+            ),
+        ),
+    )
+    yield Mutant(
+        "gradient: the slope along the length of scores is free",
+        logistic(**GRADIENT, **DELTA, epsilon=60.0),
+        (
+            (
+                LENGTH,
+                "return check, rest",
+                "return guarantee, guarantee",
+            ),
+        ),
     )
     yield Mutant(
         "gradient: number of steps from the data",
@@ -1257,8 +1284,8 @@ def kernel_ridge():
         ),
         "cells of targets are free": (
             FWINDOW,
-            "return window, replace(guarantee, mu=math.sqrt(1.0 - share) * guarantee.mu)",
-            "return window, guarantee",
+            "return split_mu(guarantee, share)",
+            "return split_mu(guarantee, share)[0], guarantee",
         ),
         "the window of the targets is theirs": (
             FWINDOW,

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy import sparse
-from scipy.special import softmax
+from scipy.special import expit, softmax
 
-from skdp.solvers.hits import hits_and_chances, hits_gained
+from skdp.solvers.hits import hits_and_chances, hits_gained, score_slopes
 from skdp.solvers.rows import RowBlocks
 
 
@@ -105,3 +106,50 @@ def test_long_rows_and_long_weights_stay_within_floats():
     data = RowBlocks(1e50 * np.eye(4), np.arange(4), x_norm=1e50)
     found, _ = hits_and_chances(data, 1e300 * np.eye(4))
     assert found.tolist() == [4.0, 4.0]
+
+
+@pytest.mark.parametrize("size", [0.1, 3.0, 1e3])
+def test_derivatives_along_the_length_of_scores(size):
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-0.3, 0.3, (3000, 6)), rng.integers(2, size=3000)
+    weights = size * rng.normal(size=(1, 7))
+    scores = (np.column_stack([X, np.full(3000, 0.3)]) @ weights[0]) * np.where(y == 1, 1.0, -1.0)
+    right = expit(scores)
+    expected = [
+        np.maximum(scores * expit(-scores), -2.0).sum(),
+        (scores**2 * right * expit(-scores)).sum(),
+    ]
+    for kind in (np.asarray, sparse.csr_array):
+        found, error = score_slopes(RowBlocks(kind(X), y, x_norm=1.0, constant=0.3), weights, 2.0)
+        # Rows and weights are rounded to 21 bits.
+        assert_allclose(found, expected, rtol=1e-4, atol=1e-3 * size)
+        assert 0.0 < error < 1e-9
+        order = rng.permutation(3000)
+        data = RowBlocks(kind(X[order]), y[order], x_norm=1.0, constant=0.3)
+        assert_allclose(score_slopes(data, weights, 2.0)[0], found, rtol=0, atol=2.0 * error)
+
+
+def test_what_a_row_adds_to_derivatives_does_not_hang_on_others():
+    rng = np.random.default_rng(0)
+    row, weights = rng.normal(size=(1, 700)), 20.0 * rng.normal(size=(1, 700))
+    row *= 1e9 / np.linalg.norm(row)
+    weights /= 1e9
+    for code in (0, 1):
+        alone, _ = score_slopes(RowBlocks(row, np.array([code]), x_norm=1e9), weights, 2.0)
+        for n_rows in (2, 7, 64, 5000):
+            data = RowBlocks(np.tile(row, (n_rows, 1)), np.full(n_rows, code), x_norm=1e9)
+            found, error = score_slopes(data, weights, 2.0)
+            assert_allclose(found, n_rows * alone, rtol=0, atol=2.0 * error)
+
+
+@pytest.mark.parametrize("odd", [np.inf, -np.inf, np.nan, 5e-324, 0.0])
+def test_derivatives_of_models_out_of_reach_are_none(odd):
+    data = RowBlocks(np.eye(4) / 2.0, np.arange(4) % 2, x_norm=1.0)
+    found, _ = score_slopes(data, np.full((1, 4), odd), 2.0)
+    assert_allclose(found, 0.0, atol=1e-300)
+
+
+def test_long_scores_add_what_is_most_or_nothing():
+    data = RowBlocks(1e50 * np.eye(4), np.arange(4) % 2, x_norm=1e50)
+    found, _ = score_slopes(data, np.full((1, 4), 1e200), 2.0)
+    assert found[0] == pytest.approx(-4.0) and 0.0 <= found[1] < 1e-20
