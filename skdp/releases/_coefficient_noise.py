@@ -88,8 +88,8 @@ class CoefficientNoise:
         """
         moved = deviation * weights
         covariance = None if self.covariance is None else self.covariance + np.outer(moved, moved)
-        related = self.related or (covariance is None and deviation > 0.0)
-        return CoefficientNoise(self.kind, np.hypot(self.deviations, moved), covariance, related)
+        deviations = np.hypot(self.deviations, moved)
+        return CoefficientNoise(self.kind, deviations, covariance, related=covariance is None)
 
     def stretched(self, ratios: np.ndarray) -> "CoefficientNoise":
         """The same where a part of the noise moves all weights: bounds, for some more of each."""
