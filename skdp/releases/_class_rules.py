@@ -21,18 +21,24 @@ __all__ = [
     "drawn_together",
     "factor_of_gain",
     "kept_of_gain",
+    "kept_of_start",
     "largest_score",
     "shows_claims",
     "starting_scores",
 ]
 
-# For the number of rows of each of several classes, times 1 / (epsilon n): noise moves their
-# shares by a standard deviation of 0.06. Of two classes the counts cost more than they tell.
-_COUNT_SIGNAL = 50.0
+# For the number of rows of each of three classes, times 1 / (epsilon n): noise moves their shares
+# by a standard deviation of 0.06. Of more classes each is smaller: that grows with the root of
+# their number, up to the second. Of two the counts cost more than they tell.
+_COUNT_SIGNAL, _MOST_COUNT_SIGNAL = 50.0, 100.0
 _MOST_FOR_COUNTS = 0.5  # of epsilon
+# Of the standard deviation of a mean of squares of Laplace noise, what is taken to be noise.
+_DOUBT_OF_SQUARES = 0.5
+# Of the deviation of that noise, what is supposed of a class beyond what is counted.
+_UNSEEN = 0.5
+_HUGE = 1e6  # a share that is noise alone, and of which sums are precise
 _LEAST_SHARE = 0.2  # of many classes that log-odds tell apart, over their number
-# Where the counts also tell how many rows there are, rules read that to a power of two.
-_LEAST_FOR_COUNTS = {"replace-one": 1e-3, "add-remove": 0.02}
+_LEAST_FOR_COUNTS = 0.02
 
 # For the number of rows that a model of several classes gets right beyond those of its start,
 # times 1 / (epsilon n): the noise is a fiftieth of the rows. Where it would take a larger share
@@ -41,8 +47,8 @@ _CHECK_SIGNAL = 100.0
 _MOST_FOR_CHECK = 0.2
 _LEAST_FOR_CHECK = 0.01
 # For how many it claims to get right as well, where that takes no more than the share: from
-# n epsilon of 9,000 on. Noise in each of three numbers has a scale of a ninetieth of the rows.
-_CLAIM_SIGNAL, _MOST_FOR_CLAIMS = 270.0, 0.03
+# n epsilon of 4,500 on. Noise in each of three numbers has a scale of a sixtieth of the rows.
+_CLAIM_SIGNAL, _MOST_FOR_CLAIMS = 180.0, 0.04
 # For how many a model of two classes gets right and claims to.
 _CLAIM_SIGNAL_OF_TWO, _MOST_OF_TWO = 90.0, 0.02
 _KEPT = 0.1  # of what was learned, if it is no gain; most of the order of scores stays
@@ -51,7 +57,7 @@ _LEAST, _MOST = 0.4, 3.0
 
 
 @plain_arguments
-def class_count_share(target: ApproxDP, *, n_samples: float) -> float:
+def class_count_share(target: ApproxDP, *, n_samples: float, n_classes: int) -> float:
     """Share of a pure epsilon for the number of rows of each of three classes or more.
 
     Parameters
@@ -61,13 +67,17 @@ def class_count_share(target: ApproxDP, *, n_samples: float) -> float:
     n_samples : float
         Number of rows, public or supposed.
 
+    n_classes : int
+        At least 3.
+
     Returns
     -------
     float
     """
-    signal = _COUNT_SIGNAL * n_records_changed(target.adjacency) / 2.0
+    signal = min(_COUNT_SIGNAL * math.sqrt(n_classes / 3.0), _MOST_COUNT_SIGNAL)
+    signal *= n_records_changed(target.adjacency) / 2.0
     share = signal / max(target.epsilon * n_samples, 1e-300)
-    return min(max(share, _LEAST_FOR_COUNTS[target.adjacency]), _MOST_FOR_COUNTS)
+    return min(max(share, _LEAST_FOR_COUNTS), _MOST_FOR_COUNTS)
 
 
 @plain_arguments
@@ -204,10 +214,31 @@ def kept_of_gain(gain: float, n_samples: float) -> float:
     return 1.0 if gain > math.sqrt(n_samples) else _KEPT
 
 
+@plain_arguments
+def kept_of_start(factor: float) -> float:
+    """Factor of log-odds to start from, for one of what was learned beyond them.
+
+    Both together get the classes right as often as they are there. Where the second is shortened,
+    the first alone would put the largest class in place of others that the features tell.
+
+    Parameters
+    ----------
+    factor : float
+
+    Returns
+    -------
+    float
+        Halfway from 1 to that factor, where it is below 1; and 1 if nothing was learned.
+    """
+    return 1.0 if factor <= _KEPT else min(1.0, (1.0 + factor) / 2.0)
+
+
 def drawn_together(shares: np.ndarray, deviation: float) -> np.ndarray:
     """Shares of three classes or more, as far apart as noise does not explain.
 
-    They are drawn towards equal ones by the positive part of the estimator of James and Stein.
+    They are drawn towards equal ones by the positive part of the estimator of James and Stein,
+    with noise that is half a deviation of its mean square more than expected: many classes that
+    are equal else come out a little apart in half of all fits.
 
     Parameters
     ----------
@@ -223,6 +254,8 @@ def drawn_together(shares: np.ndarray, deviation: float) -> np.ndarray:
     """
     equal = 1.0 / len(shares)
     spread = math.hypot(*(shares - equal)) / math.sqrt(len(shares))
+    # The square of a Laplace variable has a standard deviation of root 5 times its mean.
+    deviation *= math.sqrt(1.0 + _DOUBT_OF_SQUARES * math.sqrt(5.0 / len(shares)))
     if deviation >= spread:
         return np.full(len(shares), equal)
     return equal + (1.0 - (deviation / spread) ** 2) * (shares - equal)
@@ -253,10 +286,24 @@ def starting_scores(
         share = np.clip(shares, least, 1.0 - least)
         odds = np.log(share / (1.0 - share))
         return odds + math.log(weights[1] / weights[0]) if weights else odds
-    logs = np.log(np.clip(shares, min(max(_LEAST_SHARE / len(shares), 2.0 * deviation), 1.0), 1.0))
+    likely = _likely(drawn_together(shares, deviation), deviation)
+    logs = np.log(np.maximum(likely, _LEAST_SHARE / len(shares)))
     if weights:
         logs += np.log(weights)
     return logs - logs.mean()
+
+
+def _likely(shares: np.ndarray, deviation: float) -> np.ndarray:
+    """Shares that are positive and add up to one: the nearest, and then part of the noise more.
+
+    Noise makes some of the small ones of many classes zero. Each may be as large as noise, and all
+    of them together may not: the sum is known.
+    """
+    shares, deviation = np.clip(shares, -_HUGE, _HUGE), min(deviation, _HUGE)
+    ordered = np.sort(shares)[::-1]
+    beyond = (np.cumsum(ordered) - 1.0) / np.arange(1, len(shares) + 1)
+    likely = np.maximum(shares - beyond[ordered >= beyond][-1], 0.0) + _UNSEEN * deviation
+    return likely / likely.sum()
 
 
 @plain_arguments

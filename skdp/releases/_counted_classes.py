@@ -21,9 +21,9 @@ from skdp.releases._claims import factor_of_claims, release_claims
 from skdp.releases._class_rules import (
     check_share,
     class_count_share,
-    drawn_together,
     factor_of_gain,
     kept_of_gain,
+    kept_of_start,
     shows_claims,
     starting_scores,
 )
@@ -131,7 +131,7 @@ class CountedClasses:
                 f"'add-remove', and only there; got {shown(n_samples)}."
             )
         supposed = TYPICAL_ROWS if n_samples is None else max(1.0, n_samples)
-        share = class_count_share(target, n_samples=supposed)
+        share = class_count_share(target, n_samples=supposed, n_classes=n_classes)
         counting = replace(target, epsilon=share * target.epsilon)
         check_span(NoiseLaw.of("laplace", counting), n_classes, target.epsilon)
         rest = replace(target, epsilon=target.epsilon - counting.epsilon)
@@ -196,9 +196,9 @@ class CountedClasses:
             n_samples = max(1.0, float(released.sum()))
             plan = self.plans[min(round(math.log2(n_samples)), len(self.plans) - 1)]
         deviation = counting.level(1) * self.guarantee.n_records_changed / n_samples
-        shares = drawn_together(released / n_samples, deviation)
         centre = np.zeros((loss.n_outputs, data.n_features))
-        scores = loss.temperature * starting_scores(shares, deviation, loss.weights)
+        odds = starting_scores(released / n_samples, deviation, loss.weights)
+        scores = loss.temperature * odds
         centre[:, -1] = scores / data.constant
         weights, spread = plan(data, noise, centre), plan.coefficient_noise()
         if self.checking is None:
@@ -217,7 +217,8 @@ class CountedClasses:
             factor = factor_of_gain(
                 gain, deviation=deviation, scores=scores, spread=reach, n_samples=n_samples
             )
-        return centre + factor * learned, replace(spread.times(factor), kind="approximation")
+        start = centre * kept_of_start(factor) if self.has_odds else centre
+        return start + factor * learned, replace(spread.times(factor), kind="approximation")
 
     def _claimed(
         self,

@@ -373,8 +373,8 @@ def linear():
         (
             (
                 CLASSES,
-                "drawn_together(released /",
-                "drawn_together(class_counts(data, loss.n_outputs) /",
+                "starting_scores(released /",
+                "starting_scores(class_counts(data, loss.n_outputs) /",
             ),
         ),
         three_classes,
