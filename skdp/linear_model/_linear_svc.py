@@ -31,15 +31,15 @@ class DPLinearSVC(BaseDPLinearClassifier):
 
         What "auto" releases with the objective mechanism and ``delta=0`` for more than two classes
         with an intercept: first the number of rows of each class, for an epsilon of
-        ``min(50 * sqrt(n_classes / 3), 100) / n``, from 2 to 50 % of it, so that the penalty is
+        ``min(50 * sqrt(n_classes / 3), 100) / n``, from 1 to 50 % of it, so that the penalty is
         around their log-odds, times the temperature. Then, where ``n * epsilon`` is 500 or more
         and ``class_weight`` is None, how many more rows the model gets right than the largest
         class does, for an epsilon of ``100 / n`` and at least 1 % of it. Without a gain beyond the
         root of n a tenth of what was learned is kept.
 
         Under "add-remove", where the number of rows is private, the sum of the counts stands for
-        n, and shares are half as large, for n = 1000 whatever it is, but for the least of the
-        first; the gain is released from an epsilon of 0.25 on. For two classes, or without an
+        n, and shares are half as large, for n = 1000 whatever it is, the first at least 2 % and
+        the second 1 %; the gain is released from an epsilon of 0.25 on. For two classes, or without an
         intercept, the number of rows is released for 2 % of epsilon. The rules of the other
         mechanisms do not read it.
 

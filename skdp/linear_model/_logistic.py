@@ -33,7 +33,7 @@ class DPLogisticRegression(BaseDPLinearClassifier):
 
         What "auto" releases with the objective mechanism and ``delta=0``: for more than two
         classes with an intercept, first the number of rows of each class, for an epsilon of
-        ``min(50 * sqrt(n_classes / 3), 100) / n``, from 2 to 50 % of it, so that the penalty is
+        ``min(50 * sqrt(n_classes / 3), 100) / n``, from 1 to 50 % of it, so that the penalty is
         around their log-odds. Then, where ``n * epsilon`` is 500 or more and ``class_weight`` is
         None, how many more rows the model gets right than the log-odds do, for an epsilon of
         ``100 / n``. Where ``n * epsilon`` is 4,500 or more, for ``180 / n`` and at least 1 % of
@@ -41,18 +41,19 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         Without a gain beyond the root of n (and, where claims are released, with one that is
         claimed), a tenth of what was learned is kept. Otherwise it is multiplied by a factor from
         0.4 to 3, or from 0.2 to 4 by claims, that makes the model as sure as it is right; where
-        that is below 1, log-odds are multiplied by the mean of it and 1.
+        that is below 1, log-odds are multiplied by the mean of it and 1. Up to an ``n * epsilon``
+        of 9,000, what is gained may ask for a larger factor than claims do, up to 3.
 
         For two classes, where ``n * epsilon`` is 4,500 or more and ``class_weight`` is None: in
         the end, how many rows the model gets right and how many it claims to, for an epsilon of
         ``90 / n`` and at least 1 % of it. The factor that follows changes no predicted class.
 
         Under "add-remove", where the number of rows is private, the sum of the counts stands for
-        n. Shares for more than two classes are half as large, for n = 1000 whatever it is, but
-        for the least of the first. The gain is released from an epsilon of 0.25 on, and the three
-        numbers where n times the epsilon for them is 180 or more. For two classes the number of
-        rows is released for 2 % of epsilon, and read to a power of two. The rules of the other
-        mechanisms do not read that number.
+        n. Shares for more than two classes are half as large, for n = 1000 whatever it is, the
+        first at least 2 % and the second 1 %. The gain is released from an epsilon of 0.25 on,
+        and the three numbers where n times the epsilon for them is 180 or more. For two classes
+        the number of rows is released for 2 % of epsilon, and read to a power of two. The rules of
+        the other mechanisms do not read that number.
 
         What it releases with the gradient mechanism and ``delta > 0``, for more than two classes,
         without ``class_weight`` and users, where mu n is 136 or more: in the end, how many rows

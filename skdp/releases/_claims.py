@@ -14,6 +14,7 @@ from skdp._random import NoiseSource
 from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP
+from skdp.releases._class_rules import KEPT
 from skdp.releases._sureness import Sureness, asked_for, believed
 from skdp.solvers.feature_rows import ERROR_SHARE, certified
 from skdp.solvers.hits import class_counts, hits_and_chances
@@ -29,7 +30,6 @@ __all__ = [
 # What a row may change, whether it is replaced or goes: three numbers between 0 and 1, or one such
 # and one up to 1/2.
 _CHANGE, _CHANGE_OF_TWO = 3.0, 1.5
-_KEPT = 0.1  # of what was learned, if it is no gain and claims to be one
 _LEAST, _MOST = 0.2, 4.0
 # Signals to noise of weights from which scores are made longer, or shorter, by less and less. How
 # often a model is right is not what it claims for two reasons: noise, penalties and caps, which go
@@ -179,7 +179,7 @@ def factor_of_claims(
     """
     seen, doubt = 1.0 / math.sqrt(n_samples), math.sqrt(2.0) * found.deviation
     if gain <= seen and found.claimed - found.right > seen + doubt:
-        return _KEPT
+        return KEPT
     claimed, true = believed(found, least=1.0 / len(scores) + 1e-3, n_samples=n_samples)
     is_beyond = min(claimed, true) > float(softmax(scores).max()) + 1e-3
     factor = asked_for(claimed, true, scores if is_beyond else np.zeros(len(scores)))

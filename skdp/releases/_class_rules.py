@@ -15,9 +15,11 @@ from skdp.privacy import ApproxDP, n_records_changed
 from skdp.releases._score_model import factor_of_right
 
 __all__ = [
+    "KEPT",
     "check_share",
     "claim_share_of_two",
     "class_count_share",
+    "decides_by_claims",
     "drawn_together",
     "factor_of_gain",
     "kept_of_gain",
@@ -35,10 +37,11 @@ _MOST_FOR_COUNTS = 0.5  # of epsilon
 # Of the standard deviation of a mean of squares of Laplace noise, what is taken to be noise.
 _DOUBT_OF_SQUARES = 0.5
 # Of the deviation of that noise, what is supposed of a class beyond what is counted.
-_UNSEEN = 0.5
+_UNSEEN = 0.75
 _HUGE = 1e6  # a share that is noise alone, and of which sums are precise
 _LEAST_SHARE = 0.2  # of many classes that log-odds tell apart, over their number
-_LEAST_FOR_COUNTS = 0.02
+# Where the counts also tell how many rows there are, rules read that to a power of two.
+_LEAST_FOR_COUNTS = {"replace-one": 0.01, "add-remove": 0.02}
 
 # For the number of rows that a model of several classes gets right beyond those of its start,
 # times 1 / (epsilon n): the noise is a fiftieth of the rows. Where it would take a larger share
@@ -49,9 +52,11 @@ _LEAST_FOR_CHECK = 0.01
 # For how many it claims to get right as well, where that takes no more than the share: from
 # n epsilon of 4,500 on. Noise in each of three numbers has a scale of a sixtieth of the rows.
 _CLAIM_SIGNAL, _MOST_FOR_CLAIMS = 180.0, 0.04
+# From this n epsilon on claims alone say by how much what was learned is made longer.
+_CLAIMS_ALONE = 9000.0
 # For how many a model of two classes gets right and claims to.
 _CLAIM_SIGNAL_OF_TWO, _MOST_OF_TWO = 90.0, 0.02
-_KEPT = 0.1  # of what was learned, if it is no gain; most of the order of scores stays
+KEPT = 0.1  # of what was learned, if it is no gain; most of the order of scores stays
 # Factors of it otherwise. Below the least, rows of small classes would be lost again.
 _LEAST, _MOST = 0.4, 3.0
 
@@ -77,7 +82,7 @@ def class_count_share(target: ApproxDP, *, n_samples: float, n_classes: int) -> 
     signal = min(_COUNT_SIGNAL * math.sqrt(n_classes / 3.0), _MOST_COUNT_SIGNAL)
     signal *= n_records_changed(target.adjacency) / 2.0
     share = signal / max(target.epsilon * n_samples, 1e-300)
-    return min(max(share, _LEAST_FOR_COUNTS), _MOST_FOR_COUNTS)
+    return min(max(share, _LEAST_FOR_COUNTS[target.adjacency]), _MOST_FOR_COUNTS)
 
 
 @plain_arguments
@@ -126,6 +131,28 @@ def shows_claims(guarantee: ApproxDP, n_samples: float) -> bool:
     bool
     """
     return guarantee.epsilon * n_samples >= _CLAIM_SIGNAL * (1.0 - 1e-9)
+
+
+@plain_arguments
+def decides_by_claims(target: ApproxDP, n_samples: float) -> bool:
+    """Whether claims alone say by how much what several classes learned is made longer.
+
+    Where rows are fewer, noise in them is large, and a factor of them stays near one. What is
+    gained tells of longer scores more surely then.
+
+    Parameters
+    ----------
+    target : ApproxDP
+        Pure, whole.
+
+    n_samples : float
+        Number of rows, public or released.
+
+    Returns
+    -------
+    bool
+    """
+    return target.epsilon * n_samples >= _CLAIMS_ALONE
 
 
 @plain_arguments
@@ -185,7 +212,7 @@ def factor_of_gain(
         only for what is a gain if the noise is three deviations.
     """
     if kept_of_gain(gain, n_samples) < 1.0:
-        return _KEPT
+        return KEPT
     least_gain = math.sqrt(n_samples)
     scale: Any = dict(start=scores, spread=spread)
     factor = factor_of_right(gain / n_samples, least=_LEAST, most=1.0, **scale)
@@ -211,7 +238,7 @@ def kept_of_gain(gain: float, n_samples: float) -> float:
     float
         0.1 where the gain is no more than the root of the number of rows, and 1 otherwise.
     """
-    return 1.0 if gain > math.sqrt(n_samples) else _KEPT
+    return 1.0 if gain > math.sqrt(n_samples) else KEPT
 
 
 @plain_arguments
@@ -230,7 +257,7 @@ def kept_of_start(factor: float) -> float:
     float
         Halfway from 1 to that factor, where it is below 1; and 1 if nothing was learned.
     """
-    return 1.0 if factor <= _KEPT else min(1.0, (1.0 + factor) / 2.0)
+    return 1.0 if factor <= KEPT else min(1.0, (1.0 + factor) / 2.0)
 
 
 def drawn_together(shares: np.ndarray, deviation: float) -> np.ndarray:
@@ -299,7 +326,7 @@ def _likely(shares: np.ndarray, deviation: float) -> np.ndarray:
     Noise makes some of the small ones of many classes zero. Each may be as large as noise, and all
     of them together may not: the sum is known.
     """
-    shares, deviation = np.clip(shares, -_HUGE, _HUGE), min(deviation, _HUGE)
+    shares = np.clip(shares, -_HUGE, _HUGE)
     ordered = np.sort(shares)[::-1]
     beyond = (np.cumsum(ordered) - 1.0) / np.arange(1, len(shares) + 1)
     likely = np.maximum(shares - beyond[ordered >= beyond][-1], 0.0) + _UNSEEN * deviation

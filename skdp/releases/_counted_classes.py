@@ -8,6 +8,7 @@ after them, ``solvers/hits.py`` for the rows that a model gets right, and, where
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Self, cast
 
 import numpy as np
@@ -21,6 +22,7 @@ from skdp.releases._claims import factor_of_claims, release_claims
 from skdp.releases._class_rules import (
     check_share,
     class_count_share,
+    decides_by_claims,
     factor_of_gain,
     kept_of_gain,
     kept_of_start,
@@ -204,21 +206,19 @@ class CountedClasses:
         if self.checking is None:
             return weights, spread
         learned = weights - centre
-        if not self.has_odds:
-            gain, _ = self._gain(data, weights, centre, noise)
-            factor = kept_of_gain(gain, n_samples)
-        elif shows_claims(self.checking, n_samples):
-            factor = self._claimed(data, weights, scores, n_samples, noise)
+        reach = score_spread(
+            learned, row_norm=plan.row_norm, n_samples=n_samples, penalty=plan.penalty
+        )
+        by_gain = partial(factor_of_gain, scores=scores, spread=reach, n_samples=n_samples)
+        if self.has_odds and shows_claims(self.checking, n_samples):
+            factor = self._claimed(data, weights, scores, n_samples, by_gain, noise)
         else:
-            reach = score_spread(
-                learned, row_norm=plan.row_norm, n_samples=n_samples, penalty=plan.penalty
-            )
-            gain, deviation = self._gain(data, weights, centre, noise)
-            factor = factor_of_gain(
-                gain, deviation=deviation, scores=scores, spread=reach, n_samples=n_samples
-            )
-        start = centre * kept_of_start(factor) if self.has_odds else centre
-        return start + factor * learned, replace(spread.times(factor), kind="approximation")
+            gain, noisy = self._gain(data, weights, centre, noise)
+            factor = kept_of_gain(gain, n_samples)
+            if self.has_odds:
+                factor = by_gain(gain, deviation=noisy)
+        weights = kept_of_start(factor) * centre + factor * learned
+        return weights, replace(spread.times(factor), kind="approximation")
 
     def _claimed(
         self,
@@ -226,6 +226,7 @@ class CountedClasses:
         weights: np.ndarray,
         scores: np.ndarray,
         n_samples: float,
+        by_gain: Callable[..., float],
         noise: NoiseSource,
     ) -> float:
         """Factor of what was learned, by how often the model is right and claims to be."""
@@ -241,7 +242,12 @@ class CountedClasses:
         signal = linear_signal(
             self.guarantee, n_features=n_features, n_samples=n_samples, n_outputs=n_outputs
         )
-        return factor_of_claims(found, gain, scores=scores, n_samples=n_samples, signal=signal)
+        factor = factor_of_claims(found, gain, scores=scores, n_samples=n_samples, signal=signal)
+        if factor < 1.0 or decides_by_claims(self.guarantee, n_samples):
+            return factor
+        # The noise of two numbers is in their difference.
+        noisy = math.sqrt(2.0) * found.deviation * n_samples
+        return max(factor, by_gain(gain * n_samples, deviation=noisy))
 
     def _gain(
         self, data: RowBlocks, weights: np.ndarray, centre: np.ndarray, noise: NoiseSource
