@@ -39,9 +39,9 @@ class DPLinearSVC(BaseDPLinearClassifier):
 
         Under "add-remove", where the number of rows is private, the sum of the counts stands for
         n, and shares are half as large, for n = 1000 whatever it is, the first at least 2 % and
-        the second 1 %; the gain is released from an epsilon of 0.25 on. For two classes, or without an
-        intercept, the number of rows is released for 2 % of epsilon. The rules of the other
-        mechanisms do not read it.
+        the second 1 %; the gain is released from an epsilon of 0.25 on. For two classes, or
+        without an intercept, the number of rows is released for 2 % of epsilon. The rules of the
+        other mechanisms do not read it.
 
     mechanism : {"auto", "objective", "output", "gradient"}, default="auto"
         "objective" adds a random linear term to the objective, "output" adds noise to the

@@ -40,7 +40,7 @@ _USUAL_VARIANCE = 0.1
 # Standard deviation of the mean of a target about the middle of its bounds, as supposed.
 _USUAL_OFFSET = 0.4
 
-# Sum of unseen curvatures, at least: what is seen may be noise.
+# Sum of unseen curvatures, at least.
 _LEAST_REST = 0.02
 
 
@@ -275,8 +275,12 @@ class FeaturePlan:
         root = np.sqrt(np.maximum(curvatures**2 - self.edge**2, 0.0))
         seen = np.where(curvatures > self.edge, (curvatures + root) / 2.0, 0.0)
         seen /= max(1.0, float(seen.sum()))
-        hidden = float(np.count_nonzero(seen == 0.0))
-        return seen, min(max(_LEAST_REST, 1.0 - float(seen.sum())), hidden * self.edge)
+        # The largest eigenvalue of k x k noise is beyond its norm by a part of about k^(-2/3) at
+        # most (Tracy and Widom 1994). Down there one may be a flat direction, which hides.
+        beyond = (curvatures / max(self.edge, 1e-300) - 1.0) * len(curvatures) ** (2.0 / 3.0)
+        certain = np.clip(beyond, 0.0, 1.0)
+        hiding = float(np.count_nonzero(certain < 1.0))
+        return seen, min(max(_LEAST_REST, 1.0 - float(seen @ certain)), hiding * self.edge)
 
     def _at(
         self,

@@ -1,6 +1,7 @@
 """Steps, penalties and the choice of a mechanism: what the rules promise of the noise."""
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -337,9 +338,35 @@ def test_curvatures_are_cleared_of_what_noise_adds_to_large_ones():
     true = np.array([0.5, 1.2 * half, 0.9 * half])
     seen, rest = planned._seen(true + half**2 / true * (true > half))
     assert_allclose(seen, [0.5, 1.2 * half, 0.0], rtol=1e-9)
-    assert rest == pytest.approx(planned.edge)  # one direction can hide no more
+    assert rest == pytest.approx(2.0 * planned.edge)  # two directions can hide no more
     seen, rest = planned._seen(np.append(true, np.zeros(90)))
     assert rest == pytest.approx(1.0 - seen.sum())
+
+
+@pytest.mark.parametrize("share", [0.01, 0.5, 1.0, 2.0])
+def test_what_is_hardly_beyond_the_noise_may_be_noise(share):
+    # Of 100 eigenvalues one is seen, and one beyond the noise by a part of its fluctuation.
+    planned = replace(plan(1.0, n=3000.0, p=100), edge=0.4)
+    curvatures = np.zeros(100)
+    curvatures[:2] = 0.6, planned.edge * (1.0 + share * 100.0 ** (-2.0 / 3.0))
+    seen, rest = planned._seen(curvatures)
+    assert np.count_nonzero(seen) == 2
+    certain = np.array([1.0, min(share, 1.0)])
+    assert rest == pytest.approx(1.0 - seen[:2] @ certain)
+
+
+def test_noise_alone_is_not_taken_for_a_direction():
+    # Eigenvalues of noise of norm 1, of which some are beyond it by chance.
+    rng = np.random.default_rng(0)
+    counted = []
+    for _ in range(300):
+        noise = rng.normal(size=(60, 60))
+        values = np.linalg.eigvalsh((noise + noise.T) / math.sqrt(8.0 * 60))
+        planned = replace(plan(1.0, n=3000.0, p=60), edge=1.0)
+        seen, rest = planned._seen(values)
+        counted.append((seen.sum() > 0.0, rest))
+    taken, rests = np.array(counted).T
+    assert taken.mean() > 0.1 and np.mean(rests < 0.5) < 0.05
 
 
 @pytest.mark.parametrize("name", SPECTRA)
