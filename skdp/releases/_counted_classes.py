@@ -49,7 +49,8 @@ class CountedClasses:
     leaves a model that takes all classes to be as likely. Around the log-odds it leaves one that
     knows which are. The model is then held against the log-odds alone: where it does not get more
     rows right, by a noisy count, most of what it adds to them is taken back, and elsewhere that is
-    multiplied by what makes the model as sure as it is right.
+    multiplied by what makes the model as sure as it is right. Log-odds go half of the way with it
+    where it is shortened.
 
     Privacy: the counts satisfy ``counting``, and whatever comes out, the release that follows
     satisfies its part of the budget: it is planned from released counts and public numbers, of
@@ -214,9 +215,9 @@ class CountedClasses:
             factor = self._claimed(data, weights, scores, n_samples, by_gain, noise)
         else:
             gain, noisy = self._gain(data, weights, centre, noise)
-            factor = kept_of_gain(gain, n_samples)
-            if self.has_odds:
-                factor = by_gain(gain, deviation=noisy)
+            factor = (
+                by_gain(gain, deviation=noisy) if self.has_odds else kept_of_gain(gain, n_samples)
+            )
         weights = kept_of_start(factor) * centre + factor * learned
         return weights, replace(spread.times(factor), kind="approximation")
 

@@ -13,6 +13,7 @@ import numpy as np
 from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, GaussianDP
+from skdp.releases._class_rules import KEPT
 from skdp.releases._descent_rules import plan_descent
 from skdp.releases._protocol import LinearLoss
 
@@ -30,7 +31,6 @@ _LEAST_FOR_COUNTS = {"pure": 1e-3, "gaussian": 0.04}
 _CHECK_SIGNAL = 150.0
 _LEAST_FOR_CHECK = 0.01
 _MOST_FOR_CHECK = 0.05
-_KEPT = 0.1  # of what was learned, if it is no gain; most of the order of scores stays
 _MOST_ROUNDS = 24
 _ROUNDS_OF_SIGNAL = 0.65  # times its root
 # Over the signal. Of many scores the largest is found where noise does not hide the others.
@@ -122,7 +122,7 @@ class WhitenedPlan:
         gain : float
             Released share of rows that it gets right, less that of the start.
         """
-        return 1.0 if gain > 0.0 else _KEPT
+        return 1.0 if gain > 0.0 else KEPT
 
     def metric(self, values: np.ndarray) -> tuple[np.ndarray, float]:
         """Curvatures that steps are divided by, and the cap of a gradient in their metric.
