@@ -123,6 +123,21 @@ def test_the_penalty_is_around_the_log_odds(monkeypatch, adjacency, weights):
     assert np.linalg.norm(centre) < chosen.centre_norm
 
 
+@BOTH
+def test_the_penalty_is_around_what_is_released(monkeypatch, adjacency):
+    plan, data = planned(ApproxDP(4.0, adjacency=adjacency)), rows()
+    seen = learning(monkeypatch, 1.0)
+    records, _ = transcript(partial(plan, data, noise_source(0)))
+    released, changed = records[0].released, 2.0
+    n_samples = 200.0
+    if adjacency == "add-remove":
+        n_samples, changed = released.sum(), 1.0
+    assert (released != records[0].asked).all()
+    deviation = math.sqrt(2.0) * changed / plan.counting.epsilon / n_samples
+    expected = starting_scores(released / n_samples, deviation)
+    assert_allclose(seen[0][:, -1] * data.constant, expected, rtol=1e-9)
+
+
 def three_of(n, rng):
     codes = rng.integers(0, 3, n)
     X = 0.2 * np.eye(3)[codes] + 0.2 * rng.normal(size=(n, 3))
