@@ -55,14 +55,12 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         the number of rows is released for 2 % of epsilon, and read to a power of two. The rules of
         the other mechanisms do not read that number.
 
-        What it releases with the gradient mechanism and ``delta > 0``, for more than two classes,
-        without ``class_weight`` and users, where mu n is 136 or more: in the end, how many rows
-        the model gets right and how many it claims to, for 0.2 to 3 % of the squared mu, so that
-        scores are multiplied by a factor from 0.2 to 3 that makes it as sure as it is right.
-        Where mu n is less, they are multiplied by 0.7. For two classes, up to 1,000 features, and
-        where mu n is 232 or more (205 under "add-remove"): two derivatives of the log-likelihood
-        along the length of the scores, for 0.2 to 4 % of the squared mu, so that scores are
-        multiplied by a factor from 0.22 to 3.3.
+        What it releases with the gradient mechanism and ``delta > 0``, without ``class_weight``
+        and users: in the end, two derivatives of the log-likelihood along the length of the
+        scores, for 0.2 to 4 % of the squared mu, so that scores are multiplied by a factor from
+        0.22 to 3.3. With two classes that is where there are up to 1,000 features, and mu n is 39
+        or more (35 under "add-remove"); with three where mu n is 46 or more, with ten 74.
+        Where mu n is less, scores of more than two classes are multiplied by 0.7.
 
     mechanism : {"auto", "objective", "output", "gradient"}, default="auto"
         "objective" adds a random linear term to the objective, "output" adds noise to the

@@ -6,6 +6,7 @@ classes and on twelve of two, of 700 to 50,000 rows.
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import softmax
@@ -15,12 +16,13 @@ from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP
 from skdp.releases._class_rules import KEPT
-from skdp.releases._sureness import Sureness, asked_for, believed
+from skdp.releases._score_model import factor_of_right
 from skdp.solvers.feature_rows import ERROR_SHARE, certified
 from skdp.solvers.hits import class_counts, hits_and_chances
 from skdp.solvers.rows import RowBlocks
 
 __all__ = [
+    "Sureness",
     "factor_of_claims",
     "factor_of_claims_of_two",
     "release_claims",
@@ -39,6 +41,25 @@ _CLEAR, _CLEAR_OF_LONG = 200.0, 2000.0
 # Factors are tempered if noise, as many times, is more than what claims leave to 1: there, little
 # of it makes much of a difference.
 _DOUBTS = 6.0
+_SUREST = 0.999  # that a model is held to be
+
+
+@dataclass(frozen=True)
+class Sureness:
+    """How often a model is right, and how often it claims to be.
+
+    Parameters
+    ----------
+    right, claimed : float
+        Released means over the rows.
+
+    deviation : float
+        Public standard deviation of the noise in each.
+    """
+
+    right: float
+    claimed: float
+    deviation: float
 
 
 def release_claims(
@@ -180,9 +201,9 @@ def factor_of_claims(
     seen, doubt = 1.0 / math.sqrt(n_samples), math.sqrt(2.0) * found.deviation
     if gain <= seen and found.claimed - found.right > seen + doubt:
         return KEPT
-    claimed, true = believed(found, least=1.0 / len(scores) + 1e-3, n_samples=n_samples)
+    claimed, true = _believed(found, least=1.0 / len(scores) + 1e-3, n_samples=n_samples)
     is_beyond = min(claimed, true) > float(softmax(scores).max()) + 1e-3
-    factor = asked_for(claimed, true, scores if is_beyond else np.zeros(len(scores)))
+    factor = _asked_for(claimed, true, scores if is_beyond else np.zeros(len(scores)))
     return _tempered(factor, found, n_outputs=len(scores), signal=signal)
 
 
@@ -208,8 +229,8 @@ def factor_of_claims_of_two(found: Sureness, *, n_samples: float, signal: float)
         claims too little, after one over the root of the number of rows, which is about what a
         model gains on rows of its own. Where signals are clear it is near 1.
     """
-    claimed, true = believed(found, least=0.502, n_samples=n_samples, by_deviations=True)
-    factor = asked_for(claimed, true, np.zeros(2))
+    claimed, true = _believed(found, least=0.502, n_samples=n_samples, by_deviations=True)
+    factor = _asked_for(claimed, true, np.zeros(2))
     return _tempered(factor, found, n_outputs=2, signal=signal)
 
 
@@ -222,3 +243,62 @@ def _tempered(factor: float, found: Sureness, *, n_outputs: int, signal: float) 
     power = min(1.0, left / max(_DOUBTS * found.deviation, 1e-300))
     power *= min(1.0, math.sqrt(clear / max(signal, 1e-300)))
     return min(max(factor**power, _LEAST), _MOST)
+
+
+def _believed(
+    found: Sureness, *, least: float, n_samples: float, by_deviations: bool = False
+) -> tuple[float, float]:
+    """How often a model claims to be right, and how often it is, as far as noise does not explain.
+
+    Parameters
+    ----------
+    found : Sureness
+
+    least : float
+        Of both.
+
+    n_samples : float
+        Number of rows, public or released.
+
+    by_deviations : bool, default=False
+        Whether a deviation of the noise is taken off what is claimed too much, in place of what
+        the estimator of James and Stein takes.
+
+    Returns
+    -------
+    claimed, true : float
+    """
+    noise, doubt = found.deviation, math.sqrt(2.0) * found.deviation
+    claimed = min(max(found.claimed, least), _SUREST)
+    surplus = found.right - claimed
+    if surplus > 0.0:
+        surplus = max(0.0, surplus - doubt - 1.0 / math.sqrt(n_samples))
+        claimed = min(claimed + noise, _SUREST)  # from the least on it is a long way up
+    elif by_deviations:
+        surplus = min(0.0, surplus + doubt)
+    else:
+        surplus *= max(0.0, 1.0 - 2.0 * (noise / min(surplus, -1e-12)) ** 2)
+    return claimed, min(max(claimed + surplus, least), _SUREST)
+
+
+def _asked_for(claimed: float, true: float, start: np.ndarray) -> float:
+    """Spread of scores around a start that claim what is true, over that of those here.
+
+    Parameters
+    ----------
+    claimed, true : float
+        Mean probability of the likeliest class, as it is claimed and as it should be: both more
+        than at the start.
+
+    start : ndarray of shape (n_outputs,)
+
+    Returns
+    -------
+    float
+    """
+    certain = float(softmax(start).max())
+    spreads = [
+        factor_of_right(chance - certain, start=start, spread=1.0, least=1e-3, most=1e3)
+        for chance in (claimed, true)
+    ]
+    return spreads[1] / spreads[0]

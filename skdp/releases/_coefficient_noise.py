@@ -1,5 +1,6 @@
 """How far noise moves the coefficients of a linear model, by public and released numbers."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,14 +82,16 @@ class CoefficientNoise:
 
         Parameters
         ----------
-        weights : ndarray of shape (n_features,)
-            Of the single output.
+        weights : ndarray of shape (n_outputs, n_features)
+            Of several outputs, their mean covariance is added.
 
         deviation : float
         """
-        moved = deviation * weights
-        covariance = None if self.covariance is None else self.covariance + np.outer(moved, moved)
-        deviations = np.hypot(self.deviations, moved)
+        if deviation == 0.0:
+            return self
+        moved = deviation / math.sqrt(len(weights)) * weights
+        deviations = np.hypot(self.deviations, np.linalg.norm(moved, axis=0))
+        covariance = None if self.covariance is None else self.covariance + moved.T @ moved
         return CoefficientNoise(self.kind, deviations, covariance, related=covariance is None)
 
     def stretched(self, ratios: np.ndarray) -> "CoefficientNoise":

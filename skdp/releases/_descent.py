@@ -1,8 +1,8 @@
 """Noisy gradient descent on the losses of linear models: sums of clipped gradients, with noise.
 
 To check it: this file, ``releases/_moments.py`` for the number and the second moments of the rows,
-``releases/_sureness.py`` and ``releases/_score_length.py`` for what is read in the end, and
-``solvers/whitening.py``, which caps the gradients of rows and certifies their sum.
+``releases/_score_length.py`` for what is read in the end, and ``solvers/whitening.py``, which caps
+the gradients of rows and certifies their sum.
 """
 
 import math
@@ -39,12 +39,12 @@ from skdp.releases._moments import (
     split_for_agreement,
 )
 from skdp.releases._protocol import LinearLoss
-from skdp.releases._score_length import factor_of_slope, release_slope, split_for_slope
-from skdp.releases._sureness import (
+from skdp.releases._score_length import (
     BLIND_FACTOR,
-    factor_of_sureness,
-    release_sureness,
-    split_for_check,
+    factor_of_slope,
+    release_slope,
+    slope_is_certain,
+    split_for_slope,
 )
 from skdp.solvers.certificates import largest_certain, refuse_rows, rounding_error
 from skdp.solvers.rows import RowBlocks
@@ -70,9 +70,8 @@ class NoisyDescent:
     every rule. The data are used in at most ``n_steps + 4`` releases: the number of rows where it
     is private, the second moments of the rows (or, of many features, their mean and how far they
     reach beside it), how far the gradients of users' rows agree, one sum of gradients a step, each
-    at a released point, and how often the released weights are right and claim to be, or, of two
-    classes, how the likelihood changes with their length. Gaussian releases compose by the root of
-    summed squares, pure ones by their sum.
+    at a released point, and how the likelihood changes with the length of the released weights.
+    Gaussian releases compose by the root of summed squares, pure ones by their sum.
 
     Parameters
     ----------
@@ -143,6 +142,10 @@ class NoisyDescent:
         return self.guarantee.unit == "user"
 
     @property
+    def _n_classes(self) -> int:
+        return max(2, self.loss.n_outputs)
+
+    @property
     def _is_checked(self) -> bool:
         """Whether the weights are held against the rows in the end.
 
@@ -169,6 +172,8 @@ class NoisyDescent:
         """Number of rows up to which sums are certified at small weights; public."""
 
         def is_certain(n_samples: int) -> bool:
+            if self._is_checked and not slope_is_certain(n_samples, self._n_classes):
+                return False
             if self._is_for_users and isinstance(self.budget, GaussianDP):
                 # Caps are least, and coordinates stretch most, where rows agree least.
                 error = n_samples * agreement_error(self.n_features, self.loss.n_outputs)
@@ -239,8 +244,9 @@ class NoisyDescent:
         rest = self._budgets()[2]
         if not self._is_checked:
             return None, rest
-        split = split_for_slope if isinstance(self.loss, LogisticLoss) else split_for_check
-        return split(cast(GaussianDP, rest), n_samples=n_samples)
+        return split_for_slope(
+            cast(GaussianDP, rest), n_samples=n_samples, n_classes=self._n_classes
+        )
 
     def _budgets(self) -> tuple[Any, GaussianDP | None, GaussianDP | ApproxDP]:
         """For the number of rows, for how far those of users agree, and for what is left."""
@@ -326,34 +332,22 @@ class NoisyDescent:
         noise: NoiseSource,
     ) -> tuple[np.ndarray, CoefficientNoise]:
         """Weights as long as the rows say, where it is read how long they should be."""
-        found = self._factor(data, weights, n_samples, noise)
-        if found is None:
+        if not self._is_checked:
             return weights, spread
-        weights, spread = weights * found[0], spread.times(found[0])
-        if found[1] > 0.0:  # of two classes
-            spread = spread.along(weights[0], found[1])
-        return weights, replace(spread, kind="approximation")
-
-    def _factor(
-        self, data: RowBlocks, weights: np.ndarray, n_samples: float, noise: NoiseSource
-    ) -> tuple[float, float] | None:
-        """Factor of weights, by what the rows say of their probabilities, if anything is asked.
-
-        And the relative deviation of its noise, as far as that is known.
-        """
         check = self._after_check(n_samples)[0]
-        of_two = isinstance(self.loss, LogisticLoss)
-        if not self._is_checked or (of_two and check is None):
-            return None
-        public: Any = dict(n_samples=n_samples, guarantee=check, noise=noise)
-        if of_two:
-            slope = release_slope(data, weights, **public)
-            return factor_of_slope(slope, n_features=self.n_features, n_samples=n_samples)
         if check is None:
-            return BLIND_FACTOR, 0.0
-        logits = weights / cast(SoftmaxLoss, self.loss).temperature
-        found = release_sureness(data, logits, **public)
-        return factor_of_sureness(found, n_outputs=len(weights), n_samples=n_samples), 0.0
+            factor = 1.0 if self._n_classes == 2 else BLIND_FACTOR
+            return weights * factor, spread.times(factor)
+        logits = weights
+        if isinstance(self.loss, SoftmaxLoss):
+            logits = weights / self.loss.temperature
+        found = release_slope(data, logits, n_samples=n_samples, guarantee=check, noise=noise)
+        factor, deviation = factor_of_slope(
+            found, n_classes=self._n_classes, n_features=self.n_features, n_samples=n_samples
+        )
+        weights = weights * factor
+        spread = spread.times(factor).along(weights, deviation)
+        return weights, replace(spread, kind="approximation")
 
     def _kept(
         self,

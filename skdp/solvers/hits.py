@@ -1,7 +1,7 @@
 """How many rows a model gets right, counted so that what a row adds depends on no other row.
 
-And how many it should, by its own probabilities; or how the likelihood of two classes changes with
-the length of the scores.
+And how many it should, by its own probabilities; or how the likelihood changes with the length of
+the scores.
 
 Where rows have owners, it is how many users: each adds the share of its rows. So do the numbers of
 rows of the classes.
@@ -11,11 +11,17 @@ import math
 
 import numpy as np
 from scipy import sparse
-from scipy.special import expit
 
 from skdp.solvers.certificates import UNIT_ROUNDOFF
 
-__all__ = ["cell_counts", "class_counts", "hits_and_chances", "hits_gained", "score_slopes"]
+__all__ = [
+    "cell_counts",
+    "class_counts",
+    "hits_and_chances",
+    "hits_gained",
+    "score_slopes",
+    "slopes_error",
+]
 
 _FINE = 2.0**20  # grid that rows and weights are rounded to
 _SHARES = 2.0**-24  # that shares are rounded down to, of which sums are exact
@@ -95,38 +101,72 @@ def score_slopes(data, weights, steepest):
     Parameters
     ----------
     data : RowBlocks
-        Of two classes, without users.
+        Without users.
 
-    weights : ndarray of shape (1, n_features)
-        Scores are logits.
+    weights : ndarray of shape (n_outputs, n_features)
+        One row a class, or a single one for the second of two. Scores are logits.
 
     steepest : float
-        By which a row may lower the first sum, from 0.2785 on.
+        By which a row may lower the first sum, up to 32; scores count down to 64 below the top.
 
     Returns
     -------
     sums : ndarray of shape (2,)
-        For the score m of its class and the probability p of that, a row adds ``m (1 - p)``, from
-        ``-steepest`` to 0.2785, and ``m^2 p (1 - p)``, from 0 to 0.4393.
+        For the probabilities of its scores, a row adds how far that of its class is above their
+        mean, from ``-steepest`` on, and their variance.
 
     error : float
-        Bound on the norm of their rounding error.
+        `slopes_error`.
     """
+    if len(weights) == 1:
+        weights = np.vstack([np.zeros_like(weights), weights])
     model, longer, unit = _exact_model(data, weights)
     slopes, bends = [], []
     for rows, codes in data.blocks:
-        scores = np.asarray(_fine(rows, 1.0 / longer) @ model.T)[:, 0] * unit
-        # Beyond 64 the first is clipped, or both are 0 to twenty digits.
-        scores = np.clip(np.where(codes == 1, scores, -scores), -64.0, 64.0)
-        wrong = expit(-scores)
-        slope = scores * wrong
-        bends.append(float((scores * slope * expit(scores)).sum()))
+        scores = np.asarray(_fine(rows, 1.0 / longer) @ model.T)
+        scores -= scores.max(axis=1, keepdims=True)
+        scores *= unit
+        # What is below adds nothing to twenty digits, and makes a row of its class count most.
+        scores = np.maximum(scores, -64.0)
+        chances = np.exp(scores)
+        chances /= chances.sum(axis=1, keepdims=True)
+        mean = (chances * scores).sum(axis=1)
+        slope = scores[np.arange(len(codes)), codes] - mean
+        chances *= (scores - mean[:, np.newaxis]) ** 2
+        bends.append(float(chances.sum()))
         slopes.append(float(np.maximum(slope, -steepest).sum()))
-    # Scores are rounded once. What that changes is as large as the derivatives of both, times the
-    # score, which are below 2 where nothing is clipped but for the first, where it is below the
-    # clip; and few rows of a block are added at a time.
-    error = data.n_samples * (steepest + 1.0) * 200.0 * UNIT_ROUNDOFF
+    error = slopes_error(data.n_samples, len(weights), steepest)
     return np.array([math.fsum(slopes), math.fsum(bends)]), error
+
+
+def slopes_error(n_samples, n_classes, steepest):
+    """Bound on the rounding error of `score_slopes`, in whatever order a row's terms are added.
+
+    Parameters
+    ----------
+    n_samples : int
+
+    n_classes : int
+        At least 2.
+
+    steepest : float
+
+    Returns
+    -------
+    float
+        Of the norm of both sums.
+
+    Notes
+    -----
+    A score has two roundings, an exponential as many beside those of its score, and a sum over the
+    K classes one for each. So the errors of a row are means, under its probabilities, of powers of
+    how far its scores are below the largest: of the first and second, K times over, and of the
+    third, a few times. A mean of the power j is at most ``(log(K - 1) + j)^j``. Few rows of a
+    block are added at a time, and what blocks add without error.
+    """
+    reach = math.log(n_classes - 1) + 3.0
+    row = (n_classes + 8.0 + 20.0 * reach) * reach**2
+    return n_samples * (row + 200.0 * (steepest + reach**2)) * UNIT_ROUNDOFF
 
 
 def class_counts(data, n_outputs):

@@ -125,7 +125,7 @@ VECTOR = dict(feedback="bandit", perturbation="vector")
 OUT, DESCENT, MOMENTS = "releases._output", "releases._descent", "releases._moments"
 RULES, WHITE = "releases._descent_rules", "solvers.whitening"
 MEAN = "releases._mean_row"
-SURE, LENGTH = "releases._sureness", "releases._score_length"
+LENGTH = "releases._score_length"
 CLASSES = "releases._counted_classes"
 CLAIMS, HELD = "releases._claims", "releases._checked_objective"
 IN_ONE_COUNT = "two change by 1.\n            sensitivity=self.guarantee.n_records_changed"
@@ -542,51 +542,37 @@ def linear():
             ),
         ),
     )
-    yield Mutant(
-        "gradient: how often a model is right moves by less than the root of two",
-        logistic(**GRADIENT, **DELTA, epsilon=60.0),
-        ((SURE, "sensitivity = math.sqrt(2.0)\n", "sensitivity = 0.2\n"),),
-        three_classes,
-    )
-    yield Mutant(
-        "gradient: scores as long as the true number of hits says",
-        logistic(**GRADIENT, **DELTA, epsilon=60.0),
-        (
+    for name, rows in (("", ()), (" of three classes", (three_classes,))):
+        yield Mutant(
+            "gradient: the slope along the length of scores" + name + " moves by less than a row",
+            logistic(**GRADIENT, **DELTA, epsilon=60.0),
             (
-                SURE,
-                "(float(value) / n_samples for value in released)",
-                "(float(value) / n_samples for value in hits_and_chances(data, weights)[0])",
+                (
+                    LENGTH,
+                    "sensitivity = _sensitivity(guarantee, n_samples, n_classes)\n    steepest",
+                    "sensitivity = 0.2\n    steepest",
+                ),
             ),
-        ),
-        three_classes,
-    )
-    yield Mutant(
-        "gradient: the slope along the length of scores moves by less than a row",
-        logistic(**GRADIENT, **DELTA, epsilon=60.0),
-        ((LENGTH, "sensitivity = _sensitivity(guarantee, n_samples)\n", "sensitivity = 0.2\n"),),
-    )
-    yield Mutant(
-        "gradient: scores as long as the true slope says",
-        logistic(**GRADIENT, **DELTA, epsilon=60.0),
-        (
+            *rows,
+        )
+        yield Mutant(
+            "gradient: scores" + name + " as long as the true slope says",
+            logistic(**GRADIENT, **DELTA, epsilon=60.0),
             (
-                LENGTH,
-                "(float(value) / n_samples for value in released)",
-                "(float(value) / n_samples for value in score_slopes(data, weights, steepest)[0])",
+                (
+                    LENGTH,
+                    "(float(value) / n_samples for value in released)",
+                    "(float(value) / n_samples for value in score_slopes(data, weights, steepest)[0])",
+                ),
             ),
-        ),
-    )
-    yield Mutant(
-        "gradient: the slope along the length of scores is free",
-        logistic(**GRADIENT, **DELTA, epsilon=60.0),
-        (
-            (
-                LENGTH,
-                "return check, rest",
-                "return guarantee, guarantee",
-            ),
-        ),
-    )
+            *rows,
+        )
+        yield Mutant(
+            "gradient: the slope along the length of scores" + name + " is free",
+            logistic(**GRADIENT, **DELTA, epsilon=60.0),
+            ((LENGTH, "return check, rest", "return guarantee, guarantee"),),
+            *rows,
+        )
     yield Mutant(
         "gradient: number of steps from the data",
         logistic(**GRADIENT),

@@ -16,10 +16,13 @@ from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.losses import LogisticLoss
 from skdp.privacy import ApproxDP, compose
 from skdp.releases import CheckedObjective, CountedRelease, ObjectivePerturbation
-from skdp.releases._claims import factor_of_claims_of_two, release_claims_of_two
+from skdp.releases._claims import (
+    Sureness,
+    factor_of_claims_of_two,
+    release_claims_of_two,
+)
 from skdp.releases._class_rules import claim_share_of_two
 from skdp.releases._moments import release_n_samples
-from skdp.releases._sureness import Sureness
 from skdp.solvers.rows import RowBlocks
 
 BOTH = pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])

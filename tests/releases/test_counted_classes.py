@@ -26,7 +26,7 @@ from skdp.releases import (
     _counted_classes,
     largest_score,
 )
-from skdp.releases._claims import factor_of_claims, release_claims
+from skdp.releases._claims import Sureness, factor_of_claims, release_claims
 from skdp.releases._class_rules import (
     check_share,
     class_count_share,
@@ -37,7 +37,6 @@ from skdp.releases._class_rules import (
     starting_scores,
 )
 from skdp.releases._score_model import score_spread
-from skdp.releases._sureness import Sureness
 from skdp.solvers.newton import minimise
 from skdp.solvers.rows import RowBlocks
 

@@ -116,9 +116,6 @@ def test_the_releases_of_a_descent_compose_to_its_guarantee(
         assert min(others[:2]) > 0.95
         if loss.n_outputs == 1:
             assert composed(spent, guarantee) > 0.95 * 2.0
-        else:
-            # A row that is wrong moves one of the two sums of rows that are right.
-            assert min(others[2:], default=1.0) > 0.69
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -240,7 +237,7 @@ def test_eigenvalues_that_do_not_converge_are_failures_of_the_solver(monkeypatch
 
 def test_weights_are_shrunk_at_the_end_and_steps_are_not(monkeypatch):
     # So few that no more is read of the rows.
-    X, codes = random_problem(LogisticLoss(), np.random.default_rng(0), n=200)
+    X, codes = random_problem(LogisticLoss(), np.random.default_rng(0), n=30)
     data, guarantee = RowBlocks(X, codes, x_norm=1.0), GaussianDP(1.0)
     planned = _descent.plan_descent
 

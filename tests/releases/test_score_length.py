@@ -1,24 +1,29 @@
-"""How long the scores of two classes should be, by the slope of their likelihood."""
+"""How long scores should be, by the slope of their likelihood."""
 
 import math
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.special import expit
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
 from sklearn.metrics import log_loss
 from support.releases import transcript
 
 from skdp._random import noise_source
+from skdp.exceptions import SolverError
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
-from skdp.privacy import GaussianDP, compose
-from skdp.releases import _descent
+from skdp.losses import SoftmaxLoss
+from skdp.privacy import ApproxDP, GaussianDP, compose
+from skdp.releases import NoisyDescent, _descent, _score_length
 from skdp.releases._score_length import (
     ScoreSlope,
     factor_of_slope,
+    largest_terms,
     release_slope,
     split_for_slope,
 )
+from skdp.solvers.hits import slopes_error
 from skdp.solvers.rows import RowBlocks
 
 ADJACENCIES = ["replace-one", "add-remove"]
@@ -35,61 +40,129 @@ def asked(data, weights, guarantee, n_samples=None):
     return record
 
 
-def sums_of(score, steepest=2.0):
-    """What a row of the second class adds, by the derivatives of a clipped log-likelihood."""
-    step = 1e-5
-
-    def value(length):
-        return -np.logaddexp(0.0, -length * score)
-
-    slope = (value(1.0 + step) - value(1.0 - step)) / (2.0 * step)
-    bend = -(value(1.0 + step) - 2.0 * value(1.0) + value(1.0 - step)) / step**2
+def sums_of(scores, codes, steepest=np.inf):
+    """What rows add, by differences of their log-likelihood along the length of the scores."""
+    step = 1e-4
+    lower, here, upper = (
+        np.take_along_axis(
+            log_softmax(length * scores, axis=-1), np.expand_dims(codes, -1), axis=-1
+        )[..., 0]
+        for length in (math.exp(-step), 1.0, math.exp(step))
+    )
+    slope = (upper - lower) / (2.0 * step)
+    bend = slope - (upper - 2.0 * here + lower) / step**2
     return np.stack([np.maximum(slope, -steepest), bend], axis=-1)
 
 
-@pytest.mark.parametrize("n_samples, steepest", [(4, 2.0), (250, 5.0), (1e6, 8.0)])
+@pytest.mark.parametrize("n_classes", [2, 3, 6, 15])
+def test_no_row_adds_more_than_the_largest_terms(n_classes):
+    rng = np.random.default_rng(0)
+
+    def slope(scores):
+        return scores[0] - softmax(scores) @ scores
+
+    def variance(scores):
+        chances = softmax(scores)
+        return chances @ (scores - chances @ scores) ** 2
+
+    for term, most in zip((slope, variance), largest_terms(n_classes), strict=True):
+        starts = rng.normal(size=(40, n_classes)) * rng.uniform(0.5, 4.0, (40, 1))
+        found = max(-minimize(lambda scores: -term(scores), start).fun for start in starts)  # noqa: B023
+        assert most - 3e-4 < found <= most
+
+
+@pytest.mark.parametrize("n_classes", [30, 100, 1000])
+def test_largest_terms_of_many_classes_solve_their_equations(n_classes):
+    slope, bend = largest_terms(n_classes)
+    below = slope - 1e-4
+    assert below * math.exp(1.0 + below) < n_classes - 1 <= slope * math.exp(1.0 + slope)
+    # Of one class against the others that is the variance, whatever its probability.
+    chance = np.linspace(0.0, 1.0, 1_000_001)[1:-1]
+    gap = np.log(chance / (1.0 - chance) * (n_classes - 1))
+    most = np.max(chance * (1.0 - chance) * gap**2)
+    assert most <= bend < most + 2e-4
+
+
+def test_sums_that_are_not_certified_are_refused(monkeypatch):
+    data = RowBlocks(np.eye(4) / 2.0, np.array([0, 1, 0, 1]), x_norm=1.0)
+
+    def inexact(*args):
+        return np.zeros(2), 0.01
+
+    monkeypatch.setattr(_score_length, "score_slopes", inexact)
+    with pytest.raises(SolverError):
+        asked(data, np.ones((1, 4)), GaussianDP(1.0))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5000])
+def test_as_many_rows_as_are_promised_are_certified(n_classes):
+    release = NoisyDescent.plan(
+        ApproxDP(1.0, 1e-6), loss=SoftmaxLoss(n_classes), n_features=3000, row_norm=1.0
+    )
+    most = release._most_rows()
+    steepest = max(8.0, 1.72 + largest_terms(n_classes)[0])
+    assert most > 1e6 and slopes_error(most, n_classes, steepest) <= 1e-3
+
+
+def two_levels(n_classes):
+    """Scores of rows that are right or wrong by a number, the other classes being alike."""
+    sizes = np.linspace(-30.0, 30.0, 601)
+    rows = [np.outer(sizes, np.arange(n_classes) == top) for top in (0, 1)]
+    return np.vstack(rows), np.zeros(len(sizes) * 2, dtype=int)
+
+
+@pytest.mark.parametrize("n_samples, asked_for", [(4, 0.0), (250, 5.0), (1e6, 8.0)])
+@pytest.mark.parametrize("n_classes", [2, 3, 10, 60])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_no_two_rows_are_farther_apart_than_the_sensitivity(adjacency, n_samples, steepest):
-    points = sums_of(np.linspace(-30.0, 30.0, 1201), steepest)
-    if adjacency == "replace-one":
-        gaps = points[:, np.newaxis] - points
-    else:
-        gaps = points
+def test_no_two_rows_are_farther_apart_than_the_sensitivity(
+    adjacency, n_classes, n_samples, asked_for
+):
+    steepest = max(asked_for, 1.72 + largest_terms(n_classes)[0])
+    points = sums_of(*two_levels(n_classes), steepest)
+    gaps = points[:, np.newaxis] - points if adjacency == "replace-one" else points
     most = np.linalg.norm(gaps, axis=-1).max()
     data = RowBlocks(np.eye(4) / 2.0, np.array([0, 1, 0, 1]), x_norm=1.0)
     guarantee = GaussianDP(1.0, adjacency=adjacency)
-    record = asked(data, np.ones((1, 4)), guarantee, n_samples)
-    assert most + 1e-3 < record.sensitivity < 1.04 * most
+    weights = np.ones((1 if n_classes == 2 else n_classes, 4))
+    record = asked(data, weights, guarantee, n_samples)
+    assert most + 1e-3 < record.sensitivity < (1.04 if n_classes == 2 else 1.3) * most
     assert record.scale >= record.sensitivity * (1.0 - 1e-9)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3, 26])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("x_norm", [1e-3, 1.0, 1e6])
-def test_a_record_moves_the_sums_as_far_as_its_own_scores(adjacency, x_norm):
+def test_a_record_moves_the_sums_as_far_as_its_own_scores(adjacency, n_classes, x_norm):
     rng = np.random.default_rng(0)
     X = x_norm * rng.uniform(-0.2, 0.2, (20, 4))
-    codes = rng.integers(2, size=20)
-    weights = np.array([[2000.0, 1.278, 0.0, 0.0]]) / x_norm
+    codes = rng.integers(n_classes, size=20)
+    # Where the slope is largest all other scores are lower by one and the slope.
+    size = 1.0 + largest_terms(n_classes)[0]
+    weights = np.zeros((n_classes, 4))
+    weights[1, :2] = 2000.0 / x_norm, size / x_norm
     far, right = x_norm * np.eye(2, 4)  # far on the wrong side, and where the slope is largest
     here = RowBlocks(np.vstack([X, far]), np.append(codes, 0), x_norm=x_norm)
     most = np.array([-4.0, 0.0])
     if adjacency == "replace-one":
         there = RowBlocks(np.vstack([X, right]), np.append(codes, 1), x_norm=x_norm)
-        expected = most - sums_of(1.278)
+        expected = most - sums_of(size * (np.arange(n_classes) == 1), np.array(1))
     else:
         there, expected = RowBlocks(X, codes, x_norm=x_norm), most
     guarantee = GaussianDP(1.0, adjacency=adjacency)
-    first, second = (asked(data, weights, guarantee, 200.0) for data in (here, there))
-    assert_allclose(first.asked - second.asked, expected, atol=1e-3)
+    outputs = weights[1:] if n_classes == 2 else weights
+    first, second = (asked(data, outputs, guarantee, 200.0) for data in (here, there))
+    # The score where the slope is largest is one of few steps of a grid.
+    assert_allclose(first.asked - second.asked, expected, atol=5e-3)
     assert first.scale == second.scale
 
 
+@pytest.mark.parametrize("n_classes", [2, 5])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("mu", [1e-300, 1e-9, 0.1, 0.3, 3.0, 1e5, 1e300])
-def test_the_slope_and_the_descent_share_the_budget_without_rest(mu, adjacency):
+@pytest.mark.parametrize("mu", [1e-300, 1e-9, 0.03, 0.06, 3.0, 1e5, 1e300])
+def test_the_slope_and_the_descent_share_the_budget_without_rest(mu, adjacency, n_classes):
     guarantee = GaussianDP(mu, adjacency=adjacency)
-    check, rest = split_for_slope(guarantee, n_samples=1000.0)
-    if mu < 0.2:
+    check, rest = split_for_slope(guarantee, n_samples=1000.0, n_classes=n_classes)
+    if mu < 0.05:
         assert check is None and rest == guarantee
         return
     assert_allclose(compose([check, rest]).mu, mu, rtol=1e-12)
@@ -97,43 +170,76 @@ def test_the_slope_and_the_descent_share_the_budget_without_rest(mu, adjacency):
     assert check.adjacency == rest.adjacency == adjacency
 
 
-def slope_of(length, spread, deviation=0.0):
+def slope_of(length, spread, n_classes, deviation=0.0):
     """Of scores that are too long by a factor, on labels that are as sure as scores should be."""
     rng = np.random.default_rng(3)
-    scores = spread * rng.normal(size=100_000)
-    labels = rng.random(100_000) < expit(scores)
-    sums = sums_of(length * np.where(labels, scores, -scores)).mean(axis=0)
-    return ScoreSlope(*sums, deviation)
+    scores = spread * rng.normal(size=(100_000, n_classes))
+    chances = np.cumsum(softmax(scores, axis=1), axis=1)
+    codes = (rng.random((100_000, 1)) > chances[:, :-1]).sum(axis=1)
+    return ScoreSlope(*sums_of(length * scores, codes).mean(axis=0), deviation)
 
 
-@pytest.mark.parametrize("spread", [0.5, 1.5, 4.0])
-@pytest.mark.parametrize("length", [0.3, 0.7, 1.4, 2.0])
-def test_the_factor_leads_most_of_the_way_to_the_right_length(length, spread):
-    factor, deviation = factor_of_slope(slope_of(length, spread), n_features=1, n_samples=1e9)
+def factor_of(found, n_classes=2, n_features=1, n_samples=1e9):
+    return factor_of_slope(found, n_classes=n_classes, n_features=n_features, n_samples=n_samples)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4, 20])
+@pytest.mark.parametrize("spread", [0.5, 1.0, 1.5])
+@pytest.mark.parametrize("length", [0.5, 0.7, 1.4, 2.0])
+def test_the_factor_leads_most_of_the_way_to_the_right_length(length, spread, n_classes):
+    factor, deviation = factor_of(slope_of(length, spread, n_classes), n_classes)
     assert deviation == 0.0
     assert abs(math.log(factor * length)) < 0.6 * abs(math.log(length))
 
 
-def test_scores_of_the_right_length_stay():
-    factor, _ = factor_of_slope(slope_of(1.0, 1.5), n_features=1, n_samples=1e9)
-    assert factor == pytest.approx(1.0, abs=0.03)
+@pytest.mark.parametrize("n_classes", [2, 4, 20])
+def test_scores_of_the_right_length_stay(n_classes):
+    assert factor_of(slope_of(1.0, 1.0, n_classes), n_classes)[0] == pytest.approx(1.0, abs=0.03)
 
 
-def test_the_factor_is_within_its_bounds_and_one_for_what_noise_explains():
+@pytest.mark.parametrize("n_classes, likely", [(2, 0.8), (3, 0.7), (30, 0.7)])
+def test_noise_leaves_what_is_likely(n_classes, likely):
+    for slope in (-0.1, 0.1):
+        found = ScoreSlope(slope, 0.01, 10.0)
+        assert factor_of(found, n_classes)[0] == pytest.approx(likely**0.8, abs=0.01)
+    # As much as the slope tells about is half of the way.
+    found = ScoreSlope(0.0, 0.4, 0.2)
+    assert factor_of(found, n_classes)[0] == pytest.approx(math.sqrt(likely), rel=1e-6)
+
+
+def test_the_factor_is_within_its_bounds_whatever_is_released():
     rng = np.random.default_rng(0)
     for _ in range(300):
         found = ScoreSlope(*rng.normal(0.0, 3.0, 2), 10.0 ** rng.uniform(-8, 1))
-        n_features, n_samples = int(rng.integers(1, 999)), 10.0 ** rng.uniform(0, 8)
-        factor, deviation = factor_of_slope(found, n_features=n_features, n_samples=n_samples)
-        assert 0.0 <= deviation <= 1.0
+        sizes = dict(n_classes=int(rng.integers(2, 99)), n_features=int(rng.integers(1, 999)))
+        factor, deviation = factor_of(found, **sizes, n_samples=10.0 ** rng.uniform(0, 8))
+        assert 0.0 <= deviation < 10.0
         assert math.exp(-1.5) <= factor <= math.exp(1.2)
-    for slope in (-0.019, 0.0, 0.019):
-        found = ScoreSlope(slope, 0.2, 0.02)
-        assert factor_of_slope(found, n_features=5, n_samples=1e6) == (1.0, 0.0)
-    # A model gains on the rows of its own.
-    found = ScoreSlope(0.02, 0.2, 1e-6)
-    assert factor_of_slope(found, n_features=100, n_samples=1000) == (1.0, 0.0)
-    assert factor_of_slope(found, n_features=100, n_samples=1e6)[0] > 1.05
+
+
+def test_what_a_model_gains_on_rows_of_its_own_is_taken_off():
+    found = ScoreSlope(0.1, 0.2, 1e-9)
+    for n_features, left in [(500, 0.05), (1000, 0.0), (4000, 0.1 - 0.1 * 4.0**0.4)]:
+        factor, _ = factor_of(found, n_features=n_features, n_samples=1000)
+        assert factor == pytest.approx(math.exp(left / 0.2))
+    # It is no more than the bend.
+    factor, _ = factor_of(found, n_features=32_000, n_samples=1000)
+    assert factor == pytest.approx(math.exp(-0.1 / 0.2))
+    assert factor_of(ScoreSlope(0.0, 0.0, 1e-9), n_features=32_000, n_samples=1000)[0] > 0.999
+    # Of five classes there are four coefficients a feature that are free.
+    assert factor_of(found, 5, n_features=250, n_samples=1000)[0] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("slope, bend", [(0.1, 0.4), (-0.2, 0.3), (0.0, 0.2), (0.01, -0.2)])
+def test_the_deviation_is_that_of_the_logarithm_under_fresh_noise(slope, bend):
+    rng = np.random.default_rng(0)
+    told = factor_of(ScoreSlope(slope, bend, 0.02))[1]
+    found = [
+        math.log(factor_of(ScoreSlope(slope + one, bend + other, 0.02))[0])
+        for one, other in 0.02 * rng.normal(size=(2000, 2))
+    ]
+    # The standard error of a deviation is a sixtieth of it.
+    assert told == pytest.approx(np.std(found), rel=0.12)
 
 
 def problem(noise, n_samples=4000):
@@ -142,33 +248,50 @@ def problem(noise, n_samples=4000):
     return X, (X[:, 0] + noise * rng.logistic(size=n_samples) > 0.0).astype(int)
 
 
-def fitted(noise, seed, **options):
-    X, y = problem(noise)
-    model = DPLogisticRegression(1.0, 1e-5, random_state=seed, **options).fit(X[:2000], y[:2000])
+def classes(noise=0.3, n_classes=3, n_samples=4000):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(n_samples, 8)) / 4.0
+    noise = noise * rng.gumbel(size=(n_samples, n_classes))
+    return X, (X @ rng.normal(size=(8, n_classes)) + noise).argmax(axis=1)
+
+
+def fitted(rows, seed, epsilon=1.0):
+    X, y = rows
+    model = DPLogisticRegression(epsilon, 1e-5, random_state=seed).fit(X[:2000], y[:2000])
     return model, log_loss(y[2000:], model.predict_proba(X[2000:]))
 
 
-@pytest.mark.parametrize("noise", [0.001, 0.01])
-def test_probabilities_are_surer_where_rows_are_told_apart(noise, monkeypatch):
-    found = [fitted(noise, seed)[1] for seed in range(5)]
+def as_learned(monkeypatch):
     monkeypatch.setattr(_descent, "factor_of_slope", lambda *args, **public: (1.0, 0.0))
-    assert np.mean(found) < np.mean([fitted(noise, seed)[1] for seed in range(5)]) - 0.03
 
 
-def test_the_factor_multiplies_weights_and_what_is_known_of_their_noise(monkeypatch):
-    model, _ = fitted(0.01, 0)
-    monkeypatch.setattr(_descent, "factor_of_slope", lambda *args, **public: (1.0, 0.0))
-    as_learned, _ = fitted(0.01, 0)
-    factor = model.coef_[0, 0] / as_learned.coef_[0, 0]
-    assert factor > 1.2
-    assert_allclose(model.coef_, factor * as_learned.coef_, rtol=1e-12)
-    assert_allclose(model.intercept_, factor * as_learned.intercept_, rtol=1e-12)
+@pytest.mark.parametrize(
+    "rows, gain",
+    [(problem(0.001), 0.03), (problem(0.01), 0.03), (classes(0.01, 8), 0.01)],
+    ids=["two", "two with noise", "eight"],
+)
+def test_probabilities_are_surer_where_rows_are_told_apart(rows, gain, monkeypatch):
+    found = [fitted(rows, seed, 2.0)[1] for seed in range(5)]
+    as_learned(monkeypatch)
+    assert np.mean(found) < np.mean([fitted(rows, seed, 2.0)[1] for seed in range(5)]) - gain
+
+
+@pytest.mark.parametrize("rows", [problem(0.01), classes(0.01, 5)], ids=["two", "five"])
+def test_the_factor_multiplies_weights_and_what_is_known_of_their_noise(rows, monkeypatch):
+    model, _ = fitted(rows, 0)
+    as_learned(monkeypatch)
+    learned, _ = fitted(rows, 0)
+    factor = model.coef_[0, 0] / learned.coef_[0, 0]
+    assert abs(factor - 1.0) > 0.05
+    assert_allclose(model.coef_, factor * learned.coef_, rtol=1e-12)
+    assert_allclose(model.intercept_, factor * learned.intercept_, rtol=1e-12)
     # And the noise of the factor, which moves long weights most.
-    noise, alone = model.coef_noise_, factor * as_learned.coef_noise_.deviations
+    noise, alone = model.coef_noise_, factor * learned.coef_noise_.deviations
     assert noise.kind == "approximation"
     moved = np.sqrt(noise.deviations**2 - alone**2)
-    assert moved[0] > 0.02 * model.coef_[0, 0]
-    assert_allclose(moved / moved[0], np.abs(model.coef_[0] / model.coef_[0, 0]), atol=1e-4)
+    lengths = np.sqrt(np.mean(model.coef_**2, axis=0))
+    assert moved[0] > 0.02 * lengths[0]
+    assert_allclose(moved / moved[0], lengths / lengths[0], atol=1e-4)
     assert_allclose(np.sqrt(np.diag(noise.covariance)), noise.deviations)
 
 
@@ -184,10 +307,28 @@ def test_deviations_are_those_of_refits_where_scores_are_made_longer(epsilon):
     assert 0.6 < np.mean(told) / np.std(found) < 2.0
 
 
+@pytest.mark.parametrize("temperature", [0.01, 1.0, 10.0])
+def test_probabilities_are_those_of_a_loss_with_a_temperature(temperature):
+    X, y = classes()
+    loss = SoftmaxLoss(3, temperature=temperature)
+    data = RowBlocks(X, y, x_norm=1.0)
+    release = NoisyDescent.plan(
+        ApproxDP(8.0, 1e-5), loss=loss, n_features=8, row_norm=data.row_norm
+    )
+    slopes = []
+    for seed in range(4):
+        weights = release(data, noise_source(seed))
+        scores = np.vstack([rows for rows, _ in data.blocks]) @ weights.T
+        slopes.append(sums_of(scores / temperature, y).mean(axis=0))
+    slope, bend = np.mean(slopes, axis=0)
+    assert abs(slope) < 0.15 * bend
+
+
+@pytest.mark.parametrize("labels", [2, 3])
 @pytest.mark.parametrize(
     "model, n_samples",
     [
-        (DPLogisticRegression(1.0, 1e-5), 600),
+        (DPLogisticRegression(1.0, 1e-5), 100),
         (DPLogisticRegression(1.0, 1e-5, C=1.0), 4000),
         (DPLogisticRegression(1.0, 1e-5, class_weight={0: 0.5, 1: 1.0}), 4000),
         (DPLogisticRegression(1.0, 1e-5, mechanism="objective"), 4000),
@@ -196,16 +337,27 @@ def test_deviations_are_those_of_refits_where_scores_are_made_longer(epsilon):
     ],
     ids=["few rows", "C", "class_weight", "objective", "pure", "no logits"],
 )
-def test_where_it_would_tell_little_nothing_more_is_read(model, n_samples, monkeypatch):
+def test_where_it_would_tell_little_nothing_more_is_read(model, n_samples, labels, monkeypatch):
     def never(*args, **kwargs):
         raise AssertionError
 
     monkeypatch.setattr(_descent, "release_slope", never)
-    model.fit(*problem(0.1, n_samples))
-    X, y = problem(0.1)
+    rows = {2: problem, 3: classes}[labels]
+    model.fit(*rows(0.1, n_samples=n_samples))
+    X, y = rows(0.1)
     with pytest.raises(AssertionError):
         DPLogisticRegression(1.0, 1e-5).fit(X, y)
-    # Nor of users, whose rows count by their means, or of many features.
+    # Nor of users, whose rows count by their means.
     DPLogisticRegression(1.0, 1e-5).fit(X, y, groups=np.arange(4000) // 2)
-    wide = np.hstack([X, np.zeros((4000, 1000))])
-    DPLogisticRegression(1.0, 1e-5).fit(wide, y)
+    if labels == 2:  # or of many features
+        wide = np.hstack([X, np.zeros((4000, 1000))])
+        DPLogisticRegression(1.0, 1e-5).fit(wide, y)
+
+
+def test_few_rows_of_several_classes_are_taken_for_too_sure(monkeypatch):
+    X, y = classes(n_samples=300)
+    model = DPLogisticRegression(0.1, 1e-5, random_state=0).fit(X, y)
+    monkeypatch.setattr(_descent, "BLIND_FACTOR", 1.0)
+    longer = DPLogisticRegression(0.1, 1e-5, random_state=0).fit(X, y)
+    assert_allclose(model.coef_, 0.7 * longer.coef_, rtol=1e-12)
+    assert_allclose(model.coef_noise_.deviations, 0.7 * longer.coef_noise_.deviations)

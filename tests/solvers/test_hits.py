@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
-from scipy.special import expit, softmax
+from scipy.special import softmax
 
-from skdp.solvers.hits import hits_and_chances, hits_gained, score_slopes
+from skdp.solvers.hits import hits_and_chances, hits_gained, score_slopes, slopes_error
 from skdp.solvers.rows import RowBlocks
 
 
@@ -108,30 +108,58 @@ def test_long_rows_and_long_weights_stay_within_floats():
     assert found.tolist() == [4.0, 4.0]
 
 
+@pytest.mark.parametrize("n_classes", [2, 3, 40])
 @pytest.mark.parametrize("size", [0.1, 3.0, 1e3])
-def test_derivatives_along_the_length_of_scores(size):
+def test_derivatives_along_the_length_of_scores(size, n_classes):
     rng = np.random.default_rng(0)
-    X, y = rng.uniform(-0.3, 0.3, (3000, 6)), rng.integers(2, size=3000)
-    weights = size * rng.normal(size=(1, 7))
-    scores = (np.column_stack([X, np.full(3000, 0.3)]) @ weights[0]) * np.where(y == 1, 1.0, -1.0)
-    right = expit(scores)
+    X, y = rng.uniform(-0.3, 0.3, (3000, 6)), rng.integers(n_classes, size=3000)
+    weights = size * rng.normal(size=(n_classes - (n_classes == 2), 7))
+    scores = np.column_stack([X, np.full(3000, 0.3)]) @ weights.T
+    if n_classes == 2:
+        scores = np.hstack([np.zeros_like(scores), scores])
+    chances = softmax(scores, axis=1)
+    means = (chances * scores).sum(axis=1)
+    slopes = scores[np.arange(3000), y] - means
     expected = [
-        np.maximum(scores * expit(-scores), -2.0).sum(),
-        (scores**2 * right * expit(-scores)).sum(),
+        np.maximum(slopes, -4.0).sum(),
+        (chances * (scores - means[:, np.newaxis]) ** 2).sum(),
     ]
     for kind in (np.asarray, sparse.csr_array):
-        found, error = score_slopes(RowBlocks(kind(X), y, x_norm=1.0, constant=0.3), weights, 2.0)
+        found, error = score_slopes(RowBlocks(kind(X), y, x_norm=1.0, constant=0.3), weights, 4.0)
         # Rows and weights are rounded to 21 bits.
-        assert_allclose(found, expected, rtol=1e-4, atol=1e-3 * size)
-        assert 0.0 < error < 1e-9
+        assert_allclose(found, expected, rtol=1e-4, atol=2e-3 * size)
+        assert 0.0 < error < 1e-8
         order = rng.permutation(3000)
         data = RowBlocks(kind(X[order]), y[order], x_norm=1.0, constant=0.3)
-        assert_allclose(score_slopes(data, weights, 2.0)[0], found, rtol=0, atol=2.0 * error)
+        assert_allclose(score_slopes(data, weights, 4.0)[0], found, rtol=0, atol=2.0 * error)
 
 
-def test_what_a_row_adds_to_derivatives_does_not_hang_on_others():
+@pytest.mark.parametrize("n_classes", [2, 12, 300])
+def test_the_bound_on_the_error_of_derivatives_holds_in_long_arithmetic(n_classes):
     rng = np.random.default_rng(0)
-    row, weights = rng.normal(size=(1, 700)), 20.0 * rng.normal(size=(1, 700))
+    # Multiples of 2**-20 of rows and weights are not rounded.
+    X, y = rng.integers(-(2**18), 2**18, (400, 4)) / 2.0**20, rng.integers(n_classes, size=400)
+    weights = rng.integers(-(2**20), 2**20, (n_classes, 4)) / 2.0**20 * 8.0
+    weights[0, 0] = 8.0
+    found, error = score_slopes(RowBlocks(X, y, x_norm=1.0), weights, 3.0)
+    scores = (X @ weights.T).astype(np.longdouble)
+    chances = np.exp(scores - scores.max(axis=1, keepdims=True))
+    chances /= chances.sum(axis=1, keepdims=True)
+    means = (chances * scores).sum(axis=1)
+    slopes = np.maximum(scores[np.arange(400), y] - means, -3.0)
+    bends = chances * (scores - means[:, np.newaxis]) ** 2
+    gap = np.linalg.norm((found - np.array([slopes.sum(), bends.sum()])).astype(float))
+    assert gap <= error < 1e-8
+    # A sum over the classes may be formed one by one, and rows may be as many as are certified.
+    assert error == slopes_error(400, n_classes, 3.0) > 400 * n_classes * 2.0**-53
+    assert slopes_error(4_000_000, n_classes, 3.0) == pytest.approx(10_000 * error)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_what_a_row_adds_to_derivatives_does_not_hang_on_others(n_classes):
+    rng = np.random.default_rng(0)
+    row = rng.normal(size=(1, 700))
+    weights = 20.0 * rng.normal(size=(n_classes - (n_classes == 2), 700))
     row *= 1e9 / np.linalg.norm(row)
     weights /= 1e9
     for code in (0, 1):
@@ -142,10 +170,11 @@ def test_what_a_row_adds_to_derivatives_does_not_hang_on_others():
             assert_allclose(found, n_rows * alone, rtol=0, atol=2.0 * error)
 
 
+@pytest.mark.parametrize("n_outputs", [1, 4])
 @pytest.mark.parametrize("odd", [np.inf, -np.inf, np.nan, 5e-324, 0.0])
-def test_derivatives_of_models_out_of_reach_are_none(odd):
+def test_derivatives_of_models_out_of_reach_are_none(odd, n_outputs):
     data = RowBlocks(np.eye(4) / 2.0, np.arange(4) % 2, x_norm=1.0)
-    found, _ = score_slopes(data, np.full((1, 4), odd), 2.0)
+    found, _ = score_slopes(data, np.full((n_outputs, 4), odd), 2.0)
     assert_allclose(found, 0.0, atol=1e-300)
 
 
@@ -153,3 +182,6 @@ def test_long_scores_add_what_is_most_or_nothing():
     data = RowBlocks(1e50 * np.eye(4), np.arange(4) % 2, x_norm=1e50)
     found, _ = score_slopes(data, np.full((1, 4), 1e200), 2.0)
     assert found[0] == pytest.approx(-4.0) and 0.0 <= found[1] < 1e-20
+    data = RowBlocks(1e50 * np.eye(4), np.arange(4), x_norm=1e50)
+    found, _ = score_slopes(data, 1e300 * np.eye(4)[::-1], 2.0)
+    assert found[0] == pytest.approx(-8.0) and 0.0 <= found[1] < 1e-20
