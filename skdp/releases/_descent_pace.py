@@ -49,9 +49,9 @@ def steps(
     n_steps, momentum = 24, _LEAST_MOMENTUM
     if _is_clear(signal, n_features):  # shorter ones, `stable_share`
         n_steps = 96 if signal > _VERY_CLEAR else 72
-    elif signal > max(5000.0, 50.0 * n_features):
+    elif signal > max(20_000.0, 50.0 * n_features):
         n_steps = 48
-    elif signal < 700.0:
+    elif signal < min(max(450.0, 25.0 * n_features), 700.0):
         n_steps = FEW_STEPS
     elif signal < 25.0 * n_features:
         n_steps, momentum = FEW_STEPS, 0.7
