@@ -45,7 +45,7 @@ _LIKELY_OF_TWO, BLIND_FACTOR, _SPREAD = 0.8, 0.7, 0.5
 # others: for the largest likelihood by about the number of coefficients over that of rows, for a
 # short descent by this part of it. Of more coefficients than rows most learn nothing, so that it
 # grows by a power.
-_OWN, _POWER_OF_MANY = 0.1, 0.4
+_OWN, _POWER_OF_MANY, _OWN_OF_BEND = 0.1, 0.4, 0.5
 _LEAST_BEND, _SHORTEST, _LONGEST = 0.01, -1.5, 1.2
 
 
@@ -240,16 +240,16 @@ def factor_of_slope(
         the largest posterior density: before, the logarithm of the factor is normal around that
         of 0.8 for two classes and of 0.7 for more, with a standard deviation of 0.5. A tenth of
         the free coefficients over the number of rows, to the power 0.4 if there are more, is taken
-        off the slope first, but no more than the bend is: so much a model gains on rows of its
-        own. Within 0.22 and 3.3.
+        off the slope first, but no more than all of it or half the bend: so much a model gains on
+        rows of its own. Within 0.22 and 3.3.
 
     deviation : float
         Standard deviation of the noise in its logarithm, to first order; 0 at an end.
     """
     size = (n_classes - 1) * n_features / max(n_samples, 1.0)
-    # Of rows that are told apart without a doubt there is nothing to gain.
-    own = min(_OWN * min(size, size**_POWER_OF_MANY), max(found.bend, 0.0))
-    slope = found.slope - own
+    # On rows that are told apart without a doubt there is nothing to gain.
+    most = max(found.slope, _OWN_OF_BEND * found.bend, 0.0)
+    slope = found.slope - min(_OWN * min(size, size**_POWER_OF_MANY), most)
     bend = max(found.bend, found.deviation, _LEAST_BEND)
     likely = math.log(_LIKELY_OF_TWO if n_classes == 2 else BLIND_FACTOR)
     doubt = (found.deviation / _SPREAD) ** 2

@@ -218,15 +218,17 @@ def test_the_factor_is_within_its_bounds_whatever_is_released():
 
 
 def test_what_a_model_gains_on_rows_of_its_own_is_taken_off():
-    found = ScoreSlope(0.1, 0.2, 1e-9)
-    for n_features, left in [(500, 0.05), (1000, 0.0), (4000, 0.1 - 0.1 * 4.0**0.4)]:
-        factor, _ = factor_of(found, n_features=n_features, n_samples=1000)
-        assert factor == pytest.approx(math.exp(left / 0.2))
-    # It is no more than the bend.
-    factor, _ = factor_of(found, n_features=32_000, n_samples=1000)
-    assert factor == pytest.approx(math.exp(-0.1 / 0.2))
+    for slope, left in [(0.3, 0.3), (0.1, 0.1), (0.0, 0.0), (-0.1, -0.1)]:
+        found = ScoreSlope(slope, 0.4, 1e-9)
+        for n_features, own in [(500, 0.05), (1000, 0.1), (4000, 0.1 * 4.0**0.4)]:
+            factor, _ = factor_of(found, n_features=n_features, n_samples=1000)
+            assert factor == pytest.approx(math.exp((left - own) / 0.4))
+        # It is no more than half the bend, or all of the slope.
+        factor, _ = factor_of(found, n_features=99_000, n_samples=1000)
+        assert factor == pytest.approx(math.exp((left - max(0.2, slope)) / 0.4))
     assert factor_of(ScoreSlope(0.0, 0.0, 1e-9), n_features=32_000, n_samples=1000)[0] > 0.999
     # Of five classes there are four coefficients a feature that are free.
+    found = ScoreSlope(0.1, 0.4, 1e-9)
     assert factor_of(found, 5, n_features=250, n_samples=1000)[0] == pytest.approx(1.0)
 
 
