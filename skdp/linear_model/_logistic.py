@@ -44,9 +44,10 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         that is below 1, log-odds are multiplied by the mean of it and 1. Up to an ``n * epsilon``
         of 9,000, what is gained may ask for a larger factor than claims do, up to 3.
 
-        For two classes, where ``n * epsilon`` is 4,500 or more and ``class_weight`` is None: in
-        the end, how many rows the model gets right and how many it claims to, for an epsilon of
-        ``90 / n`` and at least 1 % of it. The factor that follows changes no predicted class.
+        For two classes, where ``n * epsilon`` is 800 or more and ``class_weight`` is None: in the
+        end, two derivatives of the log-likelihood along the length of the scores, for an epsilon
+        of ``200 / n``, at least 1.5 and at most 4 % of it. The factor that follows, from 0.22 to
+        3.3, changes no predicted class.
 
         Under "add-remove", where the number of rows is private, the sum of the counts stands for
         n. Shares for more than two classes are half as large, for n = 1000 whatever it is, the

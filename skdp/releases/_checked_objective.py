@@ -1,7 +1,7 @@
 """Objective perturbation of two classes, whose scores are then held against the rows.
 
 To check it: this file, ``releases/_objective.py`` for what is released first, and
-``releases/_claims.py`` for how often that is right and claims to be.
+``releases/_score_length.py`` for how the likelihood changes with the length of its scores.
 """
 
 from collections.abc import Callable
@@ -13,11 +13,9 @@ import numpy as np
 from skdp._random import NoiseSource
 from skdp._validation import plain_arguments, shown
 from skdp.privacy import ApproxDP
-from skdp.releases._claims import factor_of_claims_of_two, release_claims_of_two
-from skdp.releases._class_rules import claim_share_of_two
 from skdp.releases._coefficient_noise import CoefficientNoise
-from skdp.releases._linear_rules import linear_signal
 from skdp.releases._objective import ObjectivePerturbation
+from skdp.releases._score_length import factor_of_slope, release_slope, share_for_slope
 from skdp.solvers.rows import RowBlocks
 
 __all__ = ["CheckedObjective"]
@@ -25,13 +23,13 @@ __all__ = ["CheckedObjective"]
 
 @dataclass(frozen=True)
 class CheckedObjective:
-    """Minimise a noisy objective, and make what comes out as sure as it is right.
+    """Minimise a noisy objective, and make the scores as long as the likelihood asks.
 
     For two classes and a loss whose scores are log-odds. Caps of its slope and penalties make
     scores too long or too short for that, and noise makes them longer.
 
-    Privacy: the minimiser satisfies its part of the budget, and, whatever it is, how often it is
-    right and claims to be satisfies ``checking``. Pure guarantees of releases that are made one
+    Privacy: the minimiser satisfies its part of the budget, and, whatever it is, how likelihood
+    changes with its length satisfies ``checking``. Pure guarantees of releases that are made one
     after the other add up to ``guarantee``, and the factor that follows is for free.
 
     Parameters
@@ -39,7 +37,7 @@ class CheckedObjective:
     objective : ObjectivePerturbation
 
     checking : ApproxDP
-        Of how often the model is right, and claims to be.
+        Of how the likelihood changes with the length of the scores.
 
     guarantee : ApproxDP
         Of both.
@@ -82,7 +80,7 @@ class CheckedObjective:
         """
         if target.delta > 0.0:
             raise ValueError(f"target must have delta=0; got {shown(target.delta)}.")
-        share = claim_share_of_two(target, n_samples=n_samples)
+        share = share_for_slope(target, n_samples=n_samples, n_classes=2)
         if share == 0.0:
             return release(target, n_samples)
         checking = replace(target, epsilon=share * target.epsilon)
@@ -124,7 +122,7 @@ class CheckedObjective:
         weights : ndarray of shape (1, n_features)
 
         spread : CoefficientNoise
-            That of the minimiser times the factor, without the noise in that.
+            That of the minimiser times the factor, with the noise in that.
         """
         if (n_samples is None) == (self.guarantee.adjacency == "add-remove"):
             raise ValueError(
@@ -134,10 +132,12 @@ class CheckedObjective:
         if n_samples is None:
             n_samples = float(data.n_samples)
         weights = self.objective(data, noise)
-        found = release_claims_of_two(
+        found = release_slope(
             data, weights, n_samples=n_samples, guarantee=self.checking, noise=noise
         )
-        signal = linear_signal(self.guarantee, n_features=weights.size, n_samples=n_samples)
-        factor = factor_of_claims_of_two(found, n_samples=n_samples, signal=signal)
-        spread = self.objective.coefficient_noise().times(factor)
-        return weights * factor, replace(spread, kind="approximation")
+        factor, deviation = factor_of_slope(
+            found, n_classes=2, n_features=weights.size, n_samples=n_samples
+        )
+        weights = weights * factor
+        spread = self.objective.coefficient_noise().times(factor).along(weights, deviation)
+        return weights, replace(spread, kind="approximation")

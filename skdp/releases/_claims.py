@@ -1,8 +1,7 @@
-"""How often pure models are right and claim to be, and what that makes of their scores.
+"""How often pure models of several classes are right and claim to be, and what that makes of them.
 
-To check the claims: `release_claims` and `release_claims_of_two`, and ``solvers/hits.py`` for what
-they add up. All constants of the rules stand here; they were chosen on five sets of 3 to 26
-classes and on twelve of two, of 700 to 50,000 rows.
+To check the claim: `release_claims`, and ``solvers/hits.py`` for what it adds up. All constants of
+the rule stand here; they were chosen on five sets of 3 to 26 classes, of 700 to 50,000 rows.
 """
 
 import math
@@ -24,14 +23,10 @@ from skdp.solvers.rows import RowBlocks
 __all__ = [
     "Sureness",
     "factor_of_claims",
-    "factor_of_claims_of_two",
     "release_claims",
-    "release_claims_of_two",
 ]
 
-# What a row may change, whether it is replaced or goes: three numbers between 0 and 1, or one such
-# and one up to 1/2.
-_CHANGE, _CHANGE_OF_TWO = 3.0, 1.5
+_CHANGE = 3.0  # of three numbers between 0 and 1, whether a row is replaced or goes
 _LEAST, _MOST = 0.2, 4.0
 # Signals to noise of weights from which scores are made longer, or shorter, by less and less. How
 # often a model is right is not what it claims for two reasons: noise, penalties and caps, which go
@@ -116,54 +111,6 @@ def release_claims(
     return Sureness(right, claimed, law.level(1) * _CHANGE / n_samples), right - started
 
 
-def release_claims_of_two(
-    data: RowBlocks,
-    weights: np.ndarray,
-    *,
-    n_samples: float,
-    guarantee: ApproxDP,
-    noise: NoiseSource,
-) -> Sureness:
-    """Release how often a model of two classes is right, and claims to be.
-
-    Privacy: satisfies the pure ``guarantee`` for released weights. A row adds 0 or 1 to one sum,
-    and to the other by how much its larger probability is above 1/2. Whether it is replaced or
-    goes, it moves the first by 1 and the second by 1/2 at most.
-
-    Parameters
-    ----------
-    data : RowBlocks
-        Without users.
-
-    weights : ndarray of shape (1, n_features)
-        Released. Scores are logits.
-
-    n_samples : float
-        Number of rows, public or released.
-
-    guarantee : ApproxDP
-
-    noise : NoiseSource
-
-    Returns
-    -------
-    Sureness
-    """
-    sums, error = hits_and_chances(data, np.vstack([-weights, weights]) / 2.0)
-    sums[1] -= data.n_samples / 2.0
-    law = NoiseLaw.of("laplace", guarantee)
-    released = release(
-        certified((sums, error), ERROR_SHARE),
-        law=law,
-        sensitivity=_CHANGE_OF_TWO,
-        error=ERROR_SHARE,
-        random_state=noise,
-        purpose="how often the model of two classes is right, and claims to be",
-    )
-    right, above = map(float, released / n_samples)
-    return Sureness(right, 0.5 + above, law.level(1) * _CHANGE_OF_TWO / n_samples)
-
-
 @plain_arguments
 def factor_of_claims(
     found: Sureness, gain: float, *, scores: np.ndarray, n_samples: float, signal: float
@@ -207,33 +154,6 @@ def factor_of_claims(
     return _tempered(factor, found, n_outputs=len(scores), signal=signal)
 
 
-@plain_arguments
-def factor_of_claims_of_two(found: Sureness, *, n_samples: float, signal: float) -> float:
-    """Factor of scores of two classes, by what is released.
-
-    Parameters
-    ----------
-    found : Sureness
-
-    n_samples : float
-        Number of rows, public or released.
-
-    signal : float
-        Signal to noise of the weights, `~skdp.releases._linear_rules.linear_signal`.
-
-    Returns
-    -------
-    float
-        What makes a model whose scores are normal claim to be right as often as it is, within 0.2
-        and 4: for what is left of the difference after a deviation of its noise, and if the model
-        claims too little, after one over the root of the number of rows, which is about what a
-        model gains on rows of its own. Where signals are clear it is near 1.
-    """
-    claimed, true = _believed(found, least=0.502, n_samples=n_samples, by_deviations=True)
-    factor = _asked_for(claimed, true, np.zeros(2))
-    return _tempered(factor, found, n_outputs=2, signal=signal)
-
-
 def _tempered(factor: float, found: Sureness, *, n_outputs: int, signal: float) -> float:
     """Factor to a power: 1, or less where signals are clear or a model is so sure of itself."""
     # What is left to 1, and how often a model is wrong over half as often as chance is.
@@ -245,9 +165,7 @@ def _tempered(factor: float, found: Sureness, *, n_outputs: int, signal: float) 
     return min(max(factor**power, _LEAST), _MOST)
 
 
-def _believed(
-    found: Sureness, *, least: float, n_samples: float, by_deviations: bool = False
-) -> tuple[float, float]:
+def _believed(found: Sureness, *, least: float, n_samples: float) -> tuple[float, float]:
     """How often a model claims to be right, and how often it is, as far as noise does not explain.
 
     Parameters
@@ -260,10 +178,6 @@ def _believed(
     n_samples : float
         Number of rows, public or released.
 
-    by_deviations : bool, default=False
-        Whether a deviation of the noise is taken off what is claimed too much, in place of what
-        the estimator of James and Stein takes.
-
     Returns
     -------
     claimed, true : float
@@ -274,8 +188,6 @@ def _believed(
     if surplus > 0.0:
         surplus = max(0.0, surplus - doubt - 1.0 / math.sqrt(n_samples))
         claimed = min(claimed + noise, _SUREST)  # from the least on it is a long way up
-    elif by_deviations:
-        surplus = min(0.0, surplus + doubt)
     else:
         surplus *= max(0.0, 1.0 - 2.0 * (noise / min(surplus, -1e-12)) ** 2)
     return claimed, min(max(claimed + surplus, least), _SUREST)

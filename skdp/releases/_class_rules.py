@@ -17,7 +17,6 @@ from skdp.releases._score_model import factor_of_right
 __all__ = [
     "KEPT",
     "check_share",
-    "claim_share_of_two",
     "class_count_share",
     "decides_by_claims",
     "drawn_together",
@@ -54,8 +53,6 @@ _LEAST_FOR_CHECK = 0.01
 _CLAIM_SIGNAL, _MOST_FOR_CLAIMS = 180.0, 0.04
 # From this n epsilon on claims alone say by how much what was learned is made longer.
 _CLAIMS_ALONE = 9000.0
-# For how many a model of two classes gets right and claims to.
-_CLAIM_SIGNAL_OF_TWO, _MOST_OF_TWO = 90.0, 0.02
 KEPT = 0.1  # of what was learned, if it is no gain; most of the order of scores stays
 # Factors of it otherwise. Below the least, rows of small classes would be lost again.
 _LEAST, _MOST = 0.4, 3.0
@@ -153,29 +150,6 @@ def decides_by_claims(target: ApproxDP, n_samples: float) -> bool:
     bool
     """
     return target.epsilon * n_samples >= _CLAIMS_ALONE
-
-
-@plain_arguments
-def claim_share_of_two(target: ApproxDP, *, n_samples: float) -> float:
-    """Share of a pure epsilon for how often a model of two classes is right and claims to be.
-
-    Where n epsilon is below 4,500 it would take more than scores of the right length are worth:
-    they move no prediction.
-
-    Parameters
-    ----------
-    target : ApproxDP
-
-    n_samples : float
-        Number of rows, public or released.
-
-    Returns
-    -------
-    float
-        From 1 to 2 %; 0 for no check.
-    """
-    share = _CLAIM_SIGNAL_OF_TWO / max(target.epsilon * n_samples, 1e-300)
-    return max(share, _LEAST_FOR_CHECK) if share <= _MOST_OF_TWO * (1 + 1e-9) else 0.0
 
 
 @plain_arguments

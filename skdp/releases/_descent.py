@@ -37,14 +37,15 @@ from skdp.releases._moments import (
     release_second_moments,
     split_budget,
     split_for_agreement,
+    split_mu,
 )
 from skdp.releases._protocol import LinearLoss
 from skdp.releases._score_length import (
     BLIND_FACTOR,
     factor_of_slope,
     release_slope,
+    share_for_slope,
     slope_is_certain,
-    split_for_slope,
 )
 from skdp.solvers.certificates import largest_certain, refuse_rows, rounding_error
 from skdp.solvers.rows import RowBlocks
@@ -244,9 +245,8 @@ class NoisyDescent:
         rest = self._budgets()[2]
         if not self._is_checked:
             return None, rest
-        return split_for_slope(
-            cast(GaussianDP, rest), n_samples=n_samples, n_classes=self._n_classes
-        )
+        share = share_for_slope(rest, n_samples=n_samples, n_classes=self._n_classes)
+        return (None, rest) if share == 0.0 else split_mu(cast(GaussianDP, rest), share)
 
     def _budgets(self) -> tuple[Any, GaussianDP | None, GaussianDP | ApproxDP]:
         """For the number of rows, for how far those of users agree, and for what is left."""

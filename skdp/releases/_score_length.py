@@ -15,7 +15,7 @@ from scipy.special import lambertw
 from skdp._random import NoiseSource
 from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
-from skdp.privacy import GaussianDP
+from skdp.privacy import ApproxDP, GaussianDP
 from skdp.releases._moments import split_mu
 from skdp.solvers.feature_rows import ERROR_SHARE, certified
 from skdp.solvers.hits import score_slopes, slopes_error
@@ -27,17 +27,23 @@ __all__ = [
     "factor_of_slope",
     "largest_terms",
     "release_slope",
+    "share_for_slope",
     "slope_is_certain",
-    "split_for_slope",
 ]
+
+Budget = GaussianDP | ApproxDP
 
 # What a row may take off the first sum, beyond the most that it may add. Rows that are far on the
 # wrong side count no more than that: where many are, less than the most makes scores too long, and
-# where signals are weak, more than the least takes too much noise.
+# where signals are weak, more than the least takes too much noise. Less is right for pure noise.
 _LEAST_STEEP, _MOST_STEEP = 1.72, 8.0
+_LEAST_STEEP_PURE, _MOST_STEEP_PURE = 0.72, 4.0
 # Noise in a mean is a deviation of about 0.02, unless that takes more than the most of the squared
 # mu, or less than the least. Where it is larger than the last number, nothing is released.
 _NOISE, _LEAST_SHARE, _MOST_SHARE, _MOST_NOISE = 0.02, 0.002, 0.04, 0.3
+# Of a pure epsilon, and the rows times epsilon from which it is released. What the second sum is
+# multiplied by there: noise is for the sum of both, and the first decides.
+_LEAST_PURE, _MOST_PURE, _PURE_SIGNAL, _BEND_UNIT_PURE = 0.015, 0.04, 800.0, 0.5
 # Factors that are as likely as not before anything is released, for two classes and for more, and
 # the standard deviation of their logarithm. Noise makes scores long.
 _LIKELY_OF_TWO, BLIND_FACTOR, _SPREAD = 0.8, 0.7, 0.5
@@ -58,13 +64,14 @@ class ScoreSlope:
     slope, bend : float
         Released: the first, and the second up to its sign and the first.
 
-    deviation : float
-        Public standard deviation of the noise in each.
+    deviation, bend_deviation : float
+        Public standard deviations of the noise in them.
     """
 
     slope: float
     bend: float
     deviation: float
+    bend_deviation: float
 
 
 @plain_arguments
@@ -102,15 +109,13 @@ def largest_terms(n_classes: int) -> tuple[float, float]:
 
 
 @plain_arguments
-def split_for_slope(
-    guarantee: GaussianDP, *, n_samples: float, n_classes: int
-) -> tuple[GaussianDP | None, GaussianDP]:
-    """Set a share aside, for `release_slope`.
+def share_for_slope(guarantee: Budget, *, n_samples: float, n_classes: int) -> float:
+    """Share of the squared mu, or of a pure epsilon, for `release_slope`.
 
     Parameters
     ----------
-    guarantee : GaussianDP
-        Budget of a descent.
+    guarantee : GaussianDP or pure ApproxDP
+        Budget of a descent, or of a noisy objective.
 
     n_samples : float
         Number of rows, public or released.
@@ -120,16 +125,17 @@ def split_for_slope(
 
     Returns
     -------
-    check, rest : GaussianDP
-        ``check`` is None where noise would be all that it tells.
+    float
+        0 where noise would be all that it tells.
     """
-    signal = min(max(guarantee.mu * n_samples, 1e-9), 1e12)
-    share = (_MOST_STEEP / (_NOISE * signal)) ** 2
-    check, rest = split_mu(guarantee, min(max(share, _LEAST_SHARE), _MOST_SHARE))
+    signal = min(max(_strength(guarantee) * n_samples, 1e-9), 1e12)
+    if isinstance(guarantee, ApproxDP):
+        share = min(max(_MOST_STEEP_PURE / (_NOISE * signal), _LEAST_PURE), _MOST_PURE)
+        return 0.0 if signal < _PURE_SIGNAL else share
+    share = min(max((_MOST_STEEP / (_NOISE * signal)) ** 2, _LEAST_SHARE), _MOST_SHARE)
+    check, _ = split_mu(guarantee, share)
     sensitivity = _sensitivity(check, n_samples, n_classes)
-    if sensitivity > _MOST_NOISE * check.mu * n_samples:
-        return None, guarantee
-    return check, rest
+    return 0.0 if sensitivity > _MOST_NOISE * check.mu * n_samples else share
 
 
 def release_slope(
@@ -137,15 +143,16 @@ def release_slope(
     weights: np.ndarray,
     *,
     n_samples: float,
-    guarantee: GaussianDP,
+    guarantee: Budget,
     noise: NoiseSource,
 ) -> ScoreSlope:
     """Release how the likelihood changes with the length of all scores.
 
     Privacy: satisfies ``guarantee`` for released weights. Let (a, b) be the `largest_terms` of so
     many classes. A row adds a number between -s and a to one sum, and one between 0 and b to the
-    other, for an s from a + 1.72 on that follows from ``guarantee`` and ``n_samples``. So it moves
-    them by the norm of (s, b) at most if it goes, and of (s + a, b) if it is replaced.
+    other, for an s above a that follows from ``guarantee`` and ``n_samples``. So it moves them by
+    the norm of (s, b) at most if it goes, and of (s + a, b) if it is replaced. Pure noise is of
+    Laplace for the sum of absolute changes, in which the second sum counts half.
 
     Parameters
     ----------
@@ -158,7 +165,7 @@ def release_slope(
     n_samples : float
         Number of rows, public or released.
 
-    guarantee : GaussianDP
+    guarantee : GaussianDP or pure ApproxDP
 
     noise : NoiseSource
 
@@ -166,20 +173,23 @@ def release_slope(
     -------
     ScoreSlope
     """
-    law = NoiseLaw.of("gaussian", guarantee)
+    is_pure = isinstance(guarantee, ApproxDP)
+    law = NoiseLaw.of("laplace" if is_pure else "gaussian", guarantee)
     n_classes = max(2, len(weights))
     sensitivity = _sensitivity(guarantee, n_samples, n_classes)
     steepest = _steepest(guarantee, n_samples, n_classes)
+    units = np.array([1.0, _BEND_UNIT_PURE if is_pure else 1.0])
     released = release(
-        certified(score_slopes(data, weights, steepest), ERROR_SHARE),
+        units * certified(score_slopes(data, weights, steepest), ERROR_SHARE),
         law=law,
         sensitivity=sensitivity,
         error=ERROR_SHARE,
         random_state=noise,
         purpose="how the likelihood changes with the length of the scores",
     )
-    slope, bend = (float(value) / n_samples for value in released)
-    return ScoreSlope(slope, bend, law.scale * sensitivity / n_samples)
+    slope, bend = (float(value) / n_samples for value in released / units)
+    deviation = law.level(1) * sensitivity / n_samples
+    return ScoreSlope(slope, bend, deviation, deviation / float(units[1]))
 
 
 @plain_arguments
@@ -201,17 +211,26 @@ def slope_is_certain(n_samples: int, n_classes: int) -> bool:
     return slopes_error(n_samples, n_classes, steepest) <= ERROR_SHARE
 
 
-def _steepest(guarantee: GaussianDP, n_samples: float, n_classes: int) -> float:
+def _strength(guarantee: Budget) -> float:
+    return guarantee.epsilon if isinstance(guarantee, ApproxDP) else guarantee.mu
+
+
+def _steepest(guarantee: Budget, n_samples: float, n_classes: int) -> float:
     """What a row may take off the first sum, for the guarantee of the release."""
-    asked = min(_NOISE * guarantee.mu * n_samples, _MOST_STEEP)
-    return max(asked, _LEAST_STEEP + largest_terms(n_classes)[0])
+    least, most = _LEAST_STEEP, _MOST_STEEP
+    if isinstance(guarantee, ApproxDP):
+        least, most = _LEAST_STEEP_PURE, _MOST_STEEP_PURE
+    asked = min(_NOISE * _strength(guarantee) * n_samples, most)
+    return max(asked, least + largest_terms(n_classes)[0])
 
 
-def _sensitivity(guarantee: GaussianDP, n_samples: float, n_classes: int) -> float:
+def _sensitivity(guarantee: Budget, n_samples: float, n_classes: int) -> float:
     right, bend = largest_terms(n_classes)
     is_replaced = guarantee.adjacency == "replace-one"
-    steepest = _steepest(guarantee, n_samples, n_classes)
-    return math.hypot(steepest + (right if is_replaced else 0.0), bend)
+    slope = _steepest(guarantee, n_samples, n_classes) + (right if is_replaced else 0.0)
+    if isinstance(guarantee, ApproxDP):
+        return slope + _BEND_UNIT_PURE * bend
+    return math.hypot(slope, bend)
 
 
 @plain_arguments
@@ -258,5 +277,5 @@ def factor_of_slope(
     if not _SHORTEST < step < _LONGEST:
         return math.exp(min(max(step, _SHORTEST), _LONGEST)), 0.0
     by_bend = slope - 2.0 * step * bend if bend == found.bend else 0.0
-    moved = math.hypot(bend, by_bend) / certainty
-    return math.exp(step), found.deviation * moved
+    moved = math.hypot(found.deviation * bend, found.bend_deviation * by_bend)
+    return math.exp(step), moved / certainty

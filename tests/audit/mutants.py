@@ -320,20 +320,20 @@ def linear():
             "(float(v) / n_samples for v in [*sums, of_start])\n    return Sureness(right, claimed",
         ),
         (
-            "a record moves the two numbers of a check by a half together",
+            "a record moves the two numbers of a check by half of what the first is moved",
             two,
             None,
-            CLAIMS,
-            "sensitivity=_CHANGE_OF_TWO,",
-            "sensitivity=0.5,",
+            LENGTH,
+            "return slope + _BEND_UNIT_PURE * bend",
+            "return 0.5 * slope",
         ),
         (
-            "scores of two classes as long as the true claims say",
+            "scores of two classes as long as the true slope says",
             two,
             None,
-            CLAIMS,
-            "map(float, released / n_samples)\n    return Sureness(right, 0.5",
-            "(float(v) / n_samples for v in sums)\n    return Sureness(right, 0.5",
+            LENGTH,
+            "for value in released / units)",
+            "for value in score_slopes(data, weights, steepest)[0])",
         ),
         (
             "the check of two classes is not charged",
@@ -561,7 +561,7 @@ def linear():
             (
                 (
                     LENGTH,
-                    "(float(value) / n_samples for value in released)",
+                    "(float(value) / n_samples for value in released / units)",
                     "(float(value) / n_samples for value in score_slopes(data, weights, steepest)[0])",
                 ),
             ),
@@ -570,7 +570,7 @@ def linear():
         yield Mutant(
             "gradient: the slope along the length of scores" + name + " is free",
             logistic(**GRADIENT, **DELTA, epsilon=60.0),
-            ((LENGTH, "return check, rest", "return guarantee, guarantee"),),
+            ((DESCENT, "split_mu(cast(GaussianDP, rest), share)", "(rest, rest)"),),
             *rows,
         )
     yield Mutant(

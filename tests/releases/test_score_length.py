@@ -14,14 +14,14 @@ from skdp._random import noise_source
 from skdp.exceptions import SolverError
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.losses import SoftmaxLoss
-from skdp.privacy import ApproxDP, GaussianDP, compose
+from skdp.privacy import ApproxDP, GaussianDP
 from skdp.releases import NoisyDescent, _descent, _score_length
 from skdp.releases._score_length import (
     ScoreSlope,
     factor_of_slope,
     largest_terms,
     release_slope,
-    split_for_slope,
+    share_for_slope,
 )
 from skdp.solvers.hits import slopes_error
 from skdp.solvers.rows import RowBlocks
@@ -129,6 +129,19 @@ def test_no_two_rows_are_farther_apart_than_the_sensitivity(
     assert record.scale >= record.sensitivity * (1.0 - 1e-9)
 
 
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("n_samples, steepest", [(4, 1.0), (100, 2.0), (1e6, 4.0)])
+def test_pure_noise_is_for_the_sum_of_both_changes(adjacency, n_samples, steepest):
+    points = sums_of(*two_levels(2), steepest) * [1.0, 0.5]
+    gaps = points[:, np.newaxis] - points if adjacency == "replace-one" else points
+    most = np.abs(gaps).sum(axis=-1).max()
+    data = RowBlocks(np.eye(4) / 2.0, np.array([0, 1, 0, 1]), x_norm=1.0)
+    record = asked(data, np.ones((1, 4)), ApproxDP(1.0, adjacency=adjacency), n_samples)
+    assert record.law.kind == "laplace" and record.law.order == 1
+    assert most + 4e-4 < record.sensitivity < 1.3 * most
+    assert record.scale >= record.sensitivity * (1.0 - 1e-9)
+
+
 @pytest.mark.parametrize("n_classes", [2, 3, 26])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("x_norm", [1e-3, 1.0, 1e6])
@@ -159,15 +172,24 @@ def test_a_record_moves_the_sums_as_far_as_its_own_scores(adjacency, n_classes, 
 @pytest.mark.parametrize("n_classes", [2, 5])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("mu", [1e-300, 1e-9, 0.03, 0.06, 3.0, 1e5, 1e300])
-def test_the_slope_and_the_descent_share_the_budget_without_rest(mu, adjacency, n_classes):
+def test_a_share_is_set_aside_where_it_tells_something(mu, adjacency, n_classes):
     guarantee = GaussianDP(mu, adjacency=adjacency)
-    check, rest = split_for_slope(guarantee, n_samples=1000.0, n_classes=n_classes)
-    if mu < 0.05:
-        assert check is None and rest == guarantee
-        return
-    assert_allclose(compose([check, rest]).mu, mu, rtol=1e-12)
-    assert 0.002 <= (check.mu / mu) ** 2 * (1 + 1e-12) <= 0.0401
-    assert check.adjacency == rest.adjacency == adjacency
+    share = share_for_slope(guarantee, n_samples=1000.0, n_classes=n_classes)
+    assert share == 0.0 if mu < 0.05 else 0.002 <= share <= 0.04
+    data = RowBlocks(np.eye(4) / 2.0, np.array([0, 1, 0, 1]), x_norm=1.0)
+    if share > 0.0:  # noise in a mean is as small as promised
+        check = GaussianDP(math.sqrt(share) * mu, adjacency=adjacency)
+        weights = np.ones((1 if n_classes == 2 else n_classes, 4))
+        assert asked(data, weights, check, 1000.0).scale < 0.31 * 1000.0
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_a_share_of_a_pure_budget_follows_from_rows_times_epsilon(adjacency):
+    shares = [
+        share_for_slope(ApproxDP(0.5, adjacency=adjacency), n_samples=n, n_classes=2)
+        for n in (1590, 1610, 10_000, 20_000, 1e6)
+    ]
+    assert_allclose(shares, [0.0, 0.04, 0.04, 0.02, 0.015])
 
 
 def slope_of(length, spread, n_classes, deviation=0.0):
@@ -176,7 +198,7 @@ def slope_of(length, spread, n_classes, deviation=0.0):
     scores = spread * rng.normal(size=(100_000, n_classes))
     chances = np.cumsum(softmax(scores, axis=1), axis=1)
     codes = (rng.random((100_000, 1)) > chances[:, :-1]).sum(axis=1)
-    return ScoreSlope(*sums_of(length * scores, codes).mean(axis=0), deviation)
+    return ScoreSlope(*sums_of(length * scores, codes).mean(axis=0), deviation, deviation)
 
 
 def factor_of(found, n_classes=2, n_features=1, n_samples=1e9):
@@ -200,45 +222,47 @@ def test_scores_of_the_right_length_stay(n_classes):
 @pytest.mark.parametrize("n_classes, likely", [(2, 0.8), (3, 0.7), (30, 0.7)])
 def test_noise_leaves_what_is_likely(n_classes, likely):
     for slope in (-0.1, 0.1):
-        found = ScoreSlope(slope, 0.01, 10.0)
+        found = ScoreSlope(slope, 0.01, 10.0, 10.0)
         assert factor_of(found, n_classes)[0] == pytest.approx(likely**0.8, abs=0.01)
     # As much as the slope tells about is half of the way.
-    found = ScoreSlope(0.0, 0.4, 0.2)
+    found = ScoreSlope(0.0, 0.4, 0.2, 0.2)
     assert factor_of(found, n_classes)[0] == pytest.approx(math.sqrt(likely), rel=1e-6)
 
 
 def test_the_factor_is_within_its_bounds_whatever_is_released():
     rng = np.random.default_rng(0)
     for _ in range(300):
-        found = ScoreSlope(*rng.normal(0.0, 3.0, 2), 10.0 ** rng.uniform(-8, 1))
+        found = ScoreSlope(*rng.normal(0.0, 3.0, 2), *10.0 ** rng.uniform(-8, 1, 2))
         sizes = dict(n_classes=int(rng.integers(2, 99)), n_features=int(rng.integers(1, 999)))
         factor, deviation = factor_of(found, **sizes, n_samples=10.0 ** rng.uniform(0, 8))
-        assert 0.0 <= deviation < 10.0
+        assert deviation >= 0.0 and math.isfinite(deviation)
         assert math.exp(-1.5) <= factor <= math.exp(1.2)
 
 
 def test_what_a_model_gains_on_rows_of_its_own_is_taken_off():
     for slope, left in [(0.3, 0.3), (0.1, 0.1), (0.0, 0.0), (-0.1, -0.1)]:
-        found = ScoreSlope(slope, 0.4, 1e-9)
+        found = ScoreSlope(slope, 0.4, 1e-9, 1e-9)
         for n_features, own in [(500, 0.05), (1000, 0.1), (4000, 0.1 * 4.0**0.4)]:
             factor, _ = factor_of(found, n_features=n_features, n_samples=1000)
             assert factor == pytest.approx(math.exp((left - own) / 0.4))
         # It is no more than half the bend, or all of the slope.
         factor, _ = factor_of(found, n_features=99_000, n_samples=1000)
         assert factor == pytest.approx(math.exp((left - max(0.2, slope)) / 0.4))
-    assert factor_of(ScoreSlope(0.0, 0.0, 1e-9), n_features=32_000, n_samples=1000)[0] > 0.999
+    assert (
+        factor_of(ScoreSlope(0.0, 0.0, 1e-9, 1e-9), n_features=32_000, n_samples=1000)[0] > 0.999
+    )
     # Of five classes there are four coefficients a feature that are free.
-    found = ScoreSlope(0.1, 0.4, 1e-9)
+    found = ScoreSlope(0.1, 0.4, 1e-9, 1e-9)
     assert factor_of(found, 5, n_features=250, n_samples=1000)[0] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("slope, bend", [(0.1, 0.4), (-0.2, 0.3), (0.0, 0.2), (0.01, -0.2)])
 def test_the_deviation_is_that_of_the_logarithm_under_fresh_noise(slope, bend):
     rng = np.random.default_rng(0)
-    told = factor_of(ScoreSlope(slope, bend, 0.02))[1]
+    told = factor_of(ScoreSlope(slope, bend, 0.02, 0.04))[1]
     found = [
-        math.log(factor_of(ScoreSlope(slope + one, bend + other, 0.02))[0])
-        for one, other in 0.02 * rng.normal(size=(2000, 2))
+        math.log(factor_of(ScoreSlope(slope + one, bend + other, 0.02, 0.04))[0])
+        for one, other in rng.normal(size=(2000, 2)) * [0.02, 0.04]
     ]
     # The standard error of a deviation is a sixtieth of it.
     assert told == pytest.approx(np.std(found), rel=0.12)
