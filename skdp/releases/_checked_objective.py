@@ -94,6 +94,7 @@ class CheckedObjective:
 
     def check_n_rows(self, n_samples: int) -> None:
         """Refuse more rows than can be certified, before a ledger is charged."""
+        # How the likelihood changes is certified for as many as there may be.
         self.objective.check_n_rows(n_samples)
 
     def __call__(

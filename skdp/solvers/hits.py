@@ -154,7 +154,7 @@ def slopes_error(n_samples, n_classes, steepest):
     Returns
     -------
     float
-        Of the norm of both sums.
+        Of the sum of both errors.
 
     Notes
     -----

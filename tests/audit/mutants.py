@@ -328,6 +328,22 @@ def linear():
             "return 0.5 * slope",
         ),
         (
+            "rows of two classes are clipped farther off than noise is for",
+            two,
+            None,
+            LENGTH,
+            "score_slopes(data, weights, steepest), ERROR",
+            "score_slopes(data, weights, 8.0), ERROR",
+        ),
+        (
+            "the second sum of two classes counts whole",
+            two,
+            None,
+            LENGTH,
+            "units * certified",
+            "1.0 * certified",
+        ),
+        (
             "scores of two classes as long as the true slope says",
             two,
             None,

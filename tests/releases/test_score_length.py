@@ -22,7 +22,9 @@ from skdp.releases._score_length import (
     largest_terms,
     release_slope,
     share_for_slope,
+    slope_is_certain,
 )
+from skdp.solvers.certificates import MOST_ROWS
 from skdp.solvers.hits import slopes_error
 from skdp.solvers.rows import RowBlocks
 
@@ -102,6 +104,8 @@ def test_as_many_rows_as_are_promised_are_certified(n_classes):
     most = release._most_rows()
     steepest = max(8.0, 1.72 + largest_terms(n_classes)[0])
     assert most > 1e6 and slopes_error(most, n_classes, steepest) <= 1e-3
+    # Of two classes as many as there may be at all, with pure budgets as well.
+    assert n_classes > 2 or slope_is_certain(MOST_ROWS, 2)
 
 
 def two_levels(n_classes):
@@ -140,6 +144,24 @@ def test_pure_noise_is_for_the_sum_of_both_changes(adjacency, n_samples, steepes
     assert record.law.kind == "laplace" and record.law.order == 1
     assert most + 4e-4 < record.sensitivity < 1.3 * most
     assert record.scale >= record.sensitivity * (1.0 - 1e-9)
+
+
+@pytest.mark.parametrize("n_samples, steepest", [(4.0, 0.9985), (100.0, 2.0), (1e6, 4.0)])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_a_record_moves_pure_sums_as_far_as_noise_is_for(adjacency, n_samples, steepest):
+    # Far on the wrong side, or where the score is that of the largest slope or bend.
+    weights, guarantee = np.array([[1.0]]), ApproxDP(1.0, adjacency=adjacency)
+    for score, other in ((-900.0, 1.278), (-900.0, 2.4), (2.4, 0.0)):
+        here = RowBlocks(np.array([[0.5], [score]]), np.ones(2, dtype=int), x_norm=1000.0)
+        there = RowBlocks(np.array([[0.5], [other]]), np.ones(2, dtype=int), x_norm=1000.0)
+        if adjacency == "add-remove":
+            there = RowBlocks(np.array([[0.5]]), np.ones(1, dtype=int), x_norm=1000.0)
+        first, second = (asked(data, weights, guarantee, n_samples) for data in (here, there))
+        both = np.array([[0.0, score], [0.0, other]])
+        sums = sums_of(both, np.ones(2, dtype=int), steepest) * [1.0, 0.5]
+        expected = sums[0] - (sums[1] if adjacency == "replace-one" else 0.0)
+        assert_allclose(first.asked - second.asked, expected, atol=5e-3)
+        assert np.abs(first.asked - second.asked).sum() < first.sensitivity
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 26])
