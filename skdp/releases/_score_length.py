@@ -44,9 +44,9 @@ _NOISE, _LEAST_SHARE, _MOST_SHARE, _MOST_NOISE = 0.02, 0.002, 0.04, 0.3
 # Of a pure epsilon, and the rows times epsilon from which it is released. What the second sum is
 # multiplied by there: noise is for the sum of both, and the first decides.
 _LEAST_PURE, _MOST_PURE, _PURE_SIGNAL, _BEND_UNIT_PURE = 0.015, 0.04, 800.0, 0.5
-# Factors that are as likely as not before anything is released, for two classes and for more, and
-# the standard deviation of their logarithm. Noise makes scores long.
-_LIKELY_OF_TWO, BLIND_FACTOR, _SPREAD = 0.8, 0.7, 0.5
+# Factor of scores of more than two classes where nothing is released: noise makes them long. And
+# the standard deviation of the logarithm of factors around it, or around 1, as it is supposed.
+BLIND_FACTOR, _SPREAD = 0.7, 0.5
 # A model fits the noise of its own rows as well, so that the slope on these is larger than on
 # others: for the largest likelihood by about the number of coefficients over that of rows, for a
 # short descent by this part of it. Of more coefficients than rows most learn nothing, so that it
@@ -256,8 +256,8 @@ def factor_of_slope(
     -------
     factor : float
         A step of Fisher scoring towards the length with the largest likelihood, or rather with
-        the largest posterior density: before, the logarithm of the factor is normal around that
-        of 0.8 for two classes and of 0.7 for more, with a standard deviation of 0.5. A tenth of
+        the largest posterior density: before, the logarithm of the factor is normal around 0
+        for two classes and log(0.7) for more, with a standard deviation of 0.5. A tenth of
         the free coefficients over the number of rows, to the power 0.4 if there are more, is taken
         off the slope first, but no more than all of it or half the bend: so much a model gains on
         rows of its own. Within 0.22 and 3.3.
@@ -270,7 +270,7 @@ def factor_of_slope(
     most = max(found.slope, _OWN_OF_BEND * found.bend, 0.0)
     slope = found.slope - min(_OWN * min(size, size**_POWER_OF_MANY), most)
     bend = max(found.bend, found.deviation, _LEAST_BEND)
-    likely = math.log(_LIKELY_OF_TWO if n_classes == 2 else BLIND_FACTOR)
+    likely = 0.0 if n_classes == 2 else math.log(BLIND_FACTOR)
     doubt = (found.deviation / _SPREAD) ** 2
     certainty = bend**2 + doubt
     step = (slope * bend + likely * doubt) / certainty
