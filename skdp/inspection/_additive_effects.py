@@ -92,7 +92,7 @@ class AdditiveEffectsDisplay:
     ... )
     >>> display = AdditiveEffectsDisplay.from_estimator(model.fit(X, y), columns=["x0"])
     >>> display.effects[0].curves.shape, display.kind
-    ((1, 106), 'bound')
+    ((1, 106), 'approximation')
     """
 
     def __init__(self, effects, kind=None, *, classes=None):
