@@ -15,7 +15,7 @@ from skdp._validation import plain_arguments, shown
 from skdp.privacy import ApproxDP
 from skdp.releases._coefficient_noise import CoefficientNoise
 from skdp.releases._objective import ObjectivePerturbation
-from skdp.releases._score_length import factor_of_slope, release_slope, share_for_slope
+from skdp.releases._score_length import held_against, share_for_slope
 from skdp.solvers.rows import RowBlocks
 
 __all__ = ["CheckedObjective"]
@@ -132,13 +132,11 @@ class CheckedObjective:
             )
         if n_samples is None:
             n_samples = float(data.n_samples)
-        weights = self.objective(data, noise)
-        found = release_slope(
-            data, weights, n_samples=n_samples, guarantee=self.checking, noise=noise
+        return held_against(
+            data,
+            self.objective(data, noise),
+            self.objective.coefficient_noise(),
+            n_samples=n_samples,
+            guarantee=self.checking,
+            noise=noise,
         )
-        factor, deviation = factor_of_slope(
-            found, n_classes=2, n_features=weights.size, n_samples=n_samples
-        )
-        weights = weights * factor
-        spread = self.objective.coefficient_noise().times(factor).along(weights, deviation)
-        return weights, replace(spread, kind="approximation")

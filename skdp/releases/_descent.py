@@ -41,9 +41,8 @@ from skdp.releases._moments import (
 )
 from skdp.releases._protocol import LinearLoss
 from skdp.releases._score_length import (
-    BLIND_FACTOR,
-    factor_of_slope,
-    release_slope,
+    blind_factor,
+    held_against,
     share_for_slope,
     slope_is_certain,
 )
@@ -336,18 +335,17 @@ class NoisyDescent:
             return weights, spread
         check = self._after_check(n_samples)[0]
         if check is None:
-            factor = 1.0 if self._n_classes == 2 else BLIND_FACTOR
+            factor = blind_factor(self._n_classes)
             return weights * factor, spread.times(factor)
-        logits = weights
-        if isinstance(self.loss, SoftmaxLoss):
-            logits = weights / self.loss.temperature
-        found = release_slope(data, logits, n_samples=n_samples, guarantee=check, noise=noise)
-        factor, deviation = factor_of_slope(
-            found, n_classes=self._n_classes, n_features=self.n_features, n_samples=n_samples
+        return held_against(
+            data,
+            weights,
+            spread,
+            n_samples=n_samples,
+            guarantee=check,
+            noise=noise,
+            temperature=getattr(self.loss, "temperature", 1.0),
         )
-        weights = weights * factor
-        spread = spread.times(factor).along(weights, deviation)
-        return weights, replace(spread, kind="approximation")
 
     def _kept(
         self,

@@ -6,7 +6,7 @@ up. All constants of the rule stand here; it was chosen on 32 targets of two cla
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import brentq
@@ -16,15 +16,17 @@ from skdp._random import NoiseSource
 from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP, GaussianDP
+from skdp.releases._coefficient_noise import CoefficientNoise
 from skdp.releases._moments import split_mu
 from skdp.solvers.feature_rows import ERROR_SHARE, certified
 from skdp.solvers.hits import score_slopes, slopes_error
 from skdp.solvers.rows import RowBlocks
 
 __all__ = [
-    "BLIND_FACTOR",
     "ScoreSlope",
+    "blind_factor",
     "factor_of_slope",
+    "held_against",
     "largest_terms",
     "release_slope",
     "share_for_slope",
@@ -46,7 +48,7 @@ _NOISE, _LEAST_SHARE, _MOST_SHARE, _MOST_NOISE = 0.02, 0.002, 0.04, 0.3
 _LEAST_PURE, _MOST_PURE, _PURE_SIGNAL, _BEND_UNIT_PURE = 0.015, 0.04, 800.0, 0.5
 # Factor of scores of more than two classes where nothing is released: noise makes them long. And
 # the standard deviation of the logarithm of factors around it, or around 1, as it is supposed.
-BLIND_FACTOR, _SPREAD = 0.7, 0.5
+_BLIND_FACTOR, _SPREAD = 0.7, 0.5
 # A model fits the noise of its own rows as well, so that the slope on these is larger than on
 # others: for the largest likelihood by about the number of coefficients over that of rows, for a
 # short descent by this part of it. Of more coefficients than rows most learn nothing, so that it
@@ -108,6 +110,11 @@ def largest_terms(n_classes: int) -> tuple[float, float]:
     return math.ceil(1e4 * right) / 1e4, math.ceil(1e4 * bend) / 1e4
 
 
+def blind_factor(n_classes: int) -> float:
+    """Factor of scores where nothing is released; before anything is, as likely as not."""
+    return 1.0 if n_classes == 2 else _BLIND_FACTOR
+
+
 @plain_arguments
 def share_for_slope(guarantee: Budget, *, n_samples: float, n_classes: int) -> float:
     """Share of the squared mu, or of a pure epsilon, for `release_slope`.
@@ -136,6 +143,62 @@ def share_for_slope(guarantee: Budget, *, n_samples: float, n_classes: int) -> f
     check, _ = split_mu(guarantee, share)
     sensitivity = _sensitivity(check, n_samples, n_classes)
     return 0.0 if sensitivity > _MOST_NOISE * check.mu * n_samples else share
+
+
+def held_against(
+    data: RowBlocks,
+    weights: np.ndarray,
+    spread: CoefficientNoise,
+    *,
+    n_samples: float,
+    guarantee: Budget,
+    noise: NoiseSource,
+    temperature: float = 1.0,
+) -> tuple[np.ndarray, CoefficientNoise]:
+    """Weights as long as the rows say, with how much of them is noise.
+
+    Privacy: what `release_slope` promises. All else follows from what it releases.
+
+    Parameters
+    ----------
+    data : RowBlocks
+        Without users.
+
+    weights : ndarray of shape (n_outputs, n_features)
+        Released.
+
+    spread : CoefficientNoise
+        Of the weights.
+
+    n_samples : float
+        Number of rows, public or released.
+
+    guarantee : GaussianDP or pure ApproxDP
+
+    noise : NoiseSource
+
+    temperature : float, default=1.0
+        Scores over this are logits.
+
+    Returns
+    -------
+    weights : ndarray of shape (n_outputs, n_features)
+
+    spread : CoefficientNoise
+        With the noise in the factor.
+    """
+    found = release_slope(
+        data, weights / temperature, n_samples=n_samples, guarantee=guarantee, noise=noise
+    )
+    factor, deviation = factor_of_slope(
+        found,
+        n_classes=max(2, len(weights)),
+        n_features=weights.shape[1],
+        n_samples=n_samples,
+    )
+    weights = weights * factor
+    spread = spread.times(factor).along(weights, deviation)
+    return weights, replace(spread, kind="approximation")
 
 
 def release_slope(
@@ -270,7 +333,7 @@ def factor_of_slope(
     most = max(found.slope, _OWN_OF_BEND * found.bend, 0.0)
     slope = found.slope - min(_OWN * min(size, size**_POWER_OF_MANY), most)
     bend = max(found.bend, found.deviation, _LEAST_BEND)
-    likely = 0.0 if n_classes == 2 else math.log(BLIND_FACTOR)
+    likely = math.log(blind_factor(n_classes))
     doubt = (found.deviation / _SPREAD) ** 2
     certainty = bend**2 + doubt
     step = (slope * bend + likely * doubt) / certainty

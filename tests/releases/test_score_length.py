@@ -310,7 +310,7 @@ def fitted(rows, seed, epsilon=1.0):
 
 
 def as_learned(monkeypatch):
-    monkeypatch.setattr(_descent, "factor_of_slope", lambda *args, **public: (1.0, 0.0))
+    monkeypatch.setattr(_score_length, "factor_of_slope", lambda *args, **public: (1.0, 0.0))
 
 
 @pytest.mark.parametrize(
@@ -389,7 +389,7 @@ def test_where_it_would_tell_little_nothing_more_is_read(model, n_samples, label
     def never(*args, **kwargs):
         raise AssertionError
 
-    monkeypatch.setattr(_descent, "release_slope", never)
+    monkeypatch.setattr(_descent, "held_against", never)
     rows = {2: problem, 3: classes}[labels]
     model.fit(*rows(0.1, n_samples=n_samples))
     X, y = rows(0.1)
@@ -405,7 +405,7 @@ def test_where_it_would_tell_little_nothing_more_is_read(model, n_samples, label
 def test_few_rows_of_several_classes_are_taken_for_too_sure(monkeypatch):
     X, y = classes(n_samples=300)
     model = DPLogisticRegression(0.1, 1e-5, random_state=0).fit(X, y)
-    monkeypatch.setattr(_descent, "BLIND_FACTOR", 1.0)
+    monkeypatch.setattr(_score_length, "_BLIND_FACTOR", 1.0)
     longer = DPLogisticRegression(0.1, 1e-5, random_state=0).fit(X, y)
     assert_allclose(model.coef_, 0.7 * longer.coef_, rtol=1e-12)
     assert_allclose(model.coef_noise_.deviations, 0.7 * longer.coef_noise_.deviations)
