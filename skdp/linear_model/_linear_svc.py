@@ -38,10 +38,10 @@ class DPLinearSVC(BaseDPLinearClassifier):
         root of n a tenth of what was learned is kept.
 
         Under "add-remove", where the number of rows is private, the sum of the counts stands for
-        n, and shares are half as large, for n = 1000 whatever it is, the first at least 2 % and
-        the second 1 %; the gain is released from an epsilon of 0.25 on. For two classes, or
-        without an intercept, the number of rows is released for 2 % of epsilon. The rules of the
-        other mechanisms do not read it.
+        n, read to a power of two for all that follows. Shares are half as large, that of the
+        counts for n = 1000 whatever it is, and at least 2 and 1 %. For two classes, or without an
+        intercept, the number of rows is released for 2 % of epsilon. The rules of the other
+        mechanisms do not read it.
 
     mechanism : {"auto", "objective", "output", "gradient"}, default="auto"
         "objective" adds a random linear term to the objective, "output" adds noise to the

@@ -34,27 +34,21 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         What "auto" releases with the objective mechanism and ``delta=0``: for more than two
         classes with an intercept, first the number of rows of each class, for an epsilon of
         ``min(50 * sqrt(n_classes / 3), 100) / n``, from 1 to 50 % of it, so that the penalty is
-        around their log-odds. Then, where ``n * epsilon`` is 500 or more and ``class_weight`` is
-        None, how many more rows the model gets right than the log-odds do, for an epsilon of
-        ``100 / n``. Where ``n * epsilon`` is 4,500 or more, for ``180 / n`` and at least 1 % of
-        it, these are two numbers, and how many rows the model claims to get right is a third.
-        Without a gain beyond the root of n (and, where claims are released, with one that is
-        claimed), a tenth of what was learned is kept. Otherwise it is multiplied by a factor from
-        0.4 to 3, or from 0.2 to 4 by claims, that makes the model as sure as it is right; where
-        that is below 1, log-odds are multiplied by the mean of it and 1. Up to an ``n * epsilon``
-        of 9,000, what is gained may ask for a larger factor than claims do, up to 3.
+        around their log-odds.
 
-        For two classes, where ``n * epsilon`` is 800 or more and ``class_weight`` is None: in the
-        end, two derivatives of the log-likelihood along the length of the scores, for an epsilon
-        of ``200 / n``, at least 1.5 and at most 4 % of it. The factor that follows, from 0.22 to
-        3.3, changes no predicted class.
+        In the end, where ``class_weight`` is None, two derivatives of the log-likelihood along the
+        length of the scores: for two classes where ``n * epsilon`` is 800 or more, for an epsilon
+        of ``200 / n``, at least 1.5 and at most 4 % of it, and for more of them with an intercept
+        where it is 500 or more, for as much, but at most 10 %. The factor that follows, from 0.22
+        to 3.3, multiplies all scores of two classes, which changes no predicted class, and of more
+        what was learned beyond the log-odds. Where that is shortened, log-odds go a quarter of the
+        way with it.
 
         Under "add-remove", where the number of rows is private, the sum of the counts stands for
-        n. Shares for more than two classes are half as large, for n = 1000 whatever it is, the
-        first at least 2 % and the second 1 %. The gain is released from an epsilon of 0.25 on,
-        and the three numbers where n times the epsilon for them is 180 or more. For two classes
-        the number of rows is released for 2 % of epsilon, and read to a power of two. The rules of
-        the other mechanisms do not read that number.
+        n, read to a power of two for all that follows. Counts take half as much, for n = 1000
+        whatever it is, and at least 2 % of epsilon. For two classes the number of rows is released
+        for 2 % of epsilon, and read to a power of two. The rules of the other mechanisms do not
+        read that number.
 
         What it releases with the gradient mechanism and ``delta > 0``, without ``class_weight``
         and users: in the end, two derivatives of the log-likelihood along the length of the

@@ -1,17 +1,17 @@
 """How far noise moves the coefficients of a linear model, by public and released numbers."""
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import ndtri, softmax
 
 from skdp._random import NoiseSource
 from skdp._validation import plain_arguments
 from skdp.releases._descent_rules import DescentPlan
 from skdp.releases._protocol import LinearLoss
-from skdp.releases._score_model import even_points, to_normal
 from skdp.solvers.rows import RowBlocks
 from skdp.solvers.whitening import PlainRows
 
@@ -234,8 +234,8 @@ def with_noise(
 def _mean_slope(loss: LinearLoss, deviations: np.ndarray, clip_norm: float) -> float:
     """Mean slope of capped residuals along a change of one score, under a model of the scores."""
     n_outputs = len(deviations)
-    uniform = even_points(_N_SCORES, n_outputs + 1)
-    scores = to_normal(uniform[:, :-1]) * deviations
+    uniform = _even_points(_N_SCORES, n_outputs + 1)
+    scores = _to_normal(uniform[:, :-1]) * deviations
     logits = np.hstack([0.0 * scores, scores]) if n_outputs == 1 else scores
     chances = np.cumsum(softmax(logits, axis=1), axis=1)
     codes = (uniform[:, -1:] > chances[:, :-1]).sum(axis=1)
@@ -253,3 +253,25 @@ def _mean_slope(loss: LinearLoss, deviations: np.ndarray, clip_norm: float) -> f
         moved = capped(scores + change) - capped(scores - change)
         slopes.append(float(moved[:, output].mean()) / (2.0 * small))
     return max(0.0, float(np.mean(slopes)))
+
+
+def _even_points(n_points: int, n_columns: int) -> np.ndarray:
+    """Points of the unit cube on a fixed lattice: nothing is random, and nothing of the data."""
+    golden = np.modf(np.sqrt(_primes(n_columns)))[0]
+    return np.modf(np.outer(np.arange(1, n_points + 1), golden))[0]
+
+
+def _to_normal(points: np.ndarray) -> np.ndarray:
+    """Normal numbers of variance one for points of the unit cube."""
+    return ndtri(np.clip(points, 1e-6, 1 - 1e-6))
+
+
+def _primes(n: int) -> np.ndarray:
+    found: list[int] = []
+    number = 2
+    while len(found) < n:
+        small = itertools.takewhile(math.isqrt(number).__ge__, found)
+        if all(number % prime for prime in small):
+            found.append(number)
+        number += 1
+    return np.array(found, dtype=float)

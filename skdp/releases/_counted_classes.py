@@ -1,8 +1,8 @@
 """A release with a penalty around the log-odds of the classes, whose rows were counted before.
 
 To check it: this file, for the counts, ``releases/_objective.py``, for the release that is planned
-after them, ``solvers/hits.py`` for the rows that a model gets right, and, where these are many,
-``releases/_claims.py`` for how many it claims.
+after them, ``releases/_score_length.py`` for how long its scores should be, or, for those of a
+hinge, ``solvers/hits.py`` for the rows that a model gets right.
 """
 
 import math
@@ -18,23 +18,18 @@ from skdp._validation import plain_arguments, shown
 from skdp.losses import SoftmaxLoss
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP
-from skdp.releases._claims import factor_of_claims, release_claims
 from skdp.releases._class_rules import (
     check_share,
     class_count_share,
-    decides_by_claims,
-    factor_of_gain,
     kept_of_gain,
-    kept_of_start,
-    shows_claims,
     starting_scores,
 )
 from skdp.releases._coefficient_noise import CoefficientNoise
 from skdp.releases._limits import check_span
-from skdp.releases._linear_rules import TYPICAL_ROWS, linear_signal
+from skdp.releases._linear_rules import TYPICAL_ROWS
 from skdp.releases._objective import ObjectivePerturbation
-from skdp.releases._score_model import score_spread
-from skdp.solvers.certificates import MOST_ROWS
+from skdp.releases._score_length import held_against, share_for_slope, slope_is_certain
+from skdp.solvers.certificates import MOST_ROWS, largest_certain, refuse_rows
 from skdp.solvers.hits import class_counts, hits_gained
 from skdp.solvers.rows import RowBlocks
 
@@ -47,15 +42,14 @@ class CountedClasses:
 
     For three classes or more. Where noise hides what the features tell, a penalty around zero
     leaves a model that takes all classes to be as likely. Around the log-odds it leaves one that
-    knows which are. The model is then held against the log-odds alone: where it does not get more
-    rows right, by a noisy count, most of what it adds to them is taken back, and elsewhere that is
-    multiplied by what makes the model as sure as it is right. Log-odds go half of the way with it
-    where it is shortened.
+    knows which are. What it adds to them is then made as long as the likelihood of the rows asks.
+    Scores of a hinge are right or wrong only: where such a model does not get more rows right than
+    the log-odds alone, by a noisy count, most of what it adds to them is taken back.
 
     Privacy: the counts satisfy ``counting``, and whatever comes out, the release that follows
     satisfies its part of the budget: it is planned from released counts and public numbers, of
-    which its centre is a function. How many rows that what was released gets right, and where rows
-    are many how many it claims to, satisfies ``checking``. Pure guarantees of releases that are
+    which its centre is a function. How likelihood changes with the length of what was released, or
+    how many rows that gets right, satisfies its part. Pure guarantees of releases that are
     chosen one after the other add up to ``guarantee``, and what is made of them is for free.
 
     Parameters
@@ -68,16 +62,15 @@ class CountedClasses:
         counts that add up to about 1, 2, 4, 8 and so on: so few that all are made, and what they
         cannot do is refused, before a ledger is charged.
 
-    checking : ApproxDP or None
-        Of the number of rows that the model gets right, less that of the log-odds, or of these and
-        of how many it claims; None for no check.
+    checks : tuple of ApproxDP or None
+        After each plan: of how the likelihood changes with the length of what was learned, or of
+        the number of rows that a hinge gets right, less that of the log-odds; None for no check.
 
     guarantee : ApproxDP
         Of all.
 
     has_odds : bool, default=True
-        Whether scores are logits. Those of a hinge are not, and are right or wrong only: what is
-        learned is kept or taken back.
+        Whether scores are logits. Those of a hinge are not.
 
     References
     ----------
@@ -86,7 +79,7 @@ class CountedClasses:
 
     counting: ApproxDP
     plans: tuple[ObjectivePerturbation, ...]
-    checking: ApproxDP | None
+    checks: tuple[ApproxDP | None, ...]
     guarantee: ApproxDP
     has_odds: bool = True
 
@@ -137,27 +130,37 @@ class CountedClasses:
         share = class_count_share(target, n_samples=supposed, n_classes=n_classes)
         counting = replace(target, epsilon=share * target.epsilon)
         check_span(NoiseLaw.of("laplace", counting), n_classes, target.epsilon)
-        rest = replace(target, epsilon=target.epsilon - counting.epsilon)
-        checking = None
-        share = check_share(target, n_samples=supposed, has_odds=has_odds)
-        if share > 0.0 and not is_weighted:
-            checking = replace(target, epsilon=share * target.epsilon)
-            rest = replace(rest, epsilon=rest.epsilon - checking.epsilon)
         sizes = [supposed]
         if n_samples is None:
             sizes = [2.0**power for power in range(math.ceil(math.log2(MOST_ROWS)) + 1)]
-        plans = tuple(release(rest, size) for size in sizes)
+        plans, checks = [], []
+        for size in sizes:
+            rest = replace(target, epsilon=target.epsilon - counting.epsilon)
+            if has_odds:
+                share = share_for_slope(target, n_samples=size, n_classes=n_classes)
+            else:
+                share = check_share(target, n_samples=size)
+            checking = None
+            if share > 0.0 and not is_weighted:
+                checking = replace(target, epsilon=share * target.epsilon)
+                rest = replace(rest, epsilon=rest.epsilon - checking.epsilon)
+            checks.append(checking)
+            plans.append(release(rest, size))
         guarantee = replace(
             plans[0].guarantee,
             epsilon=target.epsilon,
             mechanism=f"{plans[0].guarantee.mechanism}, planned after noisy counts of classes",
         )
-        return cls(counting, plans, checking, guarantee, has_odds)
+        return cls(counting, tuple(plans), tuple(checks), guarantee, has_odds)
 
     def check_n_rows(self, n_samples: int) -> None:
-        """Refuse more rows than each plan certifies, before a ledger is charged."""
+        """Refuse more rows than can be certified, before a ledger is charged."""
         for plan in self.plans:
             plan.check_n_rows(n_samples)
+        if self.has_odds and any(check is not None for check in self.checks):
+            n_classes = self.plans[0].loss.n_outputs
+            certain = partial(slope_is_certain, n_classes=n_classes, has_start=True)
+            refuse_rows(n_samples, largest_certain(certain), self.guarantee.adjacency)
 
     def __call__(self, data: RowBlocks, noise: NoiseSource) -> np.ndarray:
         """Release the minimiser of a noisy objective: the first that `with_noise` returns."""
@@ -181,7 +184,7 @@ class CountedClasses:
 
         spread : CoefficientNoise
             A bound, by what was released, where nothing is checked. Otherwise times the factor,
-            without the noise in that. Without the noise in the log-odds.
+            with the noise in that, if there is any. Without the noise in the log-odds.
         """
         loss = cast(SoftmaxLoss, self.plans[0].loss)
         counting = NoiseLaw.of("laplace", self.counting)
@@ -194,67 +197,45 @@ class CountedClasses:
             random_state=noise,
             purpose="numbers of the classes",
         )
-        plan, n_samples = self.plans[0], float(data.n_samples)
+        chosen, n_samples = 0, float(data.n_samples)
         if self.guarantee.adjacency == "add-remove":  # the number of rows is private
             n_samples = max(1.0, float(released.sum()))
-            plan = self.plans[min(round(math.log2(n_samples)), len(self.plans) - 1)]
+            chosen = min(round(math.log2(n_samples)), len(self.plans) - 1)
+        plan, checking = self.plans[chosen], self.checks[chosen]
         deviation = counting.level(1) * self.guarantee.n_records_changed / n_samples
         centre = np.zeros((loss.n_outputs, data.n_features))
         odds = starting_scores(released / n_samples, deviation, loss.weights)
         scores = loss.temperature * odds
         centre[:, -1] = scores / data.constant
         weights, spread = plan(data, noise, centre), plan.coefficient_noise()
-        if self.checking is None:
+        if checking is None:
             return weights, spread
-        learned = weights - centre
-        reach = score_spread(
-            learned, row_norm=plan.row_norm, n_samples=n_samples, penalty=plan.penalty
-        )
-        by_gain = partial(factor_of_gain, scores=scores, spread=reach, n_samples=n_samples)
-        if self.has_odds and shows_claims(self.checking, n_samples):
-            factor = self._claimed(data, weights, scores, n_samples, by_gain, noise)
-        else:
-            gain, noisy = self._gain(data, weights, centre, noise)
-            factor = (
-                by_gain(gain, deviation=noisy) if self.has_odds else kept_of_gain(gain, n_samples)
+        if self.has_odds:
+            return held_against(
+                data,
+                weights,
+                spread,
+                n_samples=n_samples,
+                guarantee=checking,
+                noise=noise,
+                temperature=loss.temperature,
+                start=centre,
             )
-        weights = kept_of_start(factor) * centre + factor * learned
-        return weights, replace(spread.times(factor), kind="approximation")
+        gain = self._gain(data, weights, centre, checking, noise)
+        factor = kept_of_gain(gain, n_samples)
+        spread = replace(spread.times(factor), kind="approximation")
+        return centre + factor * (weights - centre), spread
 
-    def _claimed(
+    def _gain(
         self,
         data: RowBlocks,
         weights: np.ndarray,
-        scores: np.ndarray,
-        n_samples: float,
-        by_gain: Callable[..., float],
+        centre: np.ndarray,
+        checking: ApproxDP,
         noise: NoiseSource,
     ) -> float:
-        """Factor of what was learned, by how often the model is right and claims to be."""
-        found, gain = release_claims(
-            data,
-            weights / cast(SoftmaxLoss, self.plans[0].loss).temperature,
-            int(scores.argmax()),
-            n_samples=n_samples,
-            guarantee=cast(ApproxDP, self.checking),
-            noise=noise,
-        )
-        n_outputs, n_features = weights.shape
-        signal = linear_signal(
-            self.guarantee, n_features=n_features, n_samples=n_samples, n_outputs=n_outputs
-        )
-        factor = factor_of_claims(found, gain, scores=scores, n_samples=n_samples, signal=signal)
-        if factor < 1.0 or decides_by_claims(self.guarantee, n_samples):
-            return factor
-        # The noise of two numbers is in their difference.
-        noisy = math.sqrt(2.0) * found.deviation * n_samples
-        return max(factor, by_gain(gain * n_samples, deviation=noisy))
-
-    def _gain(
-        self, data: RowBlocks, weights: np.ndarray, centre: np.ndarray, noise: NoiseSource
-    ) -> tuple[float, float]:
-        """Released number of rows that weights get right beyond the centre, and its deviation."""
-        law = NoiseLaw.of("laplace", cast(ApproxDP, self.checking))
+        """Released number of rows that weights get right beyond the centre."""
+        law = NoiseLaw.of("laplace", checking)
         # A record adds 1, 0 or -1.
         sensitivity = self.guarantee.n_records_changed
         gain = release(
@@ -265,4 +246,4 @@ class CountedClasses:
             random_state=noise,
             purpose="how many more rows the model gets right than its start",
         )
-        return float(gain[0]), law.level(1) * sensitivity
+        return float(gain[0])

@@ -1,7 +1,7 @@
 """How long scores should be, by the slope of their likelihood along their length.
 
 To check the claim: `release_slope`, with `largest_terms`, and ``solvers/hits.py`` for what it adds
-up. All constants of the rule stand here; it was chosen on 32 targets of two classes and 16 of 3 to
+up. All constants of the rule stand here; it was chosen on 32 targets of two classes and 17 of 3 to
 26, of 300 to 20,000 rows.
 """
 
@@ -38,14 +38,16 @@ Budget = GaussianDP | ApproxDP
 # What a row may take off the first sum, beyond the most that it may add. Rows that are far on the
 # wrong side count no more than that: where many are, less than the most makes scores too long, and
 # where signals are weak, more than the least takes too much noise. Less is right for pure noise.
-_LEAST_STEEP, _MOST_STEEP = 1.72, 8.0
-_LEAST_STEEP_PURE, _MOST_STEEP_PURE = 0.72, 4.0
+_LEAST_STEEP, _LEAST_STEEP_PURE, _MOST_STEEP = 1.72, 0.72, 8.0
 # Noise in a mean is a deviation of about 0.02, unless that takes more than the most of the squared
 # mu, or less than the least. Where it is larger than the last number, nothing is released.
 _NOISE, _LEAST_SHARE, _MOST_SHARE, _MOST_NOISE = 0.02, 0.002, 0.04, 0.3
-# Of a pure epsilon, and the rows times epsilon from which it is released. What the second sum is
-# multiplied by there: noise is for the sum of both, and the first decides.
-_LEAST_PURE, _MOST_PURE, _PURE_SIGNAL, _BEND_UNIT_PURE = 0.015, 0.04, 800.0, 0.5
+# Of a pure epsilon as much as is the first over rows times epsilon, but no less than the second.
+# The most of it, and the rows times epsilon from which it is released: of two classes, whose
+# accuracy it costs, and of more. A row may take off what makes noise in a mean of about 0.01. What
+# the second sum is multiplied by: noise is for the sum of both, and the first decides.
+_SIGNAL_PURE, _LEAST_PURE, _TWO_PURE, _MORE_PURE = 200.0, 0.015, (0.04, 800.0), (0.1, 500.0)
+_NOISE_PURE, _BEND_UNIT_PURE = 0.01, 0.5
 # Factor of scores of more than two classes where nothing is released: noise makes them long. And
 # the standard deviation of the logarithm of factors around it, or around 1, as it is supposed.
 _BLIND_FACTOR, _SPREAD = 0.7, 0.5
@@ -55,6 +57,9 @@ _BLIND_FACTOR, _SPREAD = 0.7, 0.5
 # grows by a power.
 _OWN, _POWER_OF_MANY, _OWN_OF_BEND = 0.1, 0.4, 0.5
 _LEAST_BEND, _SHORTEST, _LONGEST = 0.01, -1.5, 1.2
+# How far scores to start from go with what was learned beyond them, where that is shortened: where
+# it is mostly noise they should not, and where it is not, scores are too long as a whole.
+_OF_START = 0.25
 
 
 @dataclass(frozen=True)
@@ -137,8 +142,9 @@ def share_for_slope(guarantee: Budget, *, n_samples: float, n_classes: int) -> f
     """
     signal = min(max(_strength(guarantee) * n_samples, 1e-9), 1e12)
     if isinstance(guarantee, ApproxDP):
-        share = min(max(_MOST_STEEP_PURE / (_NOISE * signal), _LEAST_PURE), _MOST_PURE)
-        return 0.0 if signal < _PURE_SIGNAL else share
+        most, least_signal = _TWO_PURE if n_classes == 2 else _MORE_PURE
+        share = min(max(_SIGNAL_PURE / signal, _LEAST_PURE), most)
+        return 0.0 if signal < least_signal else share
     share = min(max((_MOST_STEEP / (_NOISE * signal)) ** 2, _LEAST_SHARE), _MOST_SHARE)
     check, _ = split_mu(guarantee, share)
     sensitivity = _sensitivity(check, n_samples, n_classes)
@@ -154,6 +160,7 @@ def held_against(
     guarantee: Budget,
     noise: NoiseSource,
     temperature: float = 1.0,
+    start: np.ndarray | None = None,
 ) -> tuple[np.ndarray, CoefficientNoise]:
     """Weights as long as the rows say, with how much of them is noise.
 
@@ -180,6 +187,11 @@ def held_against(
     temperature : float, default=1.0
         Scores over this are logits.
 
+    start : ndarray of shape (n_outputs, n_features), default=None
+        Released weights of three classes or more that these were learned from: what is beyond
+        them is made as long as the rows say, and they go a quarter of the way with what becomes
+        shorter. None for none.
+
     Returns
     -------
     weights : ndarray of shape (n_outputs, n_features)
@@ -187,8 +199,14 @@ def held_against(
     spread : CoefficientNoise
         With the noise in the factor.
     """
+    fixed = 0.0 if start is None else (1.0 - _OF_START) * start
     found = release_slope(
-        data, weights / temperature, n_samples=n_samples, guarantee=guarantee, noise=noise
+        data,
+        weights / temperature,
+        along=None if start is None else (weights - fixed) / temperature,
+        n_samples=n_samples,
+        guarantee=guarantee,
+        noise=noise,
     )
     factor, deviation = factor_of_slope(
         found,
@@ -196,9 +214,11 @@ def held_against(
         n_features=weights.shape[1],
         n_samples=n_samples,
     )
-    weights = weights * factor
-    spread = spread.times(factor).along(weights, deviation)
-    return weights, replace(spread, kind="approximation")
+    if start is not None and factor > 1.0:
+        fixed = start
+    moved = factor * (weights - fixed)
+    spread = spread.times(factor).along(moved, deviation)
+    return fixed + moved, replace(spread, kind="approximation")
 
 
 def release_slope(
@@ -208,12 +228,14 @@ def release_slope(
     n_samples: float,
     guarantee: Budget,
     noise: NoiseSource,
+    along: np.ndarray | None = None,
 ) -> ScoreSlope:
-    """Release how the likelihood changes with the length of all scores.
+    """Release how the likelihood changes with the length of scores.
 
     Privacy: satisfies ``guarantee`` for released weights. Let (a, b) be the `largest_terms` of so
     many classes. A row adds a number between -s and a to one sum, and one between 0 and b to the
-    other, for an s above a that follows from ``guarantee`` and ``n_samples``. So it moves them by
+    other, for an s above a that follows from ``guarantee`` and ``n_samples``: they are clipped,
+    which changes nothing but -s where all scores become longer. So it moves them by
     the norm of (s, b) at most if it goes, and of (s + a, b) if it is replaced. Pure noise is of
     Laplace for the sum of absolute changes, in which the second sum counts half.
 
@@ -232,6 +254,9 @@ def release_slope(
 
     noise : NoiseSource
 
+    along : ndarray of shape (n_outputs, n_features), default=None
+        Released weights whose scores become longer, of three classes or more. None for all.
+
     Returns
     -------
     ScoreSlope
@@ -241,9 +266,10 @@ def release_slope(
     n_classes = max(2, len(weights))
     sensitivity = _sensitivity(guarantee, n_samples, n_classes)
     steepest = _steepest(guarantee, n_samples, n_classes)
+    sums = score_slopes(data, weights, steepest, largest_terms(n_classes), along)
     units = np.array([1.0, _BEND_UNIT_PURE if is_pure else 1.0])
     released = release(
-        units * certified(score_slopes(data, weights, steepest), ERROR_SHARE),
+        units * certified(sums, ERROR_SHARE),
         law=law,
         sensitivity=sensitivity,
         error=ERROR_SHARE,
@@ -256,7 +282,7 @@ def release_slope(
 
 
 @plain_arguments
-def slope_is_certain(n_samples: int, n_classes: int) -> bool:
+def slope_is_certain(n_samples: int, n_classes: int, *, has_start: bool = False) -> bool:
     """Whether `release_slope` certifies the sums of as many rows, whatever they are.
 
     Parameters
@@ -266,12 +292,15 @@ def slope_is_certain(n_samples: int, n_classes: int) -> bool:
     n_classes : int
         At least 2.
 
+    has_start : bool, default=False
+        Whether only what was learned beyond a start is made longer.
+
     Returns
     -------
     bool
     """
     steepest = max(_MOST_STEEP, _LEAST_STEEP + largest_terms(n_classes)[0])
-    return slopes_error(n_samples, n_classes, steepest) <= ERROR_SHARE
+    return slopes_error(n_samples, n_classes, steepest, has_start) <= ERROR_SHARE
 
 
 def _strength(guarantee: Budget) -> float:
@@ -280,10 +309,10 @@ def _strength(guarantee: Budget) -> float:
 
 def _steepest(guarantee: Budget, n_samples: float, n_classes: int) -> float:
     """What a row may take off the first sum, for the guarantee of the release."""
-    least, most = _LEAST_STEEP, _MOST_STEEP
+    least, noise = _LEAST_STEEP, _NOISE
     if isinstance(guarantee, ApproxDP):
-        least, most = _LEAST_STEEP_PURE, _MOST_STEEP_PURE
-    asked = min(_NOISE * _strength(guarantee) * n_samples, most)
+        least, noise = _LEAST_STEEP_PURE, _NOISE_PURE
+    asked = min(noise * _strength(guarantee) * n_samples, _MOST_STEEP)
     return max(asked, least + largest_terms(n_classes)[0])
 
 

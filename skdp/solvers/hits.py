@@ -1,7 +1,6 @@
 """How many rows a model gets right, counted so that what a row adds depends on no other row.
 
-And how many it should, by its own probabilities; or how the likelihood changes with the length of
-the scores.
+And how the likelihood changes with the length of the scores.
 
 Where rows have owners, it is how many users: each adds the share of its rows. So do the numbers of
 rows of the classes.
@@ -17,13 +16,15 @@ from skdp.solvers.certificates import UNIT_ROUNDOFF
 __all__ = [
     "cell_counts",
     "class_counts",
-    "hits_and_chances",
     "hits_gained",
     "score_slopes",
     "slopes_error",
 ]
 
 _FINE = 2.0**20  # grid that rows and weights are rounded to
+# How far below the largest of a row its scores count, those of probabilities, which are 0 there to
+# twenty digits, and others. A row of such a class is as far on the wrong side as matters.
+_LOWEST, _LOWEST_ALONG = 64.0, 12.0
 _SHARES = 2.0**-24  # that shares are rounded down to, of which sums are exact
 
 
@@ -57,46 +58,10 @@ def hits_gained(data, weights, start):
     return np.array([gained])
 
 
-def hits_and_chances(data, weights):
-    """Number of rows that weights get right, and the sum of the chances of it that these claim.
+def score_slopes(data, weights, steepest, largest, along=None):
+    """First and second derivative of the log-likelihood along the length of scores.
 
     Scores are exact, as in `hits_gained`, of rows with up to 2**24 entries that are not 0.
-
-    Parameters
-    ----------
-    data : RowBlocks
-        Without users.
-
-    weights : ndarray of shape (n_outputs, n_features)
-        One row a class, two or more. Scores are logits.
-
-    Returns
-    -------
-    sums : ndarray of shape (2,)
-        A row adds 0 or 1, and the largest of its probabilities.
-
-    error : float
-        Bound on the norm of their rounding error, whatever the order in which a row's exponentials
-        are added.
-    """
-    model, longer, unit = _exact_model(data, weights)
-    hits, chances = 0, []
-    for rows, codes in data.blocks:
-        scores = np.asarray(_fine(rows, 1.0 / longer) @ model.T)
-        hits += int(np.count_nonzero(_predicted(scores) == codes))
-        scores -= scores.max(axis=1, keepdims=True)
-        scores *= unit
-        chances.append(float((1.0 / np.exp(scores, out=scores).sum(axis=1)).sum()))
-    # Integers are exact, products with the unit are rounded once, and exponents matter down to -40
-    # only. Few rows of a block are added at a time, and what blocks add without error.
-    error = data.n_samples * (len(weights) + 200.0) * UNIT_ROUNDOFF
-    return np.array([hits, math.fsum(chances)]), error
-
-
-def score_slopes(data, weights, steepest):
-    """First and second derivative of the log-likelihood along the length of all scores.
-
-    Scores are exact, as in `hits_and_chances`.
 
     Parameters
     ----------
@@ -109,37 +74,43 @@ def score_slopes(data, weights, steepest):
     steepest : float
         By which a row may lower the first sum, up to 32; scores count down to 64 below the top.
 
+    largest : tuple of float
+        Most that a row may add to the sums.
+
+    along : ndarray of shape (n_outputs, n_features), default=None
+        What is made longer, for more than two classes: weights less a part of where they started.
+        Its scores count down to 12 below the top. None for the weights.
+
     Returns
     -------
     sums : ndarray of shape (2,)
-        For the probabilities of its scores, a row adds how far that of its class is above their
-        mean, from ``-steepest`` on, and their variance.
+        Under the probabilities of its scores, a row adds how far that of its class, of those that
+        are made longer, is above their mean, from ``-steepest`` on, and their variance.
 
     error : float
         `slopes_error`.
     """
     if len(weights) == 1:
         weights = np.vstack([np.zeros_like(weights), weights])
-    model, longer, unit = _exact_model(data, weights)
+    model = _exact_model(data, weights)
+    longer = None if along is None else _exact_model(data, along)
     slopes, bends = [], []
     for rows, codes in data.blocks:
-        scores = np.asarray(_fine(rows, 1.0 / longer) @ model.T)
-        scores -= scores.max(axis=1, keepdims=True)
-        scores *= unit
-        # What is below adds nothing to twenty digits, and makes a row of its class count most.
-        scores = np.maximum(scores, -64.0)
+        scores = _below_top(rows, model, _LOWEST)
         chances = np.exp(scores)
         chances /= chances.sum(axis=1, keepdims=True)
+        if longer is not None:
+            scores = _below_top(rows, longer, _LOWEST_ALONG)
         mean = (chances * scores).sum(axis=1)
         slope = scores[np.arange(len(codes)), codes] - mean
         chances *= (scores - mean[:, np.newaxis]) ** 2
-        bends.append(float(chances.sum()))
-        slopes.append(float(np.maximum(slope, -steepest).sum()))
-    error = slopes_error(data.n_samples, len(weights), steepest)
+        bends.append(float(np.minimum(chances.sum(axis=1), largest[1]).sum()))
+        slopes.append(float(np.clip(slope, -steepest, largest[0]).sum()))
+    error = slopes_error(data.n_samples, len(weights), steepest, is_along=along is not None)
     return np.array([math.fsum(slopes), math.fsum(bends)]), error
 
 
-def slopes_error(n_samples, n_classes, steepest):
+def slopes_error(n_samples, n_classes, steepest, is_along=False):
     """Bound on the rounding error of `score_slopes`, in whatever order a row's terms are added.
 
     Parameters
@@ -150,6 +121,9 @@ def slopes_error(n_samples, n_classes, steepest):
         At least 2.
 
     steepest : float
+
+    is_along : bool, default=False
+        Whether other scores are made longer than those that probabilities are of.
 
     Returns
     -------
@@ -162,11 +136,14 @@ def slopes_error(n_samples, n_classes, steepest):
     K classes one for each. So the errors of a row are means, under its probabilities, of powers of
     how far its scores are below the largest: of the first and second, K times over, and of the
     third, a few times. A mean of the power j is at most ``(log(K - 1) + j)^j``. Few rows of a
-    block are added at a time, and what blocks add without error.
+    block are added at a time, and what blocks add without error. Other scores are no further below
+    their largest than 12, which bounds two of these powers, and the third is of the scores that
+    probabilities are of.
     """
     reach = math.log(n_classes - 1) + 3.0
-    row = (n_classes + 8.0 + 20.0 * reach) * reach**2
-    return n_samples * (row + 200.0 * (steepest + reach**2)) * UNIT_ROUNDOFF
+    largest = _LOWEST_ALONG if is_along else reach
+    row = (n_classes + 8.0 + 20.0 * reach) * largest**2
+    return n_samples * (row + 200.0 * (steepest + largest**2)) * UNIT_ROUNDOFF
 
 
 def class_counts(data, n_outputs):
@@ -225,6 +202,15 @@ def _exact_model(data, weights):
     # As scores have 53 bits at most, none times this is infinite.
     unit = min(longer * float(np.abs(weights).max()) / _FINE**2, 1e290) if model.any() else 1.0
     return model, longer, unit
+
+
+def _below_top(rows, exact_model, lowest):
+    """Exact scores of rows, less the largest of each, down to ``-lowest``."""
+    model, longer, unit = exact_model
+    scores = np.asarray(_fine(rows, 1.0 / longer) @ model.T)
+    scores -= scores.max(axis=1, keepdims=True)
+    scores *= unit
+    return np.maximum(scores, -lowest)
 
 
 def _fine(rows, shorter=1.0):

@@ -125,9 +125,9 @@ VECTOR = dict(feedback="bandit", perturbation="vector")
 OUT, DESCENT, MOMENTS = "releases._output", "releases._descent", "releases._moments"
 RULES, WHITE = "releases._descent_rules", "solvers.whitening"
 MEAN = "releases._mean_row"
-LENGTH = "releases._score_length"
+LENGTH, HITS = "releases._score_length", "solvers.hits"
 CLASSES = "releases._counted_classes"
-CLAIMS, HELD = "releases._claims", "releases._checked_objective"
+HELD = "releases._checked_objective"
 IN_ONE_COUNT = "two change by 1.\n            sensitivity=self.guarantee.n_records_changed"
 ROWS, BASE, LEARNED = "solvers.rows", "linear_model._base", "        self.coef_, self.intercept_ ="
 CLIPPED = "rows = clip_rows(block.astype(np.float64, copy=False), x_norm)"
@@ -279,7 +279,7 @@ def linear():
     )
     yield Mutant(
         "objective: a record moves the rows that a model gets right by less than 1",
-        logistic(epsilon=60.0),
+        svc(epsilon=60.0),
         (
             (
                 CLASSES,
@@ -291,12 +291,12 @@ def linear():
     )
     yield Mutant(
         "objective: a model is kept for the true number of rows that it gets right",
-        logistic(epsilon=60.0),
+        svc(epsilon=60.0),
         (
             (
                 CLASSES,
-                "return float(gain[0]), law",
-                "return float(hits_gained(data, weights, centre)[0]), law",
+                "return float(gain[0])",
+                "return float(hits_gained(data, weights, centre)[0])",
             ),
         ),
         three_classes,
@@ -304,20 +304,20 @@ def linear():
     three, two = logistic(epsilon=500.0), logistic(epsilon=200.0)
     for slip, model, data, where, text, wrong in (
         (
-            "a record moves the three numbers of the check by 1 together",
+            "rows of three classes move what is beyond their start as far as they like",
             three,
             three_classes,
-            CLAIMS,
-            "sensitivity=_CHANGE,",
-            "sensitivity=1.0,",
+            HITS,
+            "np.clip(slope, -steepest, largest[0])",
+            "np.maximum(slope, -1e3)",
         ),
         (
-            "scores as long as the true claims say",
+            "scores of three classes as long as the true slope says",
             three,
             three_classes,
-            CLAIMS,
-            "map(float, released / n_samples)\n    return Sureness(right, claimed",
-            "(float(v) / n_samples for v in [*sums, of_start])\n    return Sureness(right, claimed",
+            LENGTH,
+            "for value in released / units)",
+            "for value in sums[0])",
         ),
         (
             "a record moves the two numbers of a check by half of what the first is moved",
@@ -332,8 +332,8 @@ def linear():
             two,
             None,
             LENGTH,
-            "score_slopes(data, weights, steepest), ERROR",
-            "score_slopes(data, weights, 8.0), ERROR",
+            "score_slopes(data, weights, steepest,",
+            "score_slopes(data, weights, 8.0,",
         ),
         (
             "the second sum of two classes counts whole",
@@ -349,7 +349,7 @@ def linear():
             None,
             LENGTH,
             "for value in released / units)",
-            "for value in score_slopes(data, weights, steepest)[0])",
+            "for value in sums[0])",
         ),
         (
             "the check of two classes is not charged",
@@ -578,7 +578,7 @@ def linear():
                 (
                     LENGTH,
                     "(float(value) / n_samples for value in released / units)",
-                    "(float(value) / n_samples for value in score_slopes(data, weights, steepest)[0])",
+                    "(float(value) / n_samples for value in sums[0])",
                 ),
             ),
             *rows,

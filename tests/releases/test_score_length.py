@@ -16,9 +16,11 @@ from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.losses import SoftmaxLoss
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.releases import NoisyDescent, _descent, _score_length
+from skdp.releases._coefficient_noise import CoefficientNoise
 from skdp.releases._score_length import (
     ScoreSlope,
     factor_of_slope,
+    held_against,
     largest_terms,
     release_slope,
     share_for_slope,
@@ -31,23 +33,22 @@ from skdp.solvers.rows import RowBlocks
 ADJACENCIES = ["replace-one", "add-remove"]
 
 
-def asked(data, weights, guarantee, n_samples=None):
+def asked(data, weights, guarantee, n_samples=None, along=None):
     def run():
         n = data.n_samples if n_samples is None else n_samples
-        return release_slope(
-            data, weights, n_samples=n, guarantee=guarantee, noise=noise_source(0)
-        )
+        public = dict(n_samples=n, guarantee=guarantee, along=along)
+        return release_slope(data, weights, **public, noise=noise_source(0))
 
     (record,), _ = transcript(run)
     return record
 
 
-def sums_of(scores, codes, steepest=np.inf):
+def sums_of(scores, codes, steepest=np.inf, fixed=0.0):
     """What rows add, by differences of their log-likelihood along the length of the scores."""
     step = 1e-4
     lower, here, upper = (
         np.take_along_axis(
-            log_softmax(length * scores, axis=-1), np.expand_dims(codes, -1), axis=-1
+            log_softmax(fixed + length * scores, axis=-1), np.expand_dims(codes, -1), axis=-1
         )[..., 0]
         for length in (math.exp(-step), 1.0, math.exp(step))
     )
@@ -106,6 +107,10 @@ def test_as_many_rows_as_are_promised_are_certified(n_classes):
     assert most > 1e6 and slopes_error(most, n_classes, steepest) <= 1e-3
     # Of two classes as many as there may be at all, with pure budgets as well.
     assert n_classes > 2 or slope_is_certain(MOST_ROWS, 2)
+    for has_start in (False, True):
+        error = slopes_error(10_000_000, n_classes, steepest, has_start)
+        certain = slope_is_certain(10_000_000, n_classes, has_start=has_start)
+        assert certain == (error <= 1e-3)
 
 
 def two_levels(n_classes):
@@ -134,7 +139,7 @@ def test_no_two_rows_are_farther_apart_than_the_sensitivity(
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("n_samples, steepest", [(4, 1.0), (100, 2.0), (1e6, 4.0)])
+@pytest.mark.parametrize("n_samples, steepest", [(4, 1.0), (200, 2.0), (1e6, 8.0)])
 def test_pure_noise_is_for_the_sum_of_both_changes(adjacency, n_samples, steepest):
     points = sums_of(*two_levels(2), steepest) * [1.0, 0.5]
     gaps = points[:, np.newaxis] - points if adjacency == "replace-one" else points
@@ -146,7 +151,7 @@ def test_pure_noise_is_for_the_sum_of_both_changes(adjacency, n_samples, steepes
     assert record.scale >= record.sensitivity * (1.0 - 1e-9)
 
 
-@pytest.mark.parametrize("n_samples, steepest", [(4.0, 0.9985), (100.0, 2.0), (1e6, 4.0)])
+@pytest.mark.parametrize("n_samples, steepest", [(4.0, 0.9985), (200.0, 2.0), (1e6, 8.0)])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_a_record_moves_pure_sums_as_far_as_noise_is_for(adjacency, n_samples, steepest):
     # Far on the wrong side, or where the score is that of the largest slope or bend.
@@ -162,6 +167,71 @@ def test_a_record_moves_pure_sums_as_far_as_noise_is_for(adjacency, n_samples, s
         expected = sums[0] - (sums[1] if adjacency == "replace-one" else 0.0)
         assert_allclose(first.asked - second.asked, expected, atol=5e-3)
         assert np.abs(first.asked - second.asked).sum() < first.sensitivity
+
+
+@pytest.mark.parametrize("kind", [ApproxDP, GaussianDP])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("n_classes, n_samples", [(3, 30.0), (3, 1e6), (20, 30.0), (20, 500.0)])
+def test_a_record_moves_what_is_beyond_a_start_no_farther(n_classes, n_samples, adjacency, kind):
+    # Rows of any scores and of any that are made longer: no two are farther apart, and some are
+    # nearly as far, which are on the wrong side, right by much, or between two classes.
+    weights, along = np.zeros((2, n_classes, 5))
+    weights[0, 0] = weights[1, 1] = along[0, 2] = along[1, 3] = 1.0
+    found, start = [], RowBlocks(np.eye(1, 5), np.ones(1, dtype=int), x_norm=1e4)
+    guarantee = kind(1.0, adjacency=adjacency)
+    first = asked(start, weights, guarantee, n_samples, along)
+    for row in ([0, 0, 99, 0], [0, 0, 0, 99], [5, 0, 0, 99], [0, 0, 9, 9], [0, 5, 0, 99], [0] * 4):
+        for code in (0, 1, 2):
+            rows = np.vstack([np.eye(1, 5), [*row, 0.0]])
+            data = RowBlocks(rows, np.array([1, code]), x_norm=1e4)
+            found.append(asked(data, weights, guarantee, n_samples, along).asked - first.asked)
+    points = np.array(found)
+    gaps = points if adjacency == "add-remove" else points[:, np.newaxis] - points
+    order = 1 if kind is ApproxDP else 2
+    most = np.linalg.norm(gaps, order, axis=-1).max()
+    assert first.law.order == order
+    assert 0.75 * first.sensitivity < most < first.sensitivity
+    assert first.scale >= first.sensitivity * (1.0 - 1e-9)
+
+
+def test_what_is_beyond_a_start_is_asked_for_its_own_length():
+    rng = np.random.default_rng(0)
+    X, codes = rng.uniform(-0.3, 0.3, (50, 4)), rng.integers(3, size=50)
+    weights, start = 3.0 * rng.normal(size=(2, 3, 4))
+    data = RowBlocks(X, codes, x_norm=1.0)
+    record = asked(data, weights, GaussianDP(1e3), along=weights - start)
+    scores = X @ (weights - start).T
+    expected = sums_of(scores, codes, fixed=X @ start.T)
+    slope, bend = largest_terms(3)
+    expected = np.clip(expected, [-8.0, 0.0], [slope, bend])
+    assert (expected[:, 0] == slope).any() and (expected[:, 1] == bend).any()
+    assert_allclose(record.asked, expected.sum(axis=0), atol=1e-3)
+
+
+@pytest.mark.parametrize("factor", [0.4, 2.5])
+def test_a_start_goes_a_quarter_of_the_way(monkeypatch, factor):
+    monkeypatch.setattr(_score_length, "factor_of_slope", lambda *args, **public: (factor, 0.1))
+    rng = np.random.default_rng(0)
+    weights, start = rng.normal(size=(2, 3, 4))
+    data = RowBlocks(np.eye(4) / 2.0, np.arange(4) % 3, x_norm=1.0)
+    seen = []
+    original = _score_length.release_slope
+
+    def slope(*args, **public):
+        seen.append((args[1], public["along"]))
+        return original(*args, **public)
+
+    monkeypatch.setattr(_score_length, "release_slope", slope)
+    public = dict(n_samples=4.0, guarantee=ApproxDP(1.0), noise=noise_source(0), temperature=2.0)
+    spread = CoefficientNoise("bound", np.full(4, 0.3))
+    found, noise = held_against(data, weights, spread, start=start, **public)
+    assert_allclose(seen[0][0], weights / 2.0)
+    assert_allclose(seen[0][1], (weights - 0.75 * start) / 2.0)
+    kept = 1.0 - (1.0 - factor) / 4.0 if factor < 1.0 else 1.0
+    assert_allclose(found, kept * start + factor * (weights - start))
+    moved = 0.1 * factor * (weights - start + (0.25 * start if factor < 1.0 else 0.0))
+    expected = np.hypot(factor * 0.3, np.sqrt(np.mean(moved**2, axis=0)))
+    assert_allclose(noise.deviations, expected) and noise.kind == "approximation"
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 26])
@@ -212,6 +282,11 @@ def test_a_share_of_a_pure_budget_follows_from_rows_times_epsilon(adjacency):
         for n in (1590, 1610, 10_000, 20_000, 1e6)
     ]
     assert_allclose(shares, [0.0, 0.04, 0.04, 0.02, 0.015])
+    shares = [
+        share_for_slope(ApproxDP(0.5, adjacency=adjacency), n_samples=n, n_classes=3)
+        for n in (990, 1010, 4000, 10_000, 1e6)
+    ]
+    assert_allclose(shares, [0.0, 0.1, 0.1, 0.04, 0.015])
 
 
 def slope_of(length, spread, n_classes, deviation=0.0):
