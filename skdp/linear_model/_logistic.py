@@ -39,10 +39,10 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         In the end, where ``class_weight`` is None, two derivatives of the log-likelihood along the
         length of the scores: for two classes where ``n * epsilon`` is 800 or more, for an epsilon
         of ``200 / n``, at least 1.5 and at most 4 % of it, and for more of them with an intercept
-        where it is 500 or more, for as much, but at most 10 %. The factor that follows, from 0.22
-        to 3.3, multiplies all scores of two classes, which changes no predicted class, and of more
-        what was learned beyond the log-odds. Where that is shortened, log-odds go a quarter of the
-        way with it.
+        where it is 500 or more, for ``150 / n``, at least 1.5 and at most 7.5 % of it. The factor
+        that follows, from 0.22 to 3.3, multiplies all scores of two classes, which changes no
+        predicted class, and of more what was learned beyond the log-odds. Where that is shortened,
+        log-odds go up to half of the way with it.
 
         Under "add-remove", where the number of rows is private, the sum of the counts stands for
         n, read to a power of two for all that follows. Counts take half as much, for n = 1000

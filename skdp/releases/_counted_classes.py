@@ -28,7 +28,12 @@ from skdp.releases._coefficient_noise import CoefficientNoise
 from skdp.releases._limits import check_span
 from skdp.releases._linear_rules import TYPICAL_ROWS
 from skdp.releases._objective import ObjectivePerturbation
-from skdp.releases._score_length import held_against, share_for_slope, slope_is_certain
+from skdp.releases._score_length import (
+    held_against,
+    share_for_slope,
+    slope_is_certain,
+    start_moved,
+)
 from skdp.solvers.certificates import MOST_ROWS, largest_certain, refuse_rows
 from skdp.solvers.hits import class_counts, hits_gained
 from skdp.solvers.rows import RowBlocks
@@ -220,6 +225,7 @@ class CountedClasses:
                 noise=noise,
                 temperature=loss.temperature,
                 start=centre,
+                moved=start_moved(self.guarantee, n_samples),
             )
         gain = self._gain(data, weights, centre, checking, noise)
         factor = kept_of_gain(gain, n_samples)

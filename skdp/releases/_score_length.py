@@ -31,6 +31,7 @@ __all__ = [
     "release_slope",
     "share_for_slope",
     "slope_is_certain",
+    "start_moved",
 ]
 
 Budget = GaussianDP | ApproxDP
@@ -42,11 +43,11 @@ _LEAST_STEEP, _LEAST_STEEP_PURE, _MOST_STEEP = 1.72, 0.72, 8.0
 # Noise in a mean is a deviation of about 0.02, unless that takes more than the most of the squared
 # mu, or less than the least. Where it is larger than the last number, nothing is released.
 _NOISE, _LEAST_SHARE, _MOST_SHARE, _MOST_NOISE = 0.02, 0.002, 0.04, 0.3
-# Of a pure epsilon as much as is the first over rows times epsilon, but no less than the second.
-# The most of it, and the rows times epsilon from which it is released: of two classes, whose
-# accuracy it costs, and of more. A row may take off what makes noise in a mean of about 0.01. What
-# the second sum is multiplied by: noise is for the sum of both, and the first decides.
-_SIGNAL_PURE, _LEAST_PURE, _TWO_PURE, _MORE_PURE = 200.0, 0.015, (0.04, 800.0), (0.1, 500.0)
+# Of a pure epsilon no less than the first, and, of two classes and of more, a number over rows
+# times epsilon, but no more than another, from so many rows times epsilon on: it costs two classes
+# more of their accuracy. A row may take off what makes noise in a mean of about 0.01. What the
+# second sum is multiplied by: noise is for the sum of both, and the first decides.
+_LEAST_PURE, _TWO_PURE, _MORE_PURE = 0.015, (200.0, 0.04, 800.0), (150.0, 0.075, 500.0)
 _NOISE_PURE, _BEND_UNIT_PURE = 0.01, 0.5
 # Factor of scores of more than two classes where nothing is released: noise makes them long. And
 # the standard deviation of the logarithm of factors around it, or around 1, as it is supposed.
@@ -57,9 +58,10 @@ _BLIND_FACTOR, _SPREAD = 0.7, 0.5
 # grows by a power.
 _OWN, _POWER_OF_MANY, _OWN_OF_BEND = 0.1, 0.4, 0.5
 _LEAST_BEND, _SHORTEST, _LONGEST = 0.01, -1.5, 1.2
-# How far scores to start from go with what was learned beyond them, where that is shortened: where
-# it is mostly noise they should not, and where it is not, scores are too long as a whole.
-_OF_START = 0.25
+# How far scores to start from go with what was learned beyond them, where that is shortened, and
+# the rows times epsilon from which it is as much. Where that is mostly noise they should not, and
+# where it is not, scores are too long as a whole.
+_OF_START, _CLEAR = 0.5, 5000.0
 
 
 @dataclass(frozen=True)
@@ -116,8 +118,28 @@ def largest_terms(n_classes: int) -> tuple[float, float]:
 
 
 def blind_factor(n_classes: int) -> float:
-    """Factor of scores where nothing is released; before anything is, as likely as not."""
+    """Likely factor of scores before anything is released, and of those of a descent without."""
     return 1.0 if n_classes == 2 else _BLIND_FACTOR
+
+
+@plain_arguments
+def start_moved(target: ApproxDP, n_samples: float) -> float:
+    """How far log-odds to start from go with what was learned where that becomes shorter.
+
+    Parameters
+    ----------
+    target : ApproxDP
+        Pure, whole.
+
+    n_samples : float
+        Number of rows, public or released.
+
+    Returns
+    -------
+    float
+        Half of the way, or less where signals are weak.
+    """
+    return _OF_START * min(1.0, target.epsilon * n_samples / _CLEAR)
 
 
 @plain_arguments
@@ -142,13 +164,18 @@ def share_for_slope(guarantee: Budget, *, n_samples: float, n_classes: int) -> f
     """
     signal = min(max(_strength(guarantee) * n_samples, 1e-9), 1e12)
     if isinstance(guarantee, ApproxDP):
-        most, least_signal = _TWO_PURE if n_classes == 2 else _MORE_PURE
-        share = min(max(_SIGNAL_PURE / signal, _LEAST_PURE), most)
-        return 0.0 if signal < least_signal else share
-    share = min(max((_MOST_STEEP / (_NOISE * signal)) ** 2, _LEAST_SHARE), _MOST_SHARE)
-    check, _ = split_mu(guarantee, share)
-    sensitivity = _sensitivity(check, n_samples, n_classes)
-    return 0.0 if sensitivity > _MOST_NOISE * check.mu * n_samples else share
+        asked, most, least_signal = _TWO_PURE if n_classes == 2 else _MORE_PURE
+        if signal < least_signal:
+            return 0.0
+        share = min(max(asked / signal, _LEAST_PURE), most)
+        check: Budget = replace(guarantee, epsilon=share * guarantee.epsilon)
+        deviations = math.sqrt(2.0)  # of Laplace noise, in its scale
+    else:
+        share = min(max((_MOST_STEEP / (_NOISE * signal)) ** 2, _LEAST_SHARE), _MOST_SHARE)
+        check, _ = split_mu(guarantee, share)
+        deviations = 1.0
+    noise = deviations * _sensitivity(check, n_samples, n_classes) / _strength(check)
+    return 0.0 if noise > _MOST_NOISE * n_samples else share
 
 
 def held_against(
@@ -161,6 +188,7 @@ def held_against(
     noise: NoiseSource,
     temperature: float = 1.0,
     start: np.ndarray | None = None,
+    moved: float = 0.0,
 ) -> tuple[np.ndarray, CoefficientNoise]:
     """Weights as long as the rows say, with how much of them is noise.
 
@@ -189,8 +217,10 @@ def held_against(
 
     start : ndarray of shape (n_outputs, n_features), default=None
         Released weights of three classes or more that these were learned from: what is beyond
-        them is made as long as the rows say, and they go a quarter of the way with what becomes
-        shorter. None for none.
+        them is made as long as the rows say. None for none.
+
+    moved : float, default=0.0
+        How far the start goes with what is beyond it where that becomes shorter, `start_moved`.
 
     Returns
     -------
@@ -199,7 +229,7 @@ def held_against(
     spread : CoefficientNoise
         With the noise in the factor.
     """
-    fixed = 0.0 if start is None else (1.0 - _OF_START) * start
+    fixed = 0.0 if start is None else (1.0 - moved) * start
     found = release_slope(
         data,
         weights / temperature,
@@ -216,9 +246,9 @@ def held_against(
     )
     if start is not None and factor > 1.0:
         fixed = start
-    moved = factor * (weights - fixed)
-    spread = spread.times(factor).along(moved, deviation)
-    return fixed + moved, replace(spread, kind="approximation")
+    scaled = factor * (weights - fixed)
+    spread = spread.times(factor).along(scaled, deviation)
+    return fixed + scaled, replace(spread, kind="approximation")
 
 
 def release_slope(

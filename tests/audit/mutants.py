@@ -312,6 +312,14 @@ def linear():
             "np.maximum(slope, -1e3)",
         ),
         (
+            "scores of three classes as long as the true number of rows says",
+            logistic(epsilon=40.0, **REMOVE),
+            three_classes,
+            CLASSES,
+            "n_samples=n_samples,\n                guarantee=checking",
+            "n_samples=float(data.n_samples),\n                guarantee=checking",
+        ),
+        (
             "scores of three classes as long as the true slope says",
             three,
             three_classes,

@@ -25,6 +25,7 @@ from skdp.releases._score_length import (
     release_slope,
     share_for_slope,
     slope_is_certain,
+    start_moved,
 )
 from skdp.solvers.certificates import MOST_ROWS
 from skdp.solvers.hits import slopes_error
@@ -111,6 +112,11 @@ def test_as_many_rows_as_are_promised_are_certified(n_classes):
         error = slopes_error(10_000_000, n_classes, steepest, has_start)
         certain = slope_is_certain(10_000_000, n_classes, has_start=has_start)
         assert certain == (error <= 1e-3)
+    # Scores that are 12 below the top weigh more than those of probabilities.
+    n_samples = round(0.7e-3 / slopes_error(1, n_classes, steepest))
+    assert slope_is_certain(n_samples, n_classes)
+    if n_classes < 5000:
+        assert not slope_is_certain(n_samples, n_classes, has_start=True)
 
 
 def two_levels(n_classes):
@@ -209,7 +215,7 @@ def test_what_is_beyond_a_start_is_asked_for_its_own_length():
 
 
 @pytest.mark.parametrize("factor", [0.4, 2.5])
-def test_a_start_goes_a_quarter_of_the_way(monkeypatch, factor):
+def test_a_start_goes_a_part_of_the_way(monkeypatch, factor):
     monkeypatch.setattr(_score_length, "factor_of_slope", lambda *args, **public: (factor, 0.1))
     rng = np.random.default_rng(0)
     weights, start = rng.normal(size=(2, 3, 4))
@@ -224,14 +230,15 @@ def test_a_start_goes_a_quarter_of_the_way(monkeypatch, factor):
     monkeypatch.setattr(_score_length, "release_slope", slope)
     public = dict(n_samples=4.0, guarantee=ApproxDP(1.0), noise=noise_source(0), temperature=2.0)
     spread = CoefficientNoise("bound", np.full(4, 0.3))
-    found, noise = held_against(data, weights, spread, start=start, **public)
+    found, noise = held_against(data, weights, spread, start=start, moved=0.25, **public)
     assert_allclose(seen[0][0], weights / 2.0)
     assert_allclose(seen[0][1], (weights - 0.75 * start) / 2.0)
     kept = 1.0 - (1.0 - factor) / 4.0 if factor < 1.0 else 1.0
     assert_allclose(found, kept * start + factor * (weights - start))
     moved = 0.1 * factor * (weights - start + (0.25 * start if factor < 1.0 else 0.0))
     expected = np.hypot(factor * 0.3, np.sqrt(np.mean(moved**2, axis=0)))
-    assert_allclose(noise.deviations, expected) and noise.kind == "approximation"
+    assert_allclose(noise.deviations, expected)
+    assert noise.kind == "approximation"
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 26])
@@ -286,7 +293,32 @@ def test_a_share_of_a_pure_budget_follows_from_rows_times_epsilon(adjacency):
         share_for_slope(ApproxDP(0.5, adjacency=adjacency), n_samples=n, n_classes=3)
         for n in (990, 1010, 4000, 10_000, 1e6)
     ]
-    assert_allclose(shares, [0.0, 0.1, 0.1, 0.04, 0.015])
+    assert_allclose(shares, [0.0, 0.075, 0.075, 0.03, 0.015])
+    # Of so many classes the noise would be all that it tells.
+    for n_classes, n_samples, told in ((60, 1010, True), (900, 1010, False), (900, 1e4, True)):
+        target = ApproxDP(0.5, adjacency=adjacency)
+        share = share_for_slope(target, n_samples=n_samples, n_classes=n_classes)
+        assert (share > 0.0) == told
+    assert share_for_slope(ApproxDP(1e-300), n_samples=10.0, n_classes=3) == 0.0
+
+
+def test_starts_go_with_what_is_shortened_where_signals_are_clear():
+    found = [start_moved(ApproxDP(0.5), n) for n in (100.0, 1000.0, 10_000.0, 1e9)]
+    assert_allclose(found, [0.005, 0.05, 0.5, 0.5])
+
+
+@pytest.mark.parametrize("kind, unit", [(GaussianDP, 1.0), (ApproxDP, 2.0)])
+def test_deviations_are_those_of_the_noise(kind, unit):
+    data = RowBlocks(np.eye(4) / 2.0, np.array([0, 1, 0, 1]), x_norm=1.0)
+    public = dict(n_samples=4.0, guarantee=kind(5.0))
+    found = [
+        release_slope(data, np.ones((1, 4)), **public, noise=noise_source(seed))
+        for seed in range(4000)
+    ]
+    # The standard error of a deviation is below a fiftieth of it.
+    assert np.std([one.slope for one in found]) == pytest.approx(found[0].deviation, rel=0.1)
+    assert np.std([one.bend for one in found]) == pytest.approx(found[0].bend_deviation, rel=0.1)
+    assert found[0].bend_deviation == pytest.approx(unit * found[0].deviation)
 
 
 def slope_of(length, spread, n_classes, deviation=0.0):

@@ -130,6 +130,11 @@ def test_the_bound_on_the_error_of_derivatives_holds_in_long_arithmetic(n_classe
     # A sum over the classes may be formed one by one, and rows may be as many as are certified.
     public = (n_classes, 3.0, has_start)
     assert error == slopes_error(400, *public) > 400 * n_classes * 2.0**-53
+    reach = np.log(n_classes - 1) + 3.0
+    row = n_classes + 8.0 + 20.0 * reach  # roundings, and 200 in sums of rows
+    largest = 12.0 if has_start else reach
+    expected = row * largest**2 + 200.0 * (3.0 + largest**2)
+    assert error == pytest.approx(400 * expected * 2.0**-53)
     assert slopes_error(4_000_000, *public) == pytest.approx(10_000 * error)
 
 
