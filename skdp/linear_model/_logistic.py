@@ -39,16 +39,19 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         In the end, where ``class_weight`` is None, two derivatives of the log-likelihood along the
         length of the scores: for two classes where ``n * epsilon`` is 800 or more, for an epsilon
         of ``200 / n``, at least 1.5 and at most 4 % of it, and for more of them with an intercept
-        where it is 500 or more, for ``150 / n``, at least 1.5 and at most 7.5 % of it. The factor
-        that follows, from 0.22 to 3.3, multiplies all scores of two classes, which changes no
-        predicted class, and of more what was learned beyond the log-odds. Where that is shortened,
-        log-odds go up to half of the way with it.
+        where it is 1,000 or more, for ``150 / n``, at least 1.5 and at most 7.5 % of it. The
+        factor that follows, up to 3.3, multiplies all scores of two classes, at least by 0.22,
+        which changes no predicted class, and of more what was learned beyond the log-odds, at
+        least by 0.1. Log-odds go up to half of the way with what is shortened. With more than two
+        classes and an ``n * epsilon`` from 500 on it is how many more rows the model gets right
+        than the log-odds do, for ``100 / n``: without a gain beyond the root of n a tenth of what
+        was learned is kept.
 
         Under "add-remove", where the number of rows is private, the sum of the counts stands for
-        n, read to a power of two for all that follows. Counts take half as much, for n = 1000
-        whatever it is, and at least 2 % of epsilon. For two classes the number of rows is released
-        for 2 % of epsilon, and read to a power of two. The rules of the other mechanisms do not
-        read that number.
+        n, read to a power of two for all that follows. The gain takes half as much, and so do
+        counts, for n = 1000 whatever it is, and at least 2 % of epsilon. For two classes the
+        number of rows is released for 2 % of epsilon, and read to a power of two. The rules of the
+        other mechanisms do not read that number.
 
         What it releases with the gradient mechanism and ``delta > 0``, without ``class_weight``
         and users: in the end, two derivatives of the log-likelihood along the length of the

@@ -71,7 +71,7 @@ def class_count_share(target: ApproxDP, *, n_samples: float, n_classes: int) -> 
 
 @plain_arguments
 def check_share(target: ApproxDP, *, n_samples: float) -> float:
-    """Share of a pure epsilon for whether a hinge gets more rows right than the largest class.
+    """Share of a pure epsilon for whether a model gets more rows right than the largest class.
 
     Of three classes or more the largest is often ahead by little, and noise in the scores of all
     puts others in its place.
@@ -94,7 +94,7 @@ def check_share(target: ApproxDP, *, n_samples: float) -> float:
 
 
 def kept_of_gain(gain: float, n_samples: float) -> float:
-    """Factor of what was learned beyond a start, where scores are right or wrong only.
+    """Factor of what was learned beyond a start, where it is only known whether rows are right.
 
     A model gets more of the rows right that it was learned from than of others: by about the root
     of their number where it learned nothing.

@@ -48,8 +48,9 @@ class CountedClasses:
     For three classes or more. Where noise hides what the features tell, a penalty around zero
     leaves a model that takes all classes to be as likely. Around the log-odds it leaves one that
     knows which are. What it adds to them is then made as long as the likelihood of the rows asks.
-    Scores of a hinge are right or wrong only: where such a model does not get more rows right than
-    the log-odds alone, by a noisy count, most of what it adds to them is taken back.
+    Where rows do not pay for that, and of a hinge, whose scores are right or wrong only, most of
+    it is taken back if the model does not get more rows right than the log-odds alone, by a noisy
+    count.
 
     Privacy: the counts satisfy ``counting``, and whatever comes out, the release that follows
     satisfies its part of the budget: it is planned from released counts and public numbers, of
@@ -69,13 +70,13 @@ class CountedClasses:
 
     checks : tuple of ApproxDP or None
         After each plan: of how the likelihood changes with the length of what was learned, or of
-        the number of rows that a hinge gets right, less that of the log-odds; None for no check.
+        the number of rows that the model gets right, less that of the log-odds; None for no check.
+
+    by_length : tuple of bool
+        Whether each check is the first of these.
 
     guarantee : ApproxDP
         Of all.
-
-    has_odds : bool, default=True
-        Whether scores are logits. Those of a hinge are not.
 
     References
     ----------
@@ -85,8 +86,8 @@ class CountedClasses:
     counting: ApproxDP
     plans: tuple[ObjectivePerturbation, ...]
     checks: tuple[ApproxDP | None, ...]
+    by_length: tuple[bool, ...]
     guarantee: ApproxDP
-    has_odds: bool = True
 
     @classmethod
     @plain_arguments
@@ -138,31 +139,33 @@ class CountedClasses:
         sizes = [supposed]
         if n_samples is None:
             sizes = [2.0**power for power in range(math.ceil(math.log2(MOST_ROWS)) + 1)]
-        plans, checks = [], []
+        plans, checks, by_length = [], [], []
         for size in sizes:
             rest = replace(target, epsilon=target.epsilon - counting.epsilon)
-            if has_odds:
-                share = share_for_slope(target, n_samples=size, n_classes=n_classes)
-            else:
+            share = length = 0.0
+            if has_odds and not is_weighted:
+                share = length = share_for_slope(target, n_samples=size, n_classes=n_classes)
+            if length == 0.0 and not is_weighted:
                 share = check_share(target, n_samples=size)
             checking = None
-            if share > 0.0 and not is_weighted:
+            if share > 0.0:
                 checking = replace(target, epsilon=share * target.epsilon)
                 rest = replace(rest, epsilon=rest.epsilon - checking.epsilon)
-            checks.append(checking)
             plans.append(release(rest, size))
+            checks.append(checking)
+            by_length.append(length > 0.0)
         guarantee = replace(
             plans[0].guarantee,
             epsilon=target.epsilon,
             mechanism=f"{plans[0].guarantee.mechanism}, planned after noisy counts of classes",
         )
-        return cls(counting, tuple(plans), tuple(checks), guarantee, has_odds)
+        return cls(counting, tuple(plans), tuple(checks), tuple(by_length), guarantee)
 
     def check_n_rows(self, n_samples: int) -> None:
         """Refuse more rows than can be certified, before a ledger is charged."""
         for plan in self.plans:
             plan.check_n_rows(n_samples)
-        if self.has_odds and any(check is not None for check in self.checks):
+        if any(self.by_length):
             n_classes = self.plans[0].loss.n_outputs
             certain = partial(slope_is_certain, n_classes=n_classes, has_start=True)
             refuse_rows(n_samples, largest_certain(certain), self.guarantee.adjacency)
@@ -215,7 +218,7 @@ class CountedClasses:
         weights, spread = plan(data, noise, centre), plan.coefficient_noise()
         if checking is None:
             return weights, spread
-        if self.has_odds:
+        if self.by_length[chosen]:
             return held_against(
                 data,
                 weights,

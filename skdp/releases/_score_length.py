@@ -7,6 +7,7 @@ up. All constants of the rule stand here; it was chosen on 32 targets of two cla
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -27,6 +28,7 @@ __all__ = [
     "blind_factor",
     "factor_of_slope",
     "held_against",
+    "kept_of_start",
     "largest_terms",
     "release_slope",
     "share_for_slope",
@@ -47,7 +49,7 @@ _NOISE, _LEAST_SHARE, _MOST_SHARE, _MOST_NOISE = 0.02, 0.002, 0.04, 0.3
 # times epsilon, but no more than another, from so many rows times epsilon on: it costs two classes
 # more of their accuracy. A row may take off what makes noise in a mean of about 0.01. What the
 # second sum is multiplied by: noise is for the sum of both, and the first decides.
-_LEAST_PURE, _TWO_PURE, _MORE_PURE = 0.015, (200.0, 0.04, 800.0), (150.0, 0.075, 500.0)
+_LEAST_PURE, _TWO_PURE, _MORE_PURE = 0.015, (200.0, 0.04, 800.0), (150.0, 0.075, 1000.0)
 _NOISE_PURE, _BEND_UNIT_PURE = 0.01, 0.5
 # Factor of scores of more than two classes where nothing is released: noise makes them long. And
 # the standard deviation of the logarithm of factors around it, or around 1, as it is supposed.
@@ -58,10 +60,14 @@ _BLIND_FACTOR, _SPREAD = 0.7, 0.5
 # grows by a power.
 _OWN, _POWER_OF_MANY, _OWN_OF_BEND = 0.1, 0.4, 0.5
 _LEAST_BEND, _SHORTEST, _LONGEST = 0.01, -1.5, 1.2
-# How far scores to start from go with what was learned beyond them, where that is shortened, and
-# the rows times epsilon from which it is as much. Where that is mostly noise they should not, and
-# where it is not, scores are too long as a whole.
-_OF_START, _CLEAR = 0.5, 5000.0
+_SHORTEST_BEYOND = -2.3  # of what is beyond a start, of which little is left then
+# There a row may add more to the first sum than where all scores become longer, so that in the end
+# none is clipped: what it may take off, less this.
+_STEEPER = 2.0
+# How far a start goes with what is beyond it, where that is shortened, and the rows times epsilon
+# from which it is as much. Not at all up to the first factor, where that is mostly noise, and so
+# far from the second on, where scores are too long as a whole.
+_OF_START, _CLEAR, _NOT_YET, _WHOLLY = 0.5, 5000.0, 0.3, 0.7
 
 
 @dataclass(frozen=True)
@@ -124,7 +130,7 @@ def blind_factor(n_classes: int) -> float:
 
 @plain_arguments
 def start_moved(target: ApproxDP, n_samples: float) -> float:
-    """How far log-odds to start from go with what was learned where that becomes shorter.
+    """How far log-odds to start from may go with what was learned where that becomes shorter.
 
     Parameters
     ----------
@@ -140,6 +146,13 @@ def start_moved(target: ApproxDP, n_samples: float) -> float:
         Half of the way, or less where signals are weak.
     """
     return _OF_START * min(1.0, target.epsilon * n_samples / _CLEAR)
+
+
+@plain_arguments
+def kept_of_start(factor: float, moved: float) -> float:
+    """Factor of a start, for one of what is beyond it and for how far it may go with that."""
+    part = min(max((factor - _NOT_YET) / (_WHOLLY - _NOT_YET), 0.0), 1.0)
+    return 1.0 - moved * part * max(1.0 - factor, 0.0)
 
 
 @plain_arguments
@@ -220,7 +233,7 @@ def held_against(
         them is made as long as the rows say. None for none.
 
     moved : float, default=0.0
-        How far the start goes with what is beyond it where that becomes shorter, `start_moved`.
+        How far the start may go with what is beyond it, `start_moved`.
 
     Returns
     -------
@@ -229,11 +242,11 @@ def held_against(
     spread : CoefficientNoise
         With the noise in the factor.
     """
-    fixed = 0.0 if start is None else (1.0 - moved) * start
+    longer = weights if start is None else weights - start
     found = release_slope(
         data,
         weights / temperature,
-        along=None if start is None else (weights - fixed) / temperature,
+        along=None if start is None else longer / temperature,
         n_samples=n_samples,
         guarantee=guarantee,
         noise=noise,
@@ -243,12 +256,14 @@ def held_against(
         n_classes=max(2, len(weights)),
         n_features=weights.shape[1],
         n_samples=n_samples,
+        has_start=start is not None,
     )
-    if start is not None and factor > 1.0:
-        fixed = start
-    scaled = factor * (weights - fixed)
-    spread = spread.times(factor).along(scaled, deviation)
-    return fixed + scaled, replace(spread, kind="approximation")
+    if start is None:
+        weights = factor * weights
+    else:
+        weights = kept_of_start(factor, moved) * start + factor * (weights - start)
+    spread = spread.times(factor).along(factor * longer, deviation)
+    return weights, replace(spread, kind="approximation")
 
 
 def release_slope(
@@ -263,10 +278,11 @@ def release_slope(
     """Release how the likelihood changes with the length of scores.
 
     Privacy: satisfies ``guarantee`` for released weights. Let (a, b) be the `largest_terms` of so
-    many classes. A row adds a number between -s and a to one sum, and one between 0 and b to the
-    other, for an s above a that follows from ``guarantee`` and ``n_samples``: they are clipped,
-    which changes nothing but -s where all scores become longer. So it moves them by
-    the norm of (s, b) at most if it goes, and of (s + a, b) if it is replaced. Pure noise is of
+    many classes, with a no less than s - 2 where not all scores become longer. A row adds a number
+    between -s and a to one sum, and one between 0 and b to the other, for an s above a that
+    follows from ``guarantee`` and ``n_samples``: they are clipped, which changes nothing but -s
+    where all scores become longer. So it moves them by the norm of (s, b) at most if it goes, and
+    of (s + a, b) if it is replaced. Pure noise is of
     Laplace for the sum of absolute changes, in which the second sum counts half.
 
     Parameters
@@ -294,9 +310,11 @@ def release_slope(
     is_pure = isinstance(guarantee, ApproxDP)
     law = NoiseLaw.of("laplace" if is_pure else "gaussian", guarantee)
     n_classes = max(2, len(weights))
-    sensitivity = _sensitivity(guarantee, n_samples, n_classes)
-    steepest = _steepest(guarantee, n_samples, n_classes)
-    sums = score_slopes(data, weights, steepest, largest_terms(n_classes), along)
+    public: Any = dict(n_samples=n_samples, n_classes=n_classes)
+    sensitivity = _sensitivity(guarantee, **public, has_start=along is not None)
+    steepest = _steepest(guarantee, **public)
+    largest = _largest(guarantee, **public, has_start=along is not None)
+    sums = score_slopes(data, weights, steepest, largest, along)
     units = np.array([1.0, _BEND_UNIT_PURE if is_pure else 1.0])
     released = release(
         units * certified(sums, ERROR_SHARE),
@@ -346,8 +364,20 @@ def _steepest(guarantee: Budget, n_samples: float, n_classes: int) -> float:
     return max(asked, least + largest_terms(n_classes)[0])
 
 
-def _sensitivity(guarantee: Budget, n_samples: float, n_classes: int) -> float:
+def _largest(
+    guarantee: Budget, n_samples: float, n_classes: int, *, has_start: bool
+) -> tuple[float, float]:
+    """What a row may add to the sums, for the guarantee of the release."""
     right, bend = largest_terms(n_classes)
+    if has_start:
+        right = max(right, _steepest(guarantee, n_samples, n_classes) - _STEEPER)
+    return right, bend
+
+
+def _sensitivity(
+    guarantee: Budget, n_samples: float, n_classes: int, *, has_start: bool = False
+) -> float:
+    right, bend = _largest(guarantee, n_samples, n_classes, has_start=has_start)
     is_replaced = guarantee.adjacency == "replace-one"
     slope = _steepest(guarantee, n_samples, n_classes) + (right if is_replaced else 0.0)
     if isinstance(guarantee, ApproxDP):
@@ -357,7 +387,12 @@ def _sensitivity(guarantee: Budget, n_samples: float, n_classes: int) -> float:
 
 @plain_arguments
 def factor_of_slope(
-    found: ScoreSlope, *, n_classes: int, n_features: int, n_samples: float
+    found: ScoreSlope,
+    *,
+    n_classes: int,
+    n_features: int,
+    n_samples: float,
+    has_start: bool = False,
 ) -> tuple[float, float]:
     """Factor of scores, by what is released.
 
@@ -374,6 +409,9 @@ def factor_of_slope(
     n_samples : float
         Number of rows, public or released.
 
+    has_start : bool, default=False
+        Whether only what was learned beyond a start is made longer.
+
     Returns
     -------
     factor : float
@@ -382,7 +420,7 @@ def factor_of_slope(
         for two classes and log(0.7) for more, with a standard deviation of 0.5. A tenth of
         the free coefficients over the number of rows, to the power 0.4 if there are more, is taken
         off the slope first, but no more than all of it or half the bend: so much a model gains on
-        rows of its own. Within 0.22 and 3.3.
+        rows of its own. Within 0.22, or 0.1 with a start, and 3.3.
 
     deviation : float
         Standard deviation of the noise in its logarithm, to first order; 0 at an end.
@@ -396,8 +434,9 @@ def factor_of_slope(
     doubt = (found.deviation / _SPREAD) ** 2
     certainty = bend**2 + doubt
     step = (slope * bend + likely * doubt) / certainty
-    if not _SHORTEST < step < _LONGEST:
-        return math.exp(min(max(step, _SHORTEST), _LONGEST)), 0.0
+    shortest = _SHORTEST_BEYOND if has_start else _SHORTEST
+    if not shortest < step < _LONGEST:
+        return math.exp(min(max(step, shortest), _LONGEST)), 0.0
     by_bend = slope - 2.0 * step * bend if bend == found.bend else 0.0
     moved = math.hypot(found.deviation * bend, found.bend_deviation * by_bend)
     return math.exp(step), moved / certainty

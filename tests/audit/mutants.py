@@ -573,8 +573,8 @@ def linear():
             (
                 (
                     LENGTH,
-                    "sensitivity = _sensitivity(guarantee, n_samples, n_classes)\n    steepest",
-                    "sensitivity = 0.2\n    steepest",
+                    "sensitivity = _sensitivity(guarantee, **public, has_start=along is not None)\n",
+                    "sensitivity = 0.2\n",
                 ),
             ),
             *rows,
