@@ -142,18 +142,15 @@ class CountedClasses:
         plans, checks, by_length = [], [], []
         for size in sizes:
             rest = replace(target, epsilon=target.epsilon - counting.epsilon)
-            share = length = 0.0
-            if has_odds and not is_weighted:
-                share = length = share_for_slope(target, n_samples=size, n_classes=n_classes)
-            if length == 0.0 and not is_weighted:
-                share = check_share(target, n_samples=size)
+            length = share_for_slope(target, n_samples=size, n_classes=n_classes)
+            by_length.append(has_odds and not is_weighted and length > 0.0)
+            share = length if by_length[-1] else check_share(target, n_samples=size)
             checking = None
-            if share > 0.0:
+            if share > 0.0 and not is_weighted:
                 checking = replace(target, epsilon=share * target.epsilon)
                 rest = replace(rest, epsilon=rest.epsilon - checking.epsilon)
-            plans.append(release(rest, size))
             checks.append(checking)
-            by_length.append(length > 0.0)
+            plans.append(release(rest, size))
         guarantee = replace(
             plans[0].guarantee,
             epsilon=target.epsilon,

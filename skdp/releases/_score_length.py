@@ -7,7 +7,6 @@ up. All constants of the rule stand here; it was chosen on 32 targets of two cla
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -72,7 +71,7 @@ _OF_START, _CLEAR, _NOT_YET, _WHOLLY = 0.5, 5000.0, 0.3, 0.7
 
 @dataclass(frozen=True)
 class ScoreSlope:
-    """Derivatives of the mean log-likelihood along the logarithm of the length of all scores.
+    """Derivatives of the mean log-likelihood along the logarithm of the length of scores.
 
     Parameters
     ----------
@@ -187,7 +186,8 @@ def share_for_slope(guarantee: Budget, *, n_samples: float, n_classes: int) -> f
         share = min(max((_MOST_STEEP / (_NOISE * signal)) ** 2, _LEAST_SHARE), _MOST_SHARE)
         check, _ = split_mu(guarantee, share)
         deviations = 1.0
-    noise = deviations * _sensitivity(check, n_samples, n_classes) / _strength(check)
+    sensitivity = _sensitivity(check, *_bounds(check, n_samples, n_classes))
+    noise = deviations * sensitivity / _strength(check)
     return 0.0 if noise > _MOST_NOISE * n_samples else share
 
 
@@ -258,12 +258,9 @@ def held_against(
         n_samples=n_samples,
         has_start=start is not None,
     )
-    if start is None:
-        weights = factor * weights
-    else:
-        weights = kept_of_start(factor, moved) * start + factor * (weights - start)
-    spread = spread.times(factor).along(factor * longer, deviation)
-    return weights, replace(spread, kind="approximation")
+    longer = factor * longer
+    spread = replace(spread.times(factor).along(longer, deviation), kind="approximation")
+    return longer if start is None else kept_of_start(factor, moved) * start + longer, spread
 
 
 def release_slope(
@@ -282,8 +279,8 @@ def release_slope(
     between -s and a to one sum, and one between 0 and b to the other, for an s above a that
     follows from ``guarantee`` and ``n_samples``: they are clipped, which changes nothing but -s
     where all scores become longer. So it moves them by the norm of (s, b) at most if it goes, and
-    of (s + a, b) if it is replaced. Pure noise is of
-    Laplace for the sum of absolute changes, in which the second sum counts half.
+    of (s + a, b) if it is replaced. Pure noise is of Laplace for the sum of absolute changes, in
+    which the second sum counts half.
 
     Parameters
     ----------
@@ -309,11 +306,9 @@ def release_slope(
     """
     is_pure = isinstance(guarantee, ApproxDP)
     law = NoiseLaw.of("laplace" if is_pure else "gaussian", guarantee)
-    n_classes = max(2, len(weights))
-    public: Any = dict(n_samples=n_samples, n_classes=n_classes)
-    sensitivity = _sensitivity(guarantee, **public, has_start=along is not None)
-    steepest = _steepest(guarantee, **public)
-    largest = _largest(guarantee, **public, has_start=along is not None)
+    has_start = along is not None
+    steepest, largest = _bounds(guarantee, n_samples, max(2, len(weights)), has_start=has_start)
+    sensitivity = _sensitivity(guarantee, steepest, largest)
     sums = score_slopes(data, weights, steepest, largest, along)
     units = np.array([1.0, _BEND_UNIT_PURE if is_pure else 1.0])
     released = release(
@@ -355,31 +350,24 @@ def _strength(guarantee: Budget) -> float:
     return guarantee.epsilon if isinstance(guarantee, ApproxDP) else guarantee.mu
 
 
-def _steepest(guarantee: Budget, n_samples: float, n_classes: int) -> float:
-    """What a row may take off the first sum, for the guarantee of the release."""
+def _bounds(
+    guarantee: Budget, n_samples: float, n_classes: int, *, has_start: bool = False
+) -> tuple[float, tuple[float, float]]:
+    """What a row may take off the first sum, and add to both, for the guarantee of the release."""
     least, noise = _LEAST_STEEP, _NOISE
     if isinstance(guarantee, ApproxDP):
         least, noise = _LEAST_STEEP_PURE, _NOISE_PURE
-    asked = min(noise * _strength(guarantee) * n_samples, _MOST_STEEP)
-    return max(asked, least + largest_terms(n_classes)[0])
-
-
-def _largest(
-    guarantee: Budget, n_samples: float, n_classes: int, *, has_start: bool
-) -> tuple[float, float]:
-    """What a row may add to the sums, for the guarantee of the release."""
     right, bend = largest_terms(n_classes)
+    steepest = max(min(noise * _strength(guarantee) * n_samples, _MOST_STEEP), least + right)
     if has_start:
-        right = max(right, _steepest(guarantee, n_samples, n_classes) - _STEEPER)
-    return right, bend
+        right = max(right, steepest - _STEEPER)
+    return steepest, (right, bend)
 
 
-def _sensitivity(
-    guarantee: Budget, n_samples: float, n_classes: int, *, has_start: bool = False
-) -> float:
-    right, bend = _largest(guarantee, n_samples, n_classes, has_start=has_start)
-    is_replaced = guarantee.adjacency == "replace-one"
-    slope = _steepest(guarantee, n_samples, n_classes) + (right if is_replaced else 0.0)
+def _sensitivity(guarantee: Budget, steepest: float, largest: tuple[float, float]) -> float:
+    """How far a record moves both sums, for what a row may take off and add."""
+    right, bend = largest
+    slope = steepest + (right if guarantee.adjacency == "replace-one" else 0.0)
     if isinstance(guarantee, ApproxDP):
         return slope + _BEND_UNIT_PURE * bend
     return math.hypot(slope, bend)

@@ -78,7 +78,7 @@ def score_slopes(data, weights, steepest, largest, along=None):
         Most that a row may add to the sums.
 
     along : ndarray of shape (n_outputs, n_features), default=None
-        What is made longer, for more than two classes: weights less a part of where they started.
+        What is made longer, for more than two classes: weights less those that they started from.
         Its scores count down to 12 below the top. None for the weights.
 
     Returns

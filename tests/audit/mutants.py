@@ -573,7 +573,7 @@ def linear():
             (
                 (
                     LENGTH,
-                    "sensitivity = _sensitivity(guarantee, **public, has_start=along is not None)\n",
+                    "sensitivity = _sensitivity(guarantee, steepest, largest)\n",
                     "sensitivity = 0.2\n",
                 ),
             ),
