@@ -49,6 +49,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "show_signature": False,
     "plot_gallery": True,
+    "parallel": 2,
 }
 
 plot_formats = [("png", 110)]

@@ -256,10 +256,13 @@ ONCE = [name for name in CONFIGURATIONS if "Search-" not in name]
 @pytest.mark.parametrize("name", ONCE)
 def test_odd_parameters_are_refused_as_values_before_the_charge(name, value):
     X, y = problem(name)
+    ledger = BudgetLedger(epsilon=1e6, delta=0.5)
     for parameter in CONFIGURATIONS[name].get_params(deep=False):
         if parameter in ("engine", "ledger", "random_state", "topology"):
             continue
-        estimator = model(name, ledger=BudgetLedger(epsilon=1e6, delta=0.5))
+        if ledger.history():
+            ledger = BudgetLedger(epsilon=1e6, delta=0.5)
+        estimator = model(name, ledger=ledger)
         try:
             estimator.set_params(**{parameter: value}).fit(X, y)
         except UserWarning:  # a list of one number, which is few epsilons for a search

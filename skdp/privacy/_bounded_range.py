@@ -142,7 +142,7 @@ class BoundedRangeDP(Guarantee):
         if delta == 0.0:
             pure = self._pure_epsilon()
             return math.inf if pure is None else float(pure)
-        return super().epsilon_at(delta)
+        return _epsilon_at(self, delta)
 
     def to_zcdp(self) -> ZCDP:
         """Convert: the sum of epsilon^2/8 (Cesar and Rogers 2021), and what follows."""
@@ -182,6 +182,12 @@ def _ranges(epsilons: object) -> tuple[float, ...]:
         if all(isinstance(e, Real) and 0 <= float(e) < math.inf for e in values):
             return tuple(float(e) for e in values)
     raise ValueError(f"epsilons must be finite non-negative numbers; got {shown(epsilons)}.")
+
+
+@lru_cache(maxsize=1024)
+def _epsilon_at(guarantee: BoundedRangeDP, delta: float) -> float:
+    """By bisection, which pipelines ask for again in each fit that has the same budget."""
+    return Guarantee.epsilon_at(guarantee, delta)
 
 
 @lru_cache(maxsize=1024)
