@@ -138,7 +138,8 @@ def descent_variances(
         Curvature of a public penalty.
 
     deviation : float
-        Standard deviation of the noise of a mean gradient in these coordinates.
+        Standard deviation of the noise of a mean gradient in these coordinates, if all steps have
+        the same.
 
     Returns
     -------
@@ -173,8 +174,8 @@ def descent_variances(
     pull = (slope * seen + ridge) / curvatures
     squares = np.zeros_like(pull)
     moved, velocity = np.ones_like(pull), np.ones_like(pull)
-    for _ in range(plan.n_steps):
-        squares += moved**2
+    for weight in plan.step_weights[::-1]:
+        squares += moved**2 / weight
         velocity = plan.momentum * velocity - pull * (moved + plan.momentum * velocity)
         moved = moved + velocity
     squares *= deviation**2

@@ -290,13 +290,12 @@ class NoisyDescent:
         velocity = np.zeros_like(weights)
         # No record's gradient is longer than the cap. Replacing it moves the sum by two caps.
         sensitivity = self.budget.n_records_changed * cap
-        law = NoiseLaw.meeting(plan.step_guarantee, size=weights.size)
-        for _ in told(range(plan.n_steps), "noisy gradient steps", plan.n_steps):
+        for guarantee in told(plan.step_guarantees(), "noisy gradient steps", plan.n_steps):
             ahead = weights + plan.momentum * velocity
             gradient = capped_sum(ahead)
             released = release(
                 gradient,
-                law=law,
+                law=NoiseLaw.meeting(guarantee, size=weights.size),
                 sensitivity=sensitivity,
                 error=CAP_SHARE * cap,
                 random_state=noise,
@@ -307,7 +306,8 @@ class NoisyDescent:
                 step = step + coordinates.divide(self.penalty * ahead)
             velocity = plan.momentum * velocity - step / n_samples
             weights = weights + velocity
-        deviation = law.level(weights.size) * sensitivity / n_samples
+        even = NoiseLaw.meeting(plan.step_guarantee, size=weights.size)
+        deviation = even.level(weights.size) * sensitivity / n_samples
         ridge = self.penalty / n_samples
         variances = descent_variances(plan, self.loss, weights, coordinates, ridge, deviation)
         factors = plan.shrinkage * self._kept(plan, weights, variances, coordinates, data)

@@ -1,4 +1,4 @@
-"""How far descents go: in how many steps, by which momentum, and how long steps may be.
+"""How far descents go: in how many steps, of what noise, by which momentum, how long they may be.
 
 Rules are functions of public and of released numbers.
 """
@@ -9,6 +9,7 @@ __all__ = [
     "FEW_STEPS",
     "MANY_STEPS",
     "enough_steps",
+    "growth",
     "of_wide",
     "pace",
     "stable_share",
@@ -27,37 +28,55 @@ _BLIND_STEPS = 50
 # are worth their time.
 _CLEAR, _VERY_CLEAR = 40_000.0, 300_000.0
 _CLEAR_OF_TWO = 100_000.0
+# Signals over the number of features: times which the squared mu of the last step is that of the
+# first, up to the most; and from which momentum covers what is flat.
+_OF_GROWTH, _MOST_GROWTH, _FLAT = 10.0, 3.0, 75.0
+# Steps of several classes where that is so, and of how many more signal or classes ask.
+_STEPS, _MOST_STEPS, _PER_CLASS, _POWER = 24, 72, 2000.0, 0.4
 
 
 def steps(
-    signal: float, n_features: int, many: bool, is_wide: bool, is_pure: bool
+    signal: float, n_features: int, n_outputs: int, is_wide: bool, is_pure: bool
 ) -> tuple[int, float, float]:
     """Number of steps, and the least and the most momentum.
 
-    Two classes need few steps, and where rows are many time counts. With many classes, steps and
+    Two classes need few steps, and where rows are many time counts. With more classes, steps and
     momentum fit what is flat, where noise does not hide it: the signal has to be large for the
-    number of features.
+    number of features. A softmax bends less the more classes share the probability, and takes the
+    more steps.
     """
     if is_wide:
         return MANY_STEPS, _LEAST_MOMENTUM, _MOST_MOMENTUM
     if is_pure:
         return FEW_STEPS, _LEAST_MOMENTUM, 0.8  # nothing is known of the curvatures
-    if not many:
+    if n_outputs <= 2:
         if signal > _CLEAR_OF_TWO:  # classes that rows tell apart want long weights
             return 40, 0.7, 0.7
         return (10 if signal > 5000.0 else FEW_STEPS), _LEAST_MOMENTUM, _LEAST_MOMENTUM
-    n_steps, momentum = 24, _LEAST_MOMENTUM
+    n_steps, momentum = _STEPS, _LEAST_MOMENTUM
+    is_flat = signal > _FLAT * n_features
     if _is_clear(signal, n_features):  # shorter ones, `stable_share`
         n_steps = 96 if signal > _VERY_CLEAR else 72
-    elif signal > max(20_000.0, 50.0 * n_features):
-        n_steps = 48
     elif signal < min(max(450.0, 25.0 * n_features), 700.0):
         n_steps = FEW_STEPS
     elif signal < 25.0 * n_features:
         n_steps, momentum = FEW_STEPS, 0.7
-    if signal > 75.0 * n_features:
+    elif is_flat:
+        asked = _STEPS * (n_outputs * signal / (_PER_CLASS * n_features)) ** _POWER
+        n_steps = round(min(max(asked, _STEPS), _MOST_STEPS))
+    if is_flat:
         momentum = 0.85
     return n_steps, momentum, momentum
+
+
+def growth(signal: float, n_features: int) -> float:
+    """Squared mu of the last step over that of the first.
+
+    Later gradients pull the point back from where the noise of earlier steps moved it, but for
+    directions that hardly bend. Where signals are clear for the number of features, less noise in
+    the end is worth more in the beginning.
+    """
+    return min(max(signal / (_OF_GROWTH * n_features), 1.0), _MOST_GROWTH)
 
 
 def of_wide(is_pure: bool, knows_mean: bool) -> tuple[int, float]:

@@ -17,6 +17,7 @@ from skdp.releases._descent_pace import (
     FEW_STEPS,
     MANY_STEPS,
     enough_steps,
+    growth,
     of_wide,
     pace,
     stable_share,
@@ -77,7 +78,7 @@ class DescentPlan:
         Factor of the weights that are returned.
 
     step_guarantee : GaussianDP or ApproxDP
-        Guarantee of one noisy gradient.
+        Guarantee of each noisy gradient, if all had the same.
 
     gram_guarantee : GaussianDP or None
         Guarantee of the noisy second moments of the rows, if they are worth their price.
@@ -86,11 +87,13 @@ class DescentPlan:
         Cap of a user's mean gradient, as a part of that of a row.
 
     weighs : bool, default=False
-        Whether weights are multiplied by what `kept` makes of their length.
+        Whether `kept` multiplies the weights.
 
     mean_guarantee, spread_guarantee : GaussianDP or None
-        Guarantees of the noisy mean row and of how far rows reach beside it, where they are
-        released in place of the second moments.
+        Of the noisy mean row and how far rows reach beside it, released in place of the moments.
+
+    growth : float, default=1.0
+        Squared mu of the last noisy gradient over that of the first; it grows from step to step.
     """
 
     n_steps: int
@@ -107,6 +110,20 @@ class DescentPlan:
     weighs: bool = False
     mean_guarantee: GaussianDP | None = None
     spread_guarantee: GaussianDP | None = None
+    growth: float = 1.0
+
+    @property
+    def step_weights(self) -> np.ndarray:
+        """Squared mu of each noisy gradient over their mean."""
+        weights = np.linspace(1.0, self.growth, self.n_steps)
+        return weights / weights.mean()
+
+    def step_guarantees(self) -> list[GaussianDP | ApproxDP]:
+        """Guarantee of each noisy gradient: together what as many ``step_guarantee`` are."""
+        even = self.step_guarantee
+        if isinstance(even, ApproxDP):
+            return [even] * self.n_steps
+        return [replace(even, mu=even.mu * float(root)) for root in np.sqrt(self.step_weights)]
 
     @property
     def steepness(self) -> float:
@@ -234,12 +251,13 @@ def plan_descent(
     The descent runs for a "time" ``tau``, the sum of its step sizes: directions of curvature
     below ``1/tau`` stay unfitted, and the noise of the gradients grows with ``tau`` however many
     steps share it. Balancing the two, ``tau`` grows with ``q = mu n``, the ratio of signal to
-    noise. Curvatures are seen down to the edge of the noise's spectrum. The cap of gradients
-    grows with q to where it caps next to nothing, so that what it biases vanishes. Where it caps
-    more, scores come out too steep for probabilities, and are shrunk. Where signals are so clear
-    that neither noise nor caps damp them, steps along a softmax are short enough to be stable
-    whatever its probabilities are, and there are more of them. Longer ones go to and fro on three
-    classes of which one is rare: of 50,000 rows, 0.008 less are right at epsilon 8.
+    noise. Later steps have less noise where q is large for the number of features. Curvatures are
+    seen down to the edge of the noise's spectrum. The cap of gradients grows with q to where it
+    caps next to nothing, so that what it biases vanishes. Where it caps more, scores come out too
+    steep for probabilities, and are shrunk. Where signals are so clear that neither noise nor caps
+    damp them, steps along a softmax are short enough to be stable whatever its probabilities are,
+    and there are more of them. Longer ones go to and fro on three classes of which one is rare: of
+    50,000 rows, 0.008 less are right at epsilon 8.
 
     Of many features, the mean row is most of what the second moments would show: on reviews and
     messages they have an eigenvalue of 0.25 to 0.35 along it, and none above 0.02 beside it. Where
@@ -262,9 +280,8 @@ def plan_descent(
     few = second_moments and n_features <= limit
     mu = _strength(guarantee, loss.n_outputs * n_features, few)
     agreement = min(max(agreement, LEAST_AGREEMENT), 1.0)
-    cap_share = agreement**2
-    signal = 2.0 * mu * (n_samples / cap_share) / guarantee.n_records_changed
-    n_steps, low, most = steps(signal, n_features, many, not few, is_pure)
+    signal = 2.0 * mu * (n_samples / agreement**2) / guarantee.n_records_changed
+    n_steps, low, most = steps(signal, n_features, loss.n_outputs, not few, is_pure)
     looks, asks = few and not is_pure, mean_row and not (few or is_pure)
     gram, mean, edge, left = _read(guarantee, n_samples, n_features, many, (looks, asks), spread)
     curvature = _curvature(loss, stable_share(signal, n_features, low) if looks else 0.5)
@@ -289,9 +306,10 @@ def plan_descent(
         1.0 if is_pure or not few else _shrinkage(clip_norm, loss),
         _share(guarantee, math.sqrt(left) * mu, n_steps),
         gram,
-        cap_share,
+        agreement**2,
         looks and isinstance(loss, LogisticLoss),
         *mean,
+        growth(signal, n_features) if looks else 1.0,
     )
 
 

@@ -288,7 +288,7 @@ class FeatureDescent:
         largest = schedule.clip_norm
         limits = data.residual_limits(whitening, largest)
         l2_sensitivity = self.budget.n_records_changed * largest
-        law = NoiseLaw.of("gaussian", plan.step_guarantee)
+        laws = [NoiseLaw.of("gaussian", g) for g in plan.step_guarantees(schedule.momentum)]
         weights, velocity, mean = (np.zeros(data.n_features) for _ in range(3))
         for step in told(range(plan.n_steps), "noisy gradient steps", plan.n_steps):
             ahead = weights + schedule.momentum * velocity
@@ -297,7 +297,7 @@ class FeatureDescent:
             )
             released = release(
                 gradient,
-                law=law,
+                law=laws[step],
                 sensitivity=l2_sensitivity,
                 error=ERROR_SHARE * largest,
                 random_state=noise,

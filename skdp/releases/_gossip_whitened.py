@@ -223,15 +223,14 @@ class WhitenedGossip:
         size = self.loss.n_outputs * self.n_features
         # No record's gradient is longer than the cap. Replacing it moves its node's sum by two.
         error, spread = CAP_SHARE * cap, 1.0
-        if self.rules.row_l1 is None:
-            law = NoiseLaw.meeting(self.rules.round_guarantee, size=size)
-        else:
+        law_of = partial(NoiseLaw.meeting, size=size)
+        if self.rules.row_l1 is not None:
             # Residuals are capped in l2 norm, and rows in l1 norm.
-            law, spread = NoiseLaw.of("laplace", self.rules.round_guarantee), l1_spread(self.loss)
+            law_of, spread = partial(NoiseLaw.of, "laplace"), l1_spread(self.loss)
             error *= math.sqrt(size)
+        laws = map(law_of, self.rules.round_guarantees)
         noisy = partial(
             self._released,
-            law=law,
             sensitivity=self.budget.n_records_changed * cap * spread,
             error=error,
             noise=noise,
@@ -240,7 +239,8 @@ class WhitenedGossip:
 
         def released_sums(points: np.ndarray) -> np.ndarray:
             asked = zip(sums, points, data, strict=True)
-            return noisy([(partial(one, point), rows.n_units) for one, point, rows in asked])
+            sums_here = [(partial(one, point), rows.n_units) for one, point, rows in asked]
+            return noisy(sums_here, law=next(laws))
 
         learned = run_whitened(
             network,

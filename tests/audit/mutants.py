@@ -143,6 +143,9 @@ STORED = "        self.coef_, self.intercept_ = coef, intercept\n"
 
 
 def linear():
+    steps = "plan.step_guarantees()"
+    more_steps = (DESCENT, f"in told({steps},", f"in told([*{steps}, {steps}[0]],")
+
     def fit(name, target, old, new):
         return Mutant(name, target, ((BASE, old, new),))
 
@@ -511,12 +514,12 @@ def linear():
     yield Mutant(
         "gradient: one step too many",
         svc(**GRADIENT),
-        ((DESCENT, "in told(range(plan.n_steps),", "in told(range(plan.n_steps + 1),"),),
+        (more_steps,),
     )
     yield Mutant(
         "gradient: one step too many, add-remove",
         svc(**GRADIENT, **DELTA, **REMOVE),
-        ((DESCENT, "in told(range(plan.n_steps),", "in told(range(plan.n_steps + 1),"),),
+        (more_steps,),
     )
     yield Mutant(
         "gradient: steps do not share, pure",
@@ -527,6 +530,11 @@ def linear():
         "gradient: steps do not share, delta",
         logistic(**GRADIENT, **DELTA),
         ((RULES, "GaussianDP(mu / math.sqrt(n_steps)", "GaussianDP(mu"),),
+    )
+    yield Mutant(
+        "gradient: what later steps have more is free",
+        logistic(**GRADIENT, **DELTA, epsilon=20.0),
+        ((RULES, "weights / weights.mean()", "weights"),),
     )
     yield Mutant(
         "gradient: second moments are free",
@@ -603,8 +611,8 @@ def linear():
         (
             (
                 DESCENT,
-                "in told(range(plan.n_steps),",
-                "in told(range(plan.n_steps - int(data.blocks[0][0][:, 0].sum() > 0)),",
+                f"in told({steps},",
+                f"in told({steps}[int(data.blocks[0][0][:, 0].sum() > 0) :],",
             ),
         ),
     )
@@ -647,8 +655,8 @@ def linear():
         (
             (
                 DESCENT,
-                "        deviation = law.level(",
-                "        weights = weights - 1e-3 * gradient / n_samples\n        deviation = law.level(",
+                "        deviation = even.level(",
+                "        weights = weights - 1e-3 * gradient / n_samples\n        deviation = even.level(",
             ),
         ),
     )
@@ -1181,6 +1189,7 @@ FDESC, FSTAT, FOUT = (
     "releases._feature_output",
 )
 FPURE, FWINDOW = "releases._feature_pure", "releases._target_window"
+FRULES = "releases._feature_rules"
 FROWS, KRR, EXACT = "solvers.feature_rows", "kernel._kernel_ridge", "releases._exact_queries"
 NROWS = "solvers.normalised_rows"
 RIDGE_PLAN = "kernel._ridge_plan"
@@ -1445,9 +1454,14 @@ def kernel_ridge():
         ((FDESC, "step = part(mu / math.sqrt(_N_STEPS))", "step = part(mu)"),),
     )
     yield Mutant(
+        "ridge gradient: what early steps have more is free",
+        descent,
+        ((FRULES, "weights / weights.mean()", "weights / weights.min()"),),
+    )
+    yield Mutant(
         "ridge gradient: a few steps too many",
         ridge(**GRADIENT, **DELTA, **REMOVE),
-        ((FDESC, "in told(range(plan.n_steps),", "in told(range(plan.n_steps + 3),"),),
+        ((FDESC, "in told(range(plan.n_steps),", "in told([0, 0, 0, *range(plan.n_steps)],"),),
     )
     yield Mutant(
         "ridge gradient: second moments without noise",

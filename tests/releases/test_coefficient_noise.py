@@ -76,7 +76,8 @@ def test_several_classes_and_units():
 
 @pytest.mark.parametrize("ridge", [0.0, 0.002, 0.03])
 @pytest.mark.parametrize("momentum", [0.5, 0.9])
-def test_the_bound_beside_and_along_the_mean_row(ridge, momentum):
+@pytest.mark.parametrize("growth", [1.0, 3.0])
+def test_the_bound_beside_and_along_the_mean_row(ridge, momentum, growth):
     # Simulated: steps against noise and a penalty, which pulls most beside the direction.
     rng = np.random.default_rng(0)
     n, n_runs, deviation = 5000.0, 20_000, 0.01
@@ -84,14 +85,16 @@ def test_the_bound_beside_and_along_the_mean_row(ridge, momentum):
     plan = plan_descent(
         n_samples=n, n_features=3, loss=LogisticLoss(), row_norm=1.0, guarantee=GaussianDP(1.0)
     )
-    plan = replace(plan, n_steps=40, momentum=momentum)
+    plan = replace(plan, n_steps=40, momentum=momentum, growth=growth)
     coordinates = DirectedRows(direction, 0.2 + ridge, 0.004 + ridge)
     args = plan, LogisticLoss(), np.zeros((1, 3)), coordinates, ridge, deviation
     claimed = np.sqrt(descent_variances(*args))
     weights = velocity = np.zeros((n_runs, 3))
-    for _ in range(plan.n_steps):
+    # The squared mu grows evenly; that of all steps together stays what it is.
+    growing = 1.0 + (growth - 1.0) * np.arange(40) / 39.0
+    for part in 40.0 * growing / growing.sum():
         ahead = weights + momentum * velocity
-        noise = deviation * rng.normal(size=weights.shape)
+        noise = deviation / np.sqrt(part) * rng.normal(size=weights.shape)
         step = coordinates.back(noise) + coordinates.divide(ridge * ahead)
         velocity = momentum * velocity - step
         weights = weights + velocity

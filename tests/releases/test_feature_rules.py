@@ -88,7 +88,7 @@ def test_the_mean_of_predictions_counts_the_less_the_more_noise_is_in_it(adjacen
 def test_all_releases_of_a_descent_share_the_budget_without_rest(adjacency):
     users = GaussianDP(1.0, adjacency=adjacency, unit="user")
     found = plan_features(n_samples=1000.0, n_components=20, guarantee=users)
-    parts = [found.step_guarantee, found.target_guarantee, found.window_guarantee]
+    parts = [*found.step_guarantees(0.5), found.target_guarantee, found.window_guarantee]
     assert {part.unit for part in [*parts, found.gram_guarantee, found.level_guarantee]} == {
         "user"
     }
@@ -97,7 +97,8 @@ def test_all_releases_of_a_descent_share_the_budget_without_rest(adjacency):
         for n in (1.0, 300.0, 1e6):
             for p in (2, 100, 5000):
                 found = plan(mu, n=n, p=p, adjacency=adjacency)
-                parts = [found.step_guarantee] * found.n_steps + [found.target_guarantee]
+                parts = [*found.step_guarantees(0.8 * (n > 1.0)), found.target_guarantee]
+                assert len(parts) == found.n_steps + 1
                 parts += [found.gram_guarantee] if found.gram_guarantee is not None else []
                 parts += [found.level_guarantee] if found.level_guarantee is not None else []
                 parts += [found.window_guarantee] if found.window_guarantee is not None else []
@@ -106,6 +107,24 @@ def test_all_releases_of_a_descent_share_the_budget_without_rest(adjacency):
                 assert isinstance(total, GaussianDP) and total.adjacency == adjacency
                 assert_allclose(total.mu, mu, rtol=1e-9)
     assert seen == {(True, True), (False, True), (True, False), (False, False)}
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5, 0.8])
+def test_steps_that_lead_farther_have_less_noise(momentum):
+    found = plan_features(n_samples=1000.0, n_components=20, guarantee=GaussianDP(1.0))
+    squares = np.square([each.mu for each in found.step_guarantees(momentum)])
+    assert_allclose(squares.mean(), found.step_guarantee.mu**2)
+    # How far each of as many unit gradients leads alone, in the mean of the last iterates.
+    ways = []
+    for first in range(found.n_steps):
+        position = velocity = total = 0.0
+        for step in range(found.n_steps):
+            velocity = momentum * velocity + (step == first)
+            position += velocity
+            total += position * (step >= found.n_steps - found.n_averaged)
+        ways.append(total)
+    assert_allclose(squares**2 / squares[0] ** 2, np.array(ways) / ways[0])
+    assert ways == sorted(ways, reverse=True) and ways[0] > 20.0 * ways[-1]
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -246,11 +265,12 @@ def noise_of_weights(planned, chosen, curvatures):
     Noise enters one step at a time; those of different steps are independent.
     """
     records = 2.0 if planned.step_guarantee.adjacency == "replace-one" else 1.0
-    sigma = records * chosen.clip_norm / planned.step_guarantee.mu / planned.n_samples
+    mus = [each.mu for each in planned.step_guarantees(chosen.momentum)]
     # A row has the noise of one step, and all rows run together.
     shape = (planned.n_steps, len(curvatures))
     weights, velocity, mean = (np.zeros(shape) for _ in range(3))
     for step in range(planned.n_steps):
+        sigma = records * chosen.clip_norm / mus[step] / planned.n_samples
         ahead = weights + chosen.momentum * velocity
         gradient = curvatures * ahead
         # A whitened gradient is divided by the root of the divisor once more.
