@@ -148,6 +148,7 @@ def _plan_features(model, target, n_samples, n_features, penalty):
     refuse_rows(n_samples, MOST_ROWS, model.adjacency)
     match _resolved(model, target, n_samples, size, level):
         case "gradient":
+            check_noise(30.0 * level, size)  # the last of 48 steps has a third of an even share
             cap = model._cap(None)
             return FeatureDescent.plan(target, clip_norm=cap, penalty=penalty or 0.0)
         case "sufficient_statistics":

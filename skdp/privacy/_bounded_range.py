@@ -15,7 +15,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from scipy.optimize import brentq
 from scipy.special import expit, ndtri
 
-from skdp._validation import positive, shown, store
+from skdp._validation import positive, probability, shown, store
 from skdp.exceptions import NoConversionError
 from skdp.privacy._base import Guarantee, decimal, union
 from skdp.privacy._calibration import gaussian_mu
@@ -142,7 +142,8 @@ class BoundedRangeDP(Guarantee):
         if delta == 0.0:
             pure = self._pure_epsilon()
             return math.inf if pure is None else float(pure)
-        return _epsilon_at(self, delta)
+        probability(delta=delta)
+        return _epsilon_at(self._plain(), float(delta))
 
     def to_zcdp(self) -> ZCDP:
         """Convert: the sum of epsilon^2/8 (Cesar and Rogers 2021), and what follows."""

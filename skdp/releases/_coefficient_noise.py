@@ -178,7 +178,8 @@ def descent_variances(
         squares += moved**2 / weight
         velocity = plan.momentum * velocity - pull * (moved + plan.momentum * velocity)
         moved = moved + velocity
-    squares *= deviation**2
+    # Of several outputs what they have in common is taken off in the end.
+    squares *= deviation**2 * (1.0 - 1.0 / len(weights) if len(weights) > 1 else 1.0)
     squares /= curvatures if coordinates.in_metric else curvatures**2
     # Each feature has a part in directions of the extremes, and no more noise than the largest.
     return squares if coordinates.vectors is not None else np.full(weights.shape[1], squares.max())
@@ -233,7 +234,7 @@ def with_noise(
 
 
 def _mean_slope(loss: LinearLoss, deviations: np.ndarray, clip_norm: float) -> float:
-    """Mean slope of capped residuals along a change of one score, under a model of the scores."""
+    """Mean slope of capped residuals along a change of scores, under a model of the scores."""
     n_outputs = len(deviations)
     uniform = _even_points(_N_SCORES, n_outputs + 1)
     scores = _to_normal(uniform[:, :-1]) * deviations
@@ -253,7 +254,8 @@ def _mean_slope(loss: LinearLoss, deviations: np.ndarray, clip_norm: float) -> f
         change = small * (np.arange(n_outputs) == output)
         moved = capped(scores + change) - capped(scores - change)
         slopes.append(float(moved[:, output].mean()) / (2.0 * small))
-    return max(0.0, float(np.mean(slopes)))
+    # The sum over directions of a residual's slopes; along what all outputs share it is flat.
+    return max(0.0, math.fsum(slopes) / max(1, n_outputs - 1))
 
 
 def _even_points(n_points: int, n_columns: int) -> np.ndarray:

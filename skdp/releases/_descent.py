@@ -286,28 +286,7 @@ class NoisyDescent:
         n_samples = release_n_samples(data.n_units, guarantee=counting, noise=noise)
         plan, coordinates, cap = self._coordinates(data, n_samples, noise)
         capped_sum = CappedSums(data, self.loss, coordinates, cap)
-        weights = np.zeros((self.loss.n_outputs, self.n_features))
-        velocity = np.zeros_like(weights)
-        # No record's gradient is longer than the cap. Replacing it moves the sum by two caps.
-        sensitivity = self.budget.n_records_changed * cap
-        for guarantee in told(plan.step_guarantees(), "noisy gradient steps", plan.n_steps):
-            ahead = weights + plan.momentum * velocity
-            gradient = capped_sum(ahead)
-            released = release(
-                gradient,
-                law=NoiseLaw.meeting(guarantee, size=weights.size),
-                sensitivity=sensitivity,
-                error=CAP_SHARE * cap,
-                random_state=noise,
-                purpose="sum of the gradients at a released point, one step of a descent",
-            )
-            step = coordinates.back(released)
-            if self.penalty > 0.0:
-                step = step + coordinates.divide(self.penalty * ahead)
-            velocity = plan.momentum * velocity - step / n_samples
-            weights = weights + velocity
-        even = NoiseLaw.meeting(plan.step_guarantee, size=weights.size)
-        deviation = even.level(weights.size) * sensitivity / n_samples
+        weights, deviation = self._descend(plan, capped_sum, n_samples, noise)
         ridge = self.penalty / n_samples
         variances = descent_variances(plan, self.loss, weights, coordinates, ridge, deviation)
         factors = plan.shrinkage * self._kept(plan, weights, variances, coordinates, data)
@@ -321,6 +300,35 @@ class NoisyDescent:
         else:
             weights = (weights @ coordinates.vectors * factors) @ coordinates.vectors.T
         return self._held(data, weights, spread, n_samples, noise)
+
+    def _descend(
+        self, plan: DescentPlan, capped_sum: CappedSums, n_samples: float, noise: NoiseSource
+    ) -> tuple[np.ndarray, float]:
+        """Last point, and the deviation of the noise in a mean gradient, if all had the same."""
+        weights = np.zeros((self.loss.n_outputs, self.n_features))
+        velocity = np.zeros_like(weights)
+        # No record's gradient is longer than the cap. Replacing it moves the sum by two caps.
+        sensitivity = self.budget.n_records_changed * capped_sum.cap
+        for guarantee in told(plan.step_guarantees(), "noisy gradient steps", plan.n_steps):
+            ahead = weights + plan.momentum * velocity
+            gradient = capped_sum(ahead)
+            released = release(
+                gradient,
+                law=NoiseLaw.meeting(guarantee, size=weights.size),
+                sensitivity=sensitivity,
+                error=CAP_SHARE * capped_sum.cap,
+                random_state=noise,
+                purpose="sum of the gradients at a released point, one step of a descent",
+            )
+            step = capped_sum.coordinates.back(released)
+            if self.penalty > 0.0:
+                step = step + capped_sum.coordinates.divide(self.penalty * ahead)
+            velocity = plan.momentum * velocity - step / n_samples
+            weights = weights + velocity
+        if len(weights) > 1:  # what all classes have in common is noise, and decides nothing
+            weights = weights - weights.mean(axis=0)
+        even = NoiseLaw.meeting(plan.even_guarantee, size=weights.size)
+        return weights, even.level(weights.size) * sensitivity / n_samples
 
     def _held(
         self,

@@ -77,7 +77,7 @@ class DescentPlan:
     shrinkage : float
         Factor of the weights that are returned.
 
-    step_guarantee : GaussianDP or ApproxDP
+    even_guarantee : GaussianDP or ApproxDP
         Guarantee of each noisy gradient, if all had the same.
 
     gram_guarantee : GaussianDP or None
@@ -104,7 +104,7 @@ class DescentPlan:
     edge: float
     clip_norm: float
     shrinkage: float
-    step_guarantee: GaussianDP | ApproxDP
+    even_guarantee: GaussianDP | ApproxDP
     gram_guarantee: GaussianDP | None
     cap_share: float = 1.0
     weighs: bool = False
@@ -119,8 +119,8 @@ class DescentPlan:
         return weights / weights.mean()
 
     def step_guarantees(self) -> list[GaussianDP | ApproxDP]:
-        """Guarantee of each noisy gradient: together what as many ``step_guarantee`` are."""
-        even = self.step_guarantee
+        """Guarantee of each noisy gradient: together what as many ``even_guarantee`` are."""
+        even = self.even_guarantee
         if isinstance(even, ApproxDP):
             return [even] * self.n_steps
         return [replace(even, mu=even.mu * float(root)) for root in np.sqrt(self.step_weights)]

@@ -131,7 +131,7 @@ class FeaturePlan:
     allowed : float
         Variance that noise may add to a prediction, as a share of that of the targets.
 
-    step_guarantee, gram_guarantee, target_guarantee : GaussianDP
+    even_guarantee, gram_guarantee, target_guarantee : GaussianDP
         Guarantees of each noisy gradient, if all had the same, of the second moments of the
         features, and of mean and mean square of the targets. The second is None where it would
         tell nothing.
@@ -149,7 +149,7 @@ class FeaturePlan:
     edge: float
     least: float
     allowed: float
-    step_guarantee: GaussianDP
+    even_guarantee: GaussianDP
     gram_guarantee: GaussianDP | None
     target_guarantee: GaussianDP
     level_guarantee: GaussianDP | None = None
@@ -262,7 +262,7 @@ class FeaturePlan:
         return at(low)
 
     def step_guarantees(self, momentum: float) -> list[GaussianDP]:
-        """Guarantee of each noisy gradient: together what as many ``step_guarantee`` are.
+        """Guarantee of each noisy gradient: together what as many ``even_guarantee`` are.
 
         Parameters
         ----------
@@ -282,7 +282,7 @@ class FeaturePlan:
         weights = np.sqrt((1.0 - momentum**since).mean(axis=0))
         roots = np.sqrt(weights / weights.mean())
         return [
-            replace(self.step_guarantee, mu=self.step_guarantee.mu * r) for r in roots.tolist()
+            replace(self.even_guarantee, mu=self.even_guarantee.mu * r) for r in roots.tolist()
         ]
 
     def expected_error(self, curvatures: np.ndarray, signal: np.ndarray, variance: float) -> float:

@@ -80,7 +80,7 @@ class WhitenedPlan:
     shrinkage : float
         Factor of what is learned beyond the weights of the start.
 
-    round_guarantees : list of GaussianDP or of ApproxDP
+    round_guarantees : tuple of GaussianDP or of ApproxDP
         Of the noisy gradient of each round.
 
     count_guarantee : GaussianDP, ApproxDP or None
@@ -105,7 +105,7 @@ class WhitenedPlan:
     excess: float
     clip_norm: float
     shrinkage: float
-    round_guarantees: list[GaussianDP | ApproxDP]
+    round_guarantees: tuple[GaussianDP | ApproxDP, ...]
     count_guarantee: GaussianDP | ApproxDP | None
     moments_guarantee: GaussianDP | ApproxDP | None
     check_guarantee: ApproxDP | None
@@ -223,7 +223,7 @@ def plan_whitened(
         0.0,
         descent.clip_norm,
         descent.shrinkage,
-        descent.step_guarantees(),
+        tuple(descent.step_guarantees()),
         counting,
         descent.gram_guarantee,
         None,
@@ -320,7 +320,7 @@ def _pure(
         excess,
         0.5 * loss.lipschitz * min(max(1.0, signal / _CLEAR_SIGNAL) ** 0.25, 2.0),
         1.0,
-        [replace(rest, epsilon=(rest.epsilon - spent) / n_rounds)] * n_rounds,
+        (replace(rest, epsilon=(rest.epsilon - spent) / n_rounds),) * n_rounds,
         counting,
         moments,
         None,

@@ -509,7 +509,7 @@ def linear():
     yield Mutant(
         "gradient: adjacency ignored",
         logistic(**GRADIENT),
-        ((DESCENT, "sensitivity = self.budget.n_records_changed * cap", "sensitivity = cap"),),
+        ((DESCENT, "self.budget.n_records_changed * capped_sum.cap", "capped_sum.cap"),),
     )
     yield Mutant(
         "gradient: one step too many",
@@ -612,7 +612,7 @@ def linear():
             (
                 DESCENT,
                 f"in told({steps},",
-                f"in told({steps}[int(data.blocks[0][0][:, 0].sum() > 0) :],",
+                f"in told({steps}[int(capped_sum.data.blocks[0][0][:, 0].sum() > 0) :],",
             ),
         ),
     )
@@ -623,7 +623,7 @@ def linear():
             (
                 DESCENT,
                 "velocity = plan.momentum * velocity - step / n_samples",
-                "velocity = plan.momentum * velocity - step / n_samples / (1 + abs(data.blocks[0][0][:, :-1]).max())",
+                "velocity = plan.momentum * velocity - step / n_samples / (1 + abs(capped_sum.data.blocks[0][0][:, :-1]).max())",
             ),
         ),
     )
@@ -634,7 +634,7 @@ def linear():
             (
                 DESCENT,
                 "            released = release(\n",
-                "            if np.linalg.norm(gradient) < 0.1 * data.n_samples:\n                break\n            released = release(\n",
+                "            if np.linalg.norm(gradient) < 0.1 * capped_sum.data.n_samples:\n                break\n            released = release(\n",
             ),
         ),
     )
@@ -655,8 +655,8 @@ def linear():
         (
             (
                 DESCENT,
-                "        deviation = even.level(",
-                "        weights = weights - 1e-3 * gradient / n_samples\n        deviation = even.level(",
+                "        even = NoiseLaw.meeting(",
+                "        weights = weights - 1e-3 * gradient / n_samples\n        even = NoiseLaw.meeting(",
             ),
         ),
     )
@@ -811,8 +811,8 @@ def linear():
         (
             (
                 DESCENT,
-                "sensitivity = self.budget.n_records_changed * cap",
-                "sensitivity = self.budget.n_records_changed * cap / 2",
+                "self.budget.n_records_changed * capped_sum.cap",
+                "self.budget.n_records_changed * capped_sum.cap / 2",
             ),
         ),
     )
@@ -834,7 +834,7 @@ def linear():
             (
                 DESCENT,
                 "velocity - step / n_samples",
-                "velocity - step / data.n_samples",
+                "velocity - step / capped_sum.data.n_samples",
             ),
         ),
     )
@@ -861,7 +861,7 @@ def linear():
             (
                 DESCENT,
                 "            released = release(\n",
-                "            if data.blocks[0][0][0, 0] > 0.1:\n                gradient = gradient / 2\n            released = release(\n",
+                "            if capped_sum.data.blocks[0][0][0, 0] > 0.1:\n                gradient = gradient / 2\n            released = release(\n",
             ),
         ),
     )

@@ -660,5 +660,7 @@ def test_noise_is_independent_of_all_other_noise(mechanism, delta):
         fits += [each.coef_ for each in fitted]
     rows = np.vstack(fits)  # every class of every fit
     assert rows.shape == (30, 800)
-    found = np.corrcoef(rows)
+    found, fit = np.corrcoef(rows), np.arange(30) // 3
+    if mechanism == "gradient":  # three classes without what they have in common
+        found += 0.5 * ((fit[:, np.newaxis] == fit) - np.eye(30))
     assert np.abs(found - np.eye(30)).max() < 0.25

@@ -9,6 +9,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from support.statistics import strength
 
+from skdp.audit import recording
+from skdp.kernel import DPKernelRidge
 from skdp.linear_model import DPLogisticRegression
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.privacy import ApproxDP, GaussianDP, compose
@@ -151,10 +153,36 @@ def test_later_steps_have_less_noise_where_signals_are_clear(loss, kind):
         squares = np.square(sizes)
         assert_allclose(squares[-1] / squares[0], last)
         assert_allclose(np.diff(squares), np.diff(squares).mean(), atol=1e-12)
-        assert_allclose(squares.mean(), descent.step_guarantee.mu**2)
+        assert_allclose(squares.mean(), descent.even_guarantee.mu**2)
     # Of many features nothing says what bends.
     wide = plan(kind(1.0), n_samples=1e6, n_features=3000, loss=loss)
     assert len({strength(part) for part in wide.step_guarantees()}) == 1
+
+
+def drawn(model, X, y):
+    """Squared mus of the steps of a fit, in their order."""
+    with recording() as heard:
+        model.fit(X, y)
+    steps = [each for each in heard if "_descend" in each.where]
+    return np.square([each.law.guarantee.mu for each in steps])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_noise_of_a_fit_falls_from_step_to_step(n_classes):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(3000, 5)), rng.integers(0, n_classes, 3000)
+    squares = drawn(DPLogisticRegression(3.0, 1e-5), X, y)
+    assert len(squares) >= 12
+    assert_allclose(squares[-1] / squares[0], 3.0)
+    assert_allclose(np.diff(squares), np.diff(squares).mean(), atol=1e-12)
+
+
+def test_noise_of_a_kernel_fit_rises_from_step_to_step():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, size=(3000, 2))
+    squares = drawn(DPKernelRidge(1.0, 1e-5, y_bounds=(-1.0, 1.0)), X, X[:, 0])
+    assert len(squares) == 48 and (np.diff(squares) < 0.0).all()
+    assert squares[0] > 4.0 * squares[-1]
 
 
 def test_more_classes_take_more_steps():
@@ -229,7 +257,7 @@ def test_a_plan_follows_the_units_of_the_rows(kind):
     )
     assert_allclose(large.floor, 400.0 * small.floor)
     assert_allclose(large.momentum, small.momentum)
-    assert large.step_guarantee == small.step_guarantee
+    assert large.even_guarantee == small.even_guarantee
 
 
 def test_a_penalty_is_part_of_curvatures_that_are_not_seen():

@@ -113,7 +113,7 @@ def test_all_releases_of_a_descent_share_the_budget_without_rest(adjacency):
 def test_steps_that_lead_farther_have_less_noise(momentum):
     found = plan_features(n_samples=1000.0, n_components=20, guarantee=GaussianDP(1.0))
     squares = np.square([each.mu for each in found.step_guarantees(momentum)])
-    assert_allclose(squares.mean(), found.step_guarantee.mu**2)
+    assert_allclose(squares.mean(), found.even_guarantee.mu**2)
     # How far each of as many unit gradients leads alone, in the mean of the last iterates.
     ways = []
     for first in range(found.n_steps):
@@ -264,7 +264,7 @@ def noise_of_weights(planned, chosen, curvatures):
 
     Noise enters one step at a time; those of different steps are independent.
     """
-    records = 2.0 if planned.step_guarantee.adjacency == "replace-one" else 1.0
+    records = 2.0 if planned.even_guarantee.adjacency == "replace-one" else 1.0
     mus = [each.mu for each in planned.step_guarantees(chosen.momentum)]
     # A row has the noise of one step, and all rows run together.
     shape = (planned.n_steps, len(curvatures))

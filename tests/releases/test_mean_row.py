@@ -139,7 +139,7 @@ def test_flatter_rows_take_fewer_steps(loss):
     assert len({plan.clip_norm for plan in plans}) == 1
     for plan in plans:
         parts = [plan.mean_guarantee.mu, plan.spread_guarantee.mu]
-        parts += [plan.step_guarantee.mu] * plan.n_steps
+        parts += [plan.even_guarantee.mu] * plan.n_steps
         assert_allclose(np.linalg.norm(parts), 1.0)
         # No step is longer than what is released of the rows allows.
         assert plan.floor >= plan.curvature * plan.edge * (1 - 1e-9)
