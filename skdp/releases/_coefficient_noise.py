@@ -180,7 +180,7 @@ def descent_variances(
         velocity = plan.momentum * velocity - pull * (moved + plan.momentum * velocity)
         moved = moved + velocity
     # Of several outputs what they have in common is taken off in the end.
-    squares *= deviation**2 * (1.0 - 1.0 / len(weights) if len(weights) > 1 else 1.0)
+    squares *= deviation**2 * max(1, len(weights) - 1) / len(weights)
     squares /= curvatures if coordinates.in_metric else curvatures**2
     # Each feature has a part in directions of the extremes, and no more noise than the largest.
     return squares if coordinates.vectors is not None else np.full(weights.shape[1], squares.max())

@@ -481,6 +481,11 @@ def test_epsilon_auto_reads_the_number_of_rows_only(r):
         (dict(residual_cap=-1.0), "residual_cap must be a positive"),
         (dict(residual_cap=1e-9), "residual_cap must be between 1e-6 and 1e6"),
         (dict(epsilon=1e-14), "epsilon must be larger"),
+        # What all steps have together would fit, and the share of the last one not.
+        (
+            dict(mechanism="gradient", epsilon=2e-11, delta=1e-30, n_components=20),
+            "epsilon must be larger",
+        ),
         (dict(release="query", n_queries=10**15), "epsilon must be larger: .* fewer n_queries"),
         (dict(residual_cap="large"), "residual_cap must be 'auto' or"),
         (dict(n_components=0), "n_components must be 'auto' or a positive int"),

@@ -247,6 +247,17 @@ def test_failures_beside_selections_add_exactly():
     assert alone.epsilon_at(1e-5) < total.epsilon_at(1e-5) < alone.epsilon_at(1e-5) + 0.3
 
 
+@pytest.mark.parametrize("delta", [[1e-5], np.array([1e-5]), "1e-5", None, 1.0, -1e-5, math.nan])
+def test_a_delta_is_checked_whatever_was_asked_before(delta):
+    selections = BoundedRangeDP((0.03,) * 5)
+    known = selections.epsilon_at(1e-5)
+    with pytest.raises(ValueError, match="delta must be"):
+        selections.epsilon_at(delta)
+    # The texts of a guarantee, and its unit, are no part of the number.
+    own = BoundedRangeDP((0.03,) * 5, unit="user", mechanism="quantiles")
+    assert own.epsilon_at(np.float64(1e-5)) == known
+
+
 def test_units_of_parts_do_not_get_in_the_way():
     own = {"unit": "user", "adjacency": "add-remove"}
     then = compose([ApproxDP(0.1, 1e-6, **own), GaussianDP(0.2, **own)])
