@@ -269,7 +269,7 @@ def audited_epsilon(options, epsilon, n_fits):
 @pytest.mark.slow
 @pytest.mark.parametrize("options", AUDITED, ids=name)
 def test_an_audit_stays_below_the_claim(options, repetitions):
-    n_fits = repetitions(4000, 250)
+    n_fits = repetitions(4000, 150)
     assert audited_epsilon(options, 1.0, n_fits) <= 1.0
 
 
@@ -307,7 +307,7 @@ def test_the_difference_of_two_predictions_gives_nothing_away(options, repetitio
         )
         for t in (y, other)
     ]
-    n_rounds, right = repetitions(1500, 300), 0
+    n_rounds, right = repetitions(1500, 150), 0
     for seed in range(n_rounds):
         world = seed % 2
         target = (y, other)[world]

@@ -117,7 +117,7 @@ def test_the_true_delta_is_never_above_the_claim(loss, adjacency, repetitions):
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_the_true_pure_loss_is_never_above_epsilon(loss, adjacency, repetitions):
     rng = np.random.default_rng(LOSSES.index(loss))
-    for _ in range(repetitions(200, 30)):
+    for _ in range(repetitions(200, 15)):
         x_norm, noise = random_noise(rng, loss, adjacency, delta=0.0)
         neighbours = random_neighbours(rng, x_norm, adjacency)
         assert neighbours.pure_loss(loss, noise) <= noise.guarantee.epsilon, (neighbours, noise)
@@ -187,7 +187,7 @@ def test_published_gaussian_calibrations_hold(calibration, adjacency, repetition
             x_norm, noise = random_noise(
                 rng, loss, adjacency, delta=delta, calibration=calibration
             )
-            for _ in range(repetitions(50, 8)):
+            for _ in range(repetitions(50, 4)):
                 neighbours = random_neighbours(rng, x_norm, adjacency)
                 assert excess(neighbours, loss, noise).max() <= 1.0, (neighbours, noise)
 
@@ -196,7 +196,7 @@ def test_published_gaussian_calibrations_hold(calibration, adjacency, repetition
 def test_the_published_pure_calibration_holds(adjacency, repetitions):
     rng = np.random.default_rng(8)
     for loss in LOSSES:
-        for _ in range(repetitions(100, 20)):
+        for _ in range(repetitions(100, 10)):
             x_norm, noise = random_noise(rng, loss, adjacency, delta=0.0, calibration="jmlr2011")
             neighbours = random_neighbours(rng, x_norm, adjacency)
             assert neighbours.pure_loss(loss, noise) <= noise.guarantee.epsilon
@@ -561,7 +561,7 @@ def random_classes(rng, adjacency, x_norm):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_the_true_delta_of_three_classes_is_never_above_the_claim(adjacency, repetitions):
     rng = np.random.default_rng(11)
-    for _ in range(repetitions(100, 5)):
+    for _ in range(repetitions(100, 3)):
         loss, neighbours = random_classes(rng, adjacency, x_norm=2.0)
         epsilon = rng.choice([0.5, 1.0, 3.0])
         guarantee = ApproxDP(epsilon, 10.0 ** rng.uniform(-6, -2), adjacency=adjacency)
