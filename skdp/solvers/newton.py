@@ -4,10 +4,12 @@ Objective: ``sum_i loss(W x_i, y_i) + penalty/2 ||W||_F^2``, in sum form so that
 not depend on the number of rows. ``W`` has one row per output of the loss.
 """
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from skdp.exceptions import SolverError
 from skdp.losses import HuberHingeLoss, SoftmaxLoss
@@ -20,6 +22,9 @@ _MOST_STEPS = 2000
 
 # Steps without progress after which rounding errors are what is left.
 _MOST_STALLED = 100
+
+# Unknowns from which BLAS splits vectors among threads.
+_THREADED = 10_000
 
 # How much sharper the kinks of one rough solution are than those of the one before.
 _SMOOTHING = 8.0
@@ -59,6 +64,22 @@ def minimise(loss, data, *, penalty, tolerance, linear=None):
         If the certificate is out of reach. The tolerance is never loosened.
     """
     linear = np.zeros((loss.n_outputs, data.n_features)) if linear is None else linear
+    with _threads(data, linear.size):
+        return _certified_minimiser(loss, data, penalty, tolerance, linear)
+
+
+def _threads(data, n_unknowns):
+    """Limit of BLAS threads.
+
+    Of sparse rows with many columns BLAS does nothing but sums of vectors. Threads are slower
+    there than one: between the products with rows, which have one, they wait and take its time.
+    """
+    if data.is_sparse and n_unknowns > _THREADED:
+        return threadpool_limits(1, user_api="blas")
+    return nullcontext()
+
+
+def _certified_minimiser(loss, data, penalty, tolerance, linear):
     weights = -linear / penalty if data.n_samples == 0 else np.zeros_like(linear)
     for smoother in _smoother(loss):
         rough = _Problem(smoother, data, penalty, tolerance, linear)

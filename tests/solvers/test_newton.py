@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import linalg, optimize, sparse
 from sklearn.linear_model import LogisticRegression
 from support.linear import LAYOUTS, LOSSES, exact_gradient, random_problem, stored_rows
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from skdp.exceptions import SolverError
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
@@ -53,6 +54,32 @@ def test_the_minimiser_is_that_of_scipy(loss, layout):
     data = RowBlocks(LAYOUTS[layout](X), codes, x_norm=100.0)
     weights = minimise(loss, data, penalty=0.5, tolerance=1e-6, linear=linear)
     assert_allclose(weights.ravel(), found.x, atol=1e-4)
+
+
+def blas_threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+@pytest.mark.parametrize(
+    "layout, d, inside", [("csr", 12_000, 1), ("csr", 400, 2), ("dense", 12_000, 2)]
+)
+def test_blas_has_one_thread_where_vectors_are_all_it_sees(layout, d, inside, monkeypatch):
+    X = sparse.random_array((60, d), density=0.01, random_state=0).toarray()
+    data = RowBlocks(LAYOUTS[layout](X), np.arange(60) % 2, x_norm=100.0)
+    real, seen = LogisticLoss.residuals, set()
+
+    def noted(*arguments, **options):
+        seen.update(blas_threads())
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(LogisticLoss, "residuals", noted)
+    with threadpool_limits(2, user_api="blas"):
+        minimise(LogisticLoss(), data, penalty=1.0, tolerance=1e-3)
+        assert blas_threads() == {2}
+        with pytest.raises(SolverError):
+            minimise(LogisticLoss(), data, penalty=1.0, tolerance=1e-18)
+        assert blas_threads() == {2}
+    assert seen == {inside}
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
