@@ -188,7 +188,7 @@ class NoisyDescent:
         ridge = self.penalty / n_samples
         # The coordinates that stretch most, and the rows whose cap is least in them.
         floor = plan.floor + ridge
-        steepest = max(plan.curvature * self.row_norm**2, plan.floor) + ridge
+        steepest = plan.steepest + ridge
         stretch = 1.02 / math.sqrt(floor)
         error = rounding_error(
             self.loss,

@@ -3,6 +3,8 @@
 Rules are functions of public and of released numbers.
 """
 
+import math
+
 from scipy.optimize import brentq
 
 __all__ = [
@@ -14,6 +16,7 @@ __all__ = [
     "pace",
     "stable_share",
     "steps",
+    "total_time",
 ]
 
 FEW_STEPS = 12
@@ -33,6 +36,8 @@ _CLEAR_OF_TWO = 100_000.0
 _OF_GROWTH, _MOST_GROWTH, _FLAT = 10.0, 3.0, 75.0
 # Steps of several classes where that is so, and of how many more signal or classes ask.
 _STEPS, _MOST_STEPS, _PER_CLASS, _POWER = 24, 72, 2000.0, 0.4
+# Flatter directions would stretch rows, and the rounding errors of their sums, too much.
+_MOST_TIME = 1e7
 
 
 def steps(
@@ -67,6 +72,18 @@ def steps(
     if is_flat:
         momentum = 0.85
     return n_steps, momentum, momentum
+
+
+def total_time(signal: float, n_features: int, n_classes: int, is_wide: bool) -> float:
+    """Sum of the steps for the logistic loss and rows of norm 1."""
+    signal = min(max(signal, 1e-9), 1e12)
+    # Where noise hides nearly all, it is the noise that a short way keeps small.
+    slowness = 6.0 * math.sqrt(n_features) / signal**2
+    if is_wide:
+        slowness += 0.1 / signal**0.75
+    else:
+        slowness += math.sqrt(n_features) / (440.0 * n_classes * signal**0.7)
+    return min(max(1.0 / slowness, 1e-9), _MOST_TIME)
 
 
 def growth(signal: float, n_features: int) -> float:

@@ -22,7 +22,9 @@ from skdp.releases._descent_pace import (
     pace,
     stable_share,
     steps,
+    total_time,
 )
+from skdp.releases._moments import mean_square
 from skdp.releases._protocol import LinearLoss
 
 __all__ = ["LEAST_AGREEMENT", "DescentPlan", "plan_descent", "reads_length"]
@@ -36,8 +38,6 @@ _GRAM_LIMIT_OF_MANY = 2049
 _MEAN_SIGNAL, _MEAN_SHARE, _SPREAD_SHARE = 50.0, 0.04, 0.01
 # Of the second moments beside the mean row, over the squared norm of a row.
 _LEAST_SPREAD = 0.002
-# Flatter directions would stretch rows, and the rounding errors of their sums, too much.
-_MOST_TIME = 1e7
 # Power of a squared norm, over that of noise, by which weights are multiplied.
 _POWER = 1.2
 # Of users whose rows agree less, the noise would be what is read.
@@ -126,6 +126,11 @@ class DescentPlan:
         return [replace(even, mu=even.mu * float(root)) for root in np.sqrt(self.step_weights)]
 
     @property
+    def steepest(self) -> float:
+        """Largest curvature that steps are divided by, before the penalty."""
+        return max(self.curvature * self.row_norm**2, self.floor)
+
+    @property
     def steepness(self) -> float:
         """How much of a relative change of the norm goes into the factors of `kept`, at most."""
         return 2.0 * _POWER
@@ -184,13 +189,13 @@ class DescentPlan:
 
         cap : float
             For a row x with the squared norm ``sum x_j^2 / curvatures_j`` of the average row,
-            it caps residuals at ``clip_norm``. What is left of the rows' squared norm beyond the
-            eigenvalues that are seen is taken to lie at the floor.
+            `mean_square`, it caps residuals at ``clip_norm``.
         """
         seen = np.where(values > self.edge, np.minimum(values, self.row_norm**2), 0.0)
         curvatures = np.maximum(self.curvature * seen, self.floor) + ridge
-        rest = max(0.0, self.row_norm**2 - float(seen.sum()))
-        square = float((seen / curvatures).sum()) + rest / (self.floor + ridge)
+        norms = self.floor + ridge, self.row_norm, self.steepest + ridge
+        edge = math.inf if self.gram_guarantee is None else self.edge
+        square = mean_square(values, seen, curvatures, *norms, edge)
         return curvatures, self.cap_share * self.clip_norm * math.sqrt(square)
 
 
@@ -286,7 +291,7 @@ def plan_descent(
     gram, mean, edge, left = _read(guarantee, n_samples, n_features, many, (looks, asks), spread)
     curvature = _curvature(loss, stable_share(signal, n_features, low) if looks else 0.5)
     n_seen = 1 if gram is None or not many else loss.n_outputs
-    time = _time(signal, n_features, n_seen, not few) * _unit_of_time(loss, row_norm)
+    time = total_time(signal, n_features, n_seen, not few) * _unit_of_time(loss, row_norm)
     edge *= row_norm**2
     least = agreement * curvature * edge * (_trusted(n_features, many) if looks else 1.0)
     if asks or (is_pure and not few):
@@ -394,18 +399,6 @@ def _unit_of_time(loss: LinearLoss, row_norm: float) -> float:
 def _curvature(loss: LinearLoss, share: float) -> float:
     """Curvature that steps assume; of a softmax a share of the bound."""
     return share * loss.curvature if isinstance(loss, SoftmaxLoss) else loss.curvature
-
-
-def _time(signal: float, n_features: int, n_classes: int, is_wide: bool) -> float:
-    """Sum of the steps for the logistic loss and rows of norm 1."""
-    signal = min(max(signal, 1e-9), 1e12)
-    # Where noise hides nearly all, it is the noise that a short way keeps small.
-    slowness = 6.0 * math.sqrt(n_features) / signal**2
-    if is_wide:
-        slowness += 0.1 / signal**0.75
-    else:
-        slowness += math.sqrt(n_features) / (440.0 * n_classes * signal**0.7)
-    return min(max(1.0 / slowness, 1e-9), _MOST_TIME)
 
 
 def _trusted(n_features: int, many: bool) -> float:

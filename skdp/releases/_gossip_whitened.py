@@ -154,7 +154,7 @@ class WhitenedGossip:
         # The coordinates that stretch most, and the rows whose cap is least in them.
         along = rules.floor
         if rules.moments_guarantee is not None:
-            along = max(rules.curvature * self.row_norm**2, rules.floor)
+            along = rules.steepest
         order = 2 if rules.row_l1 is None else 1
         worst = NodeRows(np.zeros(self.n_features), along, rules.floor, order)
         if isinstance(rules.moments_guarantee, GaussianDP):

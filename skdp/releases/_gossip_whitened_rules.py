@@ -15,6 +15,7 @@ from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.releases._class_rules import KEPT
 from skdp.releases._descent_rules import plan_descent
+from skdp.releases._moments import mean_square
 from skdp.releases._protocol import LinearLoss
 
 __all__ = ["WhitenedPlan", "l1_spread", "plan_whitened"]
@@ -124,6 +125,11 @@ class WhitenedPlan:
         """
         return 1.0 if gain > 0.0 else KEPT
 
+    @property
+    def steepest(self) -> float:
+        """Largest curvature that steps are divided by."""
+        return max(self.curvature * self.row_norm**2, self.floor)
+
     def metric(self, values: np.ndarray) -> tuple[np.ndarray, float]:
         """Curvatures that steps are divided by, and the cap of a gradient in their metric.
 
@@ -143,8 +149,9 @@ class WhitenedPlan:
         curvatures = np.maximum(self.curvature * seen, self.floor)
         if self.row_l1 is not None:
             return curvatures, self.clip_norm * self.row_l1 / math.sqrt(self.floor)
-        rest = max(0.0, self.row_norm**2 - float(seen.sum()))
-        square = float((seen / curvatures).sum()) + rest / self.floor
+        edge = self.edge if isinstance(self.moments_guarantee, GaussianDP) else math.inf
+        norms = self.floor, self.row_norm, self.steepest
+        square = mean_square(values, seen, curvatures, *norms, edge)
         return curvatures, self.clip_norm * math.sqrt(square)
 
 

@@ -21,6 +21,7 @@ from skdp.solvers.whitening import CAP_SHARE
 
 __all__ = [
     "eigenvectors",
+    "mean_square",
     "release_agreement",
     "release_half",
     "release_n_samples",
@@ -216,6 +217,55 @@ def symmetric(half: np.ndarray) -> np.ndarray:
     released += released.T
     released[np.diag_indices(d)] = half[:d]
     return released
+
+
+def mean_square(
+    values: np.ndarray,
+    seen: np.ndarray,
+    curvatures: np.ndarray,
+    floor: float,
+    row_norm: float,
+    steepest: float,
+    edge: float,
+) -> float:
+    """Squared norm of the average row where directions are divided by the roots of curvatures.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_directions,)
+        Eigenvalues of the released mean of outer products of the rows.
+
+    seen : ndarray of shape (n_directions,)
+        Those that are more than noise, and 0 for others.
+
+    curvatures : ndarray of shape (n_directions,)
+
+    floor : float
+        Curvature at which what rows have beside ``seen`` is taken to lie.
+
+    row_norm : float
+        Bound on the norm of a row.
+
+    steepest : float
+        Largest curvature that there can be; public.
+
+    edge : float
+        Spectral norm of the noise, if all eigenvalues are known; infinity if not.
+
+    Returns
+    -------
+    float
+        No less than ``row_norm**2 / steepest``, for which sums are certified beforehand.
+
+    Notes
+    -----
+    All eigenvalues sum to the mean squared norm of the rows, which may be far below the bound. The
+    noise in their sum has a deviation of ``edge / sqrt(2)``: it takes off more than two edges for
+    one in 400.
+    """
+    square = min(row_norm**2, max(float(values.sum()), 0.0) + 2.0 * edge)
+    rest = max(0.0, square - float(seen.sum()))
+    return max(float((seen / curvatures).sum()) + rest / floor, row_norm**2 / steepest)
 
 
 def _lower(d: int) -> tuple[np.ndarray, np.ndarray]:

@@ -262,11 +262,42 @@ def test_a_plan_follows_the_units_of_the_rows(kind):
 
 def test_a_penalty_is_part_of_curvatures_that_are_not_seen():
     plan = plan_descent(
-        n_samples=1000, n_features=5, loss=LogisticLoss(), row_norm=2.0, guarantee=GaussianDP(1.0)
+        n_samples=8, n_features=5, loss=LogisticLoss(), row_norm=2.0, guarantee=GaussianDP(1.0)
     )
+    assert plan.gram_guarantee is None
     curvatures, cap = plan.metric(np.zeros(5), 0.5)
     assert_allclose(curvatures, plan.floor + 0.5)
     assert_allclose(cap, plan.clip_norm * 2.0 / math.sqrt(plan.floor + 0.5))
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("row_norm", [1.0, 20.0])
+def test_short_rows_have_no_larger_caps_where_their_directions_are_seen(row_norm, n_classes):
+    # In whitened coordinates units do not count, and neither does a bound that is far from rows.
+    loss = LogisticLoss() if n_classes == 2 else SoftmaxLoss(n_classes)
+    plan = plan_descent(
+        n_samples=1e6, n_features=5, loss=loss, row_norm=row_norm, guarantee=GaussianDP(1.0)
+    )
+    caps = [
+        plan.metric(np.full(5, (length * row_norm) ** 2 / 5), 0.0)[1] for length in (1.0, 0.3, 0.1)
+    ]
+    assert_allclose(caps, caps[0], rtol=0.05)
+    # Of rows that are as long as they may be, noise in the moments leaves the cap as it is.
+    less = np.full(5, (row_norm**2 - plan.edge) / 5)
+    assert 0.99 * caps[0] < plan.metric(less, 0.0)[1] < 1.3 * caps[0]
+
+
+@pytest.mark.parametrize("budget", [GaussianDP(0.3), ApproxDP(1.0)])
+@pytest.mark.parametrize("n_samples", [1.0, 300.0, 1e5])
+def test_caps_are_no_smaller_than_what_is_certified_beforehand(budget, n_samples):
+    rng = np.random.default_rng(0)
+    for loss in LOSSES:
+        found = plan(budget, n_samples=n_samples, loss=loss, row_norm=3.0)
+        steepest = max(found.curvature * found.row_norm**2, found.floor)
+        least = found.clip_norm * found.row_norm / math.sqrt(steepest + 0.1)
+        for size in (0.0, 1e-9, 0.1, 1.0, 1e3):
+            values = 9.0 * size * rng.normal(size=10)
+            assert found.metric(values, 0.1)[1] >= least * (1.0 - 1e-12)
 
 
 def test_directions_that_are_no_longer_than_noise_are_shortened():
