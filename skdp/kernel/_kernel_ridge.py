@@ -4,7 +4,6 @@ import os
 from dataclasses import replace
 
 from scipy.sparse import issparse
-from threadpoolctl import threadpool_limits
 
 from skdp._inputs import checked_data
 from skdp._random import noise_source
@@ -28,6 +27,7 @@ from skdp.privacy import ApproxDP
 from skdp.releases import TargetBounds, check_search_range
 from skdp.solvers.feature_rows import FeatureBlocks, IntegerFeatureBlocks
 from skdp.solvers.kernel_ridge import KernelExpansion
+from skdp.solvers.threads import one_blas_thread
 
 __all__ = ["DPKernelRidge"]
 
@@ -365,7 +365,7 @@ class DPKernelRidge(BaseKernelRegressor):
             blocks = FeatureBlocks if linear else IntegerFeatureBlocks
             data = blocks(X, targets, features, users=users)
             # Products are of a few rows at a time, for which threads would wait for each other.
-            with threadpool_limits(1, user_api="blas"):
+            with one_blas_thread():
                 return FeatureFunction(features, *release(data, noise_source(noise_state)))
         secret = os.urandom(32) if noise_state is None else noise_state.bytes(32)
         if linear:

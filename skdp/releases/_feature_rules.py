@@ -305,11 +305,7 @@ class FeaturePlan:
         beyond = (curvatures / max(self.edge, 1e-300) - 1.0) * len(curvatures) ** (2.0 / 3.0)
         certain = np.clip(beyond, 0.0, 1.0)
         hiding = float(np.count_nonzero(certain < 1.0))
-        # All of them sum to the mean squared norm of the rows, as in `mean_square`.
-        total = 1.0
-        if self.gram_guarantee is not None:
-            total = min(1.0, max(float(curvatures.sum()), 0.0) + 2.0 * self.edge)
-        return seen, min(max(_LEAST_REST, total - float(seen @ certain)), hiding * self.edge)
+        return seen, min(max(_LEAST_REST, 1.0 - float(seen @ certain)), hiding * self.edge)
 
     def _at(
         self,

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from skdp.exceptions import SolverError
 from skdp.losses import HuberHingeLoss, SoftmaxLoss
 from skdp.solvers.certificates import UNIT_ROUNDOFF
 from skdp.solvers.newton_steps import FactorisedSteps, IteratedSteps
+from skdp.solvers.threads import one_blas_thread
 
 __all__ = ["minimise"]
 
@@ -75,7 +75,7 @@ def _threads(data, n_unknowns):
     there than one: between the products with rows, which have one, they wait and take its time.
     """
     if data.is_sparse and n_unknowns > _THREADED:
-        return threadpool_limits(1, user_api="blas")
+        return one_blas_thread()
     return nullcontext()
 
 

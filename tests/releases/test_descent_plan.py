@@ -1,6 +1,7 @@
 """Plans of private gradient descent: how budgets are split, and sane numbers for any data set."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -272,16 +273,21 @@ def test_a_penalty_is_part_of_curvatures_that_are_not_seen():
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("row_norm", [1.0, 20.0])
-def test_short_rows_have_no_larger_caps_where_their_directions_are_seen(row_norm, n_classes):
-    # In whitened coordinates units do not count, and neither does a bound that is far from rows.
+def test_caps_follow_the_mean_length_of_rows_as_much_as_their_bound(row_norm, n_classes):
+    # In whitened coordinates units do not count: of rows whose directions are all seen the cap
+    # would be the same whatever their length is, if the bound did not have half of the weight.
     loss = LogisticLoss() if n_classes == 2 else SoftmaxLoss(n_classes)
     plan = plan_descent(
         n_samples=1e6, n_features=5, loss=loss, row_norm=row_norm, guarantee=GaussianDP(1.0)
     )
-    caps = [
-        plan.metric(np.full(5, (length * row_norm) ** 2 / 5), 0.0)[1] for length in (1.0, 0.3, 0.1)
-    ]
-    assert_allclose(caps, caps[0], rtol=0.05)
+    by_bound = replace(plan, gram_guarantee=None)
+    lengths = [np.full(5, (length * row_norm) ** 2 / 5) for length in (1.0, 0.3, 0.1)]
+    caps, bounds = (
+        np.array([found.metric(values, 0.0)[1] for values in lengths])
+        for found in (plan, by_bound)
+    )
+    assert caps[0] == bounds[0] and bounds[1] > 4.0 * bounds[0]
+    assert_allclose(caps, np.sqrt(caps[0] * bounds), rtol=0.05)
     # Of rows that are as long as they may be, noise in the moments leaves the cap as it is.
     less = np.full(5, (row_norm**2 - plan.edge) / 5)
     assert 0.99 * caps[0] < plan.metric(less, 0.0)[1] < 1.3 * caps[0]

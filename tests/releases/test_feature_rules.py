@@ -339,13 +339,16 @@ def test_schedules_are_sane_for_any_released_curvatures():
 def test_released_curvatures_within_the_noise_are_not_believed():
     rng = np.random.default_rng(2)
     for planned in any_plans(rng, 100):
-        noise = planned.edge * rng.uniform(-0.999, 0.999, size=25)
-        noise = np.append(noise, -noise)  # what all have together is believed
+        noise = planned.edge * rng.uniform(-0.999, 0.999, size=50)
         signal = np.zeros(50)
         for _ in range(2):
             one, two = schedule(planned, noise), schedule(planned, signal)
-            for name in ("momentum", "floor", "clip_norm", "divisors"):
-                assert_allclose(getattr(one, name), getattr(two, name), rtol=1e-9)
+            assert (one.momentum, one.floor, one.clip_norm) == (
+                two.momentum,
+                two.floor,
+                two.clip_norm,
+            )
+            assert_array_equal(one.divisors, two.divisors)
             noise[0] = signal[0] = max(1.0, 1.5 * planned.edge)
 
 
@@ -356,10 +359,8 @@ def test_curvatures_are_cleared_of_what_noise_adds_to_large_ones():
     seen, rest = planned._seen(true + half**2 / true * (true > half))
     assert_allclose(seen, [0.5, 1.2 * half, 0.0], rtol=1e-9)
     assert rest == pytest.approx(2.0 * planned.edge)  # two directions can hide no more
-    for total in (1.0, 0.6):
-        values = np.append(true, np.full(90, (total - true.sum()) / 90))
-        seen, rest = planned._seen(values)
-        assert rest == pytest.approx(min(1.0, total + 2.0 * planned.edge) - seen.sum())
+    seen, rest = planned._seen(np.append(true, np.zeros(90)))
+    assert rest == pytest.approx(1.0 - seen.sum())
 
 
 @pytest.mark.parametrize("share", [0.01, 0.5, 1.0, 2.0])
@@ -530,16 +531,3 @@ def test_the_expected_error_of_a_ridge_regression_from_statistics_is_that_of_a_s
 def test_unknown_mechanisms_are_refused():
     with pytest.raises(ValueError, match="mechanism must be one of"):
         error("objective", 1.0)
-
-
-def test_what_short_rows_have_in_hidden_directions_is_no_more_than_their_square():
-    # Of rows of norm 0.3, where 1 is allowed, no direction is seen.
-    found = plan(1.0, n=3000.0, p=100)
-    short = found.schedule(np.full(100, 0.09 / 100), variance=0.1, cap=0.5)
-    full = found.schedule(np.full(100, 1.0 / 100), variance=0.1, cap=0.5)
-    assert found.edge < 0.2
-    for schedule, square in ((short, 0.09 + 2.0 * found.edge), (full, 1.0)):
-        assert_allclose(schedule.clip_norm, 0.5 * math.sqrt(square / schedule.floor))
-    # Noise may take the sum of the eigenvalues below zero.
-    less = found.schedule(np.full(100, -0.01), variance=0.1, cap=0.5)
-    assert_allclose(less.clip_norm, 0.5 * math.sqrt(2.0 * found.edge / less.floor))

@@ -153,6 +153,7 @@ def test_two_edges_are_more_than_the_noise_in_the_sum_of_the_eigenvalues(adjacen
         values = eigenvectors(released / n)[0]
         sums.append(values.sum())
         square = min(max(values.sum(), 0.0) + 2.0 * plan.edge, row_norm**2)
+        square = math.sqrt(square) * row_norm
         unseen, curvatures = np.zeros(d), np.ones(d)
         found = mean_square(values, unseen, curvatures, 0.1, row_norm, 1e9, plan.edge)
         assert_allclose(found, square / 0.1)

@@ -434,8 +434,8 @@ def as_learned(monkeypatch):
 
 @pytest.mark.parametrize(
     "rows, gain",
-    [(problem(0.001), 0.03), (problem(0.01), 0.03), (classes(0.001, 5), 0.01)],
-    ids=["two", "two with noise", "five"],
+    [(problem(0.001), 0.03), (problem(0.01), 0.03), (classes(0.001), 0.005)],
+    ids=["two", "two with noise", "three"],
 )
 def test_probabilities_are_surer_where_rows_are_told_apart(rows, gain, monkeypatch):
     found = [fitted(rows, seed, 2.0)[1] for seed in range(5)]
