@@ -24,8 +24,8 @@ from skdp.releases._descent_pace import (
     steps,
     total_time,
 )
-from skdp.releases._moments import mean_square
 from skdp.releases._protocol import LinearLoss
+from skdp.releases._whitened_metric import WhitenedMetric
 
 __all__ = ["LEAST_AGREEMENT", "DescentPlan", "plan_descent", "reads_length"]
 
@@ -47,7 +47,7 @@ _Parts = tuple[GaussianDP | None, GaussianDP | None]
 
 
 @dataclass(frozen=True)
-class DescentPlan:
+class DescentPlan(WhitenedMetric):
     """Public numbers of one descent, in units of the mean over rows.
 
     Parameters
@@ -126,11 +126,6 @@ class DescentPlan:
         return [replace(even, mu=even.mu * float(root)) for root in np.sqrt(self.step_weights)]
 
     @property
-    def steepest(self) -> float:
-        """Largest curvature that steps are divided by, before the penalty."""
-        return max(self.curvature * self.row_norm**2, self.floor)
-
-    @property
     def steepness(self) -> float:
         """How much of a relative change of the norm goes into the factors of `kept`, at most."""
         return 2.0 * _POWER
@@ -188,15 +183,12 @@ class DescentPlan:
         curvatures : ndarray
 
         cap : float
-            For a row x with the squared norm ``sum x_j^2 / curvatures_j`` of the average row,
-            `mean_square`, it caps residuals at ``clip_norm``.
+            For a row x whose squared norm ``sum x_j^2 / curvatures_j`` is the mean of that of all
+            rows, `mean_square`, it caps residuals at ``clip_norm``.
         """
-        seen = np.where(values > self.edge, np.minimum(values, self.row_norm**2), 0.0)
-        curvatures = np.maximum(self.curvature * seen, self.floor) + ridge
-        norms = self.floor + ridge, self.row_norm, self.steepest + ridge
-        edge = math.inf if self.gram_guarantee is None else self.edge
-        square = mean_square(values, seen, curvatures, *norms, edge)
-        return curvatures, self.cap_share * self.clip_norm * math.sqrt(square)
+        knows_all = self.gram_guarantee is not None
+        curvatures, length = self.curvatures_and_length(values, knows_all=knows_all, ridge=ridge)
+        return curvatures, self.cap_share * self.clip_norm * length
 
 
 @plain_arguments

@@ -15,8 +15,8 @@ from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.releases._class_rules import KEPT
 from skdp.releases._descent_rules import plan_descent
-from skdp.releases._moments import mean_square
 from skdp.releases._protocol import LinearLoss
+from skdp.releases._whitened_metric import WhitenedMetric
 
 __all__ = ["WhitenedPlan", "l1_spread", "plan_whitened"]
 
@@ -45,7 +45,7 @@ _MOST_MOMENTS = 2**27
 
 
 @dataclass(frozen=True)
-class WhitenedPlan:
+class WhitenedPlan(WhitenedMetric):
     """Public numbers of one run, in units of the mean over rows.
 
     Parameters
@@ -125,11 +125,6 @@ class WhitenedPlan:
         """
         return 1.0 if gain > 0.0 else KEPT
 
-    @property
-    def steepest(self) -> float:
-        """Largest curvature that steps are divided by."""
-        return max(self.curvature * self.row_norm**2, self.floor)
-
     def metric(self, values: np.ndarray) -> tuple[np.ndarray, float]:
         """Curvatures that steps are divided by, and the cap of a gradient in their metric.
 
@@ -145,14 +140,11 @@ class WhitenedPlan:
         cap : float
             See `~skdp.releases.DescentPlan.metric`.
         """
-        seen = np.where(values > self.edge, np.minimum(values, self.row_norm**2), 0.0)
-        curvatures = np.maximum(self.curvature * seen, self.floor)
+        knows_all = isinstance(self.moments_guarantee, GaussianDP)
+        curvatures, length = self.curvatures_and_length(values, knows_all=knows_all)
         if self.row_l1 is not None:
             return curvatures, self.clip_norm * self.row_l1 / math.sqrt(self.floor)
-        edge = self.edge if isinstance(self.moments_guarantee, GaussianDP) else math.inf
-        norms = self.floor, self.row_norm, self.steepest
-        square = mean_square(values, seen, curvatures, *norms, edge)
-        return curvatures, self.clip_norm * math.sqrt(square)
+        return curvatures, self.clip_norm * length
 
 
 @plain_arguments

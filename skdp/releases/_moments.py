@@ -21,7 +21,6 @@ from skdp.solvers.whitening import CAP_SHARE
 
 __all__ = [
     "eigenvectors",
-    "mean_square",
     "release_agreement",
     "release_half",
     "release_n_samples",
@@ -217,63 +216,6 @@ def symmetric(half: np.ndarray) -> np.ndarray:
     released += released.T
     released[np.diag_indices(d)] = half[:d]
     return released
-
-
-def mean_square(
-    values: np.ndarray,
-    seen: np.ndarray,
-    curvatures: np.ndarray,
-    floor: float,
-    row_norm: float,
-    steepest: float,
-    edge: float,
-) -> float:
-    """Mean squared norm of the rows, where directions are divided by the roots of curvatures.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_directions,)
-        Eigenvalues of the released mean of outer products of the rows.
-
-    seen : ndarray of shape (n_directions,)
-        Those that are more than noise, and 0 for others.
-
-    curvatures : ndarray of shape (n_directions,)
-
-    floor : float
-        Curvature at which what rows have beside ``seen`` is taken to lie.
-
-    row_norm : float
-        Bound on the norm of a row.
-
-    steepest : float
-        Largest curvature that there can be; public.
-
-    edge : float
-        Spectral norm of the noise, if all eigenvalues are known. Infinity if not: rows are then
-        supposed to be as long as they may.
-
-    Returns
-    -------
-    float
-        No less than ``row_norm**2 / steepest``, for which sums are certified beforehand.
-
-    Notes
-    -----
-    All eigenvalues sum to the mean squared norm of the rows, which may be far below the bound. The
-    noise in their sum has a deviation of ``edge / sqrt(2)``: it takes off more than two edges in
-    one fit of 400. A few rows may be longer than the others, and tell more. So what is returned is
-    the geometric mean with what it would be if all were as long as they may be. Of 17 data sets
-    with rows of norm 0.13 to 0.76, at 1,000 to 20,000 rows, that keeps four fifths of the gain in
-    accuracy, and no cell loses more than 0.0025, where without it 14 of 204 lose 0.003 and more.
-    """
-    short = min(row_norm**2, max(float(values.sum()), 0.0) + 2.0 * edge)
-    along, shown = float((seen / curvatures).sum()), float(seen.sum())
-    mean, most = (
-        max(along + max(0.0, square - shown) / floor, row_norm**2 / steepest)
-        for square in (short, row_norm**2)
-    )
-    return math.sqrt(mean * most)
 
 
 def _lower(d: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,5 +1,6 @@
 """One thread of BLAS, for a while."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
@@ -11,6 +12,11 @@ __all__ = ["one_blas_thread"]
 
 _lock = Lock()
 _held: list[Any] = []  # the limit, once for each thread of Python that is inside
+if hasattr(os, "register_at_fork"):
+    # A thread that holds the lock does not come along: no child is made meanwhile.
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+    )
 
 
 @contextmanager

@@ -17,7 +17,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from support.memory import arrays_in
 from support.problems import surface as problem
 from support.statistics import least_epsilon, name
-from threadpoolctl import threadpool_info, threadpool_limits
+from support.threads import blas_threads
+from threadpoolctl import threadpool_limits
 
 from skdp.exceptions import BudgetExceededError, PrivacyWarning, SolverError
 from skdp.features import FourierFeatures, kernel_matrix
@@ -772,11 +773,6 @@ def test_more_rows_than_queries_can_be_certified_for_are_refused_before_the_char
     assert len(ledger.history()) == 1
 
 
-def threads():
-    """Threads that each BLAS would take."""
-    return {found["num_threads"] for found in threadpool_info() if found["user_api"] == "blas"}
-
-
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 @pytest.mark.parametrize("fails", [False, True])
 def test_features_have_one_thread_and_then_there_are_as_many_as_before(monkeypatch, delta, fails):
@@ -784,7 +780,7 @@ def test_features_have_one_thread_and_then_there_are_as_many_as_before(monkeypat
     seen = []
 
     def transform(self, X):
-        seen.append(threads())
+        seen.append(blas_threads())
         if fails:
             raise SolverError("as if")
         return computed(self, X)
@@ -793,9 +789,9 @@ def test_features_have_one_thread_and_then_there_are_as_many_as_before(monkeypat
     monkeypatch.setattr(FourierFeatures, "transform", transform)
     model = DPKernelRidge(epsilon=1.0, delta=delta, n_components=20, y_bounds=(-1.0, 1.0))
     with threadpool_limits(2, user_api="blas"):
-        assert threads() == {2}
+        assert blas_threads() == {2}
         with pytest.raises(SolverError) if fails else nullcontext():
             model.fit(X, y)
-        assert threads() == {2}
+        assert blas_threads() == {2}
     assert seen
     assert set.union(*seen) == {1}

@@ -15,11 +15,11 @@ from skdp.privacy import ApproxDP, GaussianDP, compose
 from skdp.releases import plan_descent
 from skdp.releases._moments import (
     eigenvectors,
-    mean_square,
     release_n_samples,
     release_second_moments,
     split_budget,
 )
+from skdp.releases._whitened_metric import mean_square
 
 ADJACENCIES = ["replace-one", "add-remove"]
 
@@ -155,9 +155,10 @@ def test_two_edges_are_more_than_the_noise_in_the_sum_of_the_eigenvalues(adjacen
         square = min(max(values.sum(), 0.0) + 2.0 * plan.edge, row_norm**2)
         square = math.sqrt(square) * row_norm
         unseen, curvatures = np.zeros(d), np.ones(d)
-        found = mean_square(values, unseen, curvatures, 0.1, row_norm, 1e9, plan.edge)
+        given = dict(row_norm=row_norm, edge=plan.edge)
+        found = mean_square(values, unseen, curvatures, floor=0.1, steepest=1e9, **given)
         assert_allclose(found, square / 0.1)
-        least = mean_square(values, unseen, curvatures, 1e9, row_norm, 0.5, plan.edge)
+        least = mean_square(values, unseen, curvatures, floor=1e9, steepest=0.5, **given)
         assert_allclose(least, row_norm**2 / 0.5)
     # The deviation of 400 draws errs by 3.5 %: six times that.
     assert_allclose(np.std(sums), plan.edge / math.sqrt(2.0), rtol=0.22)
@@ -166,5 +167,7 @@ def test_two_edges_are_more_than_the_noise_in_the_sum_of_the_eigenvalues(adjacen
 
 def test_nothing_is_said_of_rows_whose_directions_are_not_all_known():
     values, curvatures = np.array([0.5]), np.array([0.25])
-    square = mean_square(values, values, curvatures, 0.01, 2.0, 1.0, math.inf)
+    square = mean_square(
+        values, values, curvatures, floor=0.01, row_norm=2.0, steepest=1.0, edge=math.inf
+    )
     assert_allclose(square, 0.5 / 0.25 + 3.5 / 0.01)

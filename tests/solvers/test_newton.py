@@ -6,7 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import linalg, optimize, sparse
 from sklearn.linear_model import LogisticRegression
 from support.linear import LAYOUTS, LOSSES, exact_gradient, random_problem, stored_rows
-from threadpoolctl import threadpool_info, threadpool_limits
+from support.threads import blas_threads
+from threadpoolctl import threadpool_limits
 
 from skdp.exceptions import SolverError
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
@@ -54,10 +55,6 @@ def test_the_minimiser_is_that_of_scipy(loss, layout):
     data = RowBlocks(LAYOUTS[layout](X), codes, x_norm=100.0)
     weights = minimise(loss, data, penalty=0.5, tolerance=1e-6, linear=linear)
     assert_allclose(weights.ravel(), found.x, atol=1e-4)
-
-
-def blas_threads():
-    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
 
 @pytest.mark.parametrize(

@@ -239,11 +239,14 @@ def stated_linear():
     for kind, options in ((DPLinearSVC, {}), (DPLogisticRegression, dict(slope_cap=0.05))):
         for chosen in each(mechanism="gradient", fit_intercept=False, epsilon=20.0, **options):
             data, neighbours = flattest(chosen["adjacency"])
-            opposite = chosen["adjacency"] == "replace-one" and chosen["delta"] > 0.0
-            less = dict(least=0.0, reason=MOMENTS) if opposite else {}
-            if kind is DPLogisticRegression and chosen["delta"] > 0.0:
-                # How long scores should be is read in the end, and most of rows with long ones.
-                less = dict(least=0.0, reason=MOMENTS if opposite else POINTS)
+            reason = ""
+            if chosen["delta"] > 0.0:
+                if chosen["adjacency"] == "replace-one":
+                    reason = MOMENTS
+                elif kind is DPLogisticRegression:
+                    # How long scores should be is read in the end: most of rows with long ones.
+                    reason = POINTS
+            less = dict(least=0.0, reason=reason) if reason else {}
             name = "flattest direction " + named(kind, **chosen)
             yield Case(name, kind(**chosen), data, neighbours, **less)
     # A large penalty keeps margins in the straight part of a Huberised hinge, and of a logistic
