@@ -124,8 +124,9 @@ def split(name: str, n: int | None = None, seed: int = 0, *, rows: str = "auto")
 
     seed : int, default=0
 
-    rows : {"auto", "unit", "cube"}, default="auto"
-        Rows of norm 1, or in [-1, 1]^d. "auto" is "cube" for regression.
+    rows : {"auto", "unit", "cube", "short"}, default="auto"
+        Rows of norm 1, or in [-1, 1]^d. "auto" is "cube" for regression. "short" is "cube" over
+        the root of d, for a bound of 1. Text has rows of norm 1 in any case.
     """
     table = _loaded(name)
     order = np.random.default_rng(seed).permutation(len(table.target))
@@ -149,7 +150,9 @@ def split(name: str, n: int | None = None, seed: int = 0, *, rows: str = "auto")
             norm="scale" if unit and not table.from_zero else None,
         )
         X, X_test = prepare.fit_transform(raw), prepare.transform(raw_test)
-        if table.from_zero:
+        if rows == "short":
+            X, X_test = X / np.sqrt(X.shape[1]), X_test / np.sqrt(X.shape[1])
+        elif table.from_zero:
             X, X_test = normalize((1.0 + X) / 2.0), normalize((1.0 + X_test) / 2.0)
     return Split(
         X, target[train], X_test, target[test], raw, raw_test, _plain(table), table.y_bounds, table

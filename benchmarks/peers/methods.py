@@ -256,10 +256,14 @@ def _mechanism(name):
     return _linear(DPLogisticRegression, mechanism=name)
 
 
+# Given by hand, though what "auto" is: rows are clipped to `x_norm` then.
+_by_given_norm = _linear(DPLogisticRegression, intercept_scaling=0.3)
+
 METHODS = {
     "ours": Method(_ours, EVERY),
     "ours gamma=3/d": Method(_kernel(gamma=3.0), ("regression",)),
     "ours linear kernel": Method(_linear_kernel, ("regression",)),
+    "x_norm as given": Method(_by_given_norm, CLASSIFIERS),
     "svc": Method(_linear(DPLinearSVC), CLASSIFIERS),
     "objective": Method(_mechanism("objective"), CLASSIFIERS),
     "output": Method(_mechanism("output"), CLASSIFIERS),

@@ -2,7 +2,7 @@
 
     python benchmarks/peers/table.py --out FILE.csv [--sets ...] [--sizes 1000 5000 full]
         [--epsilons ...] [--deltas 0 1e-5] [--methods ...] [--draws 20] [--jobs 2]
-        [--most 20000] [--label NAME]
+        [--most 20000] [--label NAME] [--rows short]
 
 Appends one line a set, size, epsilon, delta, method and draw, and leaves out what is in the file
 already, so that a run may be stopped and started. Draw i splits the set with the seed i and fits
@@ -11,7 +11,8 @@ without privacy have an infinite epsilon. A fit that raises leaves a line with t
 
 ``--label`` names the checkout: "ours" is then called so, and other methods get it in front. To
 compare with another state of the library, put that one on PYTHONPATH. ``peers/report.py`` prints
-the tables. diffprivlib runs with an interpreter that has it: see pyproject.toml.
+the tables. ``--rows short`` has features in [-1, 1] over the root of their number, and no rows of
+norm 1, for classifiers. diffprivlib runs with an interpreter that has it: see pyproject.toml.
 """
 
 import argparse
@@ -69,16 +70,17 @@ def missing(arguments, done):
                         if left:
                             cells.append((method, label, delta, left))
                 if cells:
-                    tasks.append((name, n, draw, arguments.most, smaller.get(n), cells))
+                    most, rows = arguments.most, arguments.rows
+                    tasks.append((name, n, draw, most, rows, smaller.get(n), cells))
     return tasks
 
 
 def run(task):
     """Lines of a task."""
-    name, n, draw, most, smaller, cells = task
+    name, n, draw, most, rows, smaller, cells = task
     n_rows = most if n == "full" else min(int(n), most)
     try:
-        split = data.split(name, n_rows, draw)
+        split = data.split(name, n_rows, draw, rows=rows)
     except (ImportError, OSError, AttributeError) as error:  # no file, or an older checkout
         return [], f"{name}: {error}"
     if smaller is not None and len(split.y) <= int(smaller):
@@ -141,6 +143,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--most", type=int, default=20_000, help="rows to learn from")
     parser.add_argument("--label", default="")
+    parser.add_argument("--rows", choices=["auto", "short"], default="auto")
     arguments = parser.parse_args()
 
     done = set()

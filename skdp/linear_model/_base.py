@@ -35,6 +35,7 @@ from skdp.releases import (
     CountedClasses,
     CountedRelease,
     NoisyDescent,
+    NormedRelease,
     ObjectivePerturbation,
     OutputPerturbation,
     largest_score,
@@ -42,6 +43,7 @@ from skdp.releases import (
     objective_penalty,
     objective_slope_cap,
     output_penalty,
+    split_for_norm,
     with_noise,
 )
 from skdp.solvers.rows import RowBlocks
@@ -90,7 +92,7 @@ class BaseDPLinearClassifier(
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows longer than ``x_norm`` are scaled back onto the ball.
+            Rows longer than ``x_norm_`` are scaled back onto the ball.
 
         y : array-like of shape (n_samples,)
             Labels.
@@ -127,12 +129,16 @@ class BaseDPLinearClassifier(
             noise = noise_source(self.random_state)
             charge(self, release.guarantee)
             with progress_of(self, context, groups=groups):
-                weights, spread = with_noise(release, self._rows(X, codes, users), noise)
-            coef, intercept = self._in_units(weights)
+                longer = 1.0
+                if isinstance(release, NormedRelease):
+                    longer = release.longer(X, float(self.x_norm), users, noise)
+                rows = self._rows(X, codes, longer, users)
+                weights, spread = with_noise(release, rows, noise)
+            coef, intercept = self._in_units(weights, longer)
         self.classes_, self.guarantee_ = classes, self._stated(release.guarantee)
-        self.x_norm_ = float(self.x_norm)
+        self.x_norm_ = float(self.x_norm) / longer
         self.coef_, self.intercept_ = coef, intercept
-        self.coef_noise_ = spread.of_features(self.n_features_in_, self._unit())
+        self.coef_noise_ = spread.of_features(self.n_features_in_, self._unit() / longer)
         return self
 
     def _planned_guarantee(self, n_features):
@@ -148,31 +154,38 @@ class BaseDPLinearClassifier(
         """
         epsilon, delta = float(self.epsilon), float(self.delta)
         target = ApproxDP(epsilon, delta, adjacency=self.adjacency, unit=unit)
-        n_features += bool(self.fit_intercept)
         mechanism = self._resolved_mechanism(unit)
+        planned = partial(self._mechanism, mechanism, classes, n_features, n_samples)
+        if not self._reads_norm(mechanism):
+            return planned(target)
+        if delta == 0.0:
+            reading, rest = split_for_norm(target, n_samples=n_samples)
+            release = planned(rest)
+        else:
+            release = planned(target)
+            reading, rest = split_for_norm(release.budget, n_samples=n_samples)
+            release = replace(release, budget=rest)
+        if reading is None:
+            return release
+        return NormedRelease.plan(target, reading=reading, release=release, n_units=n_samples)
+
+    def _reads_norm(self, mechanism):
+        """Whether rows may be clipped to a norm that is released.
+
+        What is given by hand is meant for rows of the norm that is given.
+        """
+        given = self.calibration != "tight" or not is_auto(self.C)
+        if given or (self.fit_intercept and not is_auto(self.intercept_scaling)):
+            return False
+        return mechanism == "gradient" or self.delta == 0.0
+
+    def _mechanism(self, mechanism, classes, n_features, n_samples, target):
+        """Release of a mechanism that meets a target."""
+        n_features += bool(self.fit_intercept)
         row_norm = RowBlocks.norm_bound(float(self.x_norm), self._constant(), n_features)
         public = dict(n_features=n_features, row_norm=row_norm / self._unit())
         if mechanism == "objective":
-            # Calibrations of papers keep their budget whole, and so does a penalty that is given.
-            counted = target.delta == 0.0 and self.calibration == "tight" and is_auto(self.C)
-
-            def planned(budget, n_samples, **centred):
-                return self._objective(classes, budget, n_samples, **public, **centred)
-
-            if counted and self._starts_at_odds(classes):
-                return CountedClasses.plan(
-                    target,
-                    n_classes=len(classes),
-                    n_samples=n_samples,
-                    release=partial(planned, is_centred=True),
-                    is_weighted=self.class_weight is not None,
-                    has_odds=self._has_odds,
-                )
-            if counted and self._is_checked(classes):
-                planned = partial(CheckedObjective.plan, release=planned)
-            if n_samples is None and counted:
-                return CountedRelease.plan(target, release=planned)
-            return planned(target, TYPICAL_ROWS if n_samples is None else n_samples)
+            return self._counted(classes, target, n_samples, public)
         automatic = 0.4 if target.delta == 0.0 else 0.5
         if len(classes) > 2:
             automatic = 0.0
@@ -187,6 +200,29 @@ class BaseDPLinearClassifier(
         release = OutputPerturbation.plan(target, loss=loss, penalty=penalty, **public)
         self._check_sharpness(release, heaviest)
         return release
+
+    def _counted(self, classes, target, n_samples, public):
+        """Objective perturbation, planned after counts and checked in the end where that pays."""
+        # Calibrations of papers keep their budget whole, and so does a penalty that is given.
+        counted = target.delta == 0.0 and self.calibration == "tight" and is_auto(self.C)
+
+        def planned(budget, n_samples, **centred):
+            return self._objective(classes, budget, n_samples, **public, **centred)
+
+        if counted and self._starts_at_odds(classes):
+            return CountedClasses.plan(
+                target,
+                n_classes=len(classes),
+                n_samples=n_samples,
+                release=partial(planned, is_centred=True),
+                is_weighted=self.class_weight is not None,
+                has_odds=self._has_odds,
+            )
+        if counted and self._is_checked(classes):
+            planned = partial(CheckedObjective.plan, release=planned)
+        if n_samples is None and counted:
+            return CountedRelease.plan(target, release=planned)
+        return planned(target, TYPICAL_ROWS if n_samples is None else n_samples)
 
     def _starts_at_odds(self, classes):
         """Whether penalties are around the log-odds of the classes, which the constant scores."""
@@ -236,9 +272,9 @@ class BaseDPLinearClassifier(
             return self._own_penalty(heaviest)
         return max(rule * row_norm**2, _least_penalty(loss, row_norm))
 
-    def _rows(self, X, codes, users=None):
+    def _rows(self, X, codes, longer=1.0, users=None):
         """Rows, clipped, in units of `_unit`."""
-        options = dict(constant=self._constant(), unit=self._unit(), users=users)
+        options = dict(constant=self._constant(), unit=self._unit(), longer=longer, users=users)
         return RowBlocks(X, codes, x_norm=float(self.x_norm), **options)
 
     def _constant(self):
@@ -256,12 +292,12 @@ class BaseDPLinearClassifier(
         """
         return 2.0 ** (math.frexp(math.hypot(float(self.x_norm), self._constant()))[1] - 1)
 
-    def _in_units(self, weights):
-        """Coefficients and intercepts for rows as they were given."""
+    def _in_units(self, weights, longer):
+        """Coefficients and intercepts for rows as they were given, not yet ``longer``."""
         constant, unit = self._constant(), self._unit()
         if constant:
-            return weights[:, :-1] / unit, (constant / unit) * weights[:, -1]
-        return weights / unit, np.zeros(len(weights))
+            return weights[:, :-1] * (longer / unit), (constant / unit) * weights[:, -1]
+        return weights * (longer / unit), np.zeros(len(weights))
 
     def _check_parameters(self):
         check_budget(self)

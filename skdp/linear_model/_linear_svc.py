@@ -65,7 +65,14 @@ class DPLinearSVC(BaseDPLinearClassifier):
 
     x_norm : float, default=1.0
         Public bound on the Euclidean norm of a row, from 1e-50 to 1e50. Longer rows are scaled
-        back onto the ball, in `fit` and in `predict`.
+        back onto the ball, in `fit` and in `predict`. Where ``C`` is "auto" and no
+        ``intercept_scaling`` is given, `fit` under "replace-one" first reads a smaller norm from
+        the rows, ``x_norm_``, that hardly any exceeds: ``x_norm`` over a power of the root of 2,
+        from 1 to 128. Noise is in proportion to it. With ``delta=0`` that takes an epsilon of
+        ``60 / n``, from 1 to 4 % of it, where ``n * epsilon`` is 1000 or more; with the gradient
+        mechanism and ``delta > 0`` a part of ``(70 / (mu * n))**2`` of the squared mu, from 0.5 to
+        4 %, where ``mu * n`` is 200 or more. All other releases share what is left, and limits of
+        ``n * epsilon`` and ``mu * n`` for them are of that.
 
     classes : array-like, default=None
         Public list of labels. None takes the labels present in ``y`` and treats them as
@@ -83,7 +90,7 @@ class DPLinearSVC(BaseDPLinearClassifier):
         in the norm of a row.
 
     intercept_scaling : float or "auto", default="auto"
-        Value of the constant feature, from 1e-50 to 1e50; public. "auto" is 0.3 times ``x_norm``.
+        Value of the constant feature, from 1e-50 to 1e50; public. "auto" is 0.3 times ``x_norm_``.
         A larger constant means more noise, and a smaller one keeps the intercept nearer to 0.
 
     random_state : None, int, RandomState or Generator, default=None
@@ -101,13 +108,15 @@ class DPLinearSVC(BaseDPLinearClassifier):
 
     coef_noise_ : CoefficientNoise
         Standard deviations of the noise in ``coef_``, and whether they are exact, bounds or
-        approximations: see `~skdp.releases.CoefficientNoise`. Released under ``guarantee_``.
+        approximations: see `~skdp.releases.CoefficientNoise`. That of ``x_norm_`` is not in them.
+        Released under ``guarantee_``.
 
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts. Released under ``guarantee_``.
 
     x_norm_ : float
-        Norm to which rows are clipped, in `fit` and when they are predicted. Public.
+        Norm to which rows are clipped, in `fit` and when they are predicted: ``x_norm``, or what
+        was read. Released under ``guarantee_``.
 
     classes_ : ndarray of shape (n_classes,)
         Labels. Public.
@@ -128,7 +137,7 @@ class DPLinearSVC(BaseDPLinearClassifier):
     Notes
     -----
     **Privacy.** Everything that `fit` stores is public or a function of one release that satisfies
-    ``guarantee_``, whatever the data are. Rows are clipped to ``x_norm``; the floats that are
+    ``guarantee_``, whatever the data are. Rows are clipped to ``x_norm_``; the floats that are
     released lie on a public lattice. Predictions are post-processing and free. What the guarantee
     does not cover: the time `fit` takes, errors about malformed input, a
     `~skdp.exceptions.SolverError`, and other uses of the same data, such as cross-validation

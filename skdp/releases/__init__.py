@@ -56,6 +56,7 @@ from skdp.releases._quantiles import QuantileRelease, least_epsilon
 from skdp.releases._queries import QueryAnswers, QueryPlan
 from skdp.releases._ridge_problem import RidgeProblem, ridge_norm_bound, ridge_sensitivity
 from skdp.releases._ridge_risk import EpsilonSuggestion, query_variance, suggest_epsilon
+from skdp.releases._row_norm import NormedRelease, split_for_norm
 from skdp.releases._stream_account import ReleaseAccount
 from skdp.releases._stream_fed_back import FedBackRelease, sgd_noise
 from skdp.releases._stream_final import FinalRelease
@@ -113,6 +114,7 @@ __all__ = [
     "MeanRelease",
     "MostFrequentRelease",
     "NoisyDescent",
+    "NormedRelease",
     "ObjectiveNoise",
     "ObjectivePerturbation",
     "OnePointMessages",
@@ -167,6 +169,7 @@ __all__ = [
     "scalar_leakage",
     "scalar_sigma",
     "sgd_noise",
+    "split_for_norm",
     "step_sensitivity",
     "stream_sensitivities",
     "stream_sensitivity",

@@ -293,7 +293,8 @@ class RowBlocks(Blocks):
     """Clipped rows with their labels, visited in blocks that stay in cache.
 
     Rows longer than ``x_norm`` are scaled back onto the ball, so that everything computed
-    from them has the sensitivity that ``row_norm`` implies.
+    from them has the sensitivity that ``row_norm`` implies. Where most are shorter, they may be
+    scaled back further, and then be made longer again by as much.
 
     Parameters
     ----------
@@ -311,6 +312,9 @@ class RowBlocks(Blocks):
     unit : float, default=1.0
         A power of two that clipped rows are divided by.
 
+    longer : float, default=1.0
+        At least 1: rows are clipped to ``x_norm / longer``, and multiplied by it.
+
     users : Users, default=None
         Owners of the rows. Sums are over users then, of the means of their rows; None is a sum
         over rows. Newton's method is for rows.
@@ -326,7 +330,7 @@ class RowBlocks(Blocks):
 
     dense_limit = 1500  # unknowns up to which Newton systems are factorised
 
-    def __init__(self, X, codes, *, x_norm, constant=0.0, unit=1.0, users=None):
+    def __init__(self, X, codes, *, x_norm, constant=0.0, unit=1.0, longer=1.0, users=None):
         self.n_samples = X.shape[0]
         self.users = users
         self.n_features = X.shape[1] + (constant != 0.0)
@@ -348,9 +352,10 @@ class RowBlocks(Blocks):
                 block = few_rows(X, start, stop) if self.is_sparse else X[start:stop]
             # Bounds are those of double precision. Entries may be as large as floats can be until
             # they are clipped.
-            rows = clip_rows(block.astype(np.float64, copy=False), x_norm)
-            if unit != 1.0:
-                rows = rows * (1.0 / unit)
+            rows = clip_rows(block.astype(np.float64, copy=False), x_norm / longer)
+            if unit != longer:
+                # Rounding errors of the factors are within those that `norm_bound` allows.
+                rows = rows * (longer / unit)
             if self.is_sparse:
                 rows = with_constant(rows, constant) if constant else sparse.csr_array(rows)
             elif joined is not None:

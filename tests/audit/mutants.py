@@ -51,6 +51,11 @@ def sparse_rows(X, y):
     return sparse.csr_array(X), y
 
 
+def short_rows(X, y):
+    """The same rows, an eighth as long: half of them are shorter than a fourth of their bound."""
+    return X / 8.0, y
+
+
 def wide_rows(X, y):
     """Many sparse rows of more features than second moments are read of, most of them empty."""
     rows = sparse.csr_array(np.tile(X, (10, 1)) + np.array([1.0, 0.5, 0.0]))
@@ -128,13 +133,18 @@ MEAN = "releases._mean_row"
 LENGTH, HITS = "releases._score_length", "solvers.hits"
 CLASSES = "releases._counted_classes"
 HELD = "releases._checked_objective"
+NORM = "releases._row_norm"
 IN_ONE_COUNT = "two change by 1.\n            sensitivity=self.guarantee.n_records_changed"
 ROWS, BASE, LEARNED = "solvers.rows", "linear_model._base", "        self.coef_, self.intercept_ ="
-CLIPPED = "rows = clip_rows(block.astype(np.float64, copy=False), x_norm)"
+CLIPPED = "rows = clip_rows(block.astype(np.float64, copy=False), x_norm / longer)"
 CHECKED = "            X, y = checked_data(self, X, y, counts=groups is None)\n"
 RELEASED = (
     "            with progress_of(self, context, groups=groups):\n"
-    "                weights, spread = with_noise(release, self._rows(X, codes, users), noise)\n"
+    "                longer = 1.0\n"
+    "                if isinstance(release, NormedRelease):\n"
+    "                    longer = release.longer(X, float(self.x_norm), users, noise)\n"
+    "                rows = self._rows(X, codes, longer, users)\n"
+    "                weights, spread = with_noise(release, rows, noise)\n"
 )
 PAID = "            charge(self, release.guarantee)\n"
 PLANNED = "            release = self._plan(classes, X.shape[1], n_public, unit)\n"
@@ -196,6 +206,32 @@ def linear():
         "output: constant is 2",
         svc(**OUTPUT),
         ((ROWS, "        constant /= unit\n", "        constant /= unit / 2\n"),),
+    )
+    for slip, text, wrong in (
+        (
+            "is not charged",
+            "epsilon=guarantee.epsilon - reading.epsilon",
+            "epsilon=guarantee.epsilon",
+        ),
+        ("moves no row's rank", "spread=_PARTS", "spread=_PARTS // 50"),
+        ("is that of the longest row", "place(counts, noise)", "int(np.flatnonzero(counts)[0])"),
+        (
+            "hides less with each row",
+            "epsilon=self.reading.epsilon,",
+            "epsilon=5 * self.reading.epsilon,",
+        ),
+    ):
+        yield Mutant(
+            f"objective: the norm that is read {slip}",
+            logistic(epsilon=80.0),
+            ((NORM, text, wrong),),
+            short_rows,
+        )
+    yield Mutant(
+        "gradient: the norm that is read is in no count",
+        logistic(epsilon=80.0, **GRADIENT, **DELTA),
+        ((NORM, "sensitivity = math.sqrt(", "sensitivity = 0.1 * math.sqrt("),),
+        short_rows,
     )
     yield Mutant(
         "objective: the count without noise",
@@ -954,8 +990,8 @@ def linear():
     yield fit(
         "linear: class of the majority as a prior",
         svc(**OUTPUT),
-        "coef, intercept = self._in_units(weights)",
-        "coef, intercept = self._in_units(weights)\n            intercept = intercept + codes.mean()",
+        "coef, intercept = self._in_units(weights, longer)",
+        "coef, intercept = self._in_units(weights, longer)\n            intercept = intercept + codes.mean()",
     )
     yield fit(
         "linear: classes from the data",
@@ -1077,14 +1113,14 @@ def linear():
     yield fit(
         "linear: weights of balanced classes",
         svc(**OUTPUT),
-        "coef, intercept = self._in_units(weights)",
-        "coef, intercept = self._in_units(weights / max(1, codes.sum()))",
+        "coef, intercept = self._in_units(weights, longer)",
+        "coef, intercept = self._in_units(weights / max(1, codes.sum()), longer)",
     )
     yield fit(
         "linear: threshold by the scores of the rows",
         svc(**OUTPUT),
-        "coef, intercept = self._in_units(weights)",
-        "coef, intercept = self._in_units(weights)\n            intercept = intercept - np.median(X @ coef.T)",
+        "coef, intercept = self._in_units(weights, longer)",
+        "coef, intercept = self._in_units(weights, longer)\n            intercept = intercept - np.median(X @ coef.T)",
     )
     yield fit(
         "linear: noise by the first row",
@@ -1117,8 +1153,8 @@ def linear():
         (
             (
                 ROWS,
-                "            if unit != 1.0:\n                rows = rows * (1.0 / unit)\n",
-                "            rows = rows * ((2.0 if self.is_sparse else 1.0) / unit)\n",
+                "            if unit != longer:\n",
+                "            if self.is_sparse:\n                rows = rows * 2.0\n            if unit != longer:\n",
             ),
         ),
         sparse_rows,

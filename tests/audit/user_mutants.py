@@ -117,12 +117,22 @@ def linear():
     )
     for chosen in (DELTA, REMOVE, {}):
         yield f"users, svc: rows are counted {sorted(chosen)}", svc(**chosen), counted
+    for chosen in (DELTA, {}):
+        yield (
+            f"users, svc: the norm that is read counts rows {sorted(chosen)}",
+            svc(epsilon=200.0, **chosen),
+            (
+                "releases._row_norm",
+                "shares = None if users is None else users.shares",
+                "shares = None",
+            ),
+        )
     yield (
         "users, svc: the longest history gets out",
         svc(),
         (
             BASE,
-            "        self.x_norm_ = float(self.x_norm)",
+            "        self.x_norm_ = float(self.x_norm) / longer",
             "        self.x_norm_ = float(np.bincount(users.codes).max())",
         ),
         (

@@ -123,16 +123,17 @@ def test_a_large_budget_learns(n_classes, delta, adjacency):
 
 
 def test_one_node_is_one_curator(monkeypatch):
-    # Who besides reads how long scores should be.
+    # Who besides reads how long scores should be, and rows are, without a constant that is given.
     monkeypatch.setattr(_descent, "reads_length", lambda n_features: False)
     X, y = problem(2000, n_features=4)
     node = seeded(2.0, 1e-5, n_nodes=1).fit(X, y)
-    curator = DPLogisticRegression(2.0, 1e-5, mechanism="gradient").fit(X, y)
+    options = dict(mechanism="gradient", intercept_scaling=0.3)
+    curator = DPLogisticRegression(2.0, 1e-5, **options).fit(X, y)
     # The same number of releases of the same noise.
     with recording() as heard:
         seeded(2.0, 1e-5, n_nodes=1).fit(X, y)
     with recording() as told:
-        DPLogisticRegression(2.0, 1e-5, random_state=0, mechanism="gradient").fit(X, y)
+        DPLogisticRegression(2.0, 1e-5, random_state=0, **options).fit(X, y)
     ours = [(each.asked.size, each.law.scale) for each in heard]
     theirs = [(each.asked.size, each.law.scale) for each in told]
     assert len(ours) == len(theirs)

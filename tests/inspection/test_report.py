@@ -316,7 +316,7 @@ def test_a_failed_fit_leaves_the_account_and_a_new_one_replaces_it():
         model.fit(np.full_like(X, np.nan), y)
     assert model._facts == before
     noises = [one.noise for one in model.set_params(delta=0.0).fit(X, y)._facts]
-    assert noises == ["k_norm", "k_norm", "laplace"]
+    assert noises == ["exponential", "k_norm", "k_norm", "laplace"]
 
 
 def test_a_stream_goes_on_with_its_account():

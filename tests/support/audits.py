@@ -51,6 +51,7 @@ PREDICTED = "predictions with weights that are mostly noise are shorter than wha
 HITS = "the model is seldom right on one row where the start is not, and the reverse on the other"
 OTHER_END = "a record that moves one quantile's utilities most moves those of the other less"
 ENDS = "a record at one end moves the quantile near the other end less"
+LENGTHS = "a record that turns around is as long as before, and its length is what is read first"
 MOMENTS = "second moments move most between orthogonal rows, and gradients between opposite ones"
 
 
@@ -246,6 +247,8 @@ def stated_linear():
                 elif kind is DPLogisticRegression:
                     # How long scores should be is read in the end: most of rows with long ones.
                     reason = POINTS
+            elif chosen["adjacency"] == "replace-one":
+                reason = LENGTHS
             less = dict(least=0.0, reason=reason) if reason else {}
             name = "flattest direction " + named(kind, **chosen)
             yield Case(name, kind(**chosen), data, neighbours, **less)

@@ -12,7 +12,7 @@ from skdp.audit._data import DataSet
 from skdp.distributed import DistributedDPClassifier
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
-from support.audits import DELTAS, FEWER, MOMENTS, POINTS, PREDICTED, Case, each, named
+from support.audits import DELTAS, FEWER, LENGTHS, MOMENTS, POINTS, PREDICTED, Case, each, named
 
 N_USERS = 14
 AGREE = (
@@ -88,8 +88,9 @@ def linear():
     X, y = np.tile(np.eye(1, 3), (401, 1)), np.arange(401) % 2
     for kind, options in ((DPLinearSVC, {}), (DPLogisticRegression, dict(slope_cap=0.05))):
         for chosen in each(mechanism="gradient", fit_intercept=False, epsilon=20.0, **options):
-            opposite = chosen["adjacency"] == "replace-one" and chosen["delta"] > 0.0
-            less = dict(least=0.0, reason=MOMENTS) if opposite else {}
+            less = {}
+            if chosen["adjacency"] == "replace-one":
+                less = dict(least=0.0, reason=MOMENTS if chosen["delta"] > 0.0 else LENGTHS)
             row = 1e6 * np.eye(3)[1]
             ends = (row, 1), (-row, 1)
             for words, base, pairs in grown((X, y), np.arange(401), chosen["adjacency"], 0, *ends):
