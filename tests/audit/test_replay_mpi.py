@@ -15,6 +15,8 @@ def test_processes_replay_together(mpiexec, size, repetitions):
     some = {2: ["agrees_with_local", "clean_runs_pass", "mutants_are_found", "rows_stay"]}
     some[4] = ["users_come_as_near", "all_raise"]  # more than cores, and wait for each other
     programs = ",".join(repetitions(some[2] + some[4], some[size]))
-    status, output, errors = mpiexec(size, "-W", "error", PROGRAMS, programs, size, timeout=400)
+    few = repetitions([], ["few"])  # of configurations and of slips
+    arguments = ["-W", "error", PROGRAMS, programs, size, *few]
+    status, output, errors = mpiexec(size, *arguments, timeout=400)
     assert status == 0, errors
     assert set(re.findall(r"process (\d) passed", output)) == set(map(str, range(size)))

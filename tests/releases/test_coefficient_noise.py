@@ -59,15 +59,16 @@ def test_deviations_are_those_of_refits(model, kind, least, most):
 
 
 @pytest.mark.parametrize(("n_classes", "epsilon"), [(2, 1.0), (2, 8.0), (3, 8.0)])
-def test_uneven_steps_have_the_deviation_that_is_claimed(n_classes, epsilon):
+def test_uneven_steps_have_the_deviation_that_is_claimed(n_classes, epsilon, repetitions):
     # Of 4,000 rows of 4 columns the last step has three times the squared mu of the first.
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 4))
     y = np.digitize(X[:, 0] + rng.normal(size=4000), [0.0, 1.0][: n_classes - 1])
-    coefs, noises = refits(DPLogisticRegression(epsilon, 1e-5), X, y, 200)
+    coefs, noises = refits(DPLogisticRegression(epsilon, 1e-5), X, y, repetitions(200, 100))
     claimed = np.mean([noise.deviations for noise in noises], axis=0)
     ratios = claimed / coefs.std(axis=0, ddof=1)
-    # A deviation of 200 refits errs by 5 %, and the model of the scores by more with more classes.
+    # A deviation of 200 refits errs by 5 %, one of 100 by 7 %, and the model of the scores by more
+    # with more classes.
     assert (0.95 if n_classes == 2 else 0.8) < np.median(ratios) < 1.25
     # What classes have in common decides nothing.
     assert n_classes == 2 or abs(coefs.sum(axis=1)).max() < 1e-12

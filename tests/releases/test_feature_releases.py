@@ -232,18 +232,25 @@ def test_errors_that_pass_are_part_of_the_sensitivity(adjacency, mechanism):
             return descent(data, guarantee)
         return sufficient_statistics(data, guarantee=guarantee, noise=noise_source(0))
 
+    def released(name, compute, error):
+        """Releases with an error of a sum, if it passes."""
+        setattr(data, name, lambda *options: (compute(*options)[0], error))
+        try:
+            return transcript(solve)[0]
+        except SolverError:
+            return None
+
     for name, compute in sums.items():
-        error = 1.0
-        while True:  # the largest that passes, to a few percent
-            error *= 0.95
-            setattr(
-                data, name, lambda *options, e=error, compute=compute: (compute(*options)[0], e)
-            )
-            try:
-                releases, _ = transcript(solve)
-            except SolverError:
-                continue
-            break
+        # The largest error that passes, to a few percent.
+        error, beyond = 1.0, 2.0
+        while (releases := released(name, compute, error)) is None:
+            error, beyond = error / 2.0, error
+        while beyond > 1.05 * error:
+            middle = math.sqrt(error * beyond)
+            if (found := released(name, compute, middle)) is None:
+                beyond = middle
+            else:
+                error, releases = middle, found
         sizes = {"second_moments": (21,), "target_moments": (4,), "score_sum": ()}
         found = [r.sensitivity for r in releases if r.asked.shape == sizes.get(name, (6,))]
         # Without an error: of outer products, of products with targets, of targets, of gradients.
