@@ -11,7 +11,7 @@ selection. All constants of the rule stand here.
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -163,11 +163,12 @@ class NormedRelease:
     def _selected(self, counts: np.ndarray, noise: NoiseSource) -> int:
         whole = (counts * _PARTS).astype(np.int64)
         exceed = np.cumsum(whole) - whole
-        worth = np.arange(N_CELLS) / self.reading.epsilon
+        epsilon = cast(ApproxDP, self.reading).epsilon
+        worth = np.arange(N_CELLS) / epsilon
         worth = np.minimum(_WORTH * worth, _MOST_CLIPPED * self.n_units) + _WORTH_BEYOND * worth
         place = select(
             np.rint(worth * _PARTS).astype(np.int64) - exceed,
-            epsilon=self.reading.epsilon,
+            epsilon=epsilon,
             spread=_PARTS,
             random_state=noise,
             purpose="norm that hardly any row exceeds",

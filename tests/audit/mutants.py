@@ -217,8 +217,8 @@ def linear():
         ("is that of the longest row", "place(counts, noise)", "int(np.flatnonzero(counts)[0])"),
         (
             "hides less with each row",
-            "epsilon=self.reading.epsilon,",
-            "epsilon=5 * self.reading.epsilon,",
+            "epsilon=epsilon,",
+            "epsilon=5 * epsilon,",
         ),
     ):
         yield Mutant(
