@@ -174,10 +174,13 @@ class BaseDPLinearClassifier(
 
         What is given by hand is meant for rows of the norm that is given.
         """
-        given = self.calibration != "tight" or not is_auto(self.C)
-        if given or (self.fit_intercept and not is_auto(self.intercept_scaling)):
+        if not self._is_by_rules() or (self.fit_intercept and not is_auto(self.intercept_scaling)):
             return False
         return mechanism == "gradient" or self.delta == 0.0
+
+    def _is_by_rules(self):
+        """Whether budgets may be divided: those of papers and of a given penalty stay whole."""
+        return self.calibration == "tight" and is_auto(self.C)
 
     def _mechanism(self, mechanism, classes, n_features, n_samples, target):
         """Release of a mechanism that meets a target."""
@@ -203,8 +206,7 @@ class BaseDPLinearClassifier(
 
     def _counted(self, classes, target, n_samples, public):
         """Objective perturbation, planned after counts and checked in the end where that pays."""
-        # Calibrations of papers keep their budget whole, and so does a penalty that is given.
-        counted = target.delta == 0.0 and self.calibration == "tight" and is_auto(self.C)
+        counted = target.delta == 0.0 and self._is_by_rules()
 
         def planned(budget, n_samples, **centred):
             return self._objective(classes, budget, n_samples, **public, **centred)
@@ -272,7 +274,7 @@ class BaseDPLinearClassifier(
             return self._own_penalty(heaviest)
         return max(rule * row_norm**2, _least_penalty(loss, row_norm))
 
-    def _rows(self, X, codes, longer=1.0, users=None):
+    def _rows(self, X, codes, longer, users):
         """Rows, clipped, in units of `_unit`."""
         options = dict(constant=self._constant(), unit=self._unit(), longer=longer, users=users)
         return RowBlocks(X, codes, x_norm=float(self.x_norm), **options)
