@@ -1174,8 +1174,9 @@ def private_numbers(model):
 
 @pytest.mark.parametrize("options", WEIGHTS, ids=name)
 def test_a_released_predictor_holds_released_numbers_only(options):
+    # A seed, as sums on a lattice have few bits: by chance one in 300 models holds such a number.
     X, y = problem(97)
-    model = regressor(**options).fit(X, y)
+    model = regressor(random_state=0, **options).fit(X, y)
     released = model.released()
     assert isinstance(released, ReleasedKernelRegressor)
     points = problem(20, seed=1)[0]
