@@ -1174,7 +1174,7 @@ def private_numbers(model):
 
 @pytest.mark.parametrize("options", WEIGHTS, ids=name)
 def test_a_released_predictor_holds_released_numbers_only(options):
-    # A seed, as sums on a lattice have few bits: by chance one in 300 models holds such a number.
+    # A seed, as sums on a lattice have few bits: by chance one model in hundreds holds one.
     X, y = problem(97)
     model = regressor(random_state=0, **options).fit(X, y)
     released = model.released()
