@@ -232,10 +232,10 @@ class _Search(Session):
         queries = self.asked_about if self.queries is not None else self.some_queries(records[:6])
         seed = self.seed()
         listener = Steered(self.hostile.rng, push) if push else Honest()
-        base = self.run(data, listener, seed, n_calls, queries)
+        base = self.run(data, listener, seed, n_calls, queries, with_report=True)
         if base.error and push:  # no such transcript can be
             listener = Honest()
-            base = self.run(data, listener, seed, n_calls, queries)
+            base = self.run(data, listener, seed, n_calls, queries, with_report=True)
         for finding in charge_findings(base, bool(self.program.ledgers)):
             self.found(finding)
         world = World(Record(None, None, words), base)
@@ -243,7 +243,9 @@ class _Search(Session):
 
         def run(neighbour: DataSet) -> Run:
             self.n_runs += 1
-            return self.run(neighbour, Player(listener.values), seed, n_calls, queries)
+            told = self.n_runs % _PER_ROUND == 1
+            player = Player(listener.values)
+            return self.run(neighbour, player, seed, n_calls, queries, with_report=told)
 
         for finding in self.objectives.begin(world):
             self.found(finding)
@@ -253,21 +255,21 @@ class _Search(Session):
     def random(self, n: int) -> None:
         """Records like the others, in the transcript as it comes."""
         seed, honest = self.seed(), Honest()
-        base = World(None, self.run(self.data, honest, seed))
+        base = World(None, self.run(self.data, honest, seed, with_report=True))
         for finding in self.objectives.begin(base):
             self.found(finding)
         for i, record in enumerate(self.hostile.random(n)):
             self.n_runs += 1
             place = self.ranks.place(i + 2, self.rng)
-            data = self.neighbour(self.data, place, record)
-            other = World(record, self.run(data, Player(honest.values), seed))
+            data, told = self.neighbour(self.data, place, record), self.n_runs % _PER_ROUND == 1
+            other = World(record, self.run(data, Player(honest.values), seed, with_report=told))
             if self.agree(base, other):
                 self.compare(base, other)
 
     def given(self, neighbours: Any, n: int) -> None:
         """Neighbours of the user's."""
         seed, honest = self.seed(), Honest()
-        base = World(None, self.run(self.data, honest, seed))
+        base = World(None, self.run(self.data, honest, seed, with_report=True))
         for finding in self.objectives.begin(base):
             self.found(finding)
         adjacency = "replace-one" if self.in_places else self.adjacency
@@ -279,7 +281,8 @@ class _Search(Session):
             self.ranks.check_one_changed(self.data, data)
             differ |= not self.data.is_same(data)
             record = Record(None, None, f"neighbour {self.n_runs}")
-            other = World(record, self.run(data, Player(honest.values), seed))
+            told = self.n_runs % _PER_ROUND == 1
+            other = World(record, self.run(data, Player(honest.values), seed, with_report=told))
             if self.agree(base, other):
                 self.compare(base, other)
         if not any(self.ranks.everyone(differ)):
@@ -328,7 +331,7 @@ class _Search(Session):
     def far_away(self) -> None:
         """All but values is the same for other data, too: neighbours lead from here to there."""
         seed, honest = self.seed(), Honest()
-        base = World(None, self.run(self.data, honest, seed))
+        base = World(None, self.run(self.data, honest, seed, with_report=True))
         for data, words in self.hostile.other_data():
             self.n_runs += 1
             run = self.run(data, Player(honest.values), seed)

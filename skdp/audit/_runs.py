@@ -8,17 +8,17 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-import numpy as np
-from scipy import sparse
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 
+from skdp._facts import facts_of_a_fit
 from skdp._validation import shown
+from skdp.audit._contents import contents, reported, what_leaves
 from skdp.audit._data import DataSet
 from skdp.audit._transcript import Transcript, listening
 from skdp.estimators._mixins import SEEDED, VOID, StatedGuarantee
 from skdp.privacy import BudgetLedger, Guarantee
 
-__all__ = ["ANSWERS", "N_BETWEEN", "Program", "Run", "last_part", "same"]
+__all__ = ["ANSWERS", "N_BETWEEN", "Program", "Run", "last_part"]
 
 N_BETWEEN = 3  # rows to ask about between calls
 ANSWERS = ("predict", "predict_proba", "decision_function", "transform")
@@ -33,7 +33,11 @@ class Run:
     transcript : Transcript
 
     outcome : dict
-        By its name: fitted attributes and answers, or what a function returned.
+        Leaves, by their paths, of all that leaves: fitted attributes, pickles, answers, purposes
+        of releases; or of what a function returned.
+
+    report : dict or None
+        The same of the report; None where it was not made.
 
     charges : list of (int, Guarantee)
         With how many releases there were before.
@@ -51,6 +55,7 @@ class Run:
 
     transcript: Transcript = field(default_factory=Transcript)
     outcome: dict[str, Any] = field(default_factory=dict)
+    report: dict[str, Any] | None = None
     charges: list[tuple[int, Guarantee]] = field(default_factory=list)
     calls: list[tuple[int, int]] = field(default_factory=list)
     claim: Guarantee | None = None
@@ -157,7 +162,13 @@ class Program:
         return {name: value for name, value in params.items() if last_part(name) == "ledger"}
 
     def run(
-        self, data: DataSet, queries: Any, listener: Callable[[Any], Any], seed: int | None
+        self,
+        data: DataSet,
+        queries: Any,
+        listener: Callable[[Any], Any],
+        seed: int | None,
+        *,
+        with_report: bool = False,
     ) -> Run:
         """Run on a data set.
 
@@ -174,11 +185,14 @@ class Program:
         seed : int or None
             Of all randomness, where it can be set.
 
+        with_report : bool, default=False
+            Whether the report is made, too: it takes longer than many a fit.
+
         Returns
         -------
         Run
         """
-        run = Run()
+        run, result = Run(), None
 
         def hear(record: Any) -> Any:
             run.transcript.append(record)
@@ -190,21 +204,25 @@ class Program:
             redirect_stdout(printed),
             redirect_stderr(printed),
             listening(hear),
+            facts_of_a_fit() as facts,
         ):
             warnings.simplefilter("always")
             try:
                 if self.is_estimator:
-                    self._fit(run, data, queries, seed)
+                    result = self._fit(run, data, queries, seed)
                 else:
-                    self._call(run, data, seed)
+                    result = self._call(run, data, seed)
             except Exception as error:
                 run.error, run.exception = f"{type(error).__name__}: {error}", error
+            if with_report and result is not None:
+                run.report = reported(result)
+        run.outcome.update(contents(facts.as_tuple(), "notes on releases"))
         if printed.getvalue():
             run.outcome["what is printed"] = printed.getvalue()
         run.warned = sorted(f"{w.category.__name__}: {w.message}" for w in caught)
         return run
 
-    def _call(self, run: Run, data: DataSet, seed: int | None) -> None:
+    def _call(self, run: Run, data: DataSet, seed: int | None) -> Any:
         options: dict[str, Any] = {}
         if "random_state" in _parameters(self.target):
             parameter = inspect.signature(self.target).parameters["random_state"]
@@ -213,19 +231,23 @@ class Program:
         if data.groups is not None:
             options["groups"] = data.groups
         given = (data.X,) if data.y is None else (data.X, data.y)
-        run.outcome["returned"] = self.target(*given, **options)
+        returned = self.target(*given, **options)
+        run.outcome.update(contents(returned, "returned"))
         run.claim = self.guarantee
+        return returned
 
-    def _fit(self, run: Run, data: DataSet, queries: Any, seed: int | None) -> None:
+    def _fit(self, run: Run, data: DataSet, queries: Any, seed: int | None) -> Any:
         model = self._model(run, seed)
         for part in [data] if self.n_calls == 1 else data.calls(self.n_calls):
             before = len(run.transcript), len(run.charges)
             self._fit_part(model, part)
             run.calls.append(before)
-            between = len(run.calls) < self.n_calls
-            if between and queries is not None and hasattr(model, "predict"):
-                said = _attempt(model.predict, queries[0][:N_BETWEEN])
-                run.outcome[f"predict after call {len(run.calls)}"] = said
+            if len(run.calls) < self.n_calls:
+                after = f"after call {len(run.calls)}: "
+                if queries is not None and hasattr(model, "predict"):
+                    said = _attempt(model.predict, queries[0][:N_BETWEEN])
+                    run.outcome.update(contents(said, f"{after}predict"))
+                run.outcome.update(what_leaves(model, after))
         run.claim = self.guarantee if self.guarantee is not None else _claim(model)
         if isinstance(spent := getattr(model, "spent_", None), Guarantee):
             run.spent = _without_caveats(spent)
@@ -235,8 +257,10 @@ class Program:
             for name in ANSWERS:
                 if hasattr(model, name):
                     ask = getattr(model, name)
-                    run.outcome[name] = [_attempt(ask, rows) for rows in queries]
-        run.outcome.update(_attributes(model))
+                    said = [_attempt(ask, rows) for rows in queries]
+                    run.outcome.update(contents(said, name))
+        run.outcome.update(what_leaves(model))
+        return model
 
     def _model(self, run: Run, seed: int | None) -> Any:
         model = clone(self.target)
@@ -322,48 +346,3 @@ def _without_caveats(claim: Any) -> Any:
     parts = {f.name: _without_caveats(getattr(claim, f.name)) for f in fields(claim)}
     parts["caveats"] = tuple(told for told in claim.caveats if told not in (SEEDED, VOID))
     return replace(claim, **parts)
-
-
-def _attributes(model: Any, prefix: str = "") -> dict[str, Any]:
-    """Fitted attributes, those of the steps of a pipeline among them."""
-    found = {}
-    for name in sorted({*vars(model), *dir(type(model))}):
-        # Parameters among them: a fit leaves them alone.
-        if (name.endswith("_") or name in vars(model)) and not name.startswith("_"):
-            try:
-                value = getattr(model, name)
-            except AttributeError:
-                continue
-            if isinstance(value, BaseEstimator):
-                found.update(_attributes(value, f"{prefix}{name}."))
-            else:
-                found[prefix + name] = value
-    for name, step in getattr(model, "steps", None) or ():
-        if hasattr(step, "fit"):
-            found.update(_attributes(step, f"{prefix}{name}."))
-    return found
-
-
-def same(here: Any, there: Any) -> bool:
-    """Whether two outcomes are equal, to the last bit; objects that cannot tell are."""
-    if sparse.issparse(here) and sparse.issparse(there):
-        here, there = here.toarray(), there.toarray()
-    if type(here) is not type(there):
-        return False
-    if isinstance(here, dict):
-        return here.keys() == there.keys() and all(same(here[k], there[k]) for k in here)
-    if isinstance(here, list | tuple):
-        return len(here) == len(there) and all(map(same, here, there))
-    if hasattr(here, "equals"):
-        return bool(here.equals(there))
-    if isinstance(here, np.ndarray | np.generic | float):
-        return _same_numbers(np.asarray(here), np.asarray(there))
-    if type(here).__eq__ is object.__eq__ or callable(here):
-        return True
-    return bool(here == there)
-
-
-def _same_numbers(here: np.ndarray, there: np.ndarray) -> bool:
-    if here.shape != there.shape or here.dtype != there.dtype:
-        return False
-    return np.array_equal(here, there, equal_nan=here.dtype.kind in "fc")

@@ -96,18 +96,21 @@ class Session:
         seed: int | None,
         n_calls: int = 1,
         queries: Any = None,
+        *,
+        with_report: bool = False,
     ) -> Run:
         program = self.program
         queries = self.asked_about if queries is None else queries
         if n_calls > 1:
             program = Program(program.target, n_calls, self.classes, program.guarantee)
-        return self.ranks.joined(program.run(data, queries, listener, seed))
+        run = program.run(data, queries, listener, seed, with_report=with_report)
+        return self.ranks.joined(run)
 
     def first(self) -> World:
         """Run on the data as given: it must work, release, and repeat."""
         self.asked_about = self.some_queries([]) if self.queries is None else [self.queries]
         seed, honest = self.seed(), Honest()
-        run = self.run(self.data, honest, seed)
+        run = self.run(self.data, honest, seed, with_report=True)
         if run.exception is not None:
             raise run.exception
         with self.ranks.together():
@@ -121,7 +124,7 @@ class Session:
                 "can be."
             )
         world = World(None, run)
-        again = World(None, self.run(self.data, Player(honest.values), seed))
+        again = World(None, self.run(self.data, Player(honest.values), seed, with_report=True))
         self.seeded = self.ranks.all(world.noise_equals(again))
         for finding in differences(world, again, same_noise=False):
             self.found(
@@ -334,7 +337,8 @@ def _noises(world: World) -> dict[str, int]:
 
 def _check_answers(run: Run) -> None:
     """Refuse queries that none of the methods takes: nothing would be compared."""
-    answers = [(name, run.outcome[name][0]) for name in ANSWERS if name in run.outcome]
+    first = [(name, run.outcome.get(f"{name}[0]")) for name in ANSWERS]
+    answers = [(name, answer) for name, answer in first if answer is not None]
     if answers and all(isinstance(answer, str) for _, answer in answers):
         name, error = answers[0]
         raise ValueError(f"queries must be rows that {name} takes; it raised {error}")

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from skdp._recording import Kept, OneOfRuns, Perturbed, Released, Selected
+from skdp.audit._contents import same
 from skdp.audit._data import Record
 from skdp.audit._findings import Finding
 from skdp.audit._names import over_names_of_both, public_size
-from skdp.audit._runs import Run, same
+from skdp.audit._runs import Run
 from skdp.audit._selections import moved_ranges
 
 __all__ = ["Distances", "World", "differences", "on_lattice"]
@@ -244,13 +245,20 @@ def differences(one: World, other: World, *, same_noise: bool) -> list[Finding]:
     if here.claim != there.claim:
         found.append(Finding("charge", f"guarantee_ differs for {pair}"))
     if not flow:
-        for name in sorted({*here.outcome, *there.outcome}):
-            absent = object()
-            values = here.outcome.get(name, absent), there.outcome.get(name, absent)
-            if not same(*values):
-                what = f"{name} differs although all releases are equal, for {pair}"
-                found.append(Finding("outcome", what))
+        for name in _changed(here, there):
+            what = f"{name} differs although all releases are equal, for {pair}"
+            found.append(Finding("outcome", what))
     return found
+
+
+def _changed(here: Run, there: Run) -> list[str]:
+    """Paths of what leaves that differ in two runs."""
+    one, other = here.outcome, there.outcome
+    if here.report is not None and there.report is not None:
+        one, other = one | here.report, other | there.report
+    absent = object()
+    names = sorted({*one, *other})
+    return [name for name in names if not same(one.get(name, absent), other.get(name, absent))]
 
 
 def _control_flow(one: World, other: World, pair: str) -> list[Finding]:
