@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from skdp._recording import OneOfRuns, Perturbed, Released, Selected
+from skdp._recording import Perturbed, Released, Selected
 from skdp.audit._claims import TOLERANCE
 from skdp.audit._density import linear_of, log_determinant, log_law, minimiser_findings
 from skdp.audit._density_profile import DensityAudit, density_audit
 from skdp.audit._findings import Finding
-from skdp.audit._worlds import World
+from skdp.audit._worlds import Distances, World
 from skdp.privacy import BoundedRangeDP, Guarantee, compose
 
 __all__ = ["ObjectivePairs", "split_findings"]
@@ -88,23 +88,31 @@ class ObjectivePairs:
             yield found, one, pair
 
 
-def split_findings(world: World) -> list[Finding]:
-    """Whether the minimiser, the masking of its error and releases beside them share the claim."""
-    claim = world.run.claim
-    pairs = _minimised(world)
-    if claim is None or len(pairs) != 1:
+def split_findings(one: World, distances: Distances, pair: str) -> list[Finding]:
+    """Whether all that two worlds move beside a minimiser shares the claim with it.
+
+    Of blocks that share no row a pair moves one, and each may have the whole claim.
+    """
+    claim = one.run.claim
+    if claim is None or len(pairs := _minimised(one)) != 1:
         return []
-    ((record, _),) = pairs
-    records = [one for one in world.run.transcript if not isinstance(one, OneOfRuns)]
-    together = compose([_promised(one, claim) for one in records])
+    record, masking = pairs[0]
+    moved: list[Any] = [record, masking]
+    shares = zip(one.releases, distances.shares, strict=True)
+    moved += [r for r, share in shares if share > 0.0 and r is not masking]
+    places = np.cumsum([0, *(len(r.chosen) for r in one.selected)])
+    for selected, (start, end) in zip(one.selected, pairwise(places), strict=True):
+        if distances.ranges[start:end].any():
+            moved.append(selected)
+    together = compose([_promised(r, claim) for r in moved])
     epsilon = claim.epsilon_at(getattr(claim, "delta", 0.0))
     delta = claim.delta_at(epsilon)
     if together.delta_at(epsilon * (1 + TOLERANCE)) <= delta * (1 + TOLERANCE) + 1e-15:
         return []
-    what = "the minimiser and the masking of its error are promised more than guarantee_ says"
-    if len(records) > 2:
+    what = f"what moves is promised more than guarantee_ says, for {pair}"
+    if len(moved) > 2:
         what = f"with all other releases, {what}"
-    return [Finding("total", what, record.where)]
+    return [Finding("total", f"the minimiser and the masking of its error: {what}", record.where)]
 
 
 def _promised(record: Any, claim: Guarantee) -> Guarantee:

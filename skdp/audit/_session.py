@@ -38,6 +38,7 @@ _ALARM = 1e-7  # probability at most that noise as declared is called something 
 # and at most; and how many times those.
 _LEAST_NOISE_RUNS, _AMPLE_NOISE_RUNS, _MOST_NOISE_RUNS = 20, 80, 150
 _NOISE_FACTOR = 4
+_MOVED = 1e-9  # part of its claim that a minimiser loses if it moves at all
 _SELECTIONS = 250  # of all fits, after which twice the rate is told from it
 
 
@@ -137,7 +138,7 @@ class Session:
             )
         for finding in charge_findings(run, bool(self.program.ledgers)):
             self.found(finding)
-        for finding in [*split_findings(world), *self.too_many_answers(run)]:
+        for finding in self.too_many_answers(run):
             self.found(finding)
         self.noise(world)
         return world
@@ -246,6 +247,8 @@ class Session:
             self.tally(releases, i, float(shares[i]), float(drawn[i]), pair)
         moved = self.tally_selections(one.selected, distances.ranges, pair)
         dense = self.objectives.score(one, other, pair) / self.changes
+        for finding in split_findings(one, distances, pair) if dense > _MOVED else ():
+            self.found(finding)
         claim = one.run.claim
         if claim is None:
             return max(dense, moved, float(shares.max(initial=0.0)))

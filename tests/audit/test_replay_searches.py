@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack
 
+import numpy as np
 import pytest
 from mutation import replaced
 from numpy.testing import assert_allclose
@@ -9,10 +10,12 @@ from support.audits import Row
 from support.search_audits import searches
 
 from skdp._recording import one_of_runs
-from skdp.audit import _session, recording
+from skdp.audit import _session, recording, replay
 from skdp.audit._claims import Claim
 from skdp.audit._several_runs import run_findings
+from skdp.linear_model import DPLogisticRegression
 from skdp.mechanisms import n_random_runs
+from skdp.model_selection import DPEpsilonSearch
 from skdp.privacy import ApproxDP, BoundedRangeDP, GaussianDP, parallel, random_runs_mean
 
 CASES = list(searches())
@@ -47,6 +50,13 @@ def test_a_point_says_more_than_the_gaussian_of_the_worse_of_two_cases():
     claim = Claim(ApproxDP(fits.epsilon_at(delta), delta, refined=worst))
     assert_allclose(claim.share_of(0.0, 1.9), 0.95, rtol=1e-6)
     assert claim.share_of(0.0, 2.01) > 1.0
+
+
+def test_a_score_of_other_rows_and_a_minimiser_may_each_have_the_whole_claim():
+    search = DPEpsilonSearch(DPLogisticRegression(), 0.01, epsilons=[200.0])
+    X = np.random.default_rng(0).normal(scale=0.4, size=(40, 3))
+    report = replay(search, X, (X[:, 0] > 0.0).astype(int), n=48, random_state=0)
+    assert report.passed, report
 
 
 # Slips, the beginning of the name of a case that shows them, and what is found.
