@@ -338,12 +338,12 @@ class DPKernelRidge(BaseKernelRegressor):
             )
         return self
 
-    def _least_epsilon(self, n_features, n_samples):
-        """Least epsilon with which the target has bounds, of a public number of rows."""
-        if not is_auto(self.y_bounds):
-            return 0.0
+    def _least_guarantee(self, n_features, n_samples):
+        """Of the least budget with which the target has bounds, of a public number of rows."""
         target = ApproxDP(self.epsilon, self.delta, adjacency=self.adjacency)
-        return TargetBounds.least_epsilon(target, n_samples=n_samples)
+        if not is_auto(self.y_bounds):
+            return replace(target, epsilon=0.0)
+        return replace(target, epsilon=TargetBounds.least_epsilon(target, n_samples=n_samples))
 
     def _check_y_bounds(self):
         check_search_range(self.y_search_range)

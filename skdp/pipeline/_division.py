@@ -8,9 +8,27 @@ from scipy.optimize import brentq
 
 from skdp._validation import between, is_auto, shown
 from skdp.pipeline._order import composed, leaves_of
-from skdp.privacy import ApproxDP, BoundedRangeDP, Guarantee, compose, gaussian_epsilon
+from skdp.privacy import (
+    ApproxDP,
+    BoundedRangeDP,
+    Guarantee,
+    compose,
+    gaussian_epsilon,
+    gaussian_mu,
+)
 
-__all__ = ["Division", "as_point", "divide", "excess", "is_bare", "largest_scale", "with_frozen"]
+__all__ = [
+    "Division",
+    "as_point",
+    "divide",
+    "excess",
+    "is_bare",
+    "largest_scale",
+    "least_whole",
+    "leaves_the_rest",
+    "wanted_shares",
+    "with_frozen",
+]
 
 # What steps that prepare may have together, if shares are automatic and models learn as well.
 _MOST = 0.5
@@ -75,11 +93,7 @@ def divide(node, target, shares):
     -------
     Division
     """
-    leaves = [leaf for leaf in leaves_of(node) if leaf.guarantee is None]
-    for leaf in leaves:
-        _give(leaf, target)
-    leaves = [leaf for leaf in leaves if not _is_free(leaf)]
-    wanted = _shares(leaves, shares, target)
+    leaves, wanted = wanted_shares(node, target, shares)
     if not leaves:
         return Division.none()
     if len(leaves) == 1:
@@ -118,6 +132,48 @@ def divide(node, target, shares):
     return Division(points, wanted, planned, total)
 
 
+def wanted_shares(node, target, shares):
+    """Leaves that learn, each with the budget as its own, and their shares by their paths."""
+    leaves = [leaf for leaf in leaves_of(node) if leaf.guarantee is None]
+    leaves = [leaf for leaf in leaves if not _is_free(leaf, target)]
+    for leaf in leaves:
+        _give(leaf, target)
+    return leaves, _shares(leaves, shares, target)
+
+
+def least_whole(need, share, target):
+    """Epsilon of a whole budget of which a step with a share gets what it needs.
+
+    Where others take what is left, or epsilons add up, no smaller one will do.
+
+    Parameters
+    ----------
+    need : Guarantee
+        That the step must be able to give at least.
+
+    share : float
+
+    target : ApproxDP
+        A budget of any epsilon.
+
+    Returns
+    -------
+    float
+    """
+    epsilon = need.epsilon_at(target.delta)
+    if target.delta == 0.0 or share == 1.0 or epsilon == 0.0:
+        return epsilon / share
+    mu = gaussian_mu(epsilon=epsilon, delta=target.delta)
+    if isinstance(need, BoundedRangeDP):
+        mu = max(mu, math.hypot(*need.epsilons) / 2.0)  # see `_of_selections`
+    return gaussian_epsilon(mu=mu / math.sqrt(share), delta=target.delta)
+
+
+def leaves_the_rest(leaves, target):
+    """Whether shares decide what the steps that prepare are given, whatever the others take."""
+    return len(leaves) < 2 or target.delta == 0.0 or _scaled(leaves, target) != leaves
+
+
 def _scaled(leaves, target):
     """Steps that take what the others leave.
 
@@ -135,9 +191,15 @@ def _give(leaf, point):
     leaf.estimator.set_params(epsilon=point.epsilon, delta=point.delta)
 
 
-def _is_free(leaf):
+def _is_free(leaf, target):
     """Whether a step learns nothing with its parameters, such as an imputer of a constant."""
-    return leaf.estimator._planned_guarantee(leaf.n_features).delta_at(0.0) == 0.0
+    if _rule(leaf, target) is None:  # a model
+        return False
+    _give(leaf, replace(target, delta=0.0))  # epsilons are summed at once, profiles are not
+    try:
+        return leaf.estimator._planned_guarantee(leaf.n_features).epsilon_at(0.0) == 0.0
+    except ValueError:  # it needs a delta, or is refused when its part is planned
+        return False
 
 
 def as_point(total, target, told):

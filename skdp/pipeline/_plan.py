@@ -17,7 +17,7 @@ from skdp.pipeline._input import check_input
 from skdp.pipeline._order import Leaf, Node, composed, leaves_of
 from skdp.pipeline._owners import check_for_users, check_one_unit, for_users, owners_of
 from skdp.pipeline._rehearsal import rehearse
-from skdp.pipeline._rows import check_rows, choose_splines
+from skdp.pipeline._rows import RowsCheck, choose_splines
 from skdp.pipeline._schema import Schema
 from skdp.pipeline._walk import Walk
 from skdp.privacy import ApproxDP, Guarantee
@@ -83,13 +83,12 @@ class Plan:
         walked.seed(model.random_state)
         target = target_of(model, walked.unit)
         choose_splines(walked.learn, walked.free, target, public)
+        check = None if public is None else RowsCheck(walked.node, public, target, model.shares)
+        if check is not None:
+            check.before()
         plan = cls.from_walk(model, walked)
-        if public is not None:
-
-            def divided(target):
-                return divide(walked.node, target, model.shares)
-
-            check_rows(walked.learn, plan.division, public, target, divided)
+        if check is not None:
+            check.after(plan.division)
         if model.ledger is not None:
             rehearse(walked.learn, walked.free, X, y, count_of_rows(X), groups)
         return plan

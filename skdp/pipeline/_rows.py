@@ -1,16 +1,20 @@
 """What follows from a public number of rows, before any of them is read."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from skdp._validation import is_auto
+from skdp.pipeline._division import divide, least_whole, leaves_the_rest, wanted_shares
+from skdp.pipeline._order import Node
 from skdp.preprocessing import automatic_n_splines
-from skdp.privacy import gaussian_epsilon, gaussian_mu
+from skdp.privacy import ApproxDP
 
-__all__ = ["check_rows", "choose_splines"]
+__all__ = ["RowsCheck", "choose_splines"]
 
 # Noise of a pure budget for a model of about a hundred coefficients, as that of a Gaussian one.
 _PURE = 0.1
+_STEP = 1.02  # between budgets that are tried, where none is known to be the least
 
 
 def choose_splines(learn, free, target, n_samples):
@@ -42,78 +46,88 @@ def _n_splines(leaf):
     return leaf.estimator.get_params(deep=False).get("n_splines")
 
 
-def check_rows(learn, division, n_samples, target, divided):
-    """Refuse a budget that is too small for its steps, and say which is not.
+@dataclass
+class RowsCheck:
+    """Refusal of a budget that is too small for its steps; it says which ones.
 
-    Steps that can tell have a method ``_least_epsilon(n_features, n_samples)``: the least epsilon
-    of theirs with which they learn more than noise.
+    Steps that can tell have a method ``_least_guarantee(n_features, n_samples)``: of what they
+    release if they learn hardly more than noise. Where others take what is left, the least budget
+    follows from it, and nothing is divided: profiles of many selections take long.
 
     Parameters
     ----------
-    learn : list of Leaf
-
-    division : Division
+    node : Node
 
     n_samples : int
         Public.
 
     target : ApproxDP
-        The budget that was divided.
+        The budget.
 
-    divided : callable
-        ``divided(target)`` is the `Division` of another budget.
+    shares : "auto" or dict of str to float
     """
-    lacking = _lacking(learn, division, n_samples)
-    if not lacking:
-        return
-    guess = max(_of_the_whole(need, division.shares[leaf.path], target) for leaf, need in lacking)
-    least = _least_from(
-        guess,
-        lambda epsilon: not _lacking(learn, divided(replace(target, epsilon=epsilon)), n_samples),
-    )
-    paths = [leaf.path for leaf, _ in lacking]
-    shares = {path: float(f"{division.shares[path]:.3g}") for path in paths}
-    raise ValueError(
-        f"epsilon must be at least {least:.4g} with n_samples={n_samples}, "
-        f"delta={target.delta:g} and shares={shares}, or the share be larger, or columns fewer, "
-        f"or bounds stated that are known without the data; got {target.epsilon!r}."
-    )
+
+    node: Node
+    n_samples: int
+    target: ApproxDP
+    shares: Any
+
+    def __post_init__(self):
+        leaves, self._wanted = wanted_shares(self.node, self.target, self.shares)
+        self._is_exact = leaves_the_rest(leaves, self.target)
+        self._needs = {
+            leaf.path: leaf.estimator._least_guarantee(leaf.n_features, self.n_samples)
+            for leaf in leaves
+            if hasattr(leaf.estimator, "_least_guarantee")
+        }
+
+    def before(self):
+        """Check before the budget is divided."""
+        if self._is_exact:
+            least = self._least()
+            self._refuse([path for path in least if self.target.epsilon < least[path]], least)
+
+    def after(self, division):
+        """Check what the steps are given by a division of the budget."""
+        short = self._short(division)
+        if not short:
+            return
+        enough = max(self.target.epsilon, *self._least().values())
+        target = replace(self.target, epsilon=enough)
+        while self._short(divide(self.node, target, self.shares)):
+            target = replace(target, epsilon=_STEP * target.epsilon)
+        self._refuse(short, {path: target.epsilon for path in short})
+
+    def _least(self):
+        """By step, epsilon of a whole budget of which it gets what it needs."""
+        return {
+            path: least_whole(need, self._wanted[path], self.target)
+            for path, need in self._needs.items()
+        }
+
+    def _short(self, division):
+        return [
+            path
+            for path, need in self._needs.items()
+            if division.points[path].epsilon < need.epsilon_at(division.points[path].delta)
+        ]
+
+    def _refuse(self, paths, least):
+        if not paths:
+            return
+        epsilon = _rounded_up(max(least.values()))
+        told = {path: float(f"{self._wanted[path]:.3g}") for path in paths}
+        raise ValueError(
+            f"epsilon must be at least {epsilon:.4g} with n_samples={self.n_samples}, "
+            f"delta={self.target.delta:g} and shares={told}, or the share be larger, or columns "
+            "fewer, or bounds stated that are known without the data; got "
+            f"{self.target.epsilon!r}."
+        )
 
 
-def _lacking(learn, division, n_samples):
-    """Steps whose part of a budget is too small, with the least that is not."""
-    found = []
-    for leaf in learn:
-        least = getattr(leaf.estimator, "_least_epsilon", None)
-        if least is None or leaf.path not in division.points:
-            continue
-        need = least(leaf.n_features, n_samples)
-        if division.points[leaf.path].epsilon < need:
-            found.append((leaf, need))
-    return found
-
-
-def _of_the_whole(need, share, target):
-    """Epsilon of a budget of which a step with a share gets the epsilon that it needs."""
-    if target.delta == 0.0:
-        return need / share
-    mu = gaussian_mu(epsilon=need, delta=target.delta) / math.sqrt(share)
-    return gaussian_epsilon(mu=mu, delta=target.delta)
-
-
-def _least_from(guess, is_enough):
-    """Least epsilon of four digits that is enough, near a guess."""
-    low = high = _rounded(guess)
-    while not is_enough(high):
-        low, high = high, _rounded(1.01 * high)
-    while low == high or is_enough(low):
-        low, high = _rounded(0.99 * low), low
-    middle = _rounded((low + high) / 2)
-    while low < middle < high:
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
-        middle = _rounded((low + high) / 2)
-    return high
-
-
-def _rounded(epsilon):
-    return float(f"{epsilon:.4g}")
+def _rounded_up(epsilon):
+    """The least number of four digits that is no smaller."""
+    rounded = float(f"{epsilon:.4g}")
+    if rounded >= epsilon:
+        return rounded
+    return float(f"{rounded + 10.0 ** (math.floor(math.log10(rounded)) - 3):.4g}")

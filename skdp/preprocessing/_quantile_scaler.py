@@ -27,7 +27,7 @@ from skdp.preprocessing._spline_basis import (
 )
 from skdp.preprocessing._splines import AUTOMATIC_SPLINES
 from skdp.privacy import ApproxDP
-from skdp.releases import QuantileRelease, least_epsilon
+from skdp.releases import QuantileRelease, least_guarantee
 
 __all__ = ["DPQuantileScaler", "check_names", "numbers_of", "of_columns", "planned"]
 
@@ -303,13 +303,11 @@ class DPQuantileScaler(LinkedDocumentation, StatedGuarantee, TransformerMixin, B
             return None
         return n_features * (self.n_splines or 1)
 
-    def _least_epsilon(self, n_features, n_samples):
-        """Least epsilon with which bounds are more than noise, of a public number of rows."""
+    def _least_guarantee(self, n_features, n_samples):
+        """Of bounds that are hardly more than noise, of a public number of rows."""
         if n_features is None or not is_auto(self.quantiles):
-            return 0.0
-        return least_epsilon(
-            n_samples, n_columns=n_features, delta=self.delta, adjacency=self.adjacency
-        )
+            return ApproxDP(0.0, adjacency=self.adjacency)
+        return least_guarantee(n_samples, n_columns=n_features, adjacency=self.adjacency)
 
     def _store(self, guarantee, bounds, spikes):
         self.bounds_, self.spikes_ = bounds, spikes

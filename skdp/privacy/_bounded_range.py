@@ -27,6 +27,9 @@ __all__ = ["BoundedRangeDP", "bounded_range_epsilon"]
 _LARGEST = 300.0  # losses whose exponential is far from an overflow
 _N_STEPS = 600  # of the grid of losses, at least
 _N_MOST = 1000  # times that an epsilon fits into the range of losses, at most
+# Beyond, the conversion to zCDP has to do: ranges are then 6 % smaller, and a plan takes
+# milliseconds in place of minutes.
+_MOST_SELECTIONS = 2000
 _SLACK = 8e-15  # relative rounding error of one step of the recursion, at most
 _MARGIN = 1e-12  # more than the rounding error of a place between grid points
 
@@ -285,13 +288,13 @@ class _Step:
 
 @lru_cache(maxsize=256)
 def _curve(epsilons: tuple[float, ...], then: Guarantee | None) -> _Curve | None:
-    """Profile by the recursion; None where the losses are too large for it."""
+    """Profile by the recursion; None where the losses, or the selections, are too many for it."""
     reach = _reach(epsilons, then)
     if not 1e-250 < reach < _LARGEST:
         return None
     least = reach / _N_MOST  # what is smaller is taken as this, which is worse
     ranges = [max(epsilon, least) for epsilon in epsilons if epsilon > 0.0]
-    if not ranges:
+    if not 0 < len(ranges) <= _MOST_SELECTIONS:
         return None
     curve = None
     for epsilon, same in groupby(reversed(ranges)):

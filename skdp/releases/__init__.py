@@ -52,7 +52,7 @@ from skdp.releases._objective_noise import (
 )
 from skdp.releases._output import OutputPerturbation
 from skdp.releases._protocol import Release, StreamRelease
-from skdp.releases._quantiles import QuantileRelease, least_epsilon
+from skdp.releases._quantiles import QuantileRelease, least_epsilon, least_guarantee
 from skdp.releases._queries import QueryAnswers, QueryPlan
 from skdp.releases._ridge_problem import RidgeProblem, ridge_norm_bound, ridge_sensitivity
 from skdp.releases._ridge_risk import EpsilonSuggestion, query_variance, suggest_epsilon
@@ -151,6 +151,7 @@ __all__ = [
     "laplace_scale",
     "largest_score",
     "least_epsilon",
+    "least_guarantee",
     "linear_signal",
     "local_law",
     "nats_of",

@@ -19,7 +19,7 @@ from skdp.mechanisms import release as release_value
 from skdp.privacy import ApproxDP, BoundedRangeDP, bounded_range_epsilon
 from skdp.releases._cells import cell_edges, checked_ranges, counts_below
 
-__all__ = ["QuantileRelease", "least_epsilon"]
+__all__ = ["QuantileRelease", "least_epsilon", "least_guarantee"]
 
 # Probabilities are whole numbers of such parts, so that utilities are whole numbers, too.
 _PARTS = 2**20
@@ -389,9 +389,25 @@ def least_epsilon(
     float
         A little above.
     """
-    target = ApproxDP(1.0, delta, adjacency=adjacency)
+    least = least_guarantee(n_samples, n_columns=n_columns, adjacency=adjacency, n_cells=n_cells)
+    return least.epsilon_at(delta) * (1.0 + 1e-8)
+
+
+def least_guarantee(
+    n_samples: int,
+    *,
+    n_columns: int,
+    adjacency: str = "replace-one",
+    n_cells: int = 2**14,
+) -> BoundedRangeDP:
+    """Guarantee of the selections of `least_epsilon`; parameters as there.
+
+    Returns
+    -------
+    BoundedRangeDP
+    """
     range_ = _least_range(n_samples, n_cells)
-    return _guarantee(target, range_, 2 * n_columns).epsilon_at(delta) * (1.0 + 1e-8)
+    return _guarantee(ApproxDP(1.0, adjacency=adjacency), range_, 2 * n_columns)
 
 
 def _least_range(n_samples: int, n_cells: int) -> float:

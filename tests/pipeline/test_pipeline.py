@@ -18,6 +18,7 @@ import skdp
 from skdp.exceptions import BudgetExceededError, PrivacyWarning
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.linear_model import DPLogisticRegression, MIPrivateSGDRegressor
+from skdp.model_selection import DPGridSearch
 from skdp.pipeline import DPPipeline
 from skdp.preprocessing import (
     BoundedScaler,
@@ -29,7 +30,7 @@ from skdp.preprocessing import (
     automatic_n_splines,
     make_private_preprocessor,
 )
-from skdp.privacy import ApproxDP, BudgetLedger, compose, gaussian_mu
+from skdp.privacy import ApproxDP, BoundedRangeDP, BudgetLedger, compose, gaussian_mu
 
 DELTA = 1e-5
 
@@ -187,6 +188,48 @@ def test_the_least_budget_for_the_rows_is_named_before_the_charge(model, share, 
     pipeline.set_params(epsilon=least, ledger=None).fit(X[["age", "pay"]], y)
     below = pipeline.set_params(epsilon=0.999 * least)
     assert least_of(below, X[["age", "pay"]], y) == least
+
+
+class CountedProfiles:
+    """How many profiles of selections are worked out, each of which takes milliseconds."""
+
+    def __init__(self, monkeypatch):
+        self.count, profile = 0, BoundedRangeDP._profile
+
+        def counted(guarantee, epsilon):
+            self.count += 1
+            return profile(guarantee, epsilon)
+
+        monkeypatch.setattr(BoundedRangeDP, "_profile", counted)
+
+
+def test_a_refusal_works_out_few_profiles(monkeypatch):
+    X, y = people()
+    X = X[["age", "pay"]][:40].assign(third=1.0)
+    profiles = CountedProfiles(monkeypatch)
+    steps = [("bounds", DPQuantileScaler()), ("model", DPLogisticRegression())]
+    least = least_of(DPPipeline(steps, 1.0, DELTA), X, y[:40])
+    assert profiles.count < 100  # were 4,000, which took 8 s
+    DPPipeline(steps, least, DELTA).fit(X, y[:40])
+    assert least_of(DPPipeline(steps, 0.998 * least, DELTA), X, y[:40]) == least
+
+
+def test_a_refusal_of_a_search_over_wide_rows_works_out_few_profiles(monkeypatch):
+    X, y = np.zeros((100, 20_000)), np.arange(100) % 2
+    profiles = CountedProfiles(monkeypatch)
+    pipeline = DPPipeline([("bounds", DPQuantileScaler()), ("model", DPLogisticRegression())])
+    search = DPGridSearch(pipeline, {"model__C": [0.1, 1.0]}, epsilon=1.0, delta=DELTA)
+    with pytest.raises(ValueError, match="epsilon must be at least"):
+        search.fit(X, y)
+    assert profiles.count < 100
+
+
+def test_steps_that_only_prepare_are_not_refused_what_they_can_have():
+    X, _ = people()
+    steps = [("bounds", DPQuantileScaler()), ("again", DPQuantileScaler())]
+    least = least_of(DPPipeline(steps, 0.01, DELTA), X[["age"]], None)
+    DPPipeline(steps, least, DELTA).fit(X[["age"]])
+    DPPipeline(steps, 0.98 * least, DELTA).fit(X[["age"]])  # one is not told the very least
 
 
 # Parameters
