@@ -134,10 +134,9 @@ class AdditiveEffectsDisplay:
 
         The deviations are those of ``coef_noise_``: they tell how much fresh noise would change
         the curves, and not how much other rows would. For output perturbation they are the law of
-        the noise. For objective perturbation, and for descents without released second moments,
-        they are bounds to first order, or bounds times a released factor. For other descents they
-        are an approximation: the noise of each step, reduced by the later steps as far as the
-        released second moments tell. Noise in a released factor is left out, but for descents on
+        the noise. For logistic descents they are an approximation: the noise of each step, reduced
+        by the later steps as far as the released second moments tell. Where ``coef_noise_`` is
+        None there is no band. Noise in a released factor is left out, but for descents on
         two classes. None of them includes bias, such as that of a penalty, of a descent that ends
         early or of clipped gradients.
         """

@@ -138,8 +138,19 @@ class BaseDPLinearClassifier(
         self.classes_, self.guarantee_ = classes, self._stated(release.guarantee)
         self.x_norm_ = float(self.x_norm) / longer
         self.coef_, self.intercept_ = coef, intercept
-        self.coef_noise_ = spread.of_features(self.n_features_in_, self._unit() / longer)
+        self.coef_noise_ = self._stated_noise(spread, self._unit() / longer, unit)
         return self
+
+    # Whether the model of scores behind the noise of descents is one of this loss.
+    _knows_slopes = False
+
+    def _stated_noise(self, spread, length, unit):
+        """What is known of the noise in coefficients to a fourth; None where bounds are loose."""
+        mechanism = self._resolved_mechanism(unit)
+        is_known = mechanism == "output" or (mechanism == "gradient" and self._knows_slopes)
+        if not is_known or spread.kind == "bound":
+            return None
+        return spread.of_features(self.n_features_in_, length)
 
     def _planned_guarantee(self, n_features):
         target = super()._planned_guarantee(n_features)

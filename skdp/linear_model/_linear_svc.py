@@ -106,10 +106,11 @@ class DPLinearSVC(BaseDPLinearClassifier):
         Coefficients, for rows no longer than ``x_norm_``: see `decision_function`. Released under
         ``guarantee_``.
 
-    coef_noise_ : CoefficientNoise
-        Standard deviations of the noise in ``coef_``, and whether they are exact, bounds or
-        approximations: see `~skdp.releases.CoefficientNoise`. That of ``x_norm_`` is not in them.
-        Released under ``guarantee_``.
+    coef_noise_ : CoefficientNoise or None
+        Standard deviations of the noise in ``coef_`` over fits to the same rows, with
+        ``mechanism="output"``: see `~skdp.releases.CoefficientNoise`. That of ``x_norm_`` is not
+        in them. None otherwise: what is known of them is too far off. Released under
+        ``guarantee_``.
 
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts. Released under ``guarantee_``.

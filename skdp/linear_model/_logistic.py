@@ -125,10 +125,11 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         Coefficients, for rows no longer than ``x_norm_``: see `decision_function`. Released under
         ``guarantee_``.
 
-    coef_noise_ : CoefficientNoise
-        Standard deviations of the noise in ``coef_``, and whether they are exact, bounds or
-        approximations: see `~skdp.releases.CoefficientNoise`. That of ``x_norm_`` is not in them.
-        Released under ``guarantee_``.
+    coef_noise_ : CoefficientNoise or None
+        Standard deviations of the noise in ``coef_`` over fits to the same rows: exact with
+        ``mechanism="output"``, approximate with ``"gradient"`` and a delta. See
+        `~skdp.releases.CoefficientNoise`. That of ``x_norm_`` is not in them. None otherwise: only
+        bounds are known, which may be a hundred times too large. Released under ``guarantee_``.
 
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts. Released under ``guarantee_``.
@@ -198,6 +199,8 @@ class DPLogisticRegression(BaseDPLinearClassifier):
     """
 
     _has_odds = True
+
+    _knows_slopes = True
 
     def __init__(
         self,

@@ -150,11 +150,13 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
         before the search; state this one to whoever asks what the procedure guarantees. Public.
 
     spent_ : ApproxDP
-        What was lost in the end: by the stages until the last one, for a record of the part that
-        lost more. It is a statement about this outcome, made after it was seen ("ex-post"): the
-        outcome tells any record from another by no more than this. With a positive delta it is
-        quoted at delta divided by the number of stages, so that of all outcomes together no more
-        than delta is left uncovered; after the last stage that may be more than ``guarantee_``,
+        Ex-post: what the stages until the last one cost, for a record of the part that lost more.
+        With probability ``P`` of any set of outcomes on these rows, and ``P'`` on a neighbour,
+        ``P`` is at most the sum over stages of ``exp(epsilon_j) P'`` of the outcomes that stop at
+        stage ``j``, plus delta. It is not a bound on the loss of this outcome: with a positive
+        delta the loss exceeds ``spent_`` with a probability that can be many times delta. It is
+        quoted at delta divided by the number of stages, so that the deltas of all stages add up to
+        delta; after the last stage that may be more than ``guarantee_``,
         which holds as well. A ledger that can be charged by stages holds it, see Notes. Released
         under ``guarantee_``.
 

@@ -4,11 +4,13 @@ import copy
 import io
 import pickle
 import threading
+from pathlib import Path
 
 import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from support.configurations import CONFIGURATIONS, EVERYTHING, fitted, model, outcome, problem
@@ -408,3 +410,25 @@ def test_an_error_ends_a_recording():
         raise ZeroDivisionError
     assert DPLogisticRegression().fit(X, y).guarantee_.caveats == ()
     assert (len(outer), len(inner)) == (1, 0)
+
+
+def wide_rows():
+    """Rows of more columns than second moments are read of."""
+    X, y = np.random.default_rng(0).normal(size=(5000, 4)) / 20.0, np.arange(5000) % 2
+    wide = sparse.csr_array(X)
+    wide.resize(5000, 1100)
+    return wide, y
+
+
+@pytest.mark.parametrize("name", [*CONFIGURATIONS, "wide rows"])
+def test_whatever_a_fit_releases_stands_in_the_table_of_claims(name):
+    page = Path(__file__).parents[2] / "doc" / "architecture.rst"
+    table = page.read_text(encoding="utf-8").split(".. claims-begin")[1].split(".. claims-end")[0]
+    with recording() as transcript:
+        if name == "wide rows":
+            DPLogisticRegression(delta=1e-5).fit(*wide_rows())
+        else:
+            outcome(fitted(name, *problem(name)), problem(name)[0])
+    places = {record.where for record in transcript if hasattr(record, "where")}
+    modules = {place.split(":")[0].removeprefix("skdp.").replace(".", "/") for place in places}
+    assert modules and all(f"``{module}.py``" in table for module in modules), modules

@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.losses import LogisticLoss
@@ -30,32 +31,46 @@ def refits(model, X, y, n_refits=60):
     return np.array(coefs), noises
 
 
-# Of the claimed over the true deviation, from least to most. The median over 16 coefficients of
-# 60 refits is 1.0 for the law itself and errs by 0.05; of approximations 1.5 was measured.
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("model", "kind", "least", "most"),
+    ("model", "kind"),
     [
-        (DPLogisticRegression(1.0, 1e-5), "approximation", 0.6, 1.8),
-        (DPLogisticRegression(1.0, 1e-5, adjacency="add-remove"), "approximation", 0.6, 1.8),
-        (DPLinearSVC(1.0, 1e-5), "approximation", 0.6, 1.8),
-        (DPLogisticRegression(1.0, mechanism="output"), "exact", 0.85, 1.15),
-        (DPLogisticRegression(1.0, 1e-5, mechanism="output"), "exact", 0.85, 1.15),
-        (DPLogisticRegression(1.0), "approximation", 0.85, 9.0),
-        (DPLogisticRegression(1.0, adjacency="add-remove"), "approximation", 0.85, 9.0),
-        (DPLogisticRegression(1.0, 1e-5, mechanism="objective"), "bound", 0.85, 9.0),
-        (DPLogisticRegression(1.0, mechanism="gradient"), "bound", 0.85, 2.0),
+        (DPLogisticRegression(1.0, mechanism="output"), "exact"),
+        (DPLogisticRegression(1.0, 1e-5, mechanism="output"), "exact"),
+        (DPLinearSVC(1.0, 1e-5, mechanism="output"), "exact"),
+        (DPLogisticRegression(1.0, 1e-5), "approximation"),
+        (DPLogisticRegression(1.0, 1e-5, adjacency="add-remove"), "approximation"),
     ],
     ids=str,
 )
-def test_deviations_are_those_of_refits(model, kind, least, most):
-    X, y = rows()
-    coefs, noises = refits(model, X, y)
+def test_deviations_are_within_a_fourth_of_those_of_refits(model, kind):
+    # The median over 5 coefficients of 100 refits errs by at most 5 %, so that one that is 25 %
+    # off is some deviations away from one that is right; the seeds are fixed.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 5))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = (5.0 * X @ rng.normal(size=5) + rng.logistic(size=20_000) > 0.0).astype(int)
+    coefs, noises = refits(model, X, y, 100)
     assert {noise.kind for noise in noises} == {kind}
     claimed = np.mean([noise.deviations for noise in noises], axis=0)
-    ratio = np.median(claimed / coefs.std(axis=0, ddof=1)[0])
-    assert least < ratio < most
-    covered = abs(coefs - coefs.mean(axis=0))[:, 0] <= 2.0 * claimed
-    assert covered.mean() > (0.8 if kind == "approximation" else 0.92)
+    assert 0.75 < np.median(claimed / coefs.std(axis=0, ddof=1)[0]) < 1.25
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPLogisticRegression(1.0),
+        DPLogisticRegression(1.0, adjacency="add-remove"),
+        DPLogisticRegression(1.0, 1e-5, mechanism="objective"),
+        DPLogisticRegression(1.0, mechanism="gradient"),
+        DPLinearSVC(1.0, 1e-5),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_where_no_deviation_is_known_none_is_stated(model, n_classes):
+    model = clone(model).set_params(random_state=0)
+    assert model.fit(*rows(n_classes=n_classes)).coef_noise_ is None
 
 
 @pytest.mark.parametrize(("n_classes", "epsilon"), [(2, 1.0), (2, 8.0), (3, 8.0)])
@@ -146,19 +161,3 @@ def test_many_features_have_deviations_alone():
     noise = model.coef_noise_
     assert noise.covariance is None and noise.deviations.shape == (600,)
     assert noise.related == (noise.kind == "approximation")
-
-
-@pytest.mark.parametrize("n_features", [1, 2])
-def test_the_bound_of_a_short_descent_covers_the_noise_in_its_factor(n_features):
-    # Without second moments, weights are multiplied by what their own length tells.
-    rng = np.random.default_rng(1)
-    X = rng.uniform(-0.7, 0.7, size=(100, n_features))
-    y = (1.5 * X[:, 0] + 0.3 * rng.logistic(size=100) > 0.0).astype(int)
-    found, claimed = [], []
-    for seed in range(200):
-        model = DPLogisticRegression(0.1, 1e-5, classes=[0, 1], random_state=seed).fit(X, y)
-        found.append(model.coef_[0, 0])
-        claimed.append(model.coef_noise_.deviations[0])
-    assert model.coef_noise_.kind == "bound" and model.coef_noise_.related
-    # The standard error of the deviation that is found is a twentieth of it.
-    assert np.std(found) < np.sqrt(np.mean(np.square(claimed)))

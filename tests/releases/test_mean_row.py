@@ -224,20 +224,7 @@ def test_wide_rows_are_learned_as_well_dense_as_sparse(model):
     dense, csr = (clone(model).set_params(random_state=0).fit(Z, y) for Z in (X.toarray(), X))
     assert_allclose(dense.coef_, csr.coef_, rtol=1e-6, atol=1e-9)
     assert csr.score(X, y) > 0.85
-    assert csr.coef_noise_.kind == "bound"
-
-
-@pytest.mark.usefixtures("all_are_wide")
-@pytest.mark.parametrize("model", [DPLogisticRegression(8.0, 1e-5), DPLinearSVC(8.0, 1e-5)])
-def test_the_claimed_noise_is_a_bound(model):
-    rng = np.random.default_rng(3)
-    X = (np.eye(1, 12) + 0.3 * rng.normal(size=(3000, 12))) / 2.0
-    y = (X[:, 1] - X[:, 2] > 0.05).astype(int)
-    fits = [clone(model).set_params(random_state=seed).fit(X, y) for seed in range(60)]
-    found = np.std([fit.coef_[0] for fit in fits], axis=0, ddof=1)
-    claimed = np.mean([fit.coef_noise_.deviations for fit in fits], axis=0)
-    assert (found < 1.3 * claimed).all()
-    assert np.median(found / claimed) > 0.1
+    assert csr.coef_noise_ is None
 
 
 def test_users_and_pure_budgets_have_no_mean_row(monkeypatch):
