@@ -323,10 +323,12 @@ class BudgetLedger(LedgerViews):
 
     def _refusal(self, book: file.Book, guarantee: Guarantee) -> BudgetExceededError:
         lacks_delta = self.delta == 0.0 and guarantee.epsilon_at(0.0) == math.inf
-        pure = "It has delta=0, and takes pure guarantees only. " if lacks_delta else ""
+        advice = "Ask for less, or use a ledger with a larger budget."
+        if lacks_delta:
+            advice = "This ledger has delta=0 and takes pure guarantees only: fit with delta=0."
         return BudgetExceededError(
-            f"The budget cannot bear this charge: {guarantee} {self._balance(book)} {pure}"
-            "Nothing was charged."
+            f"Asked: {guarantee._claim()}. {self._balance(book)} {advice} Nothing was charged. "
+            f"The charge in full: {guarantee}"
         )
 
     def history(self) -> list[LedgerRecord]:

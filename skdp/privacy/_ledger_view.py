@@ -1,12 +1,14 @@
 """A ledger as people see it: text that can neither steer a terminal nor turn a line around."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import ROUND_DOWN, Context
 from pathlib import Path
+from textwrap import wrap
 
 from skdp._views import card, clean, note, table
 from skdp.privacy import _ledger_file as file
+from skdp.privacy._base import Guarantee
 from skdp.privacy._budget import Budget
 from skdp.privacy._guarantees import ApproxDP
 from skdp.privacy._ledger_record import LedgerRecord
@@ -22,6 +24,7 @@ from skdp.privacy._ledger_summary import (
 __all__ = ["SHOWN", "LedgerViews"]
 
 SHOWN = 20  # charges in a view
+_COLUMNS, _WIDEST_LABEL = 100, 22  # of the text
 _DOWN = Context(prec=6, rounding=ROUND_DOWN)
 
 
@@ -53,10 +56,14 @@ class LedgerViews(ABC):
 
     def __str__(self) -> str:
         book, records = self._records(SHOWN)
-        rows = _rows(records, book.last - len(records))
+        rows = _rows(records, book.last - len(records), str_of=lambda claimed: claimed._claim())
+        rows = _narrowed(rows)
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         told = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-        return "\n".join([clean(self._title()), *told, clean(self._balance(book))])
+        title, balance = (
+            wrap(clean(text), _COLUMNS) for text in (self._title(), self._balance(book))
+        )
+        return "\n".join([*title, *told, *balance])
 
     def _repr_html_(self) -> str:
         book, records = self._records()
@@ -79,9 +86,9 @@ class LedgerViews(ABC):
     def _balance(self, book: file.Book) -> str:
         at = f" at delta={self.delta!r}" if self.delta else ""
         return (
-            f"Of epsilon={self.epsilon!r}{at}, {self._spent_of(book).epsilon:.6g} is spent "
-            f"(charges: {book.last}); a pure guarantee of up to "
-            f"epsilon={_accepted(self._remaining_of(book).epsilon)} is left."
+            f"Left: epsilon={_accepted(self._remaining_of(book).epsilon)} with delta=0, of "
+            f"epsilon={self.epsilon!r}{at} (spent: {self._spent_of(book).epsilon:.6g}, charges: "
+            f"{book.last})."
         )
 
     def _summary(self) -> LedgerSummary:
@@ -133,7 +140,29 @@ def _by(name: str, told: Iterable[LedgerLine], delta: float) -> str:
     return table((name, "charges", f"epsilon{at}"), rows, caption=caption, numbers=(1, 2))
 
 
-def _rows(records: list[LedgerRecord], n_earlier: int) -> list[tuple[str, ...]]:
+def _narrowed(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Cut long cells of text, so that a line of all columns fits; `history` has them whole."""
+    n = len(rows[0])
+    texts = range(2, n - 1)  # teams, labels and guarantees, the last of which has the rest
+    most = [_WIDEST_LABEL] * (len(texts) - 1)
+    fixed = sum(max(len(row[i]) for row in rows) for i in (0, 1, n - 1))
+    labels = sum(
+        min(width, max(len(row[i]) for row in rows)) for i, width in zip(texts, most, strict=False)
+    )
+    most.append(_COLUMNS - fixed - labels - 2 * (n - 1))
+    return [
+        (*row[:2], *(_cut(row[i], width) for i, width in zip(texts, most, strict=True)), row[-1])
+        for row in rows
+    ]
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 3]}..."
+
+
+def _rows(
+    records: list[LedgerRecord], n_earlier: int, *, str_of: Callable[[Guarantee], str] = str
+) -> list[tuple[str, ...]]:
     team = ("team",) if any(r.team for r in records) else ()
     rows = [("#", "UTC", *team, "label", "guarantee", "pid")]
     if n_earlier > 0:
@@ -141,6 +170,6 @@ def _rows(records: list[LedgerRecord], n_earlier: int) -> list[tuple[str, ...]]:
     for r in records:
         time = f"{r.time:%Y-%m-%d %H:%M:%S}"
         step = "" if r.stream is None else "(replaced) " if r.is_replaced else "(so far) "
-        cells = (str(r.id), time, *(r.team for _ in team), r.label, f"{step}{r.guarantee}")
+        cells = (str(r.id), time, *(r.team for _ in team), r.label, f"{step}{str_of(r.guarantee)}")
         rows.append((*map(clean, cells), str(r.pid)))
     return rows

@@ -551,3 +551,19 @@ def test_values_beyond_floats_are_compared_without_a_warning():
     assert_array_equal(
         on_lattice(np.array([1e308, -1e308, 0.3]), 0.25), [2.0**51, -(2.0**51), 0.25]
     )
+
+
+def test_one_number_of_fresh_noise_that_repeats_by_chance_is_no_seed():
+    # Of a hundred steps of the lattice, the first two draws of this generator are one apart.
+    rng = np.random.default_rng(114)
+
+    def noisy_share(X, y):
+        claim = ApproxDP(1.0)
+        return laplace_mechanism(
+            y.mean(), l1_sensitivity=1.0 / len(y), guarantee=claim, random_state=rng
+        )
+
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = (X[:, 0] > 0.0).astype(int)
+    options = dict(neighbours="random", n=4, guarantee=ApproxDP(1.0), random_state=0)
+    assert replay(noisy_share, X, y, **options).passed

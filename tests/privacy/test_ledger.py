@@ -186,9 +186,10 @@ def test_the_refusal_says_what_was_asked_and_spent_and_what_is_left(make):
     with pytest.raises(BudgetExceededError) as error:
         ledger.charge(ApproxDP(0.4, mechanism="objective perturbation"))
     assert str(error.value) == (
-        "The budget cannot bear this charge: 0.4-differential privacy (pure) when replacing one "
-        "record, by objective perturbation. Of epsilon=1.0, 0.7 is spent (charges: 1); a pure "
-        "guarantee of up to epsilon=0.3 is left. Nothing was charged."
+        "Asked: 0.4-differential privacy (pure). Left: epsilon=0.3 with delta=0, of epsilon=1.0 "
+        "(spent: 0.7, charges: 1). Ask for less, or use a ledger with a larger budget. Nothing "
+        "was charged. The charge in full: 0.4-differential privacy (pure) when replacing one "
+        "record, by objective perturbation."
     )
 
 
@@ -275,7 +276,7 @@ def test_a_bare_number_is_no_guarantee(make, wrong):
 def test_charges_beyond_what_a_float_holds_are_refused_as_others_are(make, huge):
     ledger = make(2.0, 1e-6)
     ledger.charge(GaussianDP(0.1))
-    with pytest.raises(BudgetExceededError, match="cannot bear this charge"):
+    with pytest.raises(BudgetExceededError, match=r"Asked: .* Nothing was charged"):
         ledger.charge(huge)
 
 
@@ -741,8 +742,8 @@ def test_an_empty_ledger_has_spent_nothing(make):
     assert ledger.history() == []
     assert ledger.spent() == ApproxDP(0.0, 1e-5)
     assert ledger.remaining() == ApproxDP(1.0)
-    assert "0 is spent (charges: 0)" in str(ledger)
-    assert "0 is spent (charges: 0)" in ledger._repr_html_()
+    assert "(spent: 0, charges: 0)" in str(ledger)
+    assert "(spent: 0, charges: 0)" in ledger._repr_html_()
 
 
 def test_the_text_view_is_a_table_with_a_balance():
@@ -753,16 +754,26 @@ def test_the_text_view_is_a_table_with_a_balance():
     assert head.split() == ["#", "UTC", "label", "guarantee", "pid"]
     assert "first model" in row
     assert row.index("0.1-diff") == head.index("guarantee")
-    assert balance == (
-        "Of epsilon=1.0, 0.1 is spent (charges: 1); a pure guarantee of up to epsilon=0.9 is left."
-    )
+    assert balance == ("Left: epsilon=0.9 with delta=0, of epsilon=1.0 (spent: 0.1, charges: 1).")
+
+
+def test_the_text_view_fits_a_hundred_columns(path):
+    folder = path.parent / "a folder with a long name" / "and another one, in which ledgers are"
+    folder.mkdir(parents=True)
+    ledger = BudgetLedger(folder / "budget of the clinic.db", 10 / 3, 1e-5, label="team " * 9)
+    long = dict(mechanism="noisy gradient descent " * 3, source="Theorem 1 of many authors " * 4)
+    ledger.charge(GaussianDP(0.1, **long), label="A long label of a fit " * 4)
+    ledger.charge(compose([ApproxDP(0.1, 1e-7, **long), GaussianDP(0.123456789)]))
+    lines = str(ledger).splitlines()
+    assert max(map(len, lines)) <= 100
+    assert "A long label of a f..." in str(ledger) and "0.1-Gaussian" in str(ledger)
 
 
 @pytest.mark.parametrize("mu", [0.05, 0.1, 0.2, 0.3])
 def test_who_types_in_what_is_left_is_not_refused(mu):
     ledger = BudgetLedger(epsilon=5.0, delta=1e-5)
     ledger.charge(GaussianDP(mu))
-    (left,) = re.findall(r"up to epsilon=(\S+) is left", str(ledger))
+    (left,) = re.findall(r"Left: epsilon=(\S+) with", str(ledger))
     assert len(left) <= 7
     assert ledger.affords(ApproxDP(float(left)))
     assert left in ledger._repr_html_()
@@ -789,7 +800,7 @@ def test_long_histories_are_shortened(make):
         assert "10 earlier" in view
         assert "fit 9." not in view
         assert "fit 10." in view
-        assert "0.3 is spent (charges: 30)" in view
+        assert "(spent: 0.3, charges: 30)" in view
 
 
 def test_the_representation_is_short_and_does_not_change(path):

@@ -320,7 +320,7 @@ def test_labels_cannot_steer_a_terminal(path):
     assert (record.label, record.team) == ("fit 1 txt end 31m", "team A")
     for view in (str(ledger), ledger._repr_html_()):
         assert not set(view) & set("\x1b\x00\r\u202e\u2028\x9b")
-    assert "by mn." in str(ledger)
+    assert "by mn." in ledger._repr_html_()
 
 
 def test_labels_in_a_file_that_another_program_wrote_are_shown_clean(path):

@@ -31,7 +31,7 @@ def test_a_later_release_replaces_the_entry_of_its_stream(make):
     ledger.charge_stream(ApproxDP(0.7), stream="a", version=2, continues=1, label="step")
     assert ledger.spent() == ApproxDP(0.8)
     assert ledger.remaining().epsilon == 0.2
-    with pytest.raises(BudgetExceededError, match=r"0.8 is spent \(charges: 3\)"):
+    with pytest.raises(BudgetExceededError, match=r"spent: 0.8, charges: 3\)"):
         ledger.charge_stream(ApproxDP(0.95), stream="a", version=3, continues=2)
     ledger.charge_stream(ApproxDP(0.9), stream="a", version=3, continues=2)
     assert ledger.remaining().epsilon == 0.0
