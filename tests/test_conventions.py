@@ -10,6 +10,7 @@ import pickle
 import pkgutil
 import re
 import sys
+import warnings
 from contextlib import contextmanager
 
 import numpy as np
@@ -334,6 +335,37 @@ def test_a_refused_charge_uses_no_rows_and_leaves_the_old_model(name, monkeypatc
             assert all(vars(each)[key] is value for key, value in before.items())
             assert len(each.ledger.history()) == n_charges
         assert_array_equal(outcome(estimator, X), told)
+
+
+def flawed(X, y):
+    """Data that a fit refuses, after it has looked at names, at types, or at values."""
+    names = [f"other {i}" for i in range(X.shape[1])]
+    missing, words = X.astype(float), X.astype(object)
+    missing[0, 0], words[0, 0] = np.inf, "word"
+    yield pd.DataFrame(missing, columns=names), y
+    yield pd.DataFrame(words, columns=names), y
+    yield np.hstack([missing, missing]), y
+    yield X[:, :, np.newaxis], y
+    yield X[:0], y[:0]
+
+
+@pytest.mark.parametrize("name", [name for name in EVERYTHING if "Released" not in name])
+def test_a_refused_fit_leaves_everything_as_it_was(name):
+    X, y = problem(name)
+    fitted_, unfitted = model(name).fit(X, y), model(name)
+    for other, targets in flawed(np.asarray(X), y):
+        for estimator in (fitted_, unfitted):
+            before = dict(vars(estimator))
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    clone(estimator).fit(other, targets)
+            except Exception as refused:
+                with pytest.raises(type(refused)):
+                    estimator.fit(other, targets)
+                after = vars(estimator)
+                assert after.keys() == before.keys()
+                assert all(after[key] is value for key, value in before.items())
 
 
 # The releases

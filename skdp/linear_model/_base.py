@@ -135,10 +135,10 @@ class BaseDPLinearClassifier(
                 rows = self._rows(X, codes, longer, users)
                 weights, spread = with_noise(release, rows, noise)
             coef, intercept = self._in_units(weights, longer)
-        self.classes_, self.guarantee_ = classes, self._stated(release.guarantee)
-        self.x_norm_ = float(self.x_norm) / longer
-        self.coef_, self.intercept_ = coef, intercept
-        self.coef_noise_ = self._stated_noise(spread, self._unit() / longer, unit)
+            self.classes_, self.guarantee_ = classes, self._stated(release.guarantee)
+            self.x_norm_ = float(self.x_norm) / longer
+            self.coef_, self.intercept_ = coef, intercept
+            self.coef_noise_ = self._stated_noise(spread, self._unit() / longer, unit)
         return self
 
     # Whether the model of scores behind the noise of descents is one of this loss.

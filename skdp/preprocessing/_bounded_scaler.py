@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._inputs import checked_array, checked_rows
 from skdp._validation import boolean, one_of, shown
+from skdp.estimators import restored_on_error
 
 __all__ = ["BoundedScaler", "by_name", "column_limits"]
 
@@ -88,8 +89,9 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         one_of(("error", "center"), missing=self.missing)
         boolean(log=self.log)
-        self._validated(X, reset=True)
-        self._limits()
+        with restored_on_error(self):
+            self._validated(X, reset=True)
+            self._limits()
         return self
 
     def transform(self, X):

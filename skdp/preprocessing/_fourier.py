@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._inputs import checked_rows
 from skdp._random import check_random_state, seed_sequence
 from skdp._validation import boolean, is_auto, number_or_auto, one_of, positive_int, shown
-from skdp.estimators import LinkedDocumentation
+from skdp.estimators import LinkedDocumentation, restored_on_error
 from skdp.features import KERNELS, FourierFeatures, automatic_gamma, check_kernel, fourier_features
 
 __all__ = ["RandomFourierTransformer"]
@@ -139,23 +139,24 @@ class RandomFourierTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
             The transformer itself.
         """
         self._check_parameters()
-        X = self._validated(X, reset=True)
-        d, gamma = self.n_features_in_, self.gamma
-        if is_auto(gamma):
-            gamma = automatic_gamma(self.kernel, d, sparse_rows=sparse.issparse(X))
-        features = fourier_features(
-            self.kernel,
-            d,
-            n_components=2 * math.ceil(self.n_components / 2),
-            gamma=float(gamma),
-            nu=self.nu,
-            orthogonal=bool(self.orthogonal),
-            random_state=self._frequency_seed(),
-        )
-        self.frequencies_, self.gamma_ = features.frequencies, float(gamma)
-        self.x_norm_ = float(features.row_norm)
-        # No sum of absolute values is above the norm times the root of how many there are.
-        self.x_l1_norm_ = math.sqrt(features.n_components) * self.x_norm_ * (1.0 + 2.0**-50)
+        with restored_on_error(self):
+            X = self._validated(X, reset=True)
+            d, gamma = self.n_features_in_, self.gamma
+            if is_auto(gamma):
+                gamma = automatic_gamma(self.kernel, d, sparse_rows=sparse.issparse(X))
+            features = fourier_features(
+                self.kernel,
+                d,
+                n_components=2 * math.ceil(self.n_components / 2),
+                gamma=float(gamma),
+                nu=self.nu,
+                orthogonal=bool(self.orthogonal),
+                random_state=self._frequency_seed(),
+            )
+            self.frequencies_, self.gamma_ = features.frequencies, float(gamma)
+            self.x_norm_ = float(features.row_norm)
+            # No sum of absolute values is above the norm times the root of how many there are.
+            self.x_l1_norm_ = math.sqrt(features.n_components) * self.x_norm_ * (1.0 + 2.0**-50)
         return self
 
     def transform(self, X):

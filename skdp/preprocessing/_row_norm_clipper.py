@@ -5,6 +5,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
 from skdp._inputs import checked_rows
 from skdp._validation import positive
+from skdp.estimators import restored_on_error
 from skdp.mechanisms import clip_rows
 
 __all__ = ["RowNormClipper"]
@@ -71,7 +72,8 @@ class RowNormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             The transformer itself.
         """
         positive(norm=self.norm)
-        self._validated(X, reset=True)
+        with restored_on_error(self):
+            self._validated(X, reset=True)
         return self
 
     def transform(self, X):

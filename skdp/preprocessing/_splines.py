@@ -17,7 +17,7 @@ from skdp._validation import (
     positive_int,
     shown,
 )
-from skdp.estimators import LinkedDocumentation
+from skdp.estimators import LinkedDocumentation, restored_on_error
 from skdp.preprocessing._bounded_scaler import by_name, column_limits
 from skdp.preprocessing._spline_basis import (
     ROUNDED_UP,
@@ -158,10 +158,11 @@ class BoundedSplineTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
         BoundedSplineTransformer
             The transformer itself.
         """
-        self._validated(X, reset=True)
-        self.knots_ = [column.knots_in_units() for column in self._columns()]
-        self.x_norm_ = math.sqrt(self.n_features_in_) * ROUNDED_UP
-        self.x_l1_norm_ = float(self.n_features_in_) * ROUNDED_UP
+        with restored_on_error(self):
+            self._validated(X, reset=True)
+            self.knots_ = [column.knots_in_units() for column in self._columns()]
+            self.x_norm_ = math.sqrt(self.n_features_in_) * ROUNDED_UP
+            self.x_l1_norm_ = float(self.n_features_in_) * ROUNDED_UP
         return self
 
     def transform(self, X):

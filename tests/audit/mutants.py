@@ -135,7 +135,11 @@ CLASSES = "releases._counted_classes"
 HELD = "releases._checked_objective"
 NORM = "releases._row_norm"
 IN_ONE_COUNT = "two change by 1.\n            sensitivity=self.guarantee.n_records_changed"
-ROWS, BASE, LEARNED = "solvers.rows", "linear_model._base", "        self.coef_, self.intercept_ ="
+ROWS, BASE, LEARNED = (
+    "solvers.rows",
+    "linear_model._base",
+    "            self.coef_, self.intercept_ =",
+)
 CLIPPED = "rows = clip_rows(block.astype(np.float64, copy=False), x_norm / longer)"
 CHECKED = "            X, y = checked_data(self, X, y, counts=groups is None)\n"
 RELEASED = (
@@ -149,7 +153,7 @@ RELEASED = (
 PAID = "            charge(self, release.guarantee)\n"
 PLANNED = "            release = self._plan(classes, X.shape[1], n_public, unit)\n"
 CLAIMED = "self.classes_, self.guarantee_ = classes, self._stated(release.guarantee)"
-STORED = "        self.coef_, self.intercept_ = coef, intercept\n"
+STORED = "            self.coef_, self.intercept_ = coef, intercept\n"
 
 
 def linear():
@@ -931,61 +935,61 @@ def linear():
         "linear: claims another adjacency",
         svc(**OUTPUT, **REMOVE),
         CLAIMED,
-        'from dataclasses import replace\n        self.classes_, self.guarantee_ = classes, replace(release.guarantee, adjacency="replace-one")',
+        'from dataclasses import replace\n            self.classes_, self.guarantee_ = classes, replace(release.guarantee, adjacency="replace-one")',
     )
     yield fit(
         "linear: claims half the epsilon",
         svc(**OUTPUT),
         CLAIMED,
-        "from dataclasses import replace\n        self.classes_, self.guarantee_ = classes, replace(release.guarantee, epsilon=self.epsilon / 2)",
+        "from dataclasses import replace\n            self.classes_, self.guarantee_ = classes, replace(release.guarantee, epsilon=self.epsilon / 2)",
     )
     yield fit(
         "linear: claims no delta",
         logistic(**GRADIENT, **DELTA),
         CLAIMED,
-        "from dataclasses import replace\n        self.classes_, self.guarantee_ = classes, replace(release.guarantee, delta=0.0, refined=None)",
+        "from dataclasses import replace\n            self.classes_, self.guarantee_ = classes, replace(release.guarantee, delta=0.0, refined=None)",
     )
     yield fit(
         "linear: shows the number of rows",
         svc(**OUTPUT, **REMOVE),
         STORED,
-        STORED + "        self.n_samples_ = len(y)\n",
+        STORED + "            self.n_samples_ = len(y)\n",
     )
     yield fit(
         "linear: shows its training score",
         svc(**OUTPUT),
         STORED,
-        STORED + "        self.score_ = float((self.predict(X) == y).mean())\n",
+        STORED + "            self.score_ = float((self.predict(X) == y).mean())\n",
     )
     yield fit(
         "linear: shows its loss",
         logistic(**OUTPUT),
         STORED,
-        STORED + "        self.loss_ = float(np.square(X @ coef.T).sum())\n",
+        STORED + "            self.loss_ = float(np.square(X @ coef.T).sum())\n",
     )
     yield fit(
         "linear: shows how often rows were clipped",
         svc(**OUTPUT),
         STORED,
-        STORED + "        self.n_clipped_ = int((np.square(X).sum(axis=1) > 1.0).sum())\n",
+        STORED + "            self.n_clipped_ = int((np.square(X).sum(axis=1) > 1.0).sum())\n",
     )
     yield fit(
         "linear: shows frequencies of classes",
         svc(**OUTPUT),
         STORED,
-        STORED + "        self.class_count_ = np.bincount(codes)\n",
+        STORED + "            self.class_count_ = np.bincount(codes)\n",
     )
     yield fit(
         "linear: shows the minimiser",
         svc(**OUTPUT),
         STORED,
-        STORED + "        self.exact_ = X.T @ (codes - 0.5)\n",
+        STORED + "            self.exact_ = X.T @ (codes - 0.5)\n",
     )
     yield fit(
         "linear: number of rounds of a solver",
         svc(**OUTPUT),
         STORED,
-        STORED + "        self.n_iter_ = 3 + int(np.linalg.norm(X.sum(axis=0)) > 5.0)\n",
+        STORED + "            self.n_iter_ = 3 + int(np.linalg.norm(X.sum(axis=0)) > 5.0)\n",
     )
     yield fit(
         "linear: class of the majority as a prior",
@@ -1132,13 +1136,13 @@ def linear():
         "linear: the minimiser in a parameter",
         svc(**OUTPUT),
         STORED,
-        STORED + "        self.prior = float(codes.mean())\n",
+        STORED + "            self.prior = float(codes.mean())\n",
     )
     yield fit(
         "linear: prints the mean row",
         svc(**OUTPUT),
         STORED,
-        STORED + "        print(X.mean(axis=0))\n",
+        STORED + "            print(X.mean(axis=0))\n",
     )
     yield fit(
         "linear: rows sorted and weighted by their place",
@@ -1206,7 +1210,7 @@ def linear():
                 BASE,
                 STORED,
                 STORED
-                + "        self._seen = {row.tobytes(): label for row, label in zip(np.asarray(X), y)}\n",
+                + "            self._seen = {row.tobytes(): label for row, label in zip(np.asarray(X), y)}\n",
             ),
             (
                 "estimators._mixins",
