@@ -19,6 +19,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils import estimator_html_repr
+from sklearn.utils.validation import has_fit_parameter
 from support.configurations import CONFIGURATIONS, EVERYTHING, fitted, model, outcome, problem
 from support.memory import parts_as_long_as
 
@@ -28,8 +29,11 @@ from skdp.audit._runs import Program
 from skdp.audit._steering import Honest, Player
 from skdp.audit._worlds import World, differences
 from skdp.exceptions import BudgetExceededError, PrivacyWarning
+from skdp.kernel import DPKernelRidge
+from skdp.linear_model import DPLogisticRegression
 from skdp.metrics import Evaluation
-from skdp.preprocessing import ColumnStatistic
+from skdp.pipeline import DPPipeline
+from skdp.preprocessing import ColumnStatistic, DPQuantileScaler
 from skdp.privacy import BudgetLedger
 
 
@@ -366,6 +370,59 @@ def test_a_refused_fit_leaves_everything_as_it_was(name):
                 after = vars(estimator)
                 assert after.keys() == before.keys()
                 assert all(after[key] is value for key, value in before.items())
+
+
+# What there is instead
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_a_method_or_an_argument_that_is_missing_is_explained(name):
+    X, y = problem(name)
+    estimator = fitted(name, X, y)
+    for method in ("partial_fit", "released"):
+        if not hasattr(type(estimator), method) and not isinstance(estimator, DPPipeline):
+            with pytest.raises(AttributeError, match=f"has no attribute '{method}': .*[.]$"):
+                getattr(estimator, method)
+            assert not hasattr(estimator, method)
+    assert not has_fit_parameter(estimator, "sample_weight")
+    with pytest.raises(TypeError, match="takes no sample_weight: a weight of k multiplies"):
+        estimator.fit(X, y, sample_weight=np.ones(len(X)))
+    if inspect.isfunction(inspect.getattr_static(type(estimator), "predict", None)):
+        with pytest.raises(TypeError, match="takes no return_std: no private standard deviation"):
+            estimator.predict(X, return_std=True)
+    with pytest.raises(AttributeError, match=r"has no attribute 'nothing_of_this_name'$"):
+        estimator.nothing_of_this_name  # noqa: B018
+
+
+def test_what_searches_and_pipelines_cannot_be_given_is_explained():
+    X, y = problem("DPLogisticRegression")
+    with pytest.raises(TypeError, match=r"DPGridSearch.fit\(\) takes no groups: it protects"):
+        model("DPGridSearch").fit(X, y, groups=y)
+    with pytest.raises(TypeError, match=r"DPPipeline.fit\(\) takes no node: it has no nodes"):
+        model("DPPipeline-delta=0.0").fit(X, y, node=y)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        DPLogisticRegression(delta=0.01),
+        DPKernelRidge(delta=0.01, y_bounds=(-1.0, 1.0), n_components=20),
+        DPQuantileScaler(delta=0.01, quantiles=(0.1, 0.9)),
+        DPPipeline([("m", DPLogisticRegression())], delta=0.01),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_a_delta_of_one_over_the_rows_warns_once_where_their_number_is_public(estimator):
+    X = np.random.default_rng(0).uniform(-0.5, 0.5, (200, 3))
+    y = X[:, 0] if isinstance(estimator, DPKernelRidge) else (X[:, 0] > 0.0).astype(int)
+    with pytest.warns(PrivacyWarning, match="delta=0.01 is at least 1 over the 200 rec") as told:
+        clone(estimator).fit(X, y)
+    assert len(told) == 1
+    clone(estimator).set_params(delta=0.004).fit(X, y)  # warnings are errors here
+    clone(estimator).set_params(adjacency="add-remove").fit(X, y)
+    if not isinstance(estimator, DPQuantileScaler):
+        with pytest.warns(PrivacyWarning, match="over the 100 users"):
+            clone(estimator).fit(X, y, groups=np.arange(200) // 2)
 
 
 # The releases

@@ -8,6 +8,7 @@ from skdp.estimators._budget import (
     ledger_of,
     restored_on_error,
     unchanged_on_error,
+    warn_of_delta,
     warn_of_seed,
 )
 from skdp.estimators._mixins import (
@@ -65,6 +66,7 @@ __all__ = [
     "restored_on_error",
     "unchanged_on_error",
     "version_text",
+    "warn_of_delta",
     "warn_of_seed",
     "with_callbacks",
     "without_callbacks",

@@ -3,6 +3,7 @@
 import os
 import warnings
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 
 import numpy as np
 
@@ -23,6 +24,7 @@ __all__ = [
     "parameter_names",
     "restored_on_error",
     "unchanged_on_error",
+    "warn_of_delta",
     "warn_of_seed",
 ]
 
@@ -53,6 +55,8 @@ def ledger_of(estimator):
     )
 
 
+# How many fits are around this point, this one included: a step of a pipeline is at 2.
+_depth: ContextVar[int] = ContextVar("depth", default=0)
 _names: dict[type, tuple[str, ...]] = {}
 
 
@@ -87,10 +91,14 @@ def unchanged_on_error(estimator, *, fresh=True):
     """
     told = () if fresh else vars(estimator).get("_facts", ())
     given = {name: getattr(estimator, name) for name in parameter_names(estimator)}
-    with restored_on_error(estimator):
-        vars(estimator).update({name: plain(value) for name, value in given.items()})
-        with facts_of_a_fit(told) as facts, heard_by(None), np.errstate(all="ignore"):
-            yield
+    token = _depth.set(_depth.get() + 1)
+    try:
+        with restored_on_error(estimator):
+            vars(estimator).update({name: plain(value) for name, value in given.items()})
+            with facts_of_a_fit(told) as facts, heard_by(None), np.errstate(all="ignore"):
+                yield
+    finally:
+        _depth.reset(token)
     vars(estimator).update(given, _facts=facts.as_tuple())
 
 
@@ -115,6 +123,28 @@ def charge_stream(estimator, guarantee, *, stream, version, continues):
     label = type(estimator).__name__
     ledger.charge_stream(
         guarantee, stream=stream, version=version, continues=continues, label=label
+    )
+
+
+def warn_of_delta(delta, n_units, unit="record"):
+    """Warn of a delta that allows for the release of a record, once for all fits within another.
+
+    Parameters
+    ----------
+    delta : float
+
+    n_units : int or None
+        Public number of records, or of users. Where it is private nothing can be said.
+
+    unit : str, default="record"
+    """
+    if n_units is None or _depth.get() > 1 or delta * n_units < 1.0:
+        return
+    warnings.warn(
+        f"delta={delta:g} is at least 1 over the {n_units} {unit}s: a mechanism that publishes "
+        f"one {unit} at random satisfies it. Take a delta well below {1.0 / n_units:.2g}.",
+        PrivacyWarning,
+        stacklevel=level_of_the_user(),
     )
 
 

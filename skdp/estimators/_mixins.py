@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._inputs import checked_rows
 from skdp._recording import is_recorded
+from skdp.estimators._instead import Explained
 from skdp.estimators._views import GuaranteeView
 from skdp.mechanisms import clip_rows
 from skdp.privacy import ApproxDP, Guarantee
@@ -46,7 +47,7 @@ class NoisyPredictions:
         return tags
 
 
-class StatedGuarantee(GuaranteeView):
+class StatedGuarantee(Explained, GuaranteeView):
     """Mixin: ``guarantee_`` says if the noise is known, or releases were recorded.
 
     Who records releases holds the exact answers behind them, so that nothing is promised of a

@@ -15,6 +15,7 @@ from skdp.estimators import (
     charge,
     progress_of,
     unchanged_on_error,
+    warn_of_delta,
     with_callbacks,
 )
 from skdp.features import FeatureFunction
@@ -320,6 +321,8 @@ class DPKernelRidge(BaseKernelRegressor):
                 guarantee = released_bounds.guarantee(guarantee)
                 # Quantiles count rows, and no means of them: of a user one row is among them.
                 seen = y if users is None else y[chosen_rows(groups, users)]
+            n_public = n_units if self.adjacency == "replace-one" else None
+            warn_of_delta(self.delta, n_public, unit)
             charge(self, guarantee)
             gamma = self._public_gamma(X)
             *streams, bounds_state = self._random_streams(3)

@@ -23,6 +23,7 @@ from skdp.estimators import (
     check_budget,
     progress_of,
     unchanged_on_error,
+    warn_of_delta,
     with_callbacks,
 )
 from skdp.linear_model._class_weight import check_class_weight, with_class_weight
@@ -127,6 +128,7 @@ class BaseDPLinearClassifier(
             release = self._plan(classes, X.shape[1], n_public, unit)
             release.check_n_rows(n_units)
             noise = noise_source(self.random_state)
+            warn_of_delta(self.delta, n_public, unit)
             charge(self, release.guarantee)
             with progress_of(self, context, groups=groups):
                 longer = 1.0

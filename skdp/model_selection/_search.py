@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._inputs import checked_data, encode_labels, rows_of, without_values
 from skdp._validation import fraction, is_auto, shown
-from skdp.estimators import LinkedDocumentation, StatedGuarantee
+from skdp.estimators import LinkedDocumentation, StatedGuarantee, warn_of_delta
 from skdp.metrics import EvaluationPlan, default_scoring, row_loss
 from skdp.metrics._plan import SCORINGS
 from skdp.metrics._row_losses import check_scoring, public_range
@@ -86,6 +86,8 @@ class Searched:
         Searched
         """
         X, y = _checked(search, X, y)
+        if search.adjacency == "replace-one":
+            warn_of_delta(search.delta, count_of_rows(X))
         classes, bounds = None, None
         if is_classifier(search.estimator):
             declared = search.classes

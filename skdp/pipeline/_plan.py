@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._random import seed_sequence
 from skdp._validation import shown
+from skdp.estimators import warn_of_delta
 from skdp.pipeline._checks import OWN, check_own_budget
 from skdp.pipeline._division import Division, divide, with_frozen
 from skdp.pipeline._input import check_input
@@ -83,6 +84,7 @@ class Plan:
         walked.seed(model.random_state)
         target = target_of(model, walked.unit)
         choose_splines(walked.learn, walked.free, target, public)
+        warn_of_delta(model.delta, public, walked.unit)
         check = None if public is None else RowsCheck(walked.node, public, target, model.shares)
         if check is not None:
             check.before()

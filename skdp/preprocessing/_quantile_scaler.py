@@ -16,6 +16,7 @@ from skdp.estimators import (
     charge,
     check_budget,
     unchanged_on_error,
+    warn_of_delta,
 )
 from skdp.preprocessing._bounded_scaler import by_name
 from skdp.preprocessing._spline_basis import (
@@ -214,6 +215,7 @@ class DPQuantileScaler(LinkedDocumentation, StatedGuarantee, TransformerMixin, B
             self._check_parameters()
             X = self._validated(X, reset=True)
             release = self._plan(X.shape[1], len(X))
+            warn_of_delta(self.delta, len(X) if self.adjacency == "replace-one" else None)
             charge(self, release.guarantee)
             bounds, spikes = release.bounds_and_spikes(X, noise_source(self.random_state))
             self._store(release.guarantee, bounds, spikes)

@@ -583,6 +583,7 @@ def test_a_huge_budget_is_next_to_no_privacy(delta, adjacency):
         assert model.set_params(random_state=0).fit(X, y).score(X, y) > 0.95
 
 
+@pytest.mark.filterwarnings("ignore:delta=:skdp.exceptions.PrivacyWarning")
 def test_many_rows_are_worth_gradients_at_a_tiny_epsilon():
     X, y = problem(200_000)
     model = DPKernelRidge(1e-5, 1e-5, n_components=20, y_bounds=(-1.0, 1.0))

@@ -133,6 +133,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.filterwarnings("ignore:.* tell little about which")
+@pytest.mark.filterwarnings("ignore:delta=:skdp.exceptions.PrivacyWarning")
 def test_it_is_refused_in_one_sentence_before_the_charge(name):
     ask, told = CASES[name]
     ledger = BudgetLedger(epsilon=50.0, delta=0.5)
