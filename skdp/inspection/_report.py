@@ -177,7 +177,7 @@ def report_schema():
     --------
     >>> from skdp.inspection import report_schema
     >>> report_schema()["properties"]["version"]
-    {'const': '1.0'}
+    {'enum': ['1.0', '1.1']}
     """
     text = files("skdp.inspection").joinpath("privacy_report.schema.json").read_text("utf-8")
     return json.loads(text)
