@@ -80,7 +80,7 @@ def _cost(told):
 
 def _charged(ledger):
     if not ledger:
-        return "not known: other results from these data add to the cost, and nothing counts them"
+        return "none was given: other results from these data add to the cost, uncounted"
     spent, budget = ledger["spent"], ledger["budget"]
     return f"{ledger['name']}: all charges together cost {spent}; the budget is {budget}"
 

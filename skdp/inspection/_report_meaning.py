@@ -30,9 +30,9 @@ _SUSPICION = 0.1  # of examples
 _TIMES = 10.0  # an exception may be so many times as likely as delta, and costs log(10 / 9)
 # Between delta and that probability: which one is meant where both stand in a report.
 WHY_TEN_TIMES = (
-    "Delta itself is not the probability that this limit fails. From epsilon and delta alone "
-    "follows no limit on confidence that fails as rarely as delta; this one fails at most ten "
-    "times as often."
+    "Delta itself is not the probability that this limit fails. Epsilon and delta alone "
+    "give no limit on confidence that fails as rarely as delta; this one fails at most ten times "
+    "as often."
 )
 _YARDSTICK = (0.1, 1.0, 3.0, 10.0)
 

@@ -28,15 +28,10 @@ def attacker_of_page(data):
     test = told.get("test")
     if test:
         level = _count(test["level"])
-        found = (
-            "may find all"
-            if is_no_limit(test["power"])
-            else f"find at most {_count(test['power'])}"
-        )
         yield Text(
             f"Third: how many do they find? Suppose that they accuse {level} of every 100 "
-            f"{unit}s of which the suspicion is false. Then they {found} of every 100 of which it "
-            f"is true. Without the result they find {level}."
+            f"{unit}s of which the suspicion is false. Then they find {_most(test['power'])} of "
+            f"every 100 of which it is true. Without the result they find {level}."
         )
     yield from _several(told.get("several_rows") or ())
 
@@ -45,7 +40,9 @@ def _worst_result(told, unit):
     points = told["posteriors"]
     if not points:
         return
-    below = " but for the exception below." if points[0].get("except_with_probability") else ""
+    has_limit = any(not is_no_limit(point["posterior"]) for point in points)
+    is_below = has_limit and points[0].get("except_with_probability")
+    below = " but for the exception below." if is_below else ""
     yield Text(
         f"First: how sure can one result make somebody? They suspect something of one {unit}. "
         "The table says how sure they are before they see the result, and how far it can lower or "
@@ -67,13 +64,12 @@ def _guesses(points):
     even = points[-1]
     # Without the release the best guess is what seems likelier.
     without = [max(p["prior"], 1.0 - p["prior"]) for p in points]
-    most = f"at most {_count(even['guess_right'])}"
     yield Text(
         "Second: how often are they right? They always guess what seems likelier. This is an "
         "average over all results that can come out, in which likely ones count most. Results "
         "that make somebody very sure may be rare, so that less is gained on average. At "
         f"{percent(even['prior'])}: of 100 guesses {_count(without[-1])} are right without the "
-        f"result, and {'perhaps all' if is_no_limit(even['guess_right']) else most} with it. The "
+        f"result, and {_most(even['guess_right'])} with it. The "
         "table has the same for other suspicions:"
     )
     rows = tuple(
@@ -171,3 +167,9 @@ def _percent_down(share):
 def _count(share):
     """So many of 100."""
     return rounded_up(100.0 * share, 3)
+
+
+def _most(share):
+    """A bound on how many of 100, or that it says nothing."""
+    count = _count(share)
+    return "perhaps all" if count == "100" else f"at most {count}"

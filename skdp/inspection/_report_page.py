@@ -32,8 +32,8 @@ NEIGHBOURS = {
     "add-remove": "all that one {unit} contributes is added or taken away",
 }
 PRESENCE = {
-    "replace-one": "not promised: how many {unit}s there are is public. Promised is only that "
-    "another {unit} in its place would have led to similar results",
+    "replace-one": "not promised: how many {unit}s there are is public. The promise is only "
+    "that another {unit} in its place would have led to similar results",
     "add-remove": "yes: the result would be similar without them, and how many {unit}s there are "
     "is protected, too",
 }

@@ -226,6 +226,10 @@ _REPORT = """
 .skdp-view.skdp-view h3{display:inline;font-size:1em;font-weight:600}
 .skdp-view.skdp-view details{margin:.3em 0}
 .skdp-view.skdp-view .skdp-unprinted{display:none}
+@media print{
+.skdp-view details::details-content{content-visibility:visible;block-size:auto}
+@supports not selector(::details-content){.skdp-view.skdp-view .skdp-unprinted{display:block}}
+}
 .skdp-view.skdp-view .skdp-lead{font-size:1.08em;border-left:4px solid #36c;padding:.4em .9em;
 background:var(--faint);margin:.6em 0}
 """
@@ -242,9 +246,6 @@ body{{padding:0;font-size:10pt}}
 .skdp-report{{max-width:none;font-size:10pt}}
 h2{{break-before:page}}
 h2,summary{{break-after:avoid}}
-details::details-content{{content-visibility:visible;block-size:auto}}
-@supports not selector(::details-content){{
-.skdp-view.skdp-view .skdp-unprinted{{display:block}}}}
 tr,.skdp-lead{{break-inside:avoid}}
 }}
 """

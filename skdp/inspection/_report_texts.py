@@ -266,9 +266,8 @@ def _of_the_noise(subject):
     if is_void(subject.guarantee.caveats):
         return f"{told}, and it is known here: see the caveats."
     if subject.third_party:
-        return (
-            f"{told}. {not_of_skdp(subject.third_party)}: whether it is known there is not told."
-        )
+        others = not_of_skdp(subject.third_party)
+        return f"{told}. {others}: whether its noise is known this report cannot tell."
     return (
         f"{told}. Here no seed was used and no exact answer was recorded for an audit. The ledger "
         "and this report hold no noise."
@@ -302,7 +301,10 @@ def layers(subject, epsilon, *, names_theorems):
     guarantee, kind = subject.guarantee, subject.kind
     of_whom = f"One {guarantee.unit}, {guarantee.adjacency}."
     own = "" if guarantee.unit != "record" else " Persons with several rows are not the unit."
-    yield "unit of privacy and definition", "covered", of_whom + own
+    if subject.third_party:
+        own += " This is claimed and was not checked."
+    status = "partly" if subject.third_party else "covered"
+    yield "unit of privacy and definition", status, of_whom + own
     yield _layer_of_epsilon(guarantee, epsilon)
     if subject.third_party:
         unknown = f"{not_of_skdp(subject.third_party)}: "
