@@ -47,14 +47,14 @@ ledger
 
 # %%
 # The report is made of public and released numbers alone. What the data are, what for, and who
-# answers for it are told as they are given. Here is how it begins. ``report.save("report.html")``
-# writes the whole as a page that can be mailed and printed; names that end with ``.txt``, ``.md``
-# or ``.json`` give the other forms.
+# answers for it are told as they are given. Here is its first page. ``report.save("report.html")``
+# writes the whole as a page that can be mailed and printed, with the details folded; names that
+# end with ``.txt``, ``.md`` or ``.json`` give the other forms.
 
 report = privacy_report(
     model, ledger, dataset="visits to cardiology", purpose="who comes back", responsible="Dr Adams"
 )
-print(str(report)[:2400], "...")
+print(str(report).partition("\nDetails\n")[0])
 
 # %%
 # The most asked question is how sure an attacker can get. The bound on suspicions of any strength

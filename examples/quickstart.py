@@ -211,14 +211,13 @@ def main(figure, report):
 
     X, y, X_test, y_test = study.parts(0)
     model = private_model(study.columns, epsilon=1.0).fit(X, y)
-    print("One model at epsilon=1. Its scores, computed as one does on private rows, have an")
-    print("epsilon of 0.5 of their own:")
+    print("One model at epsilon=1. Scoring it on private rows costs a further epsilon of 0.5:")
     print(dp_evaluate(model, X_test, y_test, epsilon=0.5, scoring=["accuracy", "roc_auc"]))
     print(f"\nGuarantee of the model: {model.guarantee_}")
     about = privacy_report(model, dataset=study.name, purpose="to show skdp")
     about.save(report)
     print("In words: " + textwrap.fill(about.data["headline"], 99))
-    print(f"\nFigure: {figure}\nReport on one page: {report}")
+    print(f"\nFigure: {figure}\nReport, with one page to begin with: {report}")
 
 
 if __name__ == "__main__":

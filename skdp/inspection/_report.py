@@ -1,4 +1,4 @@
-"""A report on one page for whoever answers for the data."""
+"""A report for whoever answers for the data: one page, and details below it."""
 
 import json
 from dataclasses import dataclass
@@ -97,14 +97,16 @@ class PrivacyReport:
 def privacy_report(
     fitted, ledger=None, *, public=(), dataset=None, purpose=None, responsible=None
 ):
-    """Report on one page what a fitted model, or a set of scores, promises.
+    """Report what a fitted model, or a set of scores, promises: one page, and its details.
 
-    For a data protection officer and whoever else answers for the data: who is protected, what
-    epsilon and delta mean against an attacker, what is treated as public and who declared it so,
-    each release with its noise, theorem and share of the budget, what the ledger holds, what is
-    not covered, and a line for each layer of the evaluation pyramid of NIST SP 800-226.
+    For a data protection officer and anyone else who answers for the data. The first page says
+    what the result is, who is protected, how sure an attacker can become, what it cost and who
+    answers for it. Details follow: what is treated as public and who declared it so, each release
+    with its noise, theorem and share of the budget, what the ledger holds, what is not covered,
+    and a line for each layer of the evaluation pyramid of NIST SP 800-226.
 
-    Privacy: made of public and of released numbers only. No row is read, and it costs nothing.
+    Privacy: made of public and of released numbers only. No row is read, and it costs nothing. Of
+    a class outside this package, a subclass among them, neither is known, and the report says so.
 
     Parameters
     ----------
@@ -122,7 +124,7 @@ def privacy_report(
 
     dataset, purpose, responsible : str, default=None
         Which data these are, what the result is for, and who answers for it: printed as given, and
-        not checked. None prints "not stated".
+        not checked. None prints "not stated", with room for the name of who is ``responsible``.
 
     Returns
     -------
@@ -177,7 +179,7 @@ def report_schema():
     --------
     >>> from skdp.inspection import report_schema
     >>> report_schema()["properties"]["version"]
-    {'const': '1.0'}
+    {'enum': ['1.0', '1.1']}
     """
     text = files("skdp.inspection").joinpath("privacy_report.schema.json").read_text("utf-8")
     return json.loads(text)

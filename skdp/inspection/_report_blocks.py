@@ -4,15 +4,29 @@ from dataclasses import dataclass
 
 from skdp.inspection._report_texts import one_in, rounded_up
 
-__all__ = ["Bullets", "Fields", "Heading", "Table", "Text", "chance_of", "value_of"]
+__all__ = [
+    "Bullets",
+    "Fields",
+    "Heading",
+    "Table",
+    "Text",
+    "chance_of",
+    "grouped",
+    "times_of",
+    "value_of",
+]
 
 
 @dataclass(frozen=True)
 class Heading:
-    """Title of a section; one ``for_specialists`` may be skipped, and says so."""
+    """Title of a section; one ``for_specialists`` may be skipped, and says so.
+
+    Sections are folded where a page can do that; what ``parts`` the page stands above them.
+    """
 
     title: str
     for_specialists: bool = False
+    parts: bool = False
 
     @property
     def text(self):
@@ -50,6 +64,20 @@ class Table:
     head: tuple
     rows: tuple
     numbers: tuple = ()
+
+
+def grouped(releases, *names):
+    """Releases that are alike in these respects, in the order of the first of each kind."""
+    kinds: dict = {}
+    for one in releases:
+        kinds.setdefault(tuple(one.get(name) for name in names), []).append(one)
+    return list(kinds.values())
+
+
+def times_of(releases):
+    """How often there was one of them; None where that is not known of all."""
+    times = [one.get("times") for one in releases]
+    return None if None in times else sum(times)
 
 
 def chance_of(value):

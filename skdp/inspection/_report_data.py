@@ -12,18 +12,21 @@ from skdp.exceptions import NoConversionError
 from skdp.inspection._report_ledger import ledger_of
 from skdp.inspection._report_meaning import attacker_of, delta_of, finite, yardstick
 from skdp.inspection._report_public import public_of
-from skdp.inspection._report_releases import releases_of, stated, with_shares
+from skdp.inspection._report_releases import names_theorem, releases_of, stated, with_shares
 from skdp.inspection._report_subject import leaves_of
 from skdp.inspection._report_texts import (
     GLOSSARY,
     floating_point,
+    is_no_limit,
     is_void,
     layers,
     not_covered,
+    not_of_skdp,
     one_in,
     percent,
     randomness,
     rounded_up,
+    times_delta,
     what_it_is,
 )
 from skdp.model_selection import DPEpsilonSearch
@@ -75,9 +78,10 @@ def report_of(subject, ledger, about):
     delta = delta_of(guarantee)
     epsilon = finite(guarantee.epsilon_at(delta))
     attacker = attacker_of(subject)
+    releases = _releases(subject)
     return {
         "schema": "privacy_report",
-        "version": "1.0",
+        "version": "1.1",
         "made": {
             "skdp": __version__,
             "scikit-learn": sklearn.__version__,
@@ -91,15 +95,15 @@ def report_of(subject, ledger, about):
         "attacker": attacker,
         "yardstick": yardstick(),
         "public": public_of(subject),
-        "releases": _releases(subject),
+        "releases": releases,
         "accounting": _accounting(subject),
         "ledger": ledger_of(subject.fitted, ledger),
-        "floating_point": list(floating_point(subject.kind)),
-        "randomness": list(randomness(guarantee.caveats)),
+        "floating_point": list(floating_point(subject, _noises(subject))),
+        "randomness": list(randomness(subject)),
         "not_covered": [dict(zip(("what", "why"), t, strict=True)) for t in not_covered(subject)],
         "nist_sp_800_226": [
             dict(zip(("layer", "status", "text"), told, strict=True))
-            for told in layers(subject, epsilon)
+            for told in layers(subject, epsilon, names_theorems=all(map(names_theorem, releases)))
         ],
         "glossary": [dict(zip(("term", "meaning"), told, strict=True)) for told in GLOSSARY],
     }
@@ -107,27 +111,41 @@ def report_of(subject, ledger, about):
 
 def _headline(subject, epsilon, delta, attacker):
     unit, what = subject.guarantee.unit, what_it_is(subject.kind, subject.is_kept)
-    even = attacker["posteriors"][-1]
-    rare = even["except_with_probability"]
-    but = f", except with a chance of at most {one_in(rare)}" if rare else ""
     told = (
-        f"Suppose that somebody sees {what}, knows everything about all other {unit}s, and holds "
-        f"something about one {unit} to be as likely as not. They can become at most "
-        f"{percent(even['posterior'])} sure of it{but}. {_size(epsilon, delta)}"
+        f"Suppose that somebody sees {what}, knows everything about all other {unit}s, and thinks "
+        f"a claim about one {unit} is 50:50. {_limit(what, epsilon, delta, attacker)}"
     )
     if is_void(subject.guarantee.caveats):
         reasons = "; ".join(subject.guarantee.caveats)
         return f"The promise below protects nobody as it stands ({reasons}). Otherwise: {told}"
+    if subject.third_party:
+        told = (
+            f"{not_of_skdp(subject.third_party)}, and nothing here checks the promise below. If "
+            f"it is kept: {told}"
+        )
     if subject.guarantee.caveats:
         return f"{told} This has conditions: {'; '.join(subject.guarantee.caveats)}."
     return told
 
 
-def _size(epsilon, delta):
-    if epsilon is None:
-        return "No finite epsilon is proven."
+def _limit(what, epsilon, delta, attacker):
+    """How sure an attacker becomes who was 50 % sure."""
+    even = attacker["posteriors"][-1]
+    if is_no_limit(even["posterior"]):
+        size = "No finite epsilon is proven: this"
+        if epsilon is not None:
+            size = f"Epsilon {rounded_up(epsilon)} is so large that it"
+        return f"{size} promises nothing against such a reader: they may become certain."
+    rare = even["except_with_probability"]
+    but = f", except with a probability of at most {one_in(rare)}{times_delta(rare, delta)}"
     at = f" at delta {delta:g} ({one_in(delta)})" if delta else ", and delta is 0"
-    return f"The technical name of this is epsilon {rounded_up(epsilon)}{at}."
+    size = "No finite epsilon is proven."
+    if epsilon is not None:
+        size = f"The technical name of this is epsilon {rounded_up(epsilon)}{at}."
+    return (
+        f"After seeing {what}, their confidence is at most {percent(even['posterior'])}"
+        f"{but if rare else ''}. {size}"
+    )
 
 
 def _guarantee(guarantee, epsilon, delta):
@@ -170,6 +188,14 @@ def _conversions(guarantee):
     with suppress(NoConversionError):
         rho = guarantee.to_zcdp().rho
         yield {"name": "rho of zero-concentrated differential privacy", "value": rho}
+
+
+def _noises(subject):
+    """Kinds of the noise that accounts name."""
+    steps = [getattr(step, "estimator", step) for _, step, _ in subject.steps]
+    return {
+        fact.noise for step in [subject.fitted, *steps] for fact in getattr(step, "_facts", ())
+    }
 
 
 def _releases(subject):
@@ -244,6 +270,10 @@ def _accounting(subject):
     is_point = isinstance(guarantee, ApproxDP)
     behind = guarantee.refined if is_point else guarantee
     slack = None
+    if subject.third_party:
+        text = f"{not_of_skdp(subject.third_party)}: how its losses add up was not checked."
+        total = str(guarantee)
+        return {"method": "not known", "text": text, "total": total, "slack": slack}
     if behind is None:
         method = "one release, or releases whose epsilons add up"
         text = "Epsilon and delta are those of the proof; the epsilons of several releases add up."
@@ -265,7 +295,8 @@ def _accounting(subject):
 def _within(sentence):
     """A sentence that stands within another."""
     begins = ("A ", "At ", "The ")
-    return sentence[0].lower() + sentence[1:] if sentence.startswith(begins) else sentence
+    within = sentence[0].lower() + sentence[1:] if sentence.startswith(begins) else sentence
+    return within.replace(", followed by A ", ", followed by a ")
 
 
 # Where one unit moves few of the releases that are listed.

@@ -11,16 +11,29 @@ from skdp.inspection._attacker import (
     largest_posterior,
     power_of_tests,
 )
-from skdp.inspection._report_texts import factor, is_void, one_in, rounded_up
+from skdp.inspection._report_texts import (
+    factor,
+    is_no_limit,
+    is_void,
+    one_in,
+    rounded_up,
+    times_delta,
+)
 from skdp.privacy import ApproxDP, user_guarantee
 
-__all__ = ["DELTA", "attacker_of", "delta_of", "finite", "how_sure", "yardstick"]
+__all__ = ["DELTA", "WHY_TEN_TIMES", "attacker_of", "delta_of", "finite", "how_sure", "yardstick"]
 
 DELTA = 1e-6  # where a guarantee names none
 _LEVEL = 0.05
 _ROWS = (1, 2, 5)  # of somebody who has several
 _SUSPICION = 0.1  # of examples
 _TIMES = 10.0  # an exception may be so many times as likely as delta, and costs log(10 / 9)
+# Between delta and that probability: which one is meant where both stand in a report.
+WHY_TEN_TIMES = (
+    "Delta itself is not the probability that this limit fails. Epsilon and delta alone "
+    "give no limit on confidence that fails as rarely as delta; this one fails at most ten times "
+    "as often."
+)
 _YARDSTICK = (0.1, 1.0, 3.0, 10.0)
 
 
@@ -71,7 +84,7 @@ def attacker_of(subject):
     loss = finite(excess_loss(guarantee, rare))
     return {
         "sentence": _sentence(subject),
-        "exception": _exception(guarantee.unit, rare, delta, loss),
+        "exception": _exception(guarantee, rare, delta, loss),
         "largest_loss": loss,
         "posteriors": [
             {
@@ -109,24 +122,28 @@ def _sentence(subject):
     return told
 
 
-def _exception(unit, rare, delta, loss):
+def _exception(guarantee, rare, delta, loss):
+    unit = guarantee.unit
     if loss is None:
         return "No limit is proven."
+    if all(is_no_limit(largest_posterior(guarantee, prior, rare)) for prior in PRIORS):
+        return "So large an epsilon sets no limit: an attacker may become certain."
     if not rare:
         return (
             "There is no exception: whatever the result, the odds of a suspicion grow by a factor "
             f"of {factor(loss)} at most, which is exp(epsilon)."
         )
-    often = ", which is ten times delta" if rare == _TIMES * delta else ""
+    times = times_delta(rare, delta)
+    why = f" {WHY_TEN_TIMES}" if times else ""
     return (
-        f"The exception has a chance of at most {one_in(rare)}{often}. Then nothing is promised, "
-        "and an attacker may become certain. The chance lies in the noise of this one result, and "
-        f"is there for each suspicion about each {unit}: of 100,000 {unit}s with one suspicion "
-        f"each it can be expected to happen to {_expected(1e5 * rare)} at most. Delta itself is "
-        "not this chance. The higher a limit is set, the more rarely it is exceeded. In this "
-        f"table the odds of a suspicion grow by a factor of {factor(loss)} at most, and for this "
-        f"limit that chance is proven. It is exp({rounded_up(loss)}): this number "
-        "takes the place of epsilon here."
+        f"The exception has a probability of at most {one_in(rare)}{times}. "
+        "Then nothing is promised, and an attacker may become certain. It lies in the noise of "
+        f"this one result, and is there for each suspicion about each {unit}: of 100,000 {unit}s "
+        "with one suspicion each it can be expected to happen to "
+        f"{_expected(1e5 * rare)} at most.{why} A looser limit fails less often. In "
+        f"this table the odds of a suspicion grow by a factor of {factor(loss)} at most, and for "
+        f"this limit the exception is proven. It is exp({rounded_up(loss)}): this number takes "
+        "the place of epsilon here."
     )
 
 

@@ -10,28 +10,32 @@ from skdp.inspection._report_blocks import (
     Table,
     Text,
     chance_of,
+    grouped,
+    times_of,
 )
+from skdp.inspection._report_first import first_page_of
 from skdp.inspection._report_odds import attacker_of_page, yardstick_of_page
 from skdp.inspection._report_special import special_of
-from skdp.inspection._report_texts import one_in, percent, rounded_up
+from skdp.inspection._report_texts import (
+    is_no_limit,
+    not_of_skdp,
+    one_in,
+    percent,
+    rounded_up,
+)
 
-__all__ = ["page_of", "title_of"]
+__all__ = ["page_of"]
 
 NEIGHBOURS = {
-    "replace-one": "all that one {unit} contributes is replaced by anything else, be it what "
-    "somebody else would contribute",
+    "replace-one": "all that one {unit} contributes is replaced by anything else, even by "
+    "another person's data",
     "add-remove": "all that one {unit} contributes is added or taken away",
 }
 PRESENCE = {
-    "replace-one": "not promised: how many {unit}s there are is public. Promised is only that "
-    "another {unit} in its place would have led to similar results",
+    "replace-one": "not promised: how many {unit}s there are is public. The promise is only "
+    "that another {unit} in its place would have led to similar results",
     "add-remove": "yes: the result would be similar without them, and how many {unit}s there are "
     "is protected, too",
-}
-UNITS = {
-    "record": "each record in the data, which is one row; a person with several rows is "
-    "protected less",
-    "user": "each user in the data, with all rows that are theirs, however many",
 }
 STATUS = {"covered": "covered", "partly": "partly", "not covered": "NOT COVERED"}
 DECLARED = {
@@ -40,14 +44,6 @@ DECLARED = {
     "data": "nobody: read from the data",
     "library": "a fixed rule of the program",
 }
-
-
-def title_of(data):
-    """Title of the page."""
-    subject = data["subject"]
-    name = subject.get("name") or ""
-    quoted = f" “{name}”" if name and name != subject["type"] else ""
-    return f"Privacy report: {subject['type']}{quoted}"
 
 
 def page_of(data):
@@ -63,7 +59,7 @@ def page_of(data):
     list of Heading, Text, Bullets, Fields and Table
     """
     parts = (
-        _about,
+        _steps,
         _promise,
         attacker_of_page,
         yardstick_of_page,
@@ -77,63 +73,51 @@ def page_of(data):
         special_of,
         _words,
     )
-    made = data["made"]
-    versions = ", ".join(f"{name} {made[name]}" for name in made if name != "date")
-    blocks = [Text(data["headline"], lead=True)]
+    blocks = [*first_page_of(data), Heading("Details", parts=True)]
     for part in parts:
         blocks += part(data)
-    end = f"Made on {made['date']} by {versions}, from public and released numbers alone."
-    if "dev" in made.get("skdp", ""):
-        end += " A version with dev in its number is under development."
-    return [*blocks, Text(end)]
+    return blocks
 
 
-def _about(data):
-    told, subject = data.get("stated") or {}, data["subject"]
-    yield Heading("What this is about")
-    does = subject.get("does") or ""
-    yield Fields(
-        (
-            ("Data", told.get("dataset") or "not stated"),
-            ("Purpose", told.get("purpose") or "not stated"),
-            ("Who answers for it", told.get("responsible") or "not stated"),
-            ("Result", f"{subject['type']}: {does}" if does else subject["type"]),
-        )
+def _steps(data):
+    steps = data["subject"].get("steps") or ()
+    if not steps:
+        return
+    yield Heading("What it is made of")
+    text = (
+        "A private step has learned from the data, under the promise. A public step has learned "
+        "nothing from them, or somebody declared it public."
     )
-    steps = subject.get("steps") or ()
-    if steps:
-        yield Text(
-            "It is made of these steps. A private step has learned something from the data, under "
-            "the promise; the others learned nothing of them, or somebody declared them public."
-        )
-        rows = tuple((s["name"], s["type"], s.get("does") or "", s["role"]) for s in steps)
-        yield Table(("step", "type", "what it is for", "role"), rows)
-    yield Text(
-        "Sections with (for specialists) in their title may be skipped: what matters of them is "
-        "said before. Words that are not plain are explained at the end."
-    )
+    if any(step["role"] == "frozen" for step in steps):
+        text += " A frozen step was fitted before; if it learned from the data, that counts, too."
+    yield Text(text)
+    rows = tuple((s["name"], s["type"], s.get("does") or "", s["role"]) for s in steps)
+    yield Table(("step", "type", "what it is for", "role"), rows)
 
 
 def _promise(data):
-    told = data["guarantee"]
+    told, subject = data["guarantee"], data["subject"]
     unit, held = told["unit"], told.get("caveats") or ()
+    others = subject.get("third_party") or ()
     yield Heading("What is promised")
-    for caveat in held:
-        yield Text(f"Caveat: {caveat}.", warns=True)
     yield Text(
-        f"Random noise was added, so that the result comes out with similar chances whatever one "
-        f"{unit} says. Two numbers, epsilon and delta, say how similar. “What an "
-        "attacker can learn” says what they mean."
+        (
+            f"{not_of_skdp(others)}. The promise, which nothing here checks, is this: "
+            if others
+            else ""
+        )
+        + "Random noise was added, so the result is almost equally likely whatever any one "
+        f"{unit} contains. Two numbers, epsilon and delta, say how similar the chances are. “What "
+        "an attacker can learn” explains them."
         + (" The caveats say why this does not hold as it stands." if held else "")
     )
     adjacency = told["adjacency"]
     neighbours = NEIGHBOURS.get(adjacency, adjacency).format(unit=unit)
     presence = PRESENCE.get(adjacency, "not told")
-    if data["subject"]["kind"] == "local":
+    if subject["kind"] == "local":
         presence = "no: whoever receives what devices send sees which do"
     yield Fields(
         (
-            ("Who is protected", UNITS.get(unit, f"each {unit} in the data")),
             ("Against what", f"that somebody can tell from the result whether {neighbours}"),
             ("Is it hidden that somebody is in the data?", presence.format(unit=unit)),
             ("epsilon", _epsilon(told["epsilon"])),
@@ -153,8 +137,8 @@ def _public(data):
     if found:
         yield Text(
             f"Nobody declared these: {', '.join(found)}. They were read from the data, and the "
-            "promise does not cover what they tell. Confirm that they are no secret, or "
-            "epsilon is not the whole truth.",
+            "promise does not cover what they tell. Confirm that they are no secret; otherwise "
+            "epsilon understates the risk.",
             warns=True,
         )
     rows = tuple(
@@ -170,21 +154,29 @@ def _released(data):
     releases = data["releases"]
     told = [(one.get("times") or 1, one.get("size")) for one in releases]
     yield Heading("What was given out")
-    text = (
-        "Besides what counts as public, the result is made of noisy answers about the data and of "
-        "nothing else. Assume that whoever gets the result can work out these answers; the "
-        "promise covers all that was given out. To whom it was given this report cannot see."
-    )
+    others = data["subject"].get("third_party") or ()
+    if others:
+        text = (
+            f"{not_of_skdp(others)}. These are the answers that this report knows of. Whether "
+            "anything else was given out, and to whom, it cannot see."
+        )
+    else:
+        text = (
+            "Besides what counts as public, the result is made of noisy answers about the data "
+            "and of nothing else. Assume that whoever gets the result can work out these answers; "
+            "the promise covers all of them. To whom they were given this report cannot see."
+        )
     if releases and all(one.get("times") and one.get("size") for one in releases):
         answers, numbers = sum(n for n, _ in told), sum(n * size for n, size in told)
         text += f" There were {answers:,} answers with {numbers:,} numbers in all:"
     yield Text(text)
-    yield Bullets(tuple(purpose_of(one) for one in releases))
+    yield Bullets(tuple(map(_purpose_of, grouped(releases, "step", "purpose", "size"))))
 
 
-def purpose_of(one):
-    """What an answer was for, how many numbers it had, and how often there was one."""
-    times, size = one.get("times"), one.get("size")
+def _purpose_of(alike):
+    """What answers were for, how many numbers each had, and how many there were."""
+    one, times = alike[0], times_of(alike)
+    size = one.get("size")
     often = "" if times is None else ", once" if times == 1 else f", {times:,} times"
     numbers = "" if size is None else f" ({size:,} number{'' if size == 1 else 's'})"
     step = f"{one['step']}: " if one.get("step") else ""
@@ -247,13 +239,26 @@ def _meaning_of_the_ledger(told):
         return
     spent, budget = means["spent"], means["budget"]
     rare = max(spent["except_with_probability"], budget["except_with_probability"])
-    but = f", except with a chance of at most {one_in(rare)}" if rare else ""
+    but = ""
+    if rare:
+        but = (
+            f", except with a probability of at most {one_in(rare)}, which is at most ten times "
+            "the delta of the ledger"
+        )
+    limits = [
+        f"no limit {when}" if is_no_limit(share) else f"at most {percent(share)} {when}"
+        for share, when in (
+            (spent["posterior"], "now"),
+            (budget["posterior"], "when the whole budget is spent"),
+        )
+    ]
     yield Text(
-        f"For somebody who sees all results in the ledger and was {percent(spent['prior'])} sure: "
-        f"they can be {percent(spent['posterior'])} sure now, and {percent(budget['posterior'])} "
-        f"when the whole budget is spent, at most{but}."
+        f"For somebody who sees all results in the ledger and was {percent(spent['prior'])} sure, "
+        f"the limit on their confidence is: {' and '.join(limits)}{but}."
     )
-    if budget["posterior"] > 0.99:
+    if is_no_limit(budget["posterior"]):
+        yield Text("So large a budget promises nothing against such a reader.", warns=True)
+    elif budget["posterior"] > 0.99:
         yield Text(
             "So large a budget hardly limits what can be learned in the worst case.", warns=True
         )
@@ -267,12 +272,22 @@ def _publishing(data):
         if data.get("ledger")
         else ""
     )
+    unit, others = data["guarantee"]["unit"], data["subject"].get("third_party") or ()
+    if others:
+        text = (
+            f"{not_of_skdp(others)}, and its names, parameters and texts stand in this report: "
+            f"whether they tell anything about a {unit} is not known."
+        )
+    else:
+        text = (
+            "What it shows about this result follows from public and released numbers alone. It "
+            f"tells nothing about a {unit} that the promise does not cover, whether or not the "
+            "result itself is published."
+        )
     yield Text(
-        "As to the data: what it shows about this result follows from public and released numbers "
-        f"alone. It tells nothing of a {data['guarantee']['unit']} that the promise does not "
-        "cover, whether or not the result itself is published. But whatever is listed as public, "
-        f"names of columns and labels among it, can then be read by everybody.{ledger} Whether "
-        "law or secrecy of other kinds allows it this report cannot tell."
+        f"{text} But everybody can then read what is listed as public, such as names of columns "
+        f"and labels.{ledger} Whether law or secrecy of other kinds allows it this report cannot "
+        "tell."
     )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from skdp._validation import is_auto, shown
 from skdp.estimators import StatedGuarantee
+from skdp.inspection._report_subject import is_ours
 from skdp.inspection._report_texts import declares_classes, one_in
 
 __all__ = ["public_of"]
@@ -57,7 +58,9 @@ def public_of(subject):
     found += _of_the_budget("", subject.fitted)
     if not isinstance(subject.fitted, StatedGuarantee):  # steps have budgets of their own
         for path, step, _ in subject.steps:
-            found += _of_the_budget(path, getattr(step, "estimator", step))
+            step = getattr(step, "estimator", step)
+            if isinstance(step, StatedGuarantee):  # others may mean something else by epsilon
+                found += _of_the_budget(path, step)
     found += _of_the_data(subject.fitted)
     alone = [] if subject.kind == "evaluation" else [("", subject.fitted)]
     chosen = getattr(subject.fitted, "best_params_", {})
@@ -115,7 +118,9 @@ def _of_the_data(fitted):
         return
     is_declared = declares_classes(fitted)
     labels = _short(", ".join(map(str, np.asarray(classes, dtype=object).tolist())))
-    note = "" if is_declared else "those that occur; classes= would declare them"
+    note = "" if is_declared else "those that occur"
+    if is_declared is False:
+        note += "; classes= would declare them"
     yield _entry("labels", labels, "caller" if is_declared else "data", note)
 
 
@@ -124,6 +129,7 @@ def _of_parameters(path, step, chosen):
         return
     given, defaults = _parameters(step), _defaults(type(step))
     prefix, others = f"{path}: " if path else "", []
+    notes = _NOTES if is_ours(step) else {}
     for name, value in given.items():
         is_default = name in defaults and _same(value, defaults[name])
         text = _value(value)
@@ -133,12 +139,14 @@ def _of_parameters(path, step, chosen):
             note = "chosen by the search, within its budget, among what the caller named"
             yield _entry(prefix + name, text, "library", note)
             continue
-        if is_auto(value):
+        whose = "default" if is_default else "caller"
+        if is_auto(value) and not is_ours(step):
+            note = f"what {type(step).__name__} makes of it this report does not know"
+            yield _entry(prefix + name, text, whose, note)
+        elif is_auto(value):
             others.append((name, text, "library"))
-        elif not is_default:
-            yield _entry(prefix + name, text, "caller", _NOTES.get(name, ""))
-        elif name in _BOUNDS and value not in (None, ()):
-            yield _entry(prefix + name, text, "default", _NOTES.get(name, ""))
+        elif not is_default or (name in _BOUNDS and value not in (None, ())):
+            yield _entry(prefix + name, text, whose, notes.get(name, ""))
         else:
             others.append((name, text, "default"))
     rules = [name for name, _, whose in others if whose == "library"]

@@ -4,7 +4,7 @@ import math
 
 from skdp.privacy import ApproxDP, BoundedRangeDP, GaussianDP, Guarantee
 
-__all__ = ["releases_of", "stated", "with_shares"]
+__all__ = ["names_theorem", "releases_of", "stated", "with_shares"]
 
 NOISES = {
     "laplace": "Laplace noise in each number, in whole steps of a public size",
@@ -14,7 +14,7 @@ NOISES = {
     "k_norm_rows": "K-norm noise in the row of each class, in whole public steps",
     "gaussian": "Gaussian noise in each number, in whole steps of a public size",
     "threshold": "Gaussian noise on counts, of which names above a public threshold leave",
-    "exponential": "drawn at random, the better the likelier (exponential mechanism)",
+    "exponential": "chosen at random, favouring better candidates (exponential mechanism)",
 }
 THEOREMS = {
     "laplace": "Dwork, McSherry, Nissim and Smith, TCC 2006, proposition 1",
@@ -27,6 +27,11 @@ THEOREMS = {
 }
 _UNSAID = "a noisy answer"
 _OF_EACH = "those of the mechanisms that these are made by"
+
+
+def names_theorem(row):
+    """Whether a row of a report names the theorem that it rests on."""
+    return row["theorem"] != _OF_EACH
 
 
 def releases_of(facts, guarantee, step=None):

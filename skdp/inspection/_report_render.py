@@ -6,7 +6,8 @@ from textwrap import wrap
 
 from skdp._views import STYLE, card, clean, escaped, fields, note, table
 from skdp.inspection._report_blocks import Bullets, Fields, Heading, Table, Text
-from skdp.inspection._report_page import page_of, title_of
+from skdp.inspection._report_first import title_of
+from skdp.inspection._report_page import page_of
 
 __all__ = ["as_fragment", "as_html", "as_markdown", "as_text"]
 
@@ -60,7 +61,7 @@ def as_html(data):
     str
     """
     title = escaped(title_of(data))
-    body = "\n".join(_rendered(page_of(data), _HTML))
+    body = "\n".join(_folded(page_of(data)))
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -83,7 +84,7 @@ def as_fragment(data):
     str
     """
     style = f"<style>{_REPORT}</style>"
-    return card("", style, f"<h2>{escaped(title_of(data))}</h2>", *_rendered(page_of(data), _HTML))
+    return card("", style, f"<h2>{escaped(title_of(data))}</h2>", *_folded(page_of(data)))
 
 
 def _rendered(blocks, ways):
@@ -107,7 +108,7 @@ def _lines(text, indent="", first=None):
 
 def _text_heading(block):
     title = clean(block.text)
-    return f"{title}\n{'-' * len(title)}"
+    return f"{title}\n{('=' if block.parts else '-') * len(title)}"
 
 
 def _text_paragraph(block):
@@ -222,6 +223,13 @@ def _marked_rows(head, rows, numbers):
 _REPORT = """
 .skdp-view.skdp-view h2{font-size:1.15em;font-weight:600;margin:1.5em 0 .3em;line-height:1.25}
 .skdp-view.skdp-view ul{margin:.3em 0;padding-left:1.3em}
+.skdp-view.skdp-view h3{display:inline;font-size:1em;font-weight:600}
+.skdp-view.skdp-view details{margin:.3em 0}
+.skdp-view.skdp-view .skdp-unprinted{display:none}
+@media print{
+.skdp-view details::details-content{content-visibility:visible;block-size:auto}
+@supports not selector(::details-content){.skdp-view.skdp-view .skdp-unprinted{display:block}}
+}
 .skdp-view.skdp-view .skdp-lead{font-size:1.08em;border-left:4px solid #36c;padding:.4em .9em;
 background:var(--faint);margin:.6em 0}
 """
@@ -236,10 +244,32 @@ body{{margin:0;padding:1.2rem;font-family:system-ui,sans-serif;background:Canvas
 :root{{color-scheme:light}}
 body{{padding:0;font-size:10pt}}
 .skdp-report{{max-width:none;font-size:10pt}}
-h2{{break-after:avoid}}
+h2{{break-before:page}}
+h2,summary{{break-after:avoid}}
 tr,.skdp-lead{{break-inside:avoid}}
 }}
 """
+
+
+# Browsers that print no closed section say so on the paper.
+_UNPRINTED = "This browser prints no section that is closed: open those that you need."
+
+
+def _folded(blocks):
+    """The first page as it is, and each section below it closed until somebody opens it."""
+    parts, is_open = [], False
+    for block in blocks:
+        if is_open and isinstance(block, Heading):
+            parts.append("</details>")
+        parts.append(_HTML[type(block)](block))
+        is_open = is_open or (isinstance(block, Heading) and not block.parts)
+    return [part for part in (*parts, "</details>" if is_open else "") if part]
+
+
+def _html_heading(block):
+    if block.parts:
+        return f'<h2>{escaped(block.text)}</h2><p class="skdp-unprinted">{_UNPRINTED}</p>'
+    return f"<details><summary><h3>{escaped(block.text)}</h3></summary>"
 
 
 def _html_paragraph(block):
@@ -264,14 +294,14 @@ _TEXT = {
     Table: _text_table,
 }
 _MARKDOWN = {
-    Heading: lambda block: f"## {_marked(block.text)}",
+    Heading: lambda block: f"{'##' if block.parts else '###'} {_marked(block.text)}",
     Text: _marked_paragraph,
     Bullets: _marked_bullets,
     Fields: _marked_fields,
     Table: _marked_table,
 }
 _HTML = {
-    Heading: lambda block: f"<h2>{escaped(block.text)}</h2>",
+    Heading: _html_heading,
     Text: _html_paragraph,
     Bullets: _html_bullets,
     Fields: lambda block: fields((name, _shown(value)) for name, value in block.pairs),

@@ -9,6 +9,8 @@ from skdp.inspection._report_blocks import (
     Table,
     Text,
     chance_of,
+    grouped,
+    times_of,
     value_of,
 )
 from skdp.inspection._report_texts import rounded_up
@@ -74,10 +76,13 @@ def _releases(data):
     )
     has_steps = any(one.get("step") for one in releases)
     rows = []
-    for one in releases:
+    for alike in grouped(releases, "step", "purpose", "noise", "size", "theorem"):
+        one = alike[0]
         step = ((one.get("step") or ""),) if has_steps else ()
-        purpose = one["purpose"] + _often(one)
-        rows.append((*step, purpose, _noise(one), one["guarantee"], _share(one), one["theorem"]))
+        purpose = one["purpose"] + _often(times_of(alike))
+        claims = list(dict.fromkeys(each["guarantee"] for each in alike))
+        claim = claims[0] if len(claims) == 1 else f"from {claims[0]} to {claims[-1]}"
+        rows.append((*step, purpose, _noise(alike), claim, _share(alike), one["theorem"]))
     if math.fsum(one.get("share") or 0.0 for one in releases) > 1.0 + 1e-9:
         yield Text(
             "Some were made from different rows, so that the shares add up to more than 100 %: of "
@@ -87,23 +92,23 @@ def _releases(data):
     yield Table((("step",) if has_steps else ()) + head, tuple(rows), (3 + has_steps,))
 
 
-def _often(one):
-    times = one.get("times")
+def _often(times):
     return "" if times in (None, 1) else f", {times:,} times"
 
 
-def _noise(one):
-    scale, sensitivity = one.get("scale"), one.get("sensitivity")
-    text = one["noise"]
-    if scale is not None:
-        text += f"; scale {scale:.3g}"
-    if sensitivity is not None:
-        text += f"; sensitivity {sensitivity:.3g}"
+def _noise(alike):
+    text = alike[0]["noise"]
+    for name in ("scale", "sensitivity"):
+        numbers = [one[name] for one in alike if one.get(name) is not None]
+        if numbers:
+            ends = dict.fromkeys(f"{end:.3g}" for end in (min(numbers), max(numbers)))
+            text += f"; {name} {' to '.join(ends)}"
     return text
 
 
-def _share(one):
-    return "" if one.get("share") is None else f"{100 * one['share']:.3g} %"
+def _share(alike):
+    shares = [one.get("share") for one in alike]
+    return "" if None in shares else f"{100 * math.fsum(shares):.3g} %"
 
 
 def _accounting(data):
@@ -126,8 +131,8 @@ def _settings(data):
         return
     yield Heading("Further settings, which are public, too", for_specialists=True)
     yield Text(
-        "These were not read from the data. They equal the defaults, or the program computed "
-        "them from public and from released numbers."
+        "These were not read from the data. They equal the defaults, or skdp computed them from "
+        "public and from released numbers."
     )
     rows = tuple((one["what"], one["value"], one["note"]) for one in found)
     yield Table(("what", "value", "note"), rows)

@@ -19,7 +19,7 @@ from skdp.model_selection import DPEpsilonSearch, DPGridSearch, DPRandomizedSear
 from skdp.pipeline import DPPipeline, guarantee_of
 from skdp.privacy import Guarantee
 
-__all__ = ["Subject", "leaves_of", "subject_of"]
+__all__ = ["Subject", "is_ours", "leaves_of", "subject_of"]
 
 _SEARCHES = (DPGridSearch, DPRandomizedSearch, DPEpsilonSearch)
 _KINDS = (
@@ -61,6 +61,11 @@ class Subject:
             return False
         return any(_is_kept(step) for _, step, _ in [*self.steps, ("", self.fitted, "")])
 
+    @property
+    def third_party(self):
+        """Types of what has learned and is not of this package, of which nothing is known here."""
+        return sorted({_type_of(one) for one in _learners(self.fitted) if not is_ours(one)})
+
     def told(self):
         """Part of the report."""
         steps = [
@@ -68,7 +73,26 @@ class Subject:
             for path, step, role in self.steps
         ]
         told = {"type": _type_of(self.fitted), "does": _does(self.fitted)}
+        told |= {"third_party": self.third_party}
         return {"kind": self.kind, "name": "", "steps": steps, **told}
+
+
+def is_ours(step):
+    """Whether it is of a class of this package itself: what a subclass does nobody here knows."""
+    return type(step).__module__.partition(".")[0] == "skdp"
+
+
+def _learners(fitted):
+    """Yield what states a guarantee of its own, wherever it stands."""
+    while type(fitted) is FrozenEstimator:
+        fitted = fitted.estimator
+    if isinstance(fitted, StatedGuarantee | Evaluation):
+        yield fitted
+    parts = [part for _, part in _parts(fitted) or ()]
+    if hasattr(fitted, "best_params_") or isinstance(fitted, _SEARCHES):
+        parts += [getattr(fitted, "best_estimator_", None), fitted.estimator]
+    for part in parts:
+        yield from _learners(part)
 
 
 def subject_of(fitted, public=()):
@@ -137,12 +161,11 @@ def _steps(fitted, public):
 
 def _parts(step):
     """Names and parts of a container, None of what is none."""
-    if isinstance(step, DPPipeline):
-        return step.steps_
-    if isinstance(step, Pipeline):
-        return step.steps
+    if isinstance(step, DPPipeline | Pipeline):
+        return getattr(step, "steps_", step.steps)
     if isinstance(step, ColumnTransformer):
-        return [(name, part) for name, part, _ in step.transformers_]
+        parts = getattr(step, "transformers_", step.transformers)
+        return [(name, part) for name, part, _ in parts]
     if isinstance(step, FeatureUnion):
         return step.transformer_list
     return None

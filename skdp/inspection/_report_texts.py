@@ -4,16 +4,21 @@ import math
 
 __all__ = [
     "GLOSSARY",
+    "at_most",
     "declares_classes",
     "factor",
     "floating_point",
+    "is_no_limit",
+    "is_void",
     "layers",
     "not_covered",
+    "not_of_skdp",
     "one_in",
     "percent",
     "randomness",
     "read_from_the_data",
     "rounded_up",
+    "times_delta",
     "what_it_is",
 ]
 
@@ -39,6 +44,21 @@ def factor(loss):
 def percent(share):
     """A chance that must not look smaller than it is, with more digits where it is near 1."""
     return f"{rounded_up(100.0 * share, 3 if share < 0.99 else 5)} %"
+
+
+def is_no_limit(share):
+    """Whether a bound on a chance says nothing in as many digits as are written."""
+    return percent(share) == "100 %"
+
+
+def at_most(share):
+    """A bound on a chance, or that it says nothing."""
+    return "no limit" if is_no_limit(share) else percent(share)
+
+
+def times_delta(rare, delta):
+    """What the chance of an exception has to do with delta, which stands beside it."""
+    return ", which is ten times delta" if delta and math.isclose(rare, 10.0 * delta) else ""
 
 
 def one_in(chance):
@@ -69,47 +89,73 @@ def is_void(caveats):
     return any(caveat.startswith((_SEEDED, _VOID)) for caveat in caveats)
 
 
-def floating_point(kind):
-    """How the promise survives rounding."""
+def not_of_skdp(names):
+    """The beginning of what is said of other programs, of which this one knows nothing."""
+    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} not part of skdp"
+
+
+def floating_point(subject, noises):
+    """How the promise survives rounding.
+
+    Parameters
+    ----------
+    subject : Subject
+
+    noises : set of str
+        Kinds of the noise that its account names; empty where nothing is known of it.
+    """
+    if subject.third_party:
+        yield f"{not_of_skdp(subject.third_party)}: how numbers are rounded there is not known."
+        return
     yield (
         "In short: numbers in a computer are rounded, and this has broken such promises before. "
         "Here rounding was taken into account."
     )
-    yield (
-        "Noise is a whole number of steps of a public size, and what it is added to is rounded to "
-        "the same steps first: the last digits of what was released tell nothing. Rounding is "
-        "part of each sensitivity."
-    )
-    yield (
-        "Noise is drawn from exactly the distribution that the theorem asks for: where usual "
-        "arithmetic cannot tell how to round, further random bits and more digits do."
-    )
-    if kind != "local":
+    if noises != {"exponential"}:
         yield (
-            "For sums and minimisers the largest possible rounding error is computed, too, and is "
-            "part of the sensitivities. Where none can be proven nothing is released."
+            "Noise is a whole number of steps of a public size, and what it is added to is "
+            "rounded to the same steps first: the last digits of what was released tell nothing. "
+            "Rounding is part of each sensitivity."
+        )
+    yield (
+        "Random numbers are drawn from exactly the distribution that the theorem asks for: where "
+        "usual arithmetic cannot tell how to round, further random bits and more digits do."
+    )
+    # Selections and counts are of whole numbers, and devices compute without rounding.
+    if subject.kind != "local" and noises - {"exponential", "threshold"}:
+        yield (
+            "Sums and minimisers that are rounded while they are computed: a proven bound on that "
+            "error is part of their sensitivities. Where none can be proven nothing is released."
         )
 
 
-def randomness(caveats):
+def randomness(subject):
     """Where the noise came from."""
+    caveats = subject.guarantee.caveats
     is_recorded = any(caveat.startswith(_VOID) for caveat in caveats)
     if is_recorded:
         yield (
-            "Releases were recorded while this was fitted: whoever has the record has the exact "
-            "answers, and nothing is promised."
+            "Releases were recorded while this was fitted: anyone who has the record has the "
+            "exact answers, and nothing is promised."
         )
     if any(caveat.startswith(_SEEDED) for caveat in caveats):
         yield (
-            "A seed was given (random_state): whoever knows or guesses it can compute the noise "
-            "and take it off. The numbers of this report hold only against those who cannot."
+            "A seed was given (random_state): anyone who knows or guesses it can compute the "
+            "noise and remove it. The numbers of this report hold only against those who cannot."
+        )
+        return
+    if subject.third_party:
+        yield (
+            f"{not_of_skdp(subject.third_party)}: where noise came from there, and whether a "
+            "seed was used, is not known."
         )
         return
     record = "" if is_recorded else ", and exact answers were not recorded for an audit"
     yield (
-        "Random bits came from the operating system's generator for cryptography; long draws from "
-        "AES-256 with a fresh key, which serves as a generator here and encrypts no data. No seed "
-        f"was used, from which the noise could be computed again{record}."
+        "Random bits came from the operating system's generator for cryptography. Where the "
+        "package cryptography was installed, long draws came from AES-256 with a fresh key, which "
+        "serves as a generator here and encrypts no data. No seed was used from which the noise "
+        f"could be computed again{record}."
     )
 
 
@@ -118,6 +164,13 @@ def not_covered(subject):
     unit, kind = subject.guarantee.unit, subject.kind
     yield from _other_rows(unit, kind)
     yield from _presence(subject)
+    if subject.third_party:
+        yield (
+            "what other programs did",
+            f"{not_of_skdp(subject.third_party)}. Nothing here checks the claims made there, "
+            "whether bounds are enforced, or whether attributes and files hold private numbers. "
+            "An audit (skdp.audit.replay) can look for faults.",
+        )
     yield (
         "other uses of the same data",
         "Losses add up: earlier results, statistics, plots and other programs come on top, also "
@@ -131,7 +184,7 @@ def not_covered(subject):
         "report cannot tell who was.",
     )
     yield "what was declared public", _declared_public(subject)
-    yield "a known seed or a record of the releases", _of_the_noise(subject.guarantee.caveats)
+    yield "a known seed or a record of the releases", _of_the_noise(subject)
     if subject.is_kept:
         yield (
             "the fitted model itself, its copies and its files",
@@ -195,22 +248,29 @@ def read_from_the_data(fitted):
 
 
 def declares_classes(fitted):
-    """Whether labels were given to what learns them: an estimator, or the last of its steps."""
+    """Whether labels were given to what learns them: an estimator, or the last of its steps.
+
+    None where it could not be told any.
+    """
     if hasattr(fitted, "classes"):
         return fitted.classes is not None
     last = getattr(fitted, "best_estimator_", None)
     steps = getattr(fitted, "steps_", getattr(fitted, "steps", None))
     if last is None and isinstance(steps, list) and steps:
         last = steps[-1][1]
-    return last is not None and declares_classes(last)
+    return None if last is None else declares_classes(last)
 
 
-def _of_the_noise(caveats):
-    if is_void(caveats):
-        return "Whoever knows the noise can take it off, and this is so here: see the caveats."
+def _of_the_noise(subject):
+    told = "Anyone who knows the noise can remove it"
+    if is_void(subject.guarantee.caveats):
+        return f"{told}, and it is known here: see the caveats."
+    if subject.third_party:
+        others = not_of_skdp(subject.third_party)
+        return f"{told}. {others}: whether its noise is known this report cannot tell."
     return (
-        "Whoever knows the noise can take it off. Here no seed was used and no exact answer was "
-        "recorded for an audit. The ledger and this report hold no noise."
+        f"{told}. Here no seed was used and no exact answer was recorded for an audit. The ledger "
+        "and this report hold no noise."
     )
 
 
@@ -236,21 +296,30 @@ def _other_rows(unit, kind):
         )
 
 
-def layers(subject, epsilon):
+def layers(subject, epsilon, *, names_theorems):
     """One line for each layer of the pyramid of NIST SP 800-226."""
     guarantee, kind = subject.guarantee, subject.kind
     of_whom = f"One {guarantee.unit}, {guarantee.adjacency}."
     own = "" if guarantee.unit != "record" else " Persons with several rows are not the unit."
-    yield "unit of privacy and definition", "covered", of_whom + own
+    if subject.third_party:
+        own += " This is claimed and was not checked."
+    status = "partly" if subject.third_party else "covered"
+    yield "unit of privacy and definition", status, of_whom + own
     yield _layer_of_epsilon(guarantee, epsilon)
-    yield _layer_of_algorithms(guarantee, kind)
-    yield _layer_of_utility(kind)
-    yield (
-        "implementation",
-        "partly",
-        "Rounding and random bits are covered as told below. Time, memory and errors are not. "
-        "Whether anybody outside has audited the program, this report does not know.",
-    )
+    if subject.third_party:
+        unknown = f"{not_of_skdp(subject.third_party)}: "
+        yield "algorithms", "not covered", f"{unknown}claims and bounds were not checked."
+        yield _layer_of_utility(subject)
+        yield "implementation", "not covered", f"{unknown}rounding and noise were not checked."
+    else:
+        yield _layer_of_algorithms(guarantee, kind, names_theorems)
+        yield _layer_of_utility(subject)
+        yield (
+            "implementation",
+            "partly",
+            "Rounding and random bits are covered as told below. Time, memory and errors are not. "
+            "Whether anybody outside has audited the program, this report does not know.",
+        )
     yield (
         "data collection, security and access",
         "not covered",
@@ -272,12 +341,10 @@ def _layer_of_epsilon(guarantee, epsilon):
     return "epsilon", "partly", text
 
 
-def _layer_of_algorithms(guarantee, kind):
+def _layer_of_algorithms(guarantee, kind, names_theorems):
     declared = any("public" in caveat for caveat in guarantee.caveats)
-    text = (
-        "Each answer names its theorem. Bounds are enforced, not assumed: what exceeds one is cut "
-        "off or scaled down."
-    )
+    each = "Each answer names its theorem" if names_theorems else "Some answers name no theorem"
+    text = f"{each}. Bounds are enforced, not assumed: what exceeds one is clipped or refused."
     if kind == "local":
         text += " How many contributions a user makes is declared, and nothing can check it."
     if declared:
@@ -285,11 +352,13 @@ def _layer_of_algorithms(guarantee, kind):
     return "algorithms", "partly" if declared or kind == "local" else "covered", text
 
 
-def _layer_of_utility(kind):
-    if kind == "evaluation":
+def _layer_of_utility(subject):
+    if subject.kind == "evaluation":
+        lost = any(score.says_nothing for score in subject.fitted.values.values())
+        told = "Some of these scores are lost in the noise. The others" if lost else "These scores"
         text = (
-            "These scores have intervals that hold noise and sampling. Whether small groups fare "
-            "worse than others is not measured."
+            f"{told} have intervals for noise and sampling. Whether small groups fare worse than "
+            "others is not measured."
         )
         return "utility and bias", "partly", text
     text = (
@@ -303,8 +372,8 @@ def _layer_of_utility(kind):
 GLOSSARY = (
     (
         "differential privacy",
-        "A promise about a computation with random noise: its result is nearly as likely, "
-        "whatever one of those in the data says.",
+        "A promise about a computation with random noise: its result is almost equally likely, "
+        "whatever one of those in the data contributes.",
     ),
     (
         "unit",
@@ -313,8 +382,8 @@ GLOSSARY = (
     ),
     (
         "adjacency",
-        "Which change the promise is about: replace-one is one unit that says something else, "
-        "while the number of units is public; add-remove is one that is there or not.",
+        "Which change the promise is about: replace-one is one unit with other values, while the "
+        "number of units is public; add-remove is one unit that is there or not.",
     ),
     (
         "odds",
@@ -323,16 +392,17 @@ GLOSSARY = (
     ),
     (
         "epsilon",
-        "How far the odds of a suspicion can move. If delta is 0: by a factor of exp(epsilon) at "
-        "most, always. exp(1) is 2.7, exp(2) is 7.4, exp(3) is 20, exp(5) is 148.",
+        "Limits how much can be learned about one unit, by how far the odds of a suspicion can "
+        "move. If delta is 0: by a factor of exp(epsilon) at most, always. exp(1) is 2.7, exp(2) "
+        "is 7.4, exp(3) is 20, exp(5) is 148.",
     ),
     (
         "delta",
-        "How much probability the promise leaves out: with a positive delta the odds can move a "
-        "little further, and in rare cases without limit. It should be far below one over the "
-        "number of units.",
+        "A small probability that the limit of epsilon leaves out: with a positive delta the odds "
+        "can move a little further, and in rare cases without limit. It should be far below one "
+        "over the number of units.",
     ),
-    ("noise", "Random numbers that are added, so that nobody can tell what one unit said."),
+    ("noise", "Random numbers that are added, so that nobody can tell what one unit contributed."),
     ("seed", "A number from which a program makes its random numbers, the same ones each time."),
     ("sensitivity", "How far one unit can move an exact answer, by the bounds that are enforced."),
     (
@@ -357,7 +427,7 @@ GLOSSARY = (
     ),
     (
         "selection",
-        "Which of several public candidates suits the data, drawn at random. Its range bounds "
+        "Which of several public candidates suits the data, chosen at random. Its range limits "
         "what it tells, as epsilon does.",
     ),
     ("composition", "What several answers from the same data cost together."),

@@ -137,6 +137,14 @@ def test_the_schema_is_one_and_refuses_what_is_not_in_it():
         assert list(VALIDATOR.iter_errors(data | wrong))
 
 
+def test_a_report_of_the_version_before_keeps_to_the_schema():
+    data = privacy_report(model_of("pipeline")).data
+    assert data["version"] == "1.1"
+    del data["subject"]["third_party"]  # which is new
+    VALIDATOR.validate(data | {"version": "1.0"})
+    assert "Details" in str(PrivacyReport(data | {"version": "1.0"}))
+
+
 def test_a_file_has_one_of_four_forms(tmp_path):
     with pytest.raises(ValueError, match="path must end with"):
         privacy_report(model_of("linear")).save(tmp_path / "report.pdf")
@@ -498,6 +506,73 @@ def test_the_factor_in_words_is_that_of_the_table(delta):
     assert told["largest_loss"] <= 1.0 + (math.log(10 / 9) if delta else 1e-9)
 
 
+ALIKE = "sum of the gradients at a released point, one step of a descent"
+
+
+def test_releases_that_are_alike_are_one_line_that_says_how_many():
+    X, y = rows()
+    report = privacy_report(DPLogisticRegression(epsilon=8.0, delta=1e-5).fit(X, y))
+    alike = [row for row in report.data["releases"] if row["purpose"] == ALIKE]
+    assert len(alike) >= 5  # they differ in their noise, which the data keep apart
+    times, share = sum(row["times"] for row in alike), sum(row["share"] for row in alike)
+    page = report.to_markdown()
+    assert page.count(ALIKE) == 2  # in the list, and in the table for specialists
+    assert f"- {ALIKE} (4 numbers), {times} times\n" in page
+    (line,) = [line for line in page.splitlines() if line.startswith(f"| {ALIKE}, {times} times")]
+    line = line.replace("\\", "")
+    scales = [row["scale"] for row in alike]
+    assert f"; scale {min(scales):.3g} to {max(scales):.3g}; " in line
+    assert f"| {100 * share:.3g} % |" in line
+    assert "| from " in line and alike[-1]["guarantee"] in line
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_an_epsilon_that_limits_nothing_is_said_to_promise_nothing(delta):
+    X, y = rows()
+    report = privacy_report(DPLogisticRegression(epsilon=50.0, delta=delta).fit(X, y))
+    VALIDATOR.validate(report.data)
+    assert report.data["headline"].endswith(
+        "Epsilon 50 is so large that it promises nothing against such a reader: they may become "
+        "certain."
+    )
+    for page in (str(report), report.to_markdown(), report.to_html()):
+        page = " ".join(page.split())
+        assert "no limit" in page
+        assert not re.search(r"at most 100\b|\b100 % sure|exception below", page)
+    # The first page says no more of an exception to what is no limit.
+    assert "except with" not in str(report).partition("\nDetails\n")[0]
+
+
+def test_a_bound_that_limits_something_is_told_in_digits():
+    X, y = rows()
+    for epsilon, limit in ((0.1, "52.5 %"), (10.0, "99.996 %")):
+        data = privacy_report(DPLogisticRegression(epsilon=epsilon).fit(X, y)).data
+        assert f"their confidence is at most {limit}." in data["headline"]
+        assert "promises nothing" not in data["headline"]
+
+
+def test_a_ledger_that_limits_nothing_is_said_to_promise_nothing():
+    X, y = rows()
+    ledger = BudgetLedger(epsilon=60.0, delta=1e-5)
+    report = privacy_report(DPLogisticRegression(epsilon=1.0, ledger=ledger).fit(X, y))
+    page = " ".join(str(report).split())
+    assert "no limit when the whole budget is spent" in page
+    assert "So large a budget promises nothing against such a reader." in page
+
+
+def test_two_small_probabilities_are_explained_where_both_stand():
+    X, y = rows()
+    report = privacy_report(DPLogisticRegression(delta=1e-5).fit(X, y))
+    headline = report.data["headline"]
+    assert "a probability of at most 1 in 10,000, which is ten times delta." in headline
+    assert "delta 1e-05 (1 in 100,000)" in headline
+    first = " ".join(str(report).partition("\nDetails\n")[0].split())
+    why = "Delta itself is not the probability that this limit fails."
+    assert why in first and why in report.data["attacker"]["exception"]
+    pure = privacy_report(DPLogisticRegression().fit(X, y))
+    assert "1 in " not in pure.data["headline"] and why not in " ".join(str(pure).split())
+
+
 def test_a_yardstick_of_epsilons_is_that_of_pure_promises():
     for one in privacy_report(model_of("linear")).data["yardstick"]:
         odds = one["posterior"] / (1 - one["posterior"])
@@ -514,7 +589,12 @@ def test_what_the_caller_says_of_the_data_is_told_as_it_is():
         "purpose": None,
         "responsible": "Dr Adams",
     }
-    assert "Purpose             not stated" in str(report)
+    first = str(report).partition("\nDetails\n")[0]
+    told = dict(re.split(r"  +", line, maxsplit=1) for line in first.splitlines() if "  " in line)
+    assert (told["Data"], told["Purpose"]) == ("visits 2025", "not stated")
+    assert told["Who answers for it"] == "Dr Adams"
+    nobody = " ".join(str(privacy_report(model)).split())
+    assert "Who answers for it not stated: ____" in nobody  # to be filled in by hand
     with pytest.raises(ValueError, match="purpose must be a string or None; got 3"):
         privacy_report(model, purpose=3)
 
