@@ -30,7 +30,9 @@ def main():
     counts, kinds, slowest = collections.Counter(), collections.Counter(), (0.0, "")
     begin = time.process_time()
     for seed in seeds:
-        print(f"\rseed {seed}", end="\r", file=sys.stderr, flush=True)  # where it crashed, if it does
+        print(
+            f"\rseed {seed}", end="\r", file=sys.stderr, flush=True
+        )  # where it crashed, if it does
         start = time.process_time()
         found = attempt(seed)
         slowest = max(slowest, (time.process_time() - start, found.told))

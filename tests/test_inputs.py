@@ -1,9 +1,11 @@
 """What reaches an estimator: every type of rows and targets, none of which is ever shown."""
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.base import is_classifier, is_regressor
@@ -204,6 +206,46 @@ def test_what_the_caller_gave_is_not_changed(name):
     model(name).fit(given, y).predict(given)
     for array, old in zip((given.data, given.indices, given.indptr), before, strict=True):
         np.testing.assert_array_equal(array, old)
+
+
+def times(kind, X):
+    days = np.datetime64("2001-01-01", "ms") + np.arange(X.size).reshape(X.shape)
+    days = days - days[0, 0] if "durations" in kind else days
+    days[3, 1] = "NaT"
+    frame = pd.DataFrame(days, columns=list("abc"))
+    if kind == "with zone":
+        return frame.apply(lambda column: column.dt.tz_localize("UTC"))
+    return {
+        "array": days,
+        "durations": days,
+        "list": list(days),
+        "pandas": frame,
+        "polars durations": pl.DataFrame(days, schema=list("abc")),
+    }[kind]
+
+
+@pytest.mark.parametrize(
+    "kind", ["array", "durations", "list", "pandas", "polars durations", "with zone"]
+)
+@EVERY
+def test_dates_are_no_numbers_of_which_a_missing_one_would_be_the_least(name, kind):
+    X, y = problem(name)
+    estimator = model(name, ledger=ledger())
+    told = r"no dates or durations|numbers of dates|real number, not 'date"
+    with pytest.raises((TypeError, ValueError), match=told):
+        estimator.fit(times(kind, X), y)
+    assert is_untouched(estimator)
+
+
+@REGRESSORS
+def test_answers_for_the_longest_rows_are_finite(name):
+    X, y = problem(name)
+    unit = {"x_norm": 0.03} if "x_norm" in model(name).get_params() else {}
+    estimator = model(name, random_state=0, **unit).fit(0.03 * X if unit else X, y)
+    signs = np.array(list(product([-1.7e308, 1.7e308], repeat=3)))
+    for rows in (signs, sparse.csr_array(signs)):
+        if not sparse.issparse(rows) or get_tags(estimator).input_tags.sparse:
+            assert np.isfinite(estimator.predict(rows)).all()
 
 
 SECRET = "SECRET"

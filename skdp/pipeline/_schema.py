@@ -57,8 +57,11 @@ class Schema:
 
     @classmethod
     def _of_list(cls, X):
-        first = X[0] if isinstance(X, list | tuple) and len(X) else None
-        return cls(len(first) if isinstance(first, list | tuple | np.ndarray) else None)
+        if not isinstance(X, list | tuple) or not X:
+            return cls()
+        first = X[0]
+        rows = isinstance(first, list | tuple) or np.ndim(first) == 1
+        return cls(len(first) if rows else None, ())
 
     def of_width(self, n_columns):
         """Schema of as many columns of which nothing else is known."""

@@ -149,9 +149,10 @@ def _typed(draw, table, content, world):
         table.faults.add("complex")
         return values + draw.one_of(0j, 1j)
     if content in ("datetime", "timedelta"):
+        table.faults.clear()
         table.faults.add("times")
         days = np.nan_to_num(values).clip(-1e3, 1e3).astype(int)
-        return days.astype("M8[ns]" if content == "datetime" else "m8[s]")
+        return days.astype("M8[s]" if content == "datetime" else "m8[s]")
     if content == "void":
         table.faults.add("void")
         return np.zeros(values.shape[0], dtype=[("a", float), ("b", float)])
@@ -281,6 +282,7 @@ def texts(draw, table):
 
 
 def sparse_frame(draw, table):
+    table.faults.add("sparse")
     made = pd.DataFrame(table.given, columns=_names(draw, table))
     return made.astype(pd.SparseDtype(float, 0.0))
 
@@ -470,7 +472,9 @@ def targets_of(draw, n, world, low=-1.0, high=1.0):
             table.given = _misshapen(fault, values)
         table.told += f" {fault}"
     elif draw.chance(0.3):
-        kind = draw.one_of("float32", "float16", "int64", "int8", "bool", "O", "complex", "U", "M8[s]")
+        kind = draw.one_of(
+            "float32", "float16", "int64", "int8", "bool", "O", "complex", "U", "M8[s]"
+        )
         with np.errstate(all="ignore"):
             if kind in ("int64", "int8", "bool", "M8[s]"):
                 values = np.rint(values.clip(-100, 100)).astype(int)
@@ -529,7 +533,9 @@ def groups_of(draw, n, world):
     if draw.chance(0.75):
         return Table(None, "no groups")
     ids = draw.rng.integers(max(n // 3, 1), size=n)
-    kind = draw.one_of("int", "text", "float", "list", "series", "missing", "long", "wide", "mixed")
+    kind = draw.one_of(
+        "int", "text", "float", "list", "series", "missing", "long", "wide", "mixed"
+    )
     given = {
         "int": lambda: ids,
         "text": lambda: np.array([f"{_TEXTS[world]} {i}" for i in ids], dtype="U"),
