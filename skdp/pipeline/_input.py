@@ -72,7 +72,8 @@ def _check(step, X, places, schema, public, path):
             return  # of a part of the columns: their positions are others
         for name, part, columns in step.transformers:
             taken = schema.positions(columns, inner + name)
-            if taken is not None:
+            # A part with an empty list is left out, and one with an empty slice is not.
+            if taken or (taken is not None and isinstance(columns, slice)):
                 _check(part, X, taken, schema, public, inner + name)
     else:
         _check_numbers(step, X, places, schema, path)
@@ -88,6 +89,8 @@ def _check_numbers(step, X, places, schema, path):
     if not tags.two_d_array:
         return
     X, places = _table(X, places)
+    if not places:
+        raise ValueError(f"{what} takes columns of which X has none.")
     texts = [isinstance(name, str) for name in schema.names or ()]
     if any(texts) and not all(texts):
         raise TypeError(f"{what} takes columns with names that are all texts, or none.")

@@ -136,7 +136,7 @@ def _typed(draw, table, content, world):
             if not np.isfinite(table.exact).all() and not table.faults:
                 table.faults.add("inf")
             return typed
-        if content == "bool" or "int" in content and content != "big integers":
+        if content == "bool" or ("int" in content and content != "big integers"):
             table.faults.clear()
             whole = np.nan_to_num(values * 20.0).clip(-100, 100)
             whole = abs(whole) if content.startswith("u") else whole
@@ -154,7 +154,7 @@ def _typed(draw, table, content, world):
         days = np.nan_to_num(values).clip(-1e3, 1e3).astype(int)
         return days.astype("M8[s]" if content == "datetime" else "m8[s]")
     if content == "void":
-        table.faults.add("void")
+        table.faults = {"void"}
         return np.zeros(values.shape[0], dtype=[("a", float), ("b", float)])
     if content in ("object", "float64"):
         return values.astype(object if content == "object" else float)
@@ -373,7 +373,8 @@ def no_dimension(draw, table):
 
 
 def ragged(draw, table):
-    table.faults.add("dimensions")
+    if len(table.given) > 1:
+        table.faults.add("dimensions")
     return [*table.given.tolist()[:-1], [1.0] * (table.given.shape[1] + 1)]
 
 
