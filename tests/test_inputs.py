@@ -361,14 +361,18 @@ def test_messages_of_transformers_show_no_rows(scaler, rows):
 
 @pytest.mark.parametrize(
     ("x", "y"),
-    [(["SECRET", 1.0], 0.5), ([0.5, 1.0], "SECRET"), ([0.5, None], 0.5), ([0.5, 1.0], None)],
+    [
+        *[(["SECRET", 1.0], 0.5), ([0.5, 1.0], "SECRET"), ([0.5, None], 0.5), ([0.5, 1.0], None)],
+        (np.array(["2001-01-01", "NaT"], dtype="M8[s]"), 0.5),
+        ([[0.5, 1.0]], pd.Categorical([7777.125j])),
+    ],
     ids=str,
 )
 def test_messages_of_a_device_do_not_show_the_record(x, y):
     with pytest.raises((TypeError, ValueError)) as error:
         GradientPrivatizer(scale=1.0).release(np.zeros(3), x, y)
     assert error.value.__suppress_context__ or error.value.__context__ is None
-    assert "SECRET" not in str(error.value)
+    assert "SECRET" not in str(error.value) and "7777" not in str(error.value)
 
 
 def test_a_missing_value_is_answered_by_what_has_a_guarantee():

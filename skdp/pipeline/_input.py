@@ -47,42 +47,52 @@ def check_input(steps, X, schema, public):
     shape: tuple[int, ...] = getattr(X, "shape", ())
     places = range(shape[1]) if len(shape) == 2 else None
     if places is None or shape[0]:
-        _check_first(steps, X, places, schema, set(public), "")
+        _check_first(list(steps), X, places, schema, set(public))
 
 
-def _check_first(steps, X, places, schema, public, path):
-    for name, step in steps:
+def _check_first(steps, X, places, schema, public):
+    """Check columns for the first of several steps, named by their paths, that does anything."""
+    for i, (path, step) in enumerate(steps):
         if not passes(step):
-            _check(step, X, places, schema, public, f"{path}{name}")
+            _check(step, X, places, schema, public, path, steps[i + 1 :])
             return
 
 
-def _check(step, X, places, schema, public, path):
-    kind, inner = type(step), f"{path}__"
-    if path in public or kind in _OF_ALL_KINDS or passes(step):
+def _check(step, X, places, schema, public, path, then):
+    """Check columns for a step, and those that it passes on as they came for those after it."""
+    kind = type(step)
+    if path in public or kind in _OF_ALL_KINDS or (isinstance(step, str) and step == "drop"):
         return
-    if kind is Pipeline:
-        _check_first(step.steps, X, places, schema, public, inner)
+    if passes(step):
+        if not _is_sparse(X):
+            _check_first(then, X, places, schema, public)
+    elif kind is Pipeline:
+        inner = [(f"{path}__{name}", part) for name, part in step.steps]
+        _check_first([*inner, *then], X, places, schema, public)
     elif kind is FeatureUnion:
         for name, part in step.transformer_list:
-            _check(part, X, places, schema, public, inner + name)
+            _check(part, X, places, schema, public, f"{path}__{name}", then)
     elif isinstance(step, ColumnTransformer):
         X, places = _table(X, places)
         if len(places) < X.shape[1]:
             return  # of a part of the columns: their positions are others
         for name, part, columns in step.transformers:
-            taken = schema.positions(columns, inner + name)
+            taken = schema.positions(columns, f"{path}__{name}")
             # A part with an empty list is left out, and one with an empty slice is not.
             if taken or (taken is not None and isinstance(columns, slice)):
-                _check(part, X, taken, schema, public, inner + name)
+                _check(part, X, taken, schema, public, f"{path}__{name}", then)
     else:
         _check_numbers(step, X, places, schema, path)
+
+
+def _is_sparse(X):
+    return issparse(X) or hasattr(X, "sparse")  # which pandas has where all columns are
 
 
 def _check_numbers(step, X, places, schema, path):
     tags = get_tags(step).input_tags
     what = f"Step {path!r}, a {type(step).__name__},"
-    if issparse(X) or hasattr(X, "sparse"):  # which pandas has where all columns are
+    if _is_sparse(X):
         if not tags.sparse:
             raise TypeError(f"{what} takes no sparse rows: pass X.toarray().")
         return

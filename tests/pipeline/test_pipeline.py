@@ -578,6 +578,20 @@ def test_what_no_step_can_take_costs_nothing(kind):
     assert not book.history()
 
 
+@pytest.mark.parametrize(
+    ("wrong", "told"), [(np.inf, "finite numbers"), (np.nan, "no NaN"), ("old", "which column")]
+)
+def test_what_is_passed_on_to_a_step_that_cannot_take_it_costs_nothing(wrong, told):
+    X, y = people()
+    X["pay"] = X["pay"].astype(object).replace(X.loc[0, "pay"], wrong)
+    parts = [("age", DPQuantileScaler(), ["age"]), ("pay", "passthrough", ["pay"])]
+    steps = [("columns", ColumnTransformer(parts)), ("model", DPLogisticRegression())]
+    book = BudgetLedger(epsilon=50.0, delta=DELTA)
+    with pytest.raises(ValueError, match=f"^Step 'model', a DPLogisticRegression, takes .*{told}"):
+        DPPipeline(steps, 20.0, DELTA, ledger=book).fit(X, y)
+    assert not book.history()
+
+
 def test_columns_by_name_need_names():
     X, y = people()
     for rows in (X.to_numpy(dtype=object), X.to_numpy(dtype=object).tolist()):

@@ -173,7 +173,7 @@ def _objects(draw, table, content, world):
         return typed if content == "text" else np.char.encode(typed)
     typed = values.astype(object)
     if content == "decimal":
-        table.faults.add("decimals")
+        table.faults = {"decimals"}
         to = draw.one_of(decimal.Decimal, fractions.Fraction)
         finite = np.nan_to_num(values).tolist()
         return np.array([[to(v) for v in row] for row in finite], dtype=object).reshape(
@@ -310,7 +310,6 @@ def lazy(draw, table):
 def arrow(draw, table):
     if pa is None:
         return frame(draw, table)
-    table.faults.add("arrow")
     names = _texts_for(table)
     return pa.table(dict(zip(names, table.given.T.tolist(), strict=True)))
 
@@ -373,8 +372,7 @@ def no_dimension(draw, table):
 
 
 def ragged(draw, table):
-    if len(table.given) > 1:
-        table.faults.add("dimensions")
+    table.faults.add("dimensions" if len(table.given) > 1 else "another width")
     return [*table.given.tolist()[:-1], [1.0] * (table.given.shape[1] + 1)]
 
 
