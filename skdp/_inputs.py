@@ -167,7 +167,8 @@ def checked_data(estimator, X, y, *, reset=True, numeric=False, counts=True, **o
     ValueError, TypeError
         Without a value of the data.
     """
-    if not reset and not options and numeric and _is_plain(estimator, X, y):
+    is_usual = numeric and y is not None and not reset and not options
+    if is_usual and _is_plain(estimator, X, y):
         return X, y.copy()
     with without_values(counts=counts), np.errstate(all="ignore"):
         options = _defaults(options)

@@ -87,6 +87,18 @@ def test_a_missing_label_is_refused_before_the_charge(name, kind):
     assert is_untouched(estimator)
 
 
+@pytest.mark.parametrize(
+    "name", [name for name in MODELS if hasattr(CONFIGURATIONS[name], "partial_fit")]
+)
+def test_a_stream_goes_on_with_no_rows_without_targets(name):
+    X, y = problem(name)
+    estimator = model(name).partial_fit(X, y)
+    before = vars(estimator).copy()
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        estimator.partial_fit(X, None)
+    assert vars(estimator) == before
+
+
 @REGRESSORS
 def test_targets_may_be_objects_that_are_numbers(name):
     X, y = problem(name)

@@ -623,9 +623,8 @@ def after_failure(case, before, error, charged):
         yield f"error: {type(error).__name__}: {str(error)[:200]} at {where}"
     elif charged:
         yield f"charged: refused after the charge: {str(error)[:200]}"
-    elif case.twin is not None and heard_of(case.twin).error is None:
-        if "sparse" not in case.given["X"].faults or get_tags(case.subject).input_tags.sparse:
-            yield f"twin: refused, and equal data in arrays are not: {str(error)[:200]}"
+    elif _takes_twin(case):
+        yield f"twin: refused, and equal data in arrays are not: {str(error)[:200]}"
     if case.subject is None:
         return
     now = vars(case.subject)
@@ -636,6 +635,14 @@ def after_failure(case, before, error, charged):
         yield f"state: {sorted(changed)} changed by a failed call of {type(case.subject).__name__}"
     elif not charged and _pickled(case.subject) != before.pickled:
         yield f"state: the pickle of {type(case.subject).__name__} changed by a failed call"
+
+
+def _takes_twin(case):
+    if case.twin is None:
+        return False
+    if "sparse" in case.given["X"].faults and not get_tags(case.subject).input_tags.sparse:
+        return False
+    return heard_of(case.twin).error is None
 
 
 def after_success(case, before, heard, charged):
