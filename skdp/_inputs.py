@@ -25,6 +25,7 @@ __all__ = [
     "declared_classes",
     "encode_labels",
     "is_missing",
+    "names_of",
     "real_targets",
     "rows_of",
     "without_values",
@@ -378,6 +379,25 @@ def _positions(classes, y):
     if not listed:
         raise ValueError(unlisted)
     return codes
+
+
+def names_of(X):
+    """Names of the columns of a frame, and None of what has none.
+
+    ``columns`` of a table of pyarrow are values, which no message may show.
+
+    Parameters
+    ----------
+    X : {ndarray, frame, sparse matrix, list}
+
+    Returns
+    -------
+    list or None
+    """
+    names = getattr(X, "column_names", None)
+    if not isinstance(names, list):
+        names = getattr(X, "columns", None)
+    return None if names is None else list(names)
 
 
 def rows_of(X, positions):

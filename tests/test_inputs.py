@@ -19,6 +19,7 @@ from skdp.pipeline import DPPipeline
 from skdp.preprocessing import (
     BoundedScaler,
     BoundedSplineTransformer,
+    DPQuantileScaler,
     RandomFourierTransformer,
     RowNormClipper,
 )
@@ -232,7 +233,7 @@ def times(kind, X):
         "durations": days,
         "list": list(days),
         "pandas": frame,
-        "polars durations": pl.DataFrame(days, schema=list("abc")),
+        "polars durations": pl.DataFrame(dict(zip("abc", days.T, strict=True))),
     }[kind]
 
 
@@ -369,6 +370,23 @@ def test_messages_of_transformers_show_no_rows(scaler, rows):
         scaler.fit([[0.5]]).transform(rows)
     assert error.value.__context__ is None
     assert "SECRET" not in str(error.value) and "7777" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: DPQuantileScaler(epsilon=100.0),
+        lambda: DPPipeline([("q", DPQuantileScaler()), ("m", DPLogisticRegression())], 100.0),
+    ],
+    ids=["scaler", "pipeline"],
+)
+def test_values_of_an_arrow_table_are_not_taken_for_its_names(make):
+    arrow = pytest.importorskip("pyarrow")
+    X, y = arrow.table({"a": [7777.125] * 20, "b": [7777.125] * 20}), np.arange(20) % 2
+    try:
+        make().fit(X, y)
+    except (TypeError, ValueError) as error:
+        assert "7777" not in str(error)
 
 
 @pytest.mark.parametrize(

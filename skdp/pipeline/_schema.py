@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.compose import make_column_selector
 
+from skdp._inputs import names_of
 from skdp._validation import shown
 
 __all__ = ["DTYPES", "Schema"]
@@ -44,7 +45,7 @@ class Schema:
             raise ValueError(
                 f"X has 0 feature(s) (shape={shape}) while a minimum of 1 is required."
             )
-        names = getattr(X, "columns", None)
+        names = names_of(X)
         if names is None or n_columns is None:
             dtype = getattr(X, "dtype", None)
             every = None if n_columns is None or dtype is None else (dtype,) * n_columns

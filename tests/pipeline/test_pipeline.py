@@ -551,7 +551,7 @@ def unlike(kind):
     if kind == "dates":
         return X[["age"]].astype("datetime64[s]"), y, "takes numbers, which column 'age'"
     if kind == "infinite":
-        return X[["age"]].replace(X.loc[0, "age"], np.inf), y, "takes finite numbers"
+        return X[["age"]] / (X[["age"]] - X.loc[0, "age"]), y, "takes finite numbers"
     if kind == "masked":
         return np.ma.masked_less(X[["age"]].to_numpy(), 30.0), y, "must not have masked entries"
     if kind == "ragged":
@@ -583,7 +583,8 @@ def test_what_no_step_can_take_costs_nothing(kind):
 )
 def test_what_is_passed_on_to_a_step_that_cannot_take_it_costs_nothing(wrong, told):
     X, y = people()
-    X["pay"] = X["pay"].astype(object).replace(X.loc[0, "pay"], wrong)
+    X["pay"] = X["pay"].astype(object)
+    X.loc[0, "pay"] = wrong
     parts = [("age", DPQuantileScaler(), ["age"]), ("pay", "passthrough", ["pay"])]
     steps = [("columns", ColumnTransformer(parts)), ("model", DPLogisticRegression())]
     book = BudgetLedger(epsilon=50.0, delta=DELTA)
