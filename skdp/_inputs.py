@@ -288,7 +288,8 @@ def _dtypes_of(X):
     if hasattr(X, "schema") and hasattr(X.schema, "types"):  # of pyarrow
         return X.schema.types
     dtypes = getattr(X, "dtypes", None)
-    dtypes = dtypes if np.ndim(dtypes) == 1 else [getattr(X, "dtype", None)]
+    if dtypes is None or np.ndim(dtypes) != 1:
+        dtypes = [getattr(X, "dtype", None)]
     return [getattr(getattr(dtype, "categories", None), "dtype", dtype) for dtype in dtypes]
 
 
