@@ -18,12 +18,14 @@ from sklearn.utils.validation import validate_data
 from skdp._validation import shown
 
 __all__ = [
+    "check_unmasked",
     "checked_array",
     "checked_data",
     "checked_rows",
     "declared_classes",
     "encode_labels",
     "is_missing",
+    "names_of",
     "real_targets",
     "rows_of",
     "without_values",
@@ -119,14 +121,16 @@ def checked_rows(estimator, X, *, reset=False, **options):
     if not reset and not options and _is_plain(estimator, X):
         return X
     with without_values("X"), np.errstate(all="ignore"):
-        X = validate_data(estimator, _well_formed(X), reset=reset, **_defaults(options))
+        options = _defaults(options)
+        X = validate_data(estimator, _well_formed(X, options["dtype"]), reset=reset, **options)
         return _summed(X)
 
 
 def checked_array(X, *, name="X", **options):
     """`~sklearn.utils.check_array`, as for `checked_data`; errors call it by ``name``."""
     with without_values(name), np.errstate(all="ignore"):
-        return _summed(check_array(_well_formed(X), **_defaults(options)))
+        options = _defaults(options)
+        return _summed(check_array(_well_formed(X, options["dtype"]), **options))
 
 
 def checked_data(estimator, X, y, *, reset=True, numeric=False, counts=True, **options):
@@ -164,15 +168,16 @@ def checked_data(estimator, X, y, *, reset=True, numeric=False, counts=True, **o
     ValueError, TypeError
         Without a value of the data.
     """
-    if not reset and not options and numeric and _is_plain(estimator, X, y):
+    is_usual = numeric and y is not None and not reset and not options
+    if is_usual and _is_plain(estimator, X, y):
         return X, y.copy()
     with without_values(counts=counts), np.errstate(all="ignore"):
-        _check_unmasked(y, "y")
+        options = _defaults(options)
+        check_unmasked(y, "y")
         if y is not None and not numeric:
             _check_present(y)
-        X, y = validate_data(
-            estimator, _well_formed(X), y, reset=reset, y_numeric=numeric, **_defaults(options)
-        )
+        X = _well_formed(X, options["dtype"])
+        X, y = validate_data(estimator, X, y, reset=reset, y_numeric=numeric, **options)
         return _summed(X), real_targets(y) if numeric else y
 
 
@@ -198,10 +203,12 @@ def _defaults(options):
     return {"accept_sparse": "csr", "dtype": np.float64, **options}
 
 
-def _well_formed(X):
+def _well_formed(X, dtype):
     """Refuse a sparse matrix whose arrays do not fit together: compiled code would trust them."""
     if not sparse.issparse(X):
-        _check_unmasked(X, "X")
+        check_unmasked(X, "X")
+        if dtype is not object:
+            _check_no_times(X)
         return X
     try:
         if X.format == "lil":
@@ -255,10 +262,35 @@ def real_targets(y):
     return y
 
 
-def _check_unmasked(values, name):
+def check_unmasked(values, name):
     """Refuse masked entries: a conversion would take what is under the mask."""
     if np.ma.is_masked(values):
         raise ValueError(f"{name} must not have masked entries.")
+
+
+def _check_no_times(X):
+    """Refuse dates and durations among numbers, of which a missing one would be a number."""
+    if any(str(dtype).lower().startswith(_TIMES) for dtype in set(_dtypes_of(X))):
+        raise ValueError(
+            "X must hold real numbers, and no dates or durations: make numbers of them."
+        )
+
+
+_TIMES = ("date", "time", "duration")  # as all libraries begin the names of such types
+
+
+def _dtypes_of(X):
+    """Types of columns, or of rows, as far as they are known without a look at values."""
+    if isinstance(X, list | tuple):
+        return [getattr(row, "dtype", None) for row in X]
+    if hasattr(X, "collect"):  # a lazy frame, which would have to find out
+        return []
+    if hasattr(X, "schema") and hasattr(X.schema, "types"):  # of pyarrow
+        return X.schema.types
+    dtypes = getattr(X, "dtypes", None)
+    if dtypes is None or np.ndim(dtypes) != 1:
+        dtypes = [getattr(X, "dtype", None)]
+    return [getattr(getattr(dtype, "categories", None), "dtype", dtype) for dtype in dtypes]
 
 
 def _check_present(y):
@@ -348,6 +380,25 @@ def _positions(classes, y):
     if not listed:
         raise ValueError(unlisted)
     return codes
+
+
+def names_of(X):
+    """Names of the columns of a frame, and None of what has none.
+
+    ``columns`` of a table of pyarrow are values, which no message may show.
+
+    Parameters
+    ----------
+    X : {ndarray, frame, sparse matrix, list}
+
+    Returns
+    -------
+    list or None
+    """
+    names = getattr(X, "column_names", None)
+    if not isinstance(names, list):
+        names = getattr(X, "columns", None)
+    return None if names is None else list(names)
 
 
 def rows_of(X, positions):

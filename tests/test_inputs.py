@@ -1,9 +1,11 @@
 """What reaches an estimator: every type of rows and targets, none of which is ever shown."""
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.base import is_classifier, is_regressor
@@ -17,6 +19,7 @@ from skdp.pipeline import DPPipeline
 from skdp.preprocessing import (
     BoundedScaler,
     BoundedSplineTransformer,
+    DPQuantileScaler,
     RandomFourierTransformer,
     RowNormClipper,
 )
@@ -83,6 +86,18 @@ def test_a_missing_label_is_refused_before_the_charge(name, kind):
     with pytest.raises(ValueError, match=r"y must|Input (y )?contains|X and y must"):
         estimator.fit(X, missing(kind, np.where(y, "yes", "no")))
     assert is_untouched(estimator)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in MODELS if hasattr(CONFIGURATIONS[name], "partial_fit")]
+)
+def test_a_stream_goes_on_with_no_rows_without_targets(name):
+    X, y = problem(name)
+    estimator = model(name).partial_fit(X, y)
+    before = vars(estimator).copy()
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        estimator.partial_fit(X, None)
+    assert vars(estimator) == before
 
 
 @REGRESSORS
@@ -206,6 +221,46 @@ def test_what_the_caller_gave_is_not_changed(name):
         np.testing.assert_array_equal(array, old)
 
 
+def times(kind, X):
+    days = np.datetime64("2001-01-01", "ms") + np.arange(X.size).reshape(X.shape)
+    days = days - days[0, 0] if "durations" in kind else days
+    days[3, 1] = "NaT"
+    frame = pd.DataFrame(days, columns=list("abc"))
+    if kind == "with zone":
+        return frame.apply(lambda column: column.dt.tz_localize("UTC"))
+    return {
+        "array": days,
+        "durations": days,
+        "list": list(days),
+        "pandas": frame,
+        "polars durations": pl.DataFrame(dict(zip("abc", days.T, strict=True))),
+    }[kind]
+
+
+@pytest.mark.parametrize(
+    "kind", ["array", "durations", "list", "pandas", "polars durations", "with zone"]
+)
+@EVERY
+def test_dates_are_no_numbers_of_which_a_missing_one_would_be_the_least(name, kind):
+    X, y = problem(name)
+    estimator = model(name, ledger=ledger())
+    told = r"no dates or durations|numbers of dates|real number, not 'date"
+    with pytest.raises((TypeError, ValueError), match=told):
+        estimator.fit(times(kind, X), y)
+    assert is_untouched(estimator)
+
+
+@REGRESSORS
+def test_answers_for_the_longest_rows_are_finite(name):
+    X, y = problem(name)
+    unit = {"x_norm": 0.03} if "x_norm" in model(name).get_params() else {}
+    estimator = model(name, random_state=0, **unit).fit(0.03 * X if unit else X, y)
+    signs = np.array(list(product([-1.7e308, 1.7e308], repeat=3)))
+    for rows in (signs, sparse.csr_array(signs)):
+        if not sparse.issparse(rows) or get_tags(estimator).input_tags.sparse:
+            assert np.isfinite(estimator.predict(rows)).all()
+
+
 SECRET = "SECRET"
 
 
@@ -318,15 +373,36 @@ def test_messages_of_transformers_show_no_rows(scaler, rows):
 
 
 @pytest.mark.parametrize(
+    "make",
+    [
+        lambda: DPQuantileScaler(epsilon=100.0),
+        lambda: DPPipeline([("q", DPQuantileScaler()), ("m", DPLogisticRegression())], 100.0),
+    ],
+    ids=["scaler", "pipeline"],
+)
+def test_values_of_an_arrow_table_are_not_taken_for_its_names(make):
+    arrow = pytest.importorskip("pyarrow")
+    X, y = arrow.table({"a": [7777.125] * 20, "b": [7777.125] * 20}), np.arange(20) % 2
+    try:
+        make().fit(X, y)
+    except (TypeError, ValueError) as error:
+        assert "7777" not in str(error)
+
+
+@pytest.mark.parametrize(
     ("x", "y"),
-    [(["SECRET", 1.0], 0.5), ([0.5, 1.0], "SECRET"), ([0.5, None], 0.5), ([0.5, 1.0], None)],
+    [
+        *[(["SECRET", 1.0], 0.5), ([0.5, 1.0], "SECRET"), ([0.5, None], 0.5), ([0.5, 1.0], None)],
+        (np.array(["2001-01-01", "NaT"], dtype="M8[s]"), 0.5),
+        ([[0.5, 1.0]], pd.Categorical([7777.125j])),
+    ],
     ids=str,
 )
 def test_messages_of_a_device_do_not_show_the_record(x, y):
     with pytest.raises((TypeError, ValueError)) as error:
         GradientPrivatizer(scale=1.0).release(np.zeros(3), x, y)
     assert error.value.__suppress_context__ or error.value.__context__ is None
-    assert "SECRET" not in str(error.value)
+    assert "SECRET" not in str(error.value) and "7777" not in str(error.value)
 
 
 def test_a_missing_value_is_answered_by_what_has_a_guarantee():

@@ -1,6 +1,7 @@
 """Online linear regression in which users add the noise themselves."""
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -336,7 +337,7 @@ class MIPrivateSGDRegressor(
         X = checked_rows(self, X)
         targets, is_score = self._stream.targets, self._stream.params["loss"] == "custom"
         with np.errstate(all="ignore"):  # a warning would tell huge rows from others
-            scores = X @ self.coef_ + self.intercept_
+            scores = _products(X, self.coef_) + self.intercept_
             return scores if is_score else np.clip(scores, targets.low, targets.high)
 
     def _check_parameters(self):
@@ -372,3 +373,14 @@ class MIPrivateSGDRegressor(
                 stream = stream.advance(X, targets)
             self._store(stream, fresh=fresh)
         return self
+
+
+def _products(X, coef):
+    """Scores of rows, those of huge ones in their own unit: no sum is infinity less infinity."""
+    scores = X @ coef
+    odd = np.flatnonzero(~np.isfinite(scores))
+    if odd.size:
+        rows = X[odd].toarray() if issparse(X) else X[odd]
+        largest = abs(rows).max(axis=1)
+        scores[odd] = (rows / largest[:, np.newaxis]) @ coef * largest
+    return scores

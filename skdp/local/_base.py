@@ -28,10 +28,12 @@ def moderate(**named):
 def numbers(values, named="x and y"):
     """Array of a record, which a message of numpy would show if it holds something else."""
     try:
-        # What is masked, or imaginary, must not be taken for a number.
-        if not np.ma.is_masked(values) and not np.iscomplexobj(values):
+        # What is masked, imaginary or a time must not be taken for a number.
+        if not np.ma.is_masked(values):
+            found = np.asarray(values)
             with np.errstate(all="ignore"):  # of a wider type some leave the range of floats
-                return np.asarray(values, dtype=np.float64)
+                if found.dtype.kind not in "cmM":
+                    return found.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError):
         pass
     raise ValueError(f"{named} must hold numbers.")

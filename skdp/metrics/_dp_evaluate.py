@@ -10,7 +10,13 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from skdp._facts import facts_of_a_fit
-from skdp._inputs import checked_rows, encode_labels, real_targets, without_values
+from skdp._inputs import (
+    check_unmasked,
+    checked_rows,
+    encode_labels,
+    real_targets,
+    without_values,
+)
 from skdp._random import noise_source
 from skdp._validation import shown, store
 from skdp.estimators import StatedGuarantee, charge, check_budget
@@ -318,6 +324,7 @@ def _targets(point: ApproxDP) -> tuple[ApproxDP | GaussianDP, ...]:
 def _checked_targets(estimator: Any, X: Any, y: Any, plan: EvaluationPlan) -> np.ndarray:
     """Labels or targets, one a row, all of them declared or finite."""
     with without_values():
+        check_unmasked(y, "y")
         check_consistent_length(X, y)
         y = np.asarray(y)
         if y.ndim != 1 or not len(y):
@@ -335,11 +342,14 @@ def _checked_targets(estimator: Any, X: Any, y: Any, plan: EvaluationPlan) -> np
 def _check_rows(estimator: Any, X: Any) -> None:
     """Refuse rows that a model of this package or of scikit-learn would refuse, but uncharged.
 
-    Pipelines and others that are made of estimators take what the first of them takes; what
-    takes missing values or texts, and what is from elsewhere, is asked after the charge.
+    A `DPPipeline` says what its first steps cannot take. Of others that are made of estimators,
+    what takes missing values or texts, and what is from elsewhere, is asked after the charge.
     """
     while hasattr(estimator, "best_estimator_"):
         estimator = estimator.best_estimator_
+    if hasattr(estimator, "_check_rows"):  # a pipeline of this package
+        estimator._check_rows(X)
+        return
     home = getattr(getattr(type(estimator), "predict", None), "__module__", "").partition(".")[0]
     if home not in ("skdp", "sklearn") or not hasattr(estimator, "n_features_in_"):
         return

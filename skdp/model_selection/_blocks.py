@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from skdp._inputs import names_of
 from skdp._validation import is_whole, shown
 
 __all__ = ["Blocks"]
@@ -117,8 +118,8 @@ def _made(row_key, X):
 
 
 def _column(X, key):
-    columns = getattr(X, "columns", None)
-    if columns is not None and key in list(columns):
+    columns = names_of(X)
+    if columns is not None and key in columns:
         return X[key]
     if isinstance(X, list | tuple) and not isinstance(key, str):
         return [row[key] for row in X]

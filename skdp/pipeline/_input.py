@@ -1,8 +1,7 @@
 """Columns that the first steps cannot take, found before anything is charged.
 
 A charge is not given back, so that a text among numbers, or a missing value where nothing is made
-of it, should not cost one. Columns are looked at where their dtypes leave that open, and for steps
-that take no missing values.
+of it, or an infinite one, should not cost one. Columns are looked at unless they are integers.
 """
 
 import numpy as np
@@ -19,7 +18,6 @@ from sklearn.utils import get_tags
 from skdp._inputs import checked_array
 from skdp._validation import shown
 from skdp.pipeline._walk import passes
-from skdp.preprocessing._column_values import numbers
 
 __all__ = ["check_input"]
 
@@ -47,71 +45,102 @@ def check_input(steps, X, schema, public):
         Steps that the user takes responsibility for.
     """
     shape: tuple[int, ...] = getattr(X, "shape", ())
-    if len(shape) != 2:
-        _check_first(steps, X, None, schema, set(public), "")
-    elif shape[0]:
-        _check_first(steps, X, range(shape[1]), schema, set(public), "")
+    places = range(shape[1]) if len(shape) == 2 else None
+    if places is None or shape[0]:
+        _check_first(list(steps), X, places, schema, set(public))
 
 
-def _check_first(steps, X, places, schema, public, path):
-    for name, step in steps:
+def _check_first(steps, X, places, schema, public):
+    """Check columns for the first of several steps, named by their paths, that does anything."""
+    for i, (path, step) in enumerate(steps):
         if not passes(step):
-            _check(step, X, places, schema, public, f"{path}{name}")
+            _check(step, X, places, schema, public, path, steps[i + 1 :])
             return
 
 
-def _check(step, X, places, schema, public, path):
-    kind, inner = type(step), f"{path}__"
-    if path in public or kind in _OF_ALL_KINDS or passes(step):
+def _check(step, X, places, schema, public, path, then):
+    """Check columns for a step, and those that it passes on as they came for those after it."""
+    kind = type(step)
+    if path in public or kind in _OF_ALL_KINDS or (isinstance(step, str) and step == "drop"):
         return
-    if kind is Pipeline:
-        _check_first(step.steps, X, places, schema, public, inner)
+    if passes(step):
+        if not _is_sparse(X):
+            _check_first(then, X, places, schema, public)
+    elif kind is Pipeline:
+        inner = [(f"{path}__{name}", part) for name, part in step.steps]
+        _check_first([*inner, *then], X, places, schema, public)
     elif kind is FeatureUnion:
         for name, part in step.transformer_list:
-            _check(part, X, places, schema, public, inner + name)
+            _check(part, X, places, schema, public, f"{path}__{name}", then)
     elif isinstance(step, ColumnTransformer):
-        if places is None or len(places) < X.shape[1]:
+        X, places = _table(X, places)
+        if len(places) < X.shape[1]:
             return  # of a part of the columns: their positions are others
         for name, part, columns in step.transformers:
-            taken = schema.positions(columns, inner + name)
-            if taken is not None:
-                _check(part, X, taken, schema, public, inner + name)
+            taken = schema.positions(columns, f"{path}__{name}")
+            # A part with an empty list is left out, and one with an empty slice is not.
+            if taken or (taken is not None and isinstance(columns, slice)):
+                _check(part, X, taken, schema, public, f"{path}__{name}", then)
     else:
         _check_numbers(step, X, places, schema, path)
+
+
+def _is_sparse(X):
+    return issparse(X) or hasattr(X, "sparse")  # which pandas has where all columns are
 
 
 def _check_numbers(step, X, places, schema, path):
     tags = get_tags(step).input_tags
     what = f"Step {path!r}, a {type(step).__name__},"
-    if issparse(X):
+    if _is_sparse(X):
         if not tags.sparse:
             raise TypeError(f"{what} takes no sparse rows: pass X.toarray().")
         return
-    if tags.string or tags.categorical or not tags.two_d_array:
+    if not tags.two_d_array:
         return
-    if places is None:  # lists of lists, or no table
-        checked_array(X, ensure_all_finite="allow-nan" if tags.allow_nan else True)
-    for place in places or ():
+    X, places = _table(X, places)
+    if not places:
+        raise ValueError(f"{what} takes columns of which X has none.")
+    texts = [isinstance(name, str) for name in schema.names or ()]
+    if any(texts) and not all(texts):
+        raise TypeError(f"{what} takes columns with names that are all texts, or none.")
+    if tags.string or tags.categorical or _is_finite(X):
+        return
+    for place in places:
         letter = getattr(schema.dtypes[place] if schema.dtypes else None, "kind", "O")
-        if letter in "iub" or (letter == "f" and tags.allow_nan):
-            continue
-        column = X.iloc[:, place] if hasattr(X, "iloc") else X[:, place]
-        if not schema.names:
-            checked_array(X[:, [place]], ensure_all_finite=False)
-        missing = _missing(column)
-        if missing is None:
-            name = schema.names[place] if schema.names else place
-            raise ValueError(
-                f"{what} takes numbers, which column {shown(name)} does not hold: encode texts "
-                "with DPOneHotEncoder, make numbers of dates, or leave the column out."
-            )
-        if missing and not tags.allow_nan:
-            raise ValueError(f"{what} takes no NaN: put a DPSimpleImputer before it.")
+        if letter not in "iub":
+            _check_column(X, place, schema, what, tags.allow_nan)
 
 
-def _missing(column):
-    """Whether values are missing; None if they are no numbers."""
+def _table(X, places):
+    """Rows and the positions of their columns, also of lists, which must be a table."""
+    if places is None or isinstance(X, np.matrix) or np.ma.is_masked(X):
+        X = checked_array(X, dtype=object, ensure_all_finite=False)
+    return X, range(X.shape[1]) if places is None else places
+
+
+def _is_finite(X):
+    """Whether rows are plain numbers, none of them missing; a sum is finite only if all are."""
+    if not isinstance(X, np.ndarray) or X.dtype.kind != "f":
+        return False
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(X.sum()))
+
+
+def _check_column(X, place, schema, what, allow_nan):
+    column = X.iloc[:, [place]] if hasattr(X, "iloc") else X[:, [place]]
     try:
-        return bool(np.isnan(numbers(column)).any())
-    except ValueError:
-        return None
+        values = checked_array(column, ensure_all_finite=False)
+    except (TypeError, ValueError):
+        if not schema.names:
+            raise
+        values = None
+    if values is None:
+        raise ValueError(
+            f"{what} takes numbers, which column {shown(schema.names[place])} does not hold: "
+            "encode texts with DPOneHotEncoder, make numbers of dates, or leave the column out."
+        )
+    if np.isinf(values).any():
+        raise ValueError(f"{what} takes finite numbers: make missing values NaN, or clip others.")
+    if not allow_nan and np.isnan(values).any():
+        raise ValueError(f"{what} takes no NaN: put a DPSimpleImputer before it.")

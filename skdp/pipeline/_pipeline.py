@@ -21,8 +21,9 @@ from skdp.estimators import (
     with_callbacks,
 )
 from skdp.pipeline._checks import check_steps
+from skdp.pipeline._input import check_input
 from skdp.pipeline._plan import FITTED, Plan, count_of_rows
-from skdp.pipeline._schema import DTYPES
+from skdp.pipeline._schema import DTYPES, Schema
 from skdp.pipeline._surface import PipelineSurface, last_has
 from skdp.pipeline._told import quiet
 from skdp.pipeline._walk import passes
@@ -335,6 +336,16 @@ class DPPipeline(CallbackSupportMixin, StatedGuarantee, LinkedDocumentation, Pip
         names = plan.schema.names
         if names and all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.asarray(names, dtype=object)
+
+    def _check_rows(self, X):
+        """Refuse rows that a fitted step cannot take as they came; `dp_evaluate` asks that."""
+        schema = Schema.of(X)
+        lacking = [
+            n for n in getattr(self, "feature_names_in_", ()) if n not in (schema.names or ())
+        ]
+        if schema.names and lacking:
+            raise ValueError(f"X must have the columns of the fit; it lacks {shown(lacking)}.")
+        check_input(self.steps_, X, schema, self.public)
 
     def _check_parameters(self):
         check_budget(self)

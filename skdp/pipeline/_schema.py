@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.compose import make_column_selector
 
+from skdp._inputs import names_of
 from skdp._validation import shown
 
 __all__ = ["DTYPES", "Schema"]
@@ -44,7 +45,7 @@ class Schema:
             raise ValueError(
                 f"X has 0 feature(s) (shape={shape}) while a minimum of 1 is required."
             )
-        names = getattr(X, "columns", None)
+        names = names_of(X)
         if names is None or n_columns is None:
             dtype = getattr(X, "dtype", None)
             every = None if n_columns is None or dtype is None else (dtype,) * n_columns
@@ -57,8 +58,11 @@ class Schema:
 
     @classmethod
     def _of_list(cls, X):
-        first = X[0] if isinstance(X, list | tuple) and len(X) else None
-        return cls(len(first) if isinstance(first, list | tuple | np.ndarray) else None)
+        if not isinstance(X, list | tuple) or not X:
+            return cls()
+        first = X[0]
+        rows = isinstance(first, list | tuple) or np.ndim(first) == 1
+        return cls(len(first) if rows else None, ())
 
     def of_width(self, n_columns):
         """Schema of as many columns of which nothing else is known."""

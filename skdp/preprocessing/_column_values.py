@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skdp._inputs import without_values
+from skdp._inputs import check_unmasked, without_values
 from skdp._validation import shown
 from skdp.releases import checked_ranges
 
@@ -20,6 +20,7 @@ _MOST_ROWS = 2**31
 
 def one_dimensional(column):
     """The column as an array, whatever holds it."""
+    check_unmasked(column, "column")
     with without_values("column"):
         if isinstance(column, list | tuple):  # of whatever objects
             values = np.empty(len(column), dtype=object)

@@ -281,7 +281,7 @@ class DPOneHotEncoder(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
         boolean(sparse_output=self.sparse_output)
         try:
             is_real = np.dtype(self.dtype).kind in "biuf"
-        except TypeError:
+        except (TypeError, ValueError):  # of text in which no type can be looked for
             is_real = False
         if not is_real:
             raise ValueError(f"dtype must be one of real numbers; got {shown(self.dtype)}.")

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._inputs import checked_rows
+from skdp._inputs import checked_rows, names_of
 from skdp._random import noise_source
 from skdp._validation import boolean, int_or_auto, is_auto, one_of, shown
 from skdp.estimators import (
@@ -373,7 +373,7 @@ def planned(target, n_columns, quantiles):
 
 def check_names(X):
     """Refuse a frame whose columns share a name: what is told of one could mean the other."""
-    names = list(getattr(X, "columns", ()))
+    names = names_of(X) or []
     repeated = sorted({str(name) for name in names if names.count(name) > 1})
     if repeated:
         raise ValueError(f"X must have a name of its own for each column; got {repeated} twice.")

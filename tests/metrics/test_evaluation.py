@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -31,6 +32,8 @@ from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.mechanisms import Released
 from skdp.metrics import EvaluationPlan, dp_evaluate, make_dp_scorer
 from skdp.model_selection import DPEpsilonSearch
+from skdp.pipeline import DPPipeline
+from skdp.preprocessing import DPQuantileScaler
 from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP
 
 ADJACENCIES = pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
@@ -413,6 +416,46 @@ def test_rows_that_a_model_would_refuse_are_refused_before_the_charge(X, tmp_pat
         assert ledger.history() == []
     dp_evaluate(private, rows, y, 1.0, ledger=ledger)
     assert len(ledger.history()) == 1
+
+
+def with_text(X):
+    X = X.astype(object)
+    X.iloc[3, 0] = "secret"
+    return X
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda X: X / (X - X.iloc[3]),
+        lambda X: X.astype(pd.SparseDtype(float, 0.0)),
+        lambda X: X.set_axis([0, 1], axis=1),
+        lambda X: X.set_axis(["a", "a"], axis=1),
+        lambda X: np.ma.masked_less(X.to_numpy(), 0.2),
+        with_text,
+    ],
+    ids=["infinite", "sparse", "other names", "one name", "masked", "text"],
+)
+def test_rows_that_a_pipeline_would_refuse_are_refused_before_the_charge(wrong):
+    X = pd.DataFrame(np.linspace(0.0, 0.5, 80).reshape(40, 2), columns=["a", "b"])
+    y = np.arange(40) % 2
+    steps = [("bounds", DPQuantileScaler(quantiles=(0.2, 0.8))), ("model", DPLogisticRegression())]
+    model = DPPipeline(steps, epsilon=100.0).fit(X, y)
+    ledger = BudgetLedger(epsilon=9.0)
+    with pytest.raises((TypeError, ValueError)) as caught:
+        dp_evaluate(model, wrong(X), y, 1.0, ledger=ledger)
+    assert "secret" not in str(caught.value)
+    assert ledger.history() == []
+    dp_evaluate(model, X, y, 1.0, ledger=ledger)
+    assert len(ledger.history()) == 1
+
+
+def test_masked_targets_are_refused_before_the_charge():
+    X, y = np.linspace(-0.5, 0.5, 100)[:, np.newaxis], np.arange(100) >= 50
+    model, ledger = DPLogisticRegression(epsilon=9.0).fit(X, y), BudgetLedger(epsilon=1.0)
+    with pytest.raises(ValueError, match="y must not have masked entries"):
+        dp_evaluate(model, X, np.ma.MaskedArray(y, mask=X[:, 0] > 0.4), 0.5, ledger=ledger)
+    assert not ledger.history()
 
 
 def test_rows_that_a_model_takes_are_not_refused():

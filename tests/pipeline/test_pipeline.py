@@ -66,28 +66,30 @@ def numeric(**options):
 
 
 class Watched:
-    """A frame whose columns may be looked at, and whose rows are read as the test allows."""
+    """A frame whose rows are looked at until a ledger is charged, and then no more."""
 
-    def __init__(self, frame):
-        self.frame, self.shape = frame, frame.shape
+    def __init__(self, frame, book=None):
+        self.frame, self.shape, self.book = frame, frame.shape, book
         self.columns, self.dtypes = frame.columns, frame.dtypes
 
     def __len__(self):
         return len(self.frame)
 
     def __getattr__(self, name):
-        raise KeyboardInterrupt(f"somebody asked for {name}")
+        if self.book is None or self.book.history():
+            raise KeyboardInterrupt(f"somebody asked for {name}")
+        return getattr(self.frame, name)
 
 
 # The order of what happens
 
 
-def test_the_ledger_is_charged_once_before_a_row_is_read():
+def test_the_ledger_is_charged_once_between_the_checks_of_rows_and_their_use():
     X, y = people()
     book = BudgetLedger(epsilon=50.0, delta=DELTA)
     pipeline = whole(ledger=book)
     with pytest.raises(KeyboardInterrupt):
-        pipeline.fit(Watched(X), y)
+        pipeline.fit(Watched(X, book), y)
     (entry,) = book.history()
     fitted = whole().fit(X, y)
     assert entry.guarantee == fitted.guarantee_ and entry.label == "DPPipeline"
@@ -591,22 +593,56 @@ def unlike(kind):
         return X, y, "takes numbers, which column 'city' does not hold"
     if kind == "dates":
         return X[["age"]].astype("datetime64[s]"), y, "takes numbers, which column 'age'"
+    if kind == "infinite":
+        return X[["age"]] / (X[["age"]] - X.loc[0, "age"]), y, "takes finite numbers"
+    if kind == "masked":
+        return np.ma.masked_less(X[["age"]].to_numpy(), 30.0), y, "must not have masked entries"
+    if kind == "ragged":
+        return [[1.0], [1.0, 2.0], *X[["age"]].to_numpy()[2:].tolist()], y, "2D|arrays of real"
+    if kind == "no columns":
+        return [[] for _ in y], y, "0 feature"
+    if kind == "sparse frame":
+        return X[["age"]].astype(pd.SparseDtype(float, 0.0)), y, "takes no sparse rows"
     return (X[["age"]].astype(object).replace(X.loc[0, "age"], "old"), y, "takes numbers, which")
 
 
-@pytest.mark.parametrize("kind", ["labels", "one label", "text", "dates", "one text"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("labels", "one label", "text", "dates", "one text", "infinite", "masked", "ragged"),
+        *("no columns", "sparse frame"),
+    ],
+)
 def test_what_no_step_can_take_costs_nothing(kind):
     X, y, told = unlike(kind)
     book = BudgetLedger(epsilon=50.0, delta=DELTA)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises((TypeError, ValueError), match=told):
         numeric(ledger=book).fit(X, y)
+    assert not book.history()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"), [(np.inf, "finite numbers"), (np.nan, "no NaN"), ("old", "which column")]
+)
+def test_what_is_passed_on_to_a_step_that_cannot_take_it_costs_nothing(wrong, told):
+    X, y = people()
+    X["pay"] = X["pay"].astype(object)
+    X.loc[0, "pay"] = wrong
+    parts = [("age", DPQuantileScaler(), ["age"]), ("pay", "passthrough", ["pay"])]
+    steps = [("columns", ColumnTransformer(parts)), ("model", DPLogisticRegression())]
+    book = BudgetLedger(epsilon=50.0, delta=DELTA)
+    with pytest.raises(ValueError, match=f"^Step 'model', a DPLogisticRegression, takes .*{told}"):
+        DPPipeline(steps, 20.0, DELTA, ledger=book).fit(X, y)
     assert not book.history()
 
 
 def test_columns_by_name_need_names():
     X, y = people()
-    with pytest.raises(ValueError, match="columns of X have no names"):
-        whole().fit(X.to_numpy(dtype=object), y)
+    for rows in (X.to_numpy(dtype=object), X.to_numpy(dtype=object).tolist()):
+        book = BudgetLedger(epsilon=50.0, delta=DELTA)
+        with pytest.raises(ValueError, match="columns of X have no names"):
+            whole(ledger=book).fit(rows, y)
+        assert not book.history()
 
 
 def test_a_step_in_the_middle_that_meets_a_missing_value_is_named():

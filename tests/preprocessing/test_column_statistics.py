@@ -55,6 +55,14 @@ def test_values_are_near_those_of_the_column():
             assert np.abs(np.asarray(counts) - exact).max() < 10 * counts.standard_error
 
 
+@pytest.mark.parametrize("name", CALLS)
+def test_what_is_masked_is_not_read(name):
+    ledger = BudgetLedger(epsilon=2.0)
+    with pytest.raises(ValueError, match="column must not have masked entries"):
+        CALLS[name](np.ma.masked_greater(VALUES, 50.0), epsilon=1.0, ledger=ledger)
+    assert not ledger.history()
+
+
 def test_standard_errors_are_those_of_the_noise():
     """Within .8 and 1.25 of the root mean square of 400, at six standard deviations and more."""
     for delta, adjacency in [(0.0, "replace-one"), (1e-4, "replace-one"), (1e-4, "add-remove")]:

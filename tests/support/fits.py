@@ -1,12 +1,5 @@
-"""Random valid configurations, and one fit of each.
+"""Random valid configurations: numbers of random types, rows in random units."""
 
-Each fit has numbers of random types, rows in random units, from 1 to 3,000 of them, and a ledger.
-What may happen is a model, or a ValueError before the charge where a number is outside the ranges
-that the guide documents.
-"""
-
-import traceback
-import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -48,6 +41,9 @@ class Draw:
     def count(self, low, high):
         value = 10.0 ** self.rng.uniform(np.log10(low), np.log10(high))
         return self.one_of(int, np.int64, np.int32)(np.clip(round(value), low, high))
+
+    def chance(self, share):
+        return self.rng.random() < share
 
     def truth(self):
         return self.one_of(True, False, np.True_, np.False_)
@@ -208,9 +204,8 @@ def network(draw):
     return params
 
 
-def configuration(seed):
-    """An estimator with its rows and targets."""
-    draw = Draw(seed)
+def configured(draw):
+    """An estimator's class and parameters, and the unit of its rows."""
     kind = draw.one_of(*KINDS)
     unit = 10.0 ** draw.rng.uniform(-20, 20)
     if kind in (DPLogisticRegression, DPLinearSVC):
@@ -225,6 +220,13 @@ def configuration(seed):
         params = network(draw)
     if params.get("kernel", "linear") == "linear":
         params["x_norm"] = type_like(draw, unit)
+    return kind, params, unit
+
+
+def configuration(seed):
+    """An estimator with its rows and targets, and a ledger."""
+    draw = Draw(seed)
+    kind, params, unit = configured(draw)
     X, rows = rows_of(draw, unit)
     n = X.shape[0]
     if is_classifier(kind()):
@@ -239,25 +241,3 @@ def configuration(seed):
         low, high = map(float, params["y_bounds"])
         y = draw.rng.uniform(low, high, size=n) * draw.one_of(1.0, 1.0, 1e3, 0.0)
     return kind(**params, ledger=BudgetLedger(epsilon=1e9, delta=0.999)), X, y, rows
-
-
-def attempt(seed):
-    """What became of one fit: "fitted", "refused" or what is wrong."""
-    estimator, X, y, rows = configuration(seed)
-    told = f"seed {seed}, {rows} rows of shape {X.shape}, {estimator}"
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            estimator.fit(X, y)
-            if getattr(estimator, "release", "") != "query":
-                assert len(estimator.predict(X)) == X.shape[0]
-    except ValueError as error:
-        if estimator.ledger.history():
-            return "broken", f"{told}: after the charge: {error}"
-        return "refused", f"{told}: {error}"
-    except BaseException as error:
-        where = "".join(traceback.format_tb(error.__traceback__)[-2:])
-        return "broken", f"{told}: {type(error).__name__}: {error}\n{where}"
-    if not estimator.ledger.history():
-        return "broken", f"{told}: not charged"
-    return "fitted", told
