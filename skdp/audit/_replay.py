@@ -193,6 +193,7 @@ class _Search(Session):
             self.pair,
             self.n_runs,
             time.perf_counter() - self.begun,
+            tuple(self.ranks.merged(self.not_checked)),
         )
 
     def worst(self, n: int) -> None:

@@ -76,6 +76,7 @@ class Session:
         self.tallies: dict[tuple[str, str, int], ReleaseTally] = {}
         self.share, self.pair, self.n_runs = 0.0, "no pair differed", 0
         self.directions: list[np.ndarray] = []
+        self.not_checked: dict[str, None] = {}
         self.objectives = ObjectivePairs(self.hostile.rng)
 
     def begin(self) -> None:
@@ -253,7 +254,8 @@ class Session:
         if claim is None:
             return max(dense, moved, float(shares.max(initial=0.0)))
         guarantee = claim.to_replace_one() if self.changes > 1 else claim
-        share = Claim(guarantee).share(distances)
+        share, doubt = Claim(guarantee).judged(distances)
+        self.unchecked(doubt)
         name, spent = "guarantee_", one.run.spent
         if spent is not None:  # of a search that stops early, what it has cost until then
             of_spent = Claim(spent).share(distances)
@@ -303,6 +305,11 @@ class Session:
     def found(self, finding: Finding) -> None:
         """Keep the first finding of a kind and a place."""
         self.findings.setdefault((finding.kind, finding.where), finding)
+
+    def unchecked(self, what: str) -> None:
+        """Keep what could not be checked, once."""
+        if what:
+            self.not_checked.setdefault(what)
 
     def look_around(self, world: World) -> None:
         """Remember directions of what was released, for records that go with them."""
