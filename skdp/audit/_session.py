@@ -22,6 +22,7 @@ from skdp.audit._report import ReleaseTally
 from skdp.audit._runs import ANSWERS, N_BETWEEN, Program, Run
 from skdp.audit._selections import selection_findings
 from skdp.audit._several_runs import run_findings
+from skdp.audit._shared_randomness import sharing_findings
 from skdp.audit._steering import Honest, Player
 from skdp.audit._transcript import Transcript
 from skdp.audit._worlds import World, differences
@@ -171,6 +172,10 @@ class Session:
             found += noise_findings(transcripts, alarm=_ALARM)
             found += selection_findings(transcripts, alarm=_ALARM)
             found += run_findings(transcripts, alarm=_ALARM)
+            sharing, doubts = sharing_findings(transcripts, alarm=_ALARM)
+            found += sharing
+            for doubt in doubts:
+                self.unchecked(doubt)
             perturbed = [r for t in transcripts for r in t if isinstance(r, Perturbed)]
             found += linear_findings(perturbed)
         for finding in found:

@@ -1,14 +1,17 @@
 """What a replay cannot tell is checked another way, or the report says that it was not checked."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from support.search_audits import GRID, turning
 
-from skdp.audit import _session, replay
+from skdp.audit import _session, recording, replay
+from skdp.audit._shared_randomness import _log_evidence, sharing_findings
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
-from skdp.mechanisms import laplace_mechanism
+from skdp.mechanisms import gaussian_mechanism, laplace_mechanism, select
 from skdp.model_selection import DPRandomizedSearch, _random_plan
-from skdp.privacy import ApproxDP, RandomRunsDP, compose, parallel
+from skdp.privacy import ApproxDP, GaussianDP, RandomRunsDP, compose, parallel
 
 
 def problem(n=20, seed=0):
@@ -68,4 +71,92 @@ def test_losses_of_noise_that_cannot_be_told_from_a_claim_are_said_not_to_be_che
 def test_a_report_says_what_no_replay_sees_and_an_ordinary_one_has_checked_the_rest():
     report = replay(DPLogisticRegression(mechanism="output"), *problem(40), n=24, random_state=0)
     assert report.passed and "No replay sees time, memory" in str(report)
+    assert report.not_checked == ()
+
+
+# Randomness that releases share
+
+
+def pairs_of(first, second, *, shared, n=60, columns=30):
+    """Transcripts of two releases, of which each has its own seed, or both have one."""
+    transcripts = []
+    for fit in range(n):
+        seeds = np.random.default_rng([7, fit]).integers(2**62, size=2).tolist()
+        with recording() as transcript:
+            first(seeds[0])
+            second(seeds[0] if shared else seeds[1])
+        transcripts.append(transcript)
+    return transcripts
+
+
+def median(seed, *, n_candidates=30, epsilon=1.0, reverse=False):
+    utilities = -np.abs(np.arange(n_candidates) - n_candidates // 3)
+    utilities = utilities[::-1] if reverse else utilities
+    return select(utilities, epsilon=epsilon, spread=4, random_state=seed)
+
+
+def count(seed):
+    law = dict(l1_sensitivity=1.0, guarantee=ApproxDP(0.5))
+    return laplace_mechanism(7.0, **law, random_state=seed)
+
+
+def sums(seed, *, size=3):
+    law = dict(l2_sensitivity=1.0, guarantee=GaussianDP(0.5))
+    return gaussian_mechanism(np.zeros(size), **law, random_state=seed)
+
+
+SHARED = {
+    "two selections": (median, median),
+    "of other candidates": (median, partial(median, n_candidates=12)),
+    "in another order": (median, partial(median, reverse=True)),
+    "a selection and a count": (median, count),
+    "a count and a selection": (count, median),
+    "a selection and Gaussian noise": (median, sums),
+    "vectors of other sizes": (sums, partial(sums, size=7)),
+}
+
+
+@pytest.mark.parametrize("releases", SHARED.values(), ids=SHARED)
+def test_two_releases_that_share_their_randomness_are_found(releases):
+    found, _ = sharing_findings(pairs_of(*releases, shared=True), alarm=1e-7)
+    assert [finding.kind for finding in found] == ["noise"], found
+    found, told = sharing_findings(pairs_of(*releases, shared=False), alarm=1e-7)
+    assert found == [] and told == []
+
+
+def test_selections_that_are_nearly_certain_are_said_not_to_be_compared():
+    certain = partial(median, epsilon=200.0)
+    found, (told,) = sharing_findings(pairs_of(certain, certain, shared=True), alarm=1e-7)
+    assert found == [] and "nearly certain" in told
+
+
+def test_evidence_of_shared_randomness_has_a_mean_of_one_at_most():
+    # A bound on the rate of false alarms: the p-value is the inverse of the evidence.
+    rng = np.random.default_rng(0)
+    chances = rng.uniform(0.05, 0.9, (20_000, 12))
+    seen = rng.random(chances.shape) < chances
+    evidence = np.exp([_log_evidence(*row) for row in zip(seen, chances, strict=True)])
+    assert evidence.mean() < 1.0 + 7 * evidence.std() / np.sqrt(len(evidence))
+    assert (evidence >= 20.0).mean() <= 1 / 20
+
+
+def two_medians(X, random_state=None, *, shared=True):
+    """A program of a user's own that takes one seed for two selections."""
+    values = np.clip(np.nan_to_num(np.asarray(X, dtype=float)), -1.0, 1.0)
+    seeds = np.random.default_rng(random_state).integers(2**62, size=2).tolist()
+    found = []
+    for column, seed in enumerate(seeds):
+        below = (values[:, column, np.newaxis] < np.linspace(-0.9, 0.9, 30)).sum(axis=0)
+        chosen = -np.abs(2 * below - len(values)), seeds[0] if shared else seed
+        found.append(select(chosen[0], epsilon=0.5, spread=4, random_state=chosen[1]))
+    return found
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_replay_finds_two_selections_that_share_a_uniform_number(shared, monkeypatch):
+    monkeypatch.setattr(_session, "_LEAST_NOISE_RUNS", 60)
+    X, _ = problem()
+    program = partial(two_medians, shared=shared)
+    report = replay(program, X, guarantee=ApproxDP(1.0), n=12, random_state=0)
+    assert [finding.kind for finding in report.findings] == ["noise"] * shared, report
     assert report.not_checked == ()
