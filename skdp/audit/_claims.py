@@ -64,7 +64,7 @@ class Claim:
         if not math.isfinite(pure + mu):
             return math.inf, ""
         share = self._share_of_parts(distances, _together)
-        doubt = [] if math.isfinite(self._point) else ["no epsilon is claimed at a delta of 1e-6"]
+        doubt = []
         if share > 1.0 + TOLERANCE and not self._counts_sums(pure):
             share = self._share_of_parts(distances, _at_least)
             if share <= 1.0 + TOLERANCE:
@@ -78,6 +78,12 @@ class Claim:
                 doubt.append("nats that Laplace noise of several numbers tells")
             share = max(share, self._told(release, loss))
         return share, "; ".join(doubt)
+
+    def not_compared(self) -> str:
+        """What of the claim no pair is compared with, in words; empty if there is nothing."""
+        if math.isfinite(self._point):
+            return ""
+        return f"the claim at epsilons below 50: it has none at delta={self._delta:g}"
 
     def _share_of_parts(self, distances: Distances, lost: Callable) -> float:
         """The same of what is lost as ``lost`` has it, selections and best runs among it."""
@@ -129,7 +135,9 @@ class Claim:
         share = escape / max(claim.delta_at(10.0 * point + 10.0), 1e-300)
         around = distances.part(-1) if distances.runs else distances
         rest = _at_least(around)
-        for part in _EPSILONS if rest is not None else ():
+        for part in _EPSILONS:
+            if rest is None:
+                break
             lost = escape + (1.0 - escape) * rest.delta_at(part * point)
             if lost > claim.delta_at(part * point) * (1 + TOLERANCE) + 1e-12:
                 share = max(share, 1.0 + 2 * TOLERANCE)

@@ -145,6 +145,9 @@ def estimate_epsilon_one_run(
     telling = _scores(score, model, *canaries)
     if replaced:
         telling = telling - _scores(score, model, *others)
+    if np.isnan(telling).all():
+        event = "nothing, as every score is NaN"
+        return EpsilonEstimate(0.0, 0.0, confidence, 1, delta, event, None, guarantee)
     order = ties.permutation(m)
     order = order[np.argsort(np.nan_to_num(telling)[order], kind="stable")]
     guesses = [(size, _n_right(order, seen, size)) for size in sizes]

@@ -123,7 +123,7 @@ def _noise(record: Released) -> _Entry:
     below = ndtr if kind == "gaussian" else _laplace
     low, high = (float(below((steps[0] + side) * unit)) for side in (-0.5, 0.5))
     nearer = max(abs(steps[0]) - 0.5, 0.0) * unit
-    magnitude = tuple(2.0 * float(below(-x)) for x in (nearer + unit, nearer))
+    magnitude = 2.0 * float(below(-nearer - unit)), 2.0 * float(below(-nearer))
     widest = 1.0 * unit + _ROUNDING
     cells = (low, high), magnitude
     return _Entry(record.where, size, signs, cells, None, -1, widest, is_additive=True)

@@ -1,17 +1,35 @@
 """What a replay cannot tell is checked another way, or the report says that it was not checked."""
 
+import sys
 from functools import partial
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
+from sklearn.neighbors import KNeighborsRegressor
 from support.search_audits import GRID, turning
 
-from skdp.audit import _session, recording, replay
+from skdp._users import Users
+from skdp.audit import (
+    _session,
+    estimate_epsilon,
+    estimate_epsilon_one_run,
+    recording,
+    replay,
+)
 from skdp.audit._shared_randomness import _log_evidence, sharing_findings
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
-from skdp.mechanisms import gaussian_mechanism, laplace_mechanism, select
+from skdp.mechanisms import clip_rows, gaussian_mechanism, laplace_mechanism, select
 from skdp.model_selection import DPRandomizedSearch, _random_plan
-from skdp.privacy import ApproxDP, GaussianDP, RandomRunsDP, compose, parallel
+from skdp.privacy import (
+    ApproxDP,
+    BudgetLedger,
+    ComposedDP,
+    GaussianDP,
+    RandomRunsDP,
+    compose,
+    parallel,
+)
 
 
 def problem(n=20, seed=0):
@@ -160,3 +178,142 @@ def test_a_replay_finds_two_selections_that_share_a_uniform_number(shared, monke
     report = replay(program, X, guarantee=ApproxDP(1.0), n=12, random_state=0)
     assert [finding.kind for finding in report.findings] == ["noise"] * shared, report
     assert report.not_checked == ()
+
+
+# A second fit of one object
+
+
+class ChargedOnce(DPLogisticRegression):
+    """A fit of what was fitted before is free."""
+
+    def fit(self, X, y):
+        ledger = self.ledger
+        if hasattr(self, "coef_"):
+            self.ledger = None
+        try:
+            return super().fit(X, y)
+        finally:
+            self.ledger = ledger
+
+
+@pytest.mark.parametrize("kind", [ChargedOnce, DPLogisticRegression])
+def test_a_second_fit_that_is_not_charged_is_found(kind):
+    ledger = BudgetLedger(epsilon=100.0)
+    model = kind(mechanism="output", ledger=ledger)
+    report = replay(model, *problem(40), n=4, random_state=0)
+    charges = [finding.what for finding in report.findings if finding.kind == "charge"]
+    assert len(charges) == len(report.findings) == (kind is ChargedOnce), report
+    assert all("a second fit of one object" in what for what in charges)
+    assert ledger.history() == []
+
+
+class Unledgered(BaseEstimator):
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        self.means_ = many_means(X, self.random_state, n=1)
+        self.guarantee_ = ApproxDP(0.3)
+        return self
+
+
+def test_charges_of_what_has_no_ledger_are_said_not_to_be_checked():
+    report = replay(Unledgered(), problem()[0], n=4, random_state=0)
+    assert report.passed and any("no parameter ledger" in what for what in report.not_checked)
+
+
+# Users of many rows
+
+
+@pytest.mark.parametrize("most", [np.inf, 100])
+def test_a_weight_that_is_wrong_for_users_of_many_rows_is_found(most):
+    def sums(X, groups, random_state=None):
+        users = Users.of(groups, len(X))
+        count = np.bincount(users.codes)[users.codes]
+        rows = clip_rows(X, 1.0) / np.minimum(count, most)[:, np.newaxis]
+        law = dict(l2_sensitivity=2.0, guarantee=GaussianDP(1.0))
+        return gaussian_mechanism(rows.sum(axis=0), **law, random_state=random_state)
+
+    groups = np.arange(24) % 8
+    options = dict(groups=groups, guarantee=GaussianDP(1.0, unit="user"), n=48, random_state=0)
+    report = replay(sums, problem(24)[0], **options)
+    found = {finding.kind for finding in report.findings}
+    assert found == (set() if most == np.inf else {"sensitivity", "total"}), report
+
+
+# Outcomes that are no numbers
+
+
+def test_answers_that_are_nan_cannot_tell_neighbours_apart():
+    def blank(X, random_state=None):
+        many_means(X, random_state, n=1)
+        return np.full(3, np.nan)
+
+    report = replay(blank, problem()[0], guarantee=ApproxDP(0.3), n=4, random_state=0)
+    assert report.passed and any("returned" in what for what in report.not_checked)
+    assert "NaN" in str(report)
+
+
+def test_an_estimate_from_outcomes_that_are_nan_cannot_tell():
+    claim = ApproxDP(1.0)
+    blank = estimate_epsilon(lambda x: np.full(2, np.nan), 0, 1, n=200, guarantee=claim)
+    assert blank.violated is None and blank.epsilon == 0.0
+    assert "Cannot tell" in str(blank)
+    rng = np.random.default_rng(0)
+    some = estimate_epsilon(
+        lambda x: [np.nan, x + rng.laplace()], 0.0, 1.0, n=400, guarantee=claim, random_state=0
+    )
+    assert some.violated is False and "1 of 2 numbers are NaN in every run" in some.event
+    # Whether an outcome is NaN tells as much as any other.
+    seen = estimate_epsilon(lambda x: np.nan if x else 0.0, 0, 1, n=400, guarantee=claim)
+    assert seen.violated is True
+
+
+def test_scores_that_are_nan_cannot_tell():
+    X = np.arange(200.0).reshape(-1, 1)
+    found = estimate_epsilon_one_run(
+        KNeighborsRegressor(1),
+        X[::2],
+        np.zeros(100),
+        X[1::2],
+        np.ones(100),
+        score=lambda model, X, y: np.full(len(X), np.nan),
+        guarantee=ApproxDP(1.0, adjacency="add-remove"),
+        random_state=0,
+    )
+    assert found.violated is None and "every score is NaN" in found.event
+
+
+# The accountant
+
+
+def a_count_and_sums(X, random_state=None):
+    """Laplace noise beside Gaussian noise."""
+    rng = np.random.default_rng(random_state)
+    values = np.clip(np.nan_to_num(np.asarray(X, dtype=float)), -1.0, 1.0)
+    law = dict(l1_sensitivity=2.0, guarantee=ApproxDP(1.0))
+    first = laplace_mechanism(values[:, 0].sum(), **law, random_state=rng)
+    law = dict(l2_sensitivity=2.0, guarantee=GaussianDP(1.0))
+    return first, gaussian_mechanism(values[:, 0].sum(), **law, random_state=rng)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.9])
+def test_an_accountant_that_claims_too_little_is_found(share, monkeypatch):
+    pytest.importorskip("dp_accounting")
+    exact, at = ComposedDP._profile, ComposedDP.epsilon_at
+    monkeypatch.setattr(ComposedDP, "_profile", lambda self, e: exact(self, e / share))
+    monkeypatch.setattr(ComposedDP, "epsilon_at", lambda self, delta: share * at(self, delta))
+    claim = compose([ApproxDP(1.0), GaussianDP(1.0)])
+    report = replay(a_count_and_sums, problem()[0], guarantee=claim, n=12, random_state=0)
+    assert report.passed == (share == 1.0), report
+    assert all("dp-accounting" in finding.what for finding in report.findings)
+    assert report.not_checked == ()
+
+
+def test_without_another_accountant_the_report_says_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
+    monkeypatch.setitem(sys.modules, "dp_accounting.pld", None)
+    claim = compose([ApproxDP(1.0), GaussianDP(1.0)])
+    report = replay(a_count_and_sums, problem()[0], guarantee=claim, n=4, random_state=0)
+    assert report.passed
+    assert any("dp-accounting is not installed" in what for what in report.not_checked)
