@@ -46,18 +46,18 @@ def accountant_findings(
     lost = Counter() if distances is None else _parts(distances)
     if len(lost) > 1 and any(isinstance(part, GaussianDP) for part in lost):
         stated.append(("what a pair loses", compose(lost), lost))
-    if not stated:
-        return [], ""
+    known = [each for each in stated if _is_known(each[2])]
+    others = [name for name, _, parts in stated if not _is_known(parts)]
+    told = f"{others[0]} by another accountant, which lacks some of its parts" if others else ""
+    if not known:  # the import takes its time
+        return [], told
     try:
         from dp_accounting.pld import privacy_loss_distribution as laws
     except ImportError:
         return [], "compositions by another accountant: dp-accounting is not installed"
-    found, told = [], ""
-    for name, total, parts in stated:
+    found = []
+    for name, total, parts in known:
         delta = _estimate(laws, parts)
-        if delta is None:
-            told = f"{name} by another accountant: it holds parts that dp-accounting lacks"
-            continue
         point = total.epsilon_at(_DELTA)
         for epsilon in (share * point for share in _EPSILONS if math.isfinite(point)):
             least, ours = float(delta(epsilon)), total.delta_at(epsilon)
@@ -84,27 +84,39 @@ def _parts(distances: Distances) -> Counter[Guarantee]:
     return counts
 
 
+def _is_known(parts: Counter[Guarantee]) -> bool:
+    """Whether dp-accounting has laws of all parts, of losses that it can convolve."""
+    kinds = [
+        isinstance(part, GaussianDP) or (isinstance(part, ApproxDP) and part.refined is None)
+        for part in parts
+    ]
+    return all(kinds) and len(parts) <= _MOST_KINDS and 0.0 < _spread(parts) < _LARGEST
+
+
+def _size(part: Guarantee) -> float:
+    return part.epsilon if isinstance(part, ApproxDP) else float(getattr(part, "mu", 0.0))
+
+
+def _spread(parts: Counter[Guarantee]) -> float:
+    """Root of the sum of squares of epsilon and mu."""
+    sizes = [math.sqrt(count) * _size(part) for part, count in parts.items()]
+    return math.hypot(*sizes)
+
+
 def _estimate(laws: Any, parts: Counter[Guarantee]) -> Any:
-    """Delta as a function of epsilon, rounded down; None where there is no law of a part."""
-    sizes, law = [], None
-    for part, count in parts.items():
-        is_point = isinstance(part, ApproxDP) and part.refined is None
-        if not (is_point or isinstance(part, GaussianDP)):
-            return None
-        size = part.epsilon if isinstance(part, ApproxDP) else getattr(part, "mu", 0.0)
-        sizes.append(math.sqrt(count) * size)
-    spread = math.hypot(*sizes)
-    if len(parts) > _MOST_KINDS or not 0.0 < spread < _LARGEST:
-        return None
+    """Delta as a function of epsilon, rounded down."""
+    spread = _spread(parts)
     options = {
         "pessimistic_estimate": False,
         "value_discretization_interval": spread / 5000 / max(1.0, spread / 20),
     }
+    law = None
     for part, count in parts.items():
         one = _law(laws, part, options)
         one = one.self_compose(count) if count > 1 else one
         law = one if law is None else law.compose(one)
-    return None if law is None else law.get_delta_for_epsilon
+    assert law is not None
+    return law.get_delta_for_epsilon
 
 
 def _law(laws: Any, part: Any, options: dict[str, Any]) -> Any:

@@ -21,7 +21,7 @@ from skdp.audit._outcomes import (
 from skdp.audit._statistics import Statistic, statistics
 from skdp.privacy import Guarantee, gaussian_epsilon
 
-__all__ = ["EpsilonEstimate", "estimate_epsilon"]
+__all__ = ["EpsilonEstimate", "cannot_tell", "estimate_epsilon"]
 
 _MOST_EVENTS = 3  # best for epsilon, for mu, and against the guarantee
 _CAUTION = 3.0  # deviations by which events are preferred that are surely good
@@ -105,6 +105,13 @@ class EpsilonEstimate:
             verdict = verdicts[self.violated]
             lines.append(f"{verdict}: {self.guarantee}")
         return "\n".join(lines)
+
+
+def cannot_tell(
+    why: str, n: int, confidence: float, delta: float, guarantee: Guarantee | None
+) -> EpsilonEstimate:
+    """The estimate where outcomes hold nothing to compare."""
+    return EpsilonEstimate(0.0, 0.0, confidence, n, delta, f"nothing, as {why}", None, guarantee)
 
 
 def estimate_epsilon(
@@ -209,8 +216,8 @@ def estimate_epsilon(
     found = outcomes(results, world)
     n_nan, n_numbers = n_always_nan(results)
     if n_numbers and n_nan == n_numbers:
-        event = "nothing, as every number of every outcome is NaN"
-        return EpsilonEstimate(0.0, 0.0, confidence, n, delta, event, None, guarantee)
+        why = "every number of every outcome is NaN"
+        return cannot_tell(why, n, confidence, delta, guarantee)
     learn, choose, test = _split(found, split)
     events = _chosen(statistics(learn), learn, choose, delta=delta, profile=profile)
     tested = _tested(events, test, n, delta, confidence, guarantee, profile)

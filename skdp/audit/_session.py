@@ -402,8 +402,10 @@ def _is_nan(name: str, value: Any) -> bool:
     first = re.split(r"[.\[<: ]", name)[0]
     if first not in (*ANSWERS, "returned") and (not first.endswith("_") or first.startswith("_")):
         return False
-    is_float = isinstance(value, float) or getattr(value, "dtype", np.dtype(int)).kind == "f"
-    return is_float and np.size(value) > 0 and bool(np.isnan(value).all())
+    if not isinstance(value, float | np.generic | np.ndarray):
+        return False
+    numbers = np.asarray(value)
+    return numbers.dtype.kind == "f" and numbers.size > 0 and bool(np.isnan(numbers).all())
 
 
 def _classes(target: Any, data: DataSet) -> Any:
