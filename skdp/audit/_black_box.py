@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,18 @@ from scipy.special import ndtri
 
 from skdp._validation import fraction, positive_int, probability, shown
 from skdp.audit._confidence import Profile, profile_points, region
-from skdp.audit._outcomes import Outcomes, check_reusable, generators, outcomes, run
+from skdp.audit._outcomes import (
+    Outcomes,
+    check_reusable,
+    generators,
+    n_always_nan,
+    outcomes,
+    run,
+)
 from skdp.audit._statistics import Statistic, statistics
 from skdp.privacy import Guarantee, gaussian_epsilon
 
-__all__ = ["EpsilonEstimate", "estimate_epsilon"]
+__all__ = ["EpsilonEstimate", "cannot_tell", "estimate_epsilon"]
 
 _MOST_EVENTS = 3  # best for epsilon, for mu, and against the guarantee
 _CAUTION = 3.0  # deviations by which events are preferred that are surely good
@@ -47,7 +54,8 @@ class EpsilonEstimate:
         What told the data sets apart, in words.
 
     violated : bool or None
-        Whether the runs refute the guarantee; None without one.
+        Whether the runs refute the guarantee; None without one, or where every outcome is NaN and
+        nothing can be told.
 
     guarantee : Guarantee or None
         The claim that was tested.
@@ -92,10 +100,18 @@ class EpsilonEstimate:
             f"(confidence {self.confidence:.12g}, {runs}).",
             f"Told apart by {self.event}.",
         ]
-        if self.violated is not None:
-            verdict = "VIOLATED" if self.violated else "Not refuted"
+        if self.guarantee is not None:
+            verdicts = {None: "Cannot tell", True: "VIOLATED", False: "Not refuted"}
+            verdict = verdicts[self.violated]
             lines.append(f"{verdict}: {self.guarantee}")
         return "\n".join(lines)
+
+
+def cannot_tell(
+    why: str, n: int, confidence: float, delta: float, guarantee: Guarantee | None
+) -> EpsilonEstimate:
+    """The estimate where outcomes hold nothing to compare."""
+    return EpsilonEstimate(0.0, 0.0, confidence, n, delta, f"nothing, as {why}", None, guarantee)
 
 
 def estimate_epsilon(
@@ -196,10 +212,19 @@ def estimate_epsilon(
     _check_runs(n, delta, confidence, profile)
     order, split = generators(random_state)
     world = order.permutation(np.repeat([0, 1], n))
-    found = outcomes([run(release, (D, D_neighbour)[w], statistic) for w in world], world)
+    results = [run(release, (D, D_neighbour)[w], statistic) for w in world]
+    found = outcomes(results, world)
+    n_nan, n_numbers = n_always_nan(results)
+    if n_numbers and n_nan == n_numbers:
+        why = "every number of every outcome is NaN"
+        return cannot_tell(why, n, confidence, delta, guarantee)
     learn, choose, test = _split(found, split)
     events = _chosen(statistics(learn), learn, choose, delta=delta, profile=profile)
-    return _tested(events, test, n, delta, confidence, guarantee, profile)
+    tested = _tested(events, test, n, delta, confidence, guarantee, profile)
+    if not n_nan:
+        return tested
+    told = f"{tested.event}; {n_nan} of {n_numbers} numbers are NaN in every run and tell nothing"
+    return replace(tested, event=told)
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,14 @@
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from skdp._recording import Released
+from skdp.audit._drawn_losses import drawn_loss, n_not_drawn
 from skdp.audit._findings import Finding
 from skdp.audit._runs import Run
 from skdp.audit._worlds import Distances
@@ -25,7 +27,10 @@ __all__ = ["Claim", "charge_findings", "unit_findings"]
 
 TOLERANCE = 1e-6  # of the rounding of compositions and of distances, relative
 _EPSILONS = (0.0, 0.03, 0.1, 0.3, 0.5, 0.8, 1.0, 1.3, 2.0, 4.0)  # of the claimed epsilon
-_N_DRAWN, _MOST_DRAWN = 8000, 256
+_NOT_TOLD = (
+    "the total: pure losses of noise add up to more than the claim, and losses as they are drawn "
+    "do not exceed its delta clearly ({} releases are left out)"
+)
 _DELTA = 1e-6  # where a claim of a whole profile is read off as one number
 
 
@@ -47,24 +52,50 @@ class Claim:
         Given the earlier ones, releases with noise of known laws lose what composes to at most
         the claim, in whichever transcript.
         """
+        return self.judged(distances)[0]
+
+    def judged(self, distances: Distances) -> tuple[float, str]:
+        """The same, and what could not be told of it, in words; empty if all was.
+
+        Where the pure losses of noise compose to more than the claim, and the claim allows a
+        delta, the losses are drawn.
+        """
         pure, mu = _lost(distances)
         if not math.isfinite(pure + mu):
-            return math.inf
-        if distances.runs:
-            return self._share_with_runs(distances)
-        if distances.ranges.any():
-            share = self._share_with_selections(pure, mu, distances.ranges)
-            return max(share, self._of_names(distances.escape, mu))
-        share = self.share_of(pure, mu)
-        if share > 1.0 and not self._counts_sums(pure) and not self._is_exceeded(distances):
-            share = 1.0
-        share = max(share, self._of_names(distances.escape, mu))
+            return math.inf, ""
+        share = self._share_of_parts(distances, _together)
+        doubt = []
+        if share > 1.0 + TOLERANCE and not self._counts_sums(pure):
+            share = self._share_of_parts(distances, _at_least)
+            if share <= 1.0 + TOLERANCE:
+                share = 1.0
+                doubt.append(_NOT_TOLD.format(n_not_drawn(distances)))
+        share = max(share, self._share_of_names(distances))
         if isinstance(self.guarantee, MutualInformationPrivacy) and len(distances.losses):
             place = int(np.argmax(distances.losses))
-            share = max(
-                share, self._told(distances.releases[place], float(distances.losses[place]))
-            )
-        return share
+            release, loss = distances.releases[place], float(distances.losses[place])
+            if release.law.kind == "laplace" and np.size(release.asked) > 1:
+                doubt.append("nats that Laplace noise of several numbers tells")
+            share = max(share, self._told(release, loss))
+        return share, "; ".join(doubt)
+
+    def not_compared(self) -> str:
+        """What of the claim no pair is compared with, in words; empty if there is nothing."""
+        if math.isfinite(self._point):
+            return ""
+        return f"the claim at epsilons below 50: it has none at delta={self._delta:g}"
+
+    def _share_of_parts(self, distances: Distances, lost: Callable) -> float:
+        """The same of what is lost as ``lost`` has it, selections and best runs among it."""
+        if distances.runs:
+            return self._share_with_runs(distances, lost)
+        pure, mu = _lost(distances)
+        if lost is _at_least:
+            together = _at_least(distances)
+            return 0.0 if together is None else self.share_of_profile(together)
+        if distances.ranges.any():
+            return self._share_with_selections(pure, mu, distances.ranges)
+        return self.share_of(pure, mu)
 
     def _share_with_selections(self, pure: float, mu: float, ranges: np.ndarray) -> float:
         """The same where there are selections: ranges of changes of log-weights."""
@@ -74,30 +105,27 @@ class Claim:
         rounded = np.floor(np.sort(ranges[ranges > 0.0]) * 1e6 * (1.0 + 1e-12)) / 1e6
         return _selections_share(self, tuple(rounded.tolist()), pure, mu)
 
-    def _share_with_runs(self, distances: Distances) -> float:
+    def _share_with_runs(self, distances: Distances, lost: Callable) -> float:
         """The same where of some runs the best alone is released, and of their number nothing.
 
         Each run keeps its own claim, and so does the best of as many as the worst one, with all
         that is around them.
         """
         runs = [(distances.part(i), run) for i, run in enumerate(distances.runs)]
-        own = max(Claim(run.run).share(part) for part, run in runs)
-        around, delta = distances.part(-1), self._delta
-        known = [(lost, run) for part, run in runs if (lost := _together(part)) is not None]
-        rest = _together(around)
-        parts = [] if rest is None else [rest]
+        own = max(Claim(run.run)._share_of_parts(part, lost) for part, run in runs)
+        parts = [] if (rest := lost(distances.part(-1))) is None else [rest]
+        known = [(found, run) for part, run in runs if (found := lost(part)) is not None]
         if known:
-            lost, run = max(known, key=lambda pair: pair[0].epsilon_at(delta))
-            parts.append(RandomRunsDP(lost, run.eta, run.gamma))
+            found, run = max(known, key=lambda pair: pair[0].epsilon_at(self._delta))
+            parts.append(RandomRunsDP(found, run.eta, run.gamma))
         if not parts:
             return own
         share = self.share_of_profile(parts[0] if len(parts) == 1 else compose(parts))
-        if share > 1.0 >= own and not self._counts_sums(_lost(distances)[0]):
-            share = 1.0  # noise of known laws loses the sum of pure losses rarely
-        return max(own, share, self._of_names(distances.escape, _lost(around)[1]))
+        return max(own, share)
 
-    def _of_names(self, escape: float, mu: float) -> float:
-        """The same for names that one world alone releases, beside Gaussian losses."""
+    def _share_of_names(self, distances: Distances) -> float:
+        """The same for names that one world alone releases, beside what else is lost."""
+        escape = distances.escape
         if escape == 0.0:
             return 0.0
         claim, point = self.guarantee, self._point
@@ -105,8 +133,12 @@ class Claim:
             return math.inf
         # Far beyond the claimed epsilon only what one world alone can tell is left.
         share = escape / max(claim.delta_at(10.0 * point + 10.0), 1e-300)
-        for part in _EPSILONS if mu else ():
-            lost = escape + (1.0 - escape) * GaussianDP(mu).delta_at(part * point)
+        around = distances.part(-1) if distances.runs else distances
+        rest = _at_least(around)
+        for part in _EPSILONS:
+            if rest is None:
+                break
+            lost = escape + (1.0 - escape) * rest.delta_at(part * point)
             if lost > claim.delta_at(part * point) * (1 + TOLERANCE) + 1e-12:
                 share = max(share, 1.0 + 2 * TOLERANCE)
         return share
@@ -114,23 +146,6 @@ class Claim:
     def _counts_sums(self, pure: float) -> bool:
         """Whether the sum of pure losses is what the claim bounds, or there is none."""
         return pure == 0.0 or math.isfinite(self.guarantee.epsilon_at(0.0))
-
-    def _is_exceeded(self, distances: Distances) -> bool:
-        """Whether the noise as it is loses more than the claim, at six standard deviations.
-
-        Where a delta is allowed the sum of pure losses decides nothing: noise of a law loses as
-        much with a small probability only, and many losses rarely all at once.
-        """
-        lost = sampled_loss(distances)
-        claim, point = self.guarantee, self._point
-        if not math.isfinite(point):
-            return False
-        for epsilon in {0.0, point, *(share * point for share in _EPSILONS)}:
-            excess = -np.expm1(np.minimum(epsilon - lost, 0.0))
-            least = float(excess.mean()) - 6.0 * float(excess.std()) / math.sqrt(len(lost))
-            if least > claim.delta_at(epsilon):
-                return True
-        return False
 
     @property
     def _delta(self) -> float:
@@ -183,13 +198,24 @@ class Claim:
 
 
 def _together(distances: Distances) -> Guarantee | None:
-    """What is lost, as a guarantee; None of nothing."""
+    """What is lost at most, as a guarantee; None of nothing."""
     pure, mu = _lost(distances)
-    parts: list[Guarantee] = [GaussianDP(mu)] if mu else []
-    parts += [ApproxDP(pure)] if pure else []
+    return _with_selections([ApproxDP(pure)] if pure else [], mu, distances.ranges)
+
+
+def _at_least(distances: Distances) -> Guarantee | None:
+    """The same with the losses that noise as it is has at least."""
+    drawn = drawn_loss(distances)
+    return _with_selections(
+        [] if drawn is None else [drawn], _lost(distances)[1], distances.ranges
+    )
+
+
+def _with_selections(parts: list, mu: float, ranges: np.ndarray) -> Guarantee | None:
+    parts = [*parts, GaussianDP(mu)] if mu else parts
     rest = compose(parts) if len(parts) > 1 else next(iter(parts), None)
-    ranges = tuple(distances.ranges[distances.ranges > 0.0].tolist())
-    return BoundedRangeDP(ranges, then=rest) if ranges else rest
+    moved = tuple(ranges[ranges > 0.0].tolist())
+    return BoundedRangeDP(moved, then=rest) if moved else rest
 
 
 @lru_cache(maxsize=512)
@@ -226,51 +252,6 @@ def told(kind: str, size: int, loss: float) -> float:
     lost = np.logaddexp(0.0, -ratio)
     slack = 6.0 * float(lost.std()) / math.sqrt(len(lost))
     return float(math.log(2.0) - lost.mean()) - slack
-
-
-def sampled_loss(distances: Distances) -> np.ndarray:
-    """Draw what two worlds lose together; at least so much, in distribution.
-
-    Left out are releases beyond the few hundred that lose most, and Laplace noise of several
-    numbers, whose loss depends on more than the distance. Who does not look at a release has
-    lost less.
-
-    Parameters
-    ----------
-    distances : Distances
-
-    Returns
-    -------
-    ndarray of shape (n,)
-    """
-    _, mu = _lost(distances)
-    pure = [
-        (int(np.size(release.asked)), math.floor(1e3 * min(loss, 1e3)) / 1e3)
-        for release, loss in zip(distances.releases, distances.losses.tolist(), strict=True)
-        if release.law.kind == "k_norm" or np.size(release.asked) == 1
-        if release.law.kind != "gaussian"
-    ]
-    pure.sort(key=lambda each: -each[1])
-    return _drawn_losses(mu, tuple(pure[:_MOST_DRAWN]))
-
-
-@lru_cache(maxsize=16)
-def _drawn_losses(mu: float, pure: tuple[tuple[int, float], ...]) -> np.ndarray:
-    total = mu * mu / 2 + mu * np.random.default_rng(0).standard_normal(_N_DRAWN)
-    for i, (size, loss) in enumerate(pure):
-        if loss > 0.0:
-            radius, along = _drawn_noise(size, i)
-            total += np.sqrt(np.maximum(radius**2 + 2 * loss * along + loss**2, 0.0)) - radius
-    return np.asarray(total)
-
-
-@lru_cache(maxsize=_MOST_DRAWN)
-def _drawn_noise(size: int, i: int) -> tuple[np.ndarray, np.ndarray]:
-    """K-norm noise: its norms, and what it is along one direction."""
-    rng = np.random.default_rng([1, i])
-    radius, along = rng.gamma(size, size=_N_DRAWN), rng.standard_normal(_N_DRAWN)
-    across = rng.chisquare(size - 1, size=_N_DRAWN) if size > 1 else 0.0
-    return radius, along * radius / np.sqrt(along**2 + across)
 
 
 def _of_point(guarantee: Guarantee, mu: float) -> float:

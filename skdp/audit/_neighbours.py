@@ -8,12 +8,13 @@ import numpy as np
 
 from skdp.audit._data import DataSet, Record
 
-__all__ = ["MALFORMED", "Hostile"]
+__all__ = ["MALFORMED", "MOST_ROWS", "Hostile"]
 
 FAR = 1e6  # beyond any bound that a mechanism clips to, and within the range of squares
 _FEW = 6
-# Rows of a user: one, very many, and others.
+# Rows of a user: one, many, and others; and very many, once.
 _USER_SIZES = (1, 50, 2, 7, 50, 1, 20)
+MOST_ROWS, _LARGE_USER = 500, 4  # rows that are far, and along what was released
 MALFORMED = ("NaN in X", "inf in X", "None in X", "NaN in y", "None in y", "inf in y")
 
 
@@ -84,12 +85,12 @@ class Hostile:
         return self._owned([next(kinds[i % len(kinds)]) for i in range(n)])
 
     def _owned(self, records: list[Record]) -> list[Record]:
-        """Where records are users, each with 1 to 50 such rows, or with rows of several kinds."""
+        """Where records are users, each with 1 to 500 such rows, or with rows of several kinds."""
         if self.data.groups is None:
             return records
         made, many = [], list(records)
         for i, record in enumerate(records):
-            size = _USER_SIZES[i % len(_USER_SIZES)]
+            size = MOST_ROWS if i == _LARGE_USER else _USER_SIZES[i % len(_USER_SIZES)]
             rows = [record] * size
             if i % 4 == 3:
                 rows = [many[(i + j) % len(many)] for j in range(size)]
@@ -285,7 +286,7 @@ class Hostile:
         It may also be where the one that it is compared with is, or opposite.
         """
         if record.is_user:
-            size = len(record.x)
+            size = min(len(record.x), max(_USER_SIZES))
             if self.rng.random() < 0.3:
                 size = int(self.rng.choice(_USER_SIZES))
             row = self.near(record.row, None if partner is None else partner.row)

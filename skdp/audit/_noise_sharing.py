@@ -7,7 +7,9 @@ from skdp.audit._drawn import GAUSSIAN, Drawn
 from skdp.audit._suspicion import Suspicion, groups_of, place_of
 
 __all__ = [
+    "MOST_PAIRED",
     "asymmetric",
+    "coin",
     "repeated_fits",
     "repeated_numbers",
     "repeated_records",
@@ -16,14 +18,14 @@ __all__ = [
     "shared_by_releases",
 ]
 
-_PAIRS = 700  # of so many vectors or coordinates, each is compared with each
+MOST_PAIRED = 700  # of so many vectors or coordinates, each is compared with each
 _LAGS = 16  # of more, each with these that follow
 
 
 # Signs, which are fair coins whatever the magnitudes are
 
 
-def _coin(totals: np.ndarray, n: np.ndarray | int) -> np.ndarray:
+def coin(totals: np.ndarray, n: np.ndarray | int) -> np.ndarray:
     """Bound on the probability that ``n`` fair signs add up to as much in absolute value.
 
     Zeros are no signs. Where they fall may depend on earlier signs, by a scale that was chosen
@@ -42,7 +44,7 @@ def _coin(totals: np.ndarray, n: np.ndarray | int) -> np.ndarray:
 def asymmetric(drawn: Drawn, level: str, share: float) -> list[Suspicion]:
     """Noise of one sign more often than of the other, in the groups of a level."""
     groups, name = groups_of(drawn, level)
-    p = _coin(np.bincount(groups, drawn.per_record(drawn.signs)), np.bincount(groups, drawn.sizes))
+    p = coin(np.bincount(groups, drawn.per_record(drawn.signs)), np.bincount(groups, drawn.sizes))
     return [
         Suspicion(
             share,
@@ -61,8 +63,8 @@ def shared_by_coordinates(drawn: Drawn, share: float) -> list[Suspicion]:
     totals = np.bincount(drawn.places, drawn.per_record(products), len(drawn.wheres))
     n = np.bincount(drawn.places, drawn.sizes - 1, len(drawn.wheres))
     what = "coordinates of one release share their noise"
-    found = [Suspicion(share / 2, _coin(totals, n), lambda i: what, place_of(drawn, "place"))]
-    sizes = [size for size in np.unique(drawn.sizes).tolist() if 2 < size <= _PAIRS]
+    found = [Suspicion(share / 2, coin(totals, n), lambda i: what, place_of(drawn, "place"))]
+    sizes = [size for size in np.unique(drawn.sizes).tolist() if 2 < size <= MOST_PAIRED]
     for size in sizes:
         rows = drawn.rows(drawn.sizes == size, drawn.signs)
         p = _pairs(rows.T)
@@ -74,7 +76,7 @@ def _pairs(rows: np.ndarray) -> np.ndarray:
     """p-values of the agreement of each two rows of signs."""
     rows = rows.astype(np.float64 if rows.shape[1] > 2**23 else np.float32)
     above = np.triu_indices(len(rows), 1)
-    return _coin((rows @ rows.T)[above].astype(np.float64), rows.shape[1])
+    return coin((rows @ rows.T)[above].astype(np.float64), rows.shape[1])
 
 
 def _along(rows: np.ndarray, lag: int) -> tuple[float, int]:
@@ -96,9 +98,9 @@ def shared_by_releases(drawn: Drawn, share: float) -> list[Suspicion]:
         totals, n = np.transpose([_along(rows, lag) for lag in lags])
         each = share / len(several)
         found.append(
-            Suspicion(each / 2, _coin(totals, n), lambda i: "releases of one fit share noise")
+            Suspicion(each / 2, coin(totals, n), lambda i: "releases of one fit share noise")
         )
-        if len(places) <= _PAIRS:
+        if len(places) <= MOST_PAIRED:
             above = np.triu_indices(len(places), 1)
 
             def what(i: int, above: tuple = above, places: np.ndarray = places) -> str:
@@ -118,8 +120,8 @@ def shared_by_fits(drawn: Drawn, share: float) -> list[Suspicion]:
     rows = drawn.signs[np.repeat(numbers, drawn.sizes)].reshape(len(fits), -1)
     totals, n = _along(rows, 1)
     total = np.array([totals])
-    found = [Suspicion(share / 2, _coin(total, n), lambda i: "the fits share their noise")]
-    if len(fits) <= _PAIRS:
+    found = [Suspicion(share / 2, coin(total, n), lambda i: "the fits share their noise")]
+    if len(fits) <= MOST_PAIRED:
         above = np.triu_indices(len(fits), 1)
         found.append(
             Suspicion(

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.base import clone, is_classifier
 
 from skdp._validation import fraction, positive_int, probability, shown
-from skdp.audit._black_box import EpsilonEstimate
+from skdp.audit._black_box import EpsilonEstimate, cannot_tell
 from skdp.audit._confidence import (
     Profile,
     guessing_epsilon,
@@ -147,7 +147,8 @@ def estimate_epsilon_one_run(
         telling = telling - _scores(score, model, *others)
     order = ties.permutation(m)
     order = order[np.argsort(np.nan_to_num(telling)[order], kind="stable")]
-    guesses = [(size, _n_right(order, seen, size)) for size in sizes]
+    known = [] if np.isnan(telling).all() else sizes
+    guesses = [(size, _n_right(order, seen, size)) for size in known]
     return _estimate(guesses, m, level, delta, confidence, guarantee, profile)
 
 
@@ -287,6 +288,8 @@ def _estimate(
     of one number of guesses is refuted by so many right ones or more, events within one another,
     and needs no correction for there being a bound on epsilon, one on mu and a verdict.
     """
+    if not guesses:
+        return cannot_tell("every score is NaN", 1, confidence, delta, guarantee)
     epsilons = [guessing_epsilon(m, r, v, delta=delta, level=level) for r, v in guesses]
     best = int(np.argmax(epsilons))
     violated = None

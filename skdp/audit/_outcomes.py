@@ -9,7 +9,7 @@ import numpy as np
 from skdp._random import seed_sequence
 from skdp._validation import shown
 
-__all__ = ["Outcomes", "check_reusable", "generators", "outcomes", "run"]
+__all__ = ["Outcomes", "check_reusable", "generators", "n_always_nan", "outcomes", "run"]
 
 _LARGEST = 1e150  # beyond, squares overflow
 
@@ -143,6 +143,27 @@ def outcomes(results: list[Any], world: np.ndarray) -> Outcomes:
     if any(is_text) and not all(is_text):
         raise ValueError("release must return outcomes of one kind; got texts and numbers.")
     return _coded(results, values, world)
+
+
+def n_always_nan(results: list[Any]) -> tuple[int, int]:
+    """Numbers of an outcome that are NaN in every run, and how many numbers there are.
+
+    Parameters
+    ----------
+    results : list
+        Of `run`, of one shape.
+
+    Returns
+    -------
+    n_nan, n_numbers : int
+        0 where a run raised, or returned texts.
+    """
+    if not all(isinstance(one, np.ndarray) and one.dtype.kind == "f" for one in results):
+        return 0, 0
+    always = np.ones(results[0].size, dtype=bool)
+    for one in results:
+        always &= np.isnan(one.ravel())
+    return int(always.sum()), always.size
 
 
 def _coded(results: list[Any], values: list[np.ndarray], world: np.ndarray) -> Outcomes:

@@ -84,7 +84,7 @@ def replay(
 
     groups : array-like of shape (n_samples,), default=None
         Id of the user who owns each row, which ``fit``, or the callable, takes as ``groups``. A
-        neighbour then has from 1 to 50 other rows in the place of all rows of one user; under
+        neighbour then has from 1 to 500 other rows in the place of all rows of one user; under
         add-remove it has one user more or less. Who comes in which call of a stream is public.
         None changes one row.
 
@@ -183,6 +183,7 @@ class _Search(Session):
             self.worst(n)
         if self.ranks.all(not self.findings):  # it takes its time, and one is enough
             self.minimisers()
+        self.last_checks()
         self.findings = self.ranks.merged(self.findings)
         order = sorted(self.tallies.values(), key=lambda tally: tally.where)
         return ReplayReport(
@@ -193,6 +194,7 @@ class _Search(Session):
             self.pair,
             self.n_runs,
             time.perf_counter() - self.begun,
+            tuple(self.ranks.merged(self.not_checked)),
         )
 
     def worst(self, n: int) -> None:

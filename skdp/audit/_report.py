@@ -8,6 +8,13 @@ from skdp.privacy import Guarantee
 __all__ = ["ReleaseTally", "ReplayReport"]
 
 
+# What no replay sees.
+UNSEEN = (
+    "time, memory, records and transcripts that it does not try, or noise that others can compute "
+    "although it looks fresh"
+)
+
+
 @dataclass(frozen=True)
 class ReleaseTally:
     """All releases from one place in the code.
@@ -67,6 +74,9 @@ class ReplayReport:
         Number of runs on neighbours.
 
     seconds : float
+
+    not_checked : tuple of str
+        What this replay could not check, in words. It is neither a finding nor a pass.
     """
 
     findings: tuple[Finding, ...]
@@ -76,10 +86,11 @@ class ReplayReport:
     pair: str
     n_runs: int
     seconds: float
+    not_checked: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was found. That refutes nothing, and proves nothing."""
+        """Whether nothing was found, in what was checked: that proves nothing."""
         return not self.findings
 
     def __str__(self) -> str:
@@ -101,4 +112,5 @@ class ReplayReport:
         else:
             order = sorted(self.findings, key=lambda finding: KINDS.index(finding.kind))
             lines += [f"BROKEN: {finding}" for finding in order]
-        return "\n".join(lines)
+        lines += [f"Not checked: {what}." for what in self.not_checked]
+        return "\n".join([*lines, f"No replay sees {UNSEEN}."])

@@ -237,10 +237,10 @@ class Program:
         return returned
 
     def _fit(self, run: Run, data: DataSet, queries: Any, seed: int | None) -> Any:
-        model = self._model(run, seed)
+        model = self.model(run, seed)
         for part in [data] if self.n_calls == 1 else data.calls(self.n_calls):
             before = len(run.transcript), len(run.charges)
-            self._fit_part(model, part)
+            self.fit_part(model, part)
             run.calls.append(before)
             if len(run.calls) < self.n_calls:
                 after = f"after call {len(run.calls)}: "
@@ -248,9 +248,7 @@ class Program:
                     said = _attempt(model.predict, queries[0][:N_BETWEEN])
                     run.outcome.update(contents(said, f"{after}predict"))
                 run.outcome.update(what_leaves(model, after))
-        run.claim = self.guarantee if self.guarantee is not None else _claim(model)
-        if isinstance(spent := getattr(model, "spent_", None), Guarantee):
-            run.spent = _without_caveats(spent)
+        self.take_claim(run, model)
         run.stream = hasattr(model, "n_samples_seen_")
         run.calls.append((len(run.transcript), len(run.charges)))
         if queries is not None:
@@ -262,7 +260,14 @@ class Program:
         run.outcome.update(what_leaves(model))
         return model
 
-    def _model(self, run: Run, seed: int | None) -> Any:
+    def take_claim(self, run: Run, model: Any) -> None:
+        """Note what a fitted model claims, and what it says it has cost."""
+        run.claim = self.guarantee if self.guarantee is not None else _claim(model)
+        if isinstance(spent := getattr(model, "spent_", None), Guarantee):
+            run.spent = _without_caveats(spent)
+
+    def model(self, run: Run, seed: int | None) -> Any:
+        """An unfitted clone, with a seed and with a ledger that is thrown away."""
         model = clone(self.target)
         changed: dict[str, Any] = {}
         for name, value in _settable(model).items():
@@ -278,7 +283,8 @@ class Program:
                 changed[name] = list(self.classes)
         return model.set_params(**changed)
 
-    def _fit_part(self, model: Any, part: DataSet) -> None:
+    def fit_part(self, model: Any, part: DataSet) -> None:
+        """One call of ``fit`` or ``partial_fit``."""
         method = model.fit if self.n_calls == 1 else model.partial_fit
         options = {}
         if self.classes is not None and "classes" in _parameters(method):

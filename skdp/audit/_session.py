@@ -1,6 +1,8 @@
 """What one audit runs, and what it makes of what it hears."""
 
+import re
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +12,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from skdp._recording import Perturbed, Released, Selected
 from skdp._validation import shown
+from skdp.audit._accountant import accountant_findings
 from skdp.audit._claims import TOLERANCE, Claim, charge_findings, unit_findings
 from skdp.audit._data import DataSet, Record
 from skdp.audit._density import linear_findings
@@ -20,11 +23,13 @@ from skdp.audit._objectives import ObjectivePairs, split_findings
 from skdp.audit._ranks import Ranks
 from skdp.audit._report import ReleaseTally
 from skdp.audit._runs import ANSWERS, N_BETWEEN, Program, Run
+from skdp.audit._second_fits import second_fit
 from skdp.audit._selections import selection_findings
 from skdp.audit._several_runs import run_findings
+from skdp.audit._shared_randomness import sharing_findings
 from skdp.audit._steering import Honest, Player
 from skdp.audit._transcript import Transcript
-from skdp.audit._worlds import World, differences
+from skdp.audit._worlds import Distances, World, differences
 from skdp.privacy import Guarantee
 
 __all__ = ["N_CALLS", "Session"]
@@ -76,15 +81,25 @@ class Session:
         self.findings: dict[tuple[str, str], Finding] = {}
         self.tallies: dict[tuple[str, str, int], ReleaseTally] = {}
         self.share, self.pair, self.n_runs = 0.0, "no pair differed", 0
+        self.n_failed = 0
+        self.worst_distances: Distances | None = None
         self.directions: list[np.ndarray] = []
+        self.not_checked: dict[str, None] = {}
         self.objectives = ObjectivePairs(self.hostile.rng)
 
     def begin(self) -> None:
         """Run first, and take over what is claimed."""
         first = self.first()
         self.claim = first.run.claim
-        for finding in unit_findings(self.claim, self.data.groups is not None):
+        found = unit_findings(self.claim, self.data.groups is not None)
+        again, doubt = second_fit(self.program, self.data, 0)
+        for finding in [*found, *again]:
             self.found(finding)
+        open_of_claim = "what is lost together, as nothing is claimed"
+        if self.claim is not None:
+            open_of_claim = Claim(self.claim).not_compared()
+        for what in (doubt, open_of_claim, *self.not_told_of(first)):
+            self.unchecked(what)
         self.adjacency = "replace-one" if self.claim is None else self.claim.adjacency
         # In a stream places are public: a record that is not there leaves its place empty, and
         # two records are two such changes apart.
@@ -161,6 +176,18 @@ class Session:
         what = f"{len(answers)} answers are released where n_queries is {limit}"
         return [Finding("control flow", what, answers[-1].where)]
 
+    def not_told_of(self, world: World) -> Iterator[str]:
+        """What runs on the data as given do not show, in words."""
+        if not self.seeded:
+            yield "whether noise follows from the data, as random_state does not fix it"
+        names = [name for name, value in world.run.outcome.items() if _is_nan(name, value)]
+        if names:
+            yield f"{', '.join(names)}: all numbers are NaN, which cannot tell neighbours apart"
+        if len(world.perturbed) > 1:
+            yield "densities of minimisers of perturbed objectives after the first"
+        if not self.hostile.is_numeric:
+            yield "data far from these, as not all columns hold numbers"
+
     def noise(self, world: World) -> None:
         """Run a few times with fresh noise: has it the law that is declared?"""
         needed = 2
@@ -178,6 +205,10 @@ class Session:
             found += noise_findings(transcripts, alarm=_ALARM)
             found += selection_findings(transcripts, alarm=_ALARM)
             found += run_findings(transcripts, alarm=_ALARM)
+            sharing, doubts = sharing_findings(transcripts, alarm=_ALARM)
+            found += sharing
+            for doubt in doubts:
+                self.unchecked(doubt)
             perturbed = [r for t in transcripts for r in t if isinstance(r, Perturbed)]
             found += linear_findings(perturbed)
         for finding in found:
@@ -188,6 +219,9 @@ class Session:
         ample = min(_NOISE_FACTOR * needed, _AMPLE_NOISE_RUNS)
         n_runs = min(max(needed, ample, _LEAST_NOISE_RUNS), _MOST_NOISE_RUNS)
         runs = [self.run(self.data, Honest(), None, n_calls) for _ in range(n_runs)]
+        n_failed = sum(bool(run.error) for run in runs)
+        if n_failed:
+            self.unchecked(f"noise of {n_failed} of {n_runs} fits, which ended in an error")
         return [run.transcript for run in runs if not run.error]
 
     def minimisers(self) -> None:
@@ -241,6 +275,7 @@ class Session:
         """Whether two worlds differ in values only."""
         for finding in differences(one, other, same_noise=self.seeded):
             self.found(finding)
+        self.n_failed += bool(one.run.error and other.run.error)
         return self.ranks.all(one.shape == other.shape and not other.run.error)
 
     def compare(self, one: World, other: World) -> float:
@@ -261,7 +296,8 @@ class Session:
         if claim is None:
             return max(dense, moved, float(shares.max(initial=0.0)))
         guarantee = claim.to_replace_one() if self.changes > 1 else claim
-        share = Claim(guarantee).share(distances)
+        share, doubt = Claim(guarantee).judged(distances)
+        self.unchecked(doubt)
         name, spent = "guarantee_", one.run.spent
         if spent is not None:  # of a search that stops early, what it has cost until then
             of_spent = Claim(spent).share(distances)
@@ -269,7 +305,7 @@ class Session:
                 ("guarantee_", share), ("spent_", of_spent), key=lambda each: each[1]
             )
         if share > self.share:
-            self.share, self.pair = share, pair
+            self.share, self.pair, self.worst_distances = share, pair, distances
         if share > 1.0 + TOLERANCE:
             what = f"{share:.4g} times what {name} says is lost together, for {pair}"
             self.found(Finding("total", what))
@@ -312,6 +348,20 @@ class Session:
         """Keep the first finding of a kind and a place."""
         self.findings.setdefault((finding.kind, finding.where), finding)
 
+    def unchecked(self, what: str) -> None:
+        """Keep what could not be checked, once."""
+        if what:
+            self.not_checked.setdefault(what)
+
+    def last_checks(self) -> None:
+        """What is looked at once, when all pairs have been compared."""
+        found, doubt = accountant_findings(self.claim, self.worst_distances)
+        for finding in found:
+            self.found(finding)
+        self.unchecked(doubt)
+        if self.n_failed:
+            self.unchecked(f"{self.n_failed} pairs, both of which ended in the same error")
+
     def look_around(self, world: World) -> None:
         """Remember directions of what was released, for records that go with them."""
         d = self.data.n_features
@@ -353,6 +403,17 @@ def _check_answers(run: Run) -> None:
     if answers and all(isinstance(answer, str) for _, answer in answers):
         name, error = answers[0]
         raise ValueError(f"queries must be rows that {name} takes; it raised {error}")
+
+
+def _is_nan(name: str, value: Any) -> bool:
+    """Whether an answer, what is returned or a fitted attribute is nothing but NaN."""
+    first = re.split(r"[.\[<: ]", name)[0]
+    if first not in (*ANSWERS, "returned") and (not first.endswith("_") or first.startswith("_")):
+        return False
+    if not isinstance(value, float | np.generic | np.ndarray):
+        return False
+    numbers = np.asarray(value)
+    return numbers.dtype.kind == "f" and numbers.size > 0 and bool(np.isnan(numbers).all())
 
 
 def _classes(target: Any, data: DataSet) -> Any:
