@@ -18,12 +18,14 @@ from sklearn.utils.validation import validate_data
 from skdp._validation import shown
 
 __all__ = [
+    "check_read",
     "check_unmasked",
     "checked_array",
     "checked_data",
     "checked_rows",
     "declared_classes",
     "encode_labels",
+    "framed",
     "is_missing",
     "names_of",
     "real_targets",
@@ -206,6 +208,7 @@ def _defaults(options):
 def _well_formed(X, dtype):
     """Refuse a sparse matrix whose arrays do not fit together: compiled code would trust them."""
     if not sparse.issparse(X):
+        check_read(X)
         check_unmasked(X, "X")
         if dtype is not object:
             _check_no_times(X)
@@ -382,6 +385,28 @@ def _positions(classes, y):
     return codes
 
 
+def check_read(X):
+    """Refuse a query of polars that has not been run: it holds no rows yet."""
+    if type(X).__name__ == "LazyFrame":
+        raise ValueError("X must hold rows, and a LazyFrame is a query: pass X.collect().")
+
+
+def framed(X):
+    """A table of pyarrow as a frame of pandas, which column selectors read; others as they are.
+
+    Parameters
+    ----------
+    X : {array-like, frame, sparse matrix}
+
+    Returns
+    -------
+    {array-like, frame, sparse matrix}
+    """
+    check_read(X)
+    is_arrow = type(X).__module__.partition(".")[0] == "pyarrow" and hasattr(X, "to_pandas")
+    return X.to_pandas() if is_arrow else X
+
+
 def names_of(X):
     """Names of the columns of a frame, and None of what has none.
 
@@ -395,6 +420,7 @@ def names_of(X):
     -------
     list or None
     """
+    check_read(X)
     names = getattr(X, "column_names", None)
     if not isinstance(names, list):
         names = getattr(X, "columns", None)

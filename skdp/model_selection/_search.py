@@ -10,7 +10,7 @@ from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._inputs import checked_data, encode_labels, rows_of, without_values
+from skdp._inputs import checked_data, encode_labels, framed, rows_of, without_values
 from skdp._validation import fraction, is_auto, shown
 from skdp.estimators import LinkedDocumentation, StatedGuarantee, warn_of_delta
 from skdp.metrics import EvaluationPlan, default_scoring, row_loss
@@ -154,6 +154,7 @@ def _checked(search, X, y):
         return (X if hasattr(X, "columns") else checked), y
     with without_values("y"):
         y = column_or_1d(y, warn=True)
+    X = framed(X)
     if sparse.issparse(X):
         X = X.tocsr()
     elif count_of_rows(X) is None:

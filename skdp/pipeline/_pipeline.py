@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from skdp._config import config_context
+from skdp._inputs import framed
 from skdp._validation import shown
 from skdp.estimators import (
     CallbackSupportMixin,
@@ -232,6 +233,7 @@ class DPPipeline(CallbackSupportMixin, StatedGuarantee, LinkedDocumentation, Pip
         context = begun_fit(self, len(self.steps) if isinstance(self.steps, list) else None)
         with unchanged_on_error(self):
             self._check_parameters()
+            X = framed(X)
             _check_lengths(X, y)
             plan = Plan.of(self, X, y, groups)
             if plan.division.total is not None:
@@ -283,6 +285,7 @@ class DPPipeline(CallbackSupportMixin, StatedGuarantee, LinkedDocumentation, Pip
         context = begun_fit(self)
         with unchanged_on_error(self, fresh=not hasattr(self, "steps_")):
             self._check_parameters()
+            X = framed(X)
             began = {name: getattr(self, name) for name in BUDGET}
             plan, unit = None, "record"
             if groups is not None:

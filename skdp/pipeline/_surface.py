@@ -8,6 +8,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._inputs import framed
 from skdp.estimators import GuaranteeView
 from skdp.pipeline._plan import FITTED
 from skdp.pipeline._told import quiet
@@ -59,7 +60,7 @@ class PipelineSurface(GuaranteeView, BaseEstimator):
     def _ask(self, name, X, *args):
         inner = self._inner
         with quiet():
-            return getattr(inner, name)(X, *args)
+            return getattr(inner, name)(framed(X), *args)
 
     @available_if(last_has("predict"))
     def predict(self, X):

@@ -192,6 +192,36 @@ def test_the_least_budget_for_the_rows_is_named_before_the_charge(model, share, 
     assert least_of(below, X[["age", "pay"]], y) == least
 
 
+@pytest.mark.parametrize("kind", ["table", "polars"])
+def test_a_table_of_another_library_is_learned_as_the_same_frame(kind):
+    X, y = people()
+    X = X[["age", "pay", "city"]]
+    columns = {"numeric": ["age", "pay"], "categorical": ["city"]}
+
+    def fitted(rows):
+        steps = [("prepare", make_private_preprocessor(columns)), ("m", DPLogisticRegression())]
+        pipeline = DPPipeline(steps, epsilon=30.0, delta=DELTA, random_state=0)
+        with skdp.config_context(known_seeds=True):
+            return pipeline.fit(rows, y)
+
+    if kind == "table":
+        rows = pytest.importorskip("pyarrow").Table.from_pandas(X)
+    else:
+        rows = pl.from_pandas(X)
+    expected, found = fitted(X), fitted(rows)
+    assert_array_equal(found.steps_[-1][1].coef_, expected.steps_[-1][1].coef_)
+    assert_array_equal(found.predict_proba(rows), expected.predict_proba(X))
+
+
+def test_a_query_that_has_not_been_run_is_refused_by_name():
+    X, y = people()
+    query = pl.from_pandas(X[["age", "pay"]]).lazy()
+    steps = [("bounds", DPQuantileScaler()), ("model", DPLogisticRegression())]
+    for estimator in (DPPipeline(steps, 30.0, DELTA), DPQuantileScaler(), DPLogisticRegression()):
+        with pytest.raises(ValueError, match=r"a LazyFrame is a query: pass X.collect\(\)"):
+            estimator.fit(query, y)
+
+
 class CountedProfiles:
     """How many profiles of selections are worked out, each of which takes milliseconds."""
 
