@@ -4,6 +4,8 @@ import math
 from collections import Counter
 from typing import Any
 
+import numpy as np
+
 from skdp.audit._findings import Finding
 from skdp.audit._worlds import Distances
 from skdp.privacy import ApproxDP, ComposedDP, GaussianDP, Guarantee, compose
@@ -69,8 +71,9 @@ def accountant_findings(
 
 
 def _parts(distances: Distances) -> Counter[Guarantee]:
-    """Losses of one pair, without selections and random runs."""
-    if distances.ranges.any() or distances.runs:
+    """Losses of one pair; empty where there are selections or random runs."""
+    bounded = np.isfinite(distances.losses).all()  # the others break any claim
+    if distances.ranges.any() or distances.runs or not bounded:
         return Counter()
     counts: Counter[Guarantee] = Counter()
     mu = 0.0
