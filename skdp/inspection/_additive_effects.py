@@ -88,7 +88,7 @@ class AdditiveEffectsDisplay:
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 2))
     >>> y = abs(X[:, 0]) > 0.5
     >>> model = make_pipeline(
-    ...     BoundedSplineTransformer(), RowNormClipper(), DPLogisticRegression(epsilon=8.0)
+    ...     BoundedSplineTransformer(), RowNormClipper(), DPLogisticRegression(8.0, 1e-5)
     ... )
     >>> display = AdditiveEffectsDisplay.from_estimator(model.fit(X, y), columns=["x0"])
     >>> display.effects[0].curves.shape, display.kind

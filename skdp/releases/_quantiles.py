@@ -393,6 +393,7 @@ def least_epsilon(
     return least.epsilon_at(delta) * (1.0 + 1e-8)
 
 
+@plain_arguments
 def least_guarantee(
     n_samples: int,
     *,

@@ -11,7 +11,7 @@ from scipy.stats import loguniform, uniform
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
-from sklearn.preprocessing import Normalizer
+from sklearn.preprocessing import FunctionTransformer, Normalizer
 
 import skdp.model_selection._random_plan as plan_module
 import skdp.model_selection._randomized_search as search_module
