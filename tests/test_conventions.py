@@ -419,6 +419,8 @@ def test_a_delta_of_one_over_the_rows_warns_once_where_their_number_is_public(es
         clone(estimator).fit(X, y)
     assert len(told) == 1
     clone(estimator).set_params(delta=0.004).fit(X, y)  # warnings are errors here
+    with pytest.warns(PrivacyWarning, match="over the 49 records"):  # 49 * (1 / 49) < 1
+        clone(estimator).set_params(delta=1.0 / 49.0, epsilon=60.0).fit(X[:49], y[:49])
     clone(estimator).set_params(adjacency="add-remove").fit(X, y)
     if not isinstance(estimator, DPQuantileScaler):
         with pytest.warns(PrivacyWarning, match="over the 100 users"):

@@ -138,7 +138,7 @@ def warn_of_delta(delta, n_units, unit="record"):
 
     unit : str, default="record"
     """
-    if n_units is None or _depth.get() > 1 or delta * n_units < 1.0:
+    if n_units is None or _depth.get() > 1 or delta < 1.0 / n_units:
         return
     warnings.warn(
         f"delta={delta:g} is at least 1 over the {n_units} {unit}s: a mechanism that publishes "

@@ -25,8 +25,8 @@ _MISSING = {
         "DPOnlineKernelRegressor, MIPrivateSGDRegressor or DistributedDPClassifier"
     ),
     "released": (
-        "the fitted object holds public and released numbers only and can be passed on as it is, "
-        "unless it answers queries from private rows (release='query')"
+        "streams of DPOnlineKernelRegressor have it. The user guide says what each fitted object "
+        "holds, and which ones must stay with the curator"
     ),
 }
 

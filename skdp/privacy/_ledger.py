@@ -323,7 +323,7 @@ class BudgetLedger(LedgerViews):
 
     def _refusal(self, book: file.Book, guarantee: Guarantee) -> BudgetExceededError:
         lacks_delta = self.delta == 0.0 and guarantee.epsilon_at(0.0) == math.inf
-        advice = "Ask for less, or use a ledger with a larger budget."
+        advice = "Ask for less, or use data that are not charged yet."
         if lacks_delta:
             advice = "This ledger has delta=0 and takes pure guarantees only: fit with delta=0."
         return BudgetExceededError(

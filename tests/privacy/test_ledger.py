@@ -187,7 +187,7 @@ def test_the_refusal_says_what_was_asked_and_spent_and_what_is_left(make):
         ledger.charge(ApproxDP(0.4, mechanism="objective perturbation"))
     assert str(error.value) == (
         "Asked: 0.4-differential privacy (pure). Left: epsilon=0.3 with delta=0, of epsilon=1.0 "
-        "(spent: 0.7, charges: 1). Ask for less, or use a ledger with a larger budget. Nothing "
+        "(spent: 0.7, charges: 1). Ask for less, or use data that are not charged yet. Nothing "
         "was charged. The charge in full: 0.4-differential privacy (pure) when replacing one "
         "record, by objective perturbation."
     )
