@@ -286,8 +286,6 @@ def _dtypes_of(X):
     """Types of columns, or of rows, as far as they are known without a look at values."""
     if isinstance(X, list | tuple):
         return [getattr(row, "dtype", None) for row in X]
-    if hasattr(X, "collect"):  # a lazy frame, which would have to find out
-        return []
     if hasattr(X, "schema") and hasattr(X.schema, "types"):  # of pyarrow
         return X.schema.types
     dtypes = getattr(X, "dtypes", None)

@@ -372,6 +372,26 @@ def test_a_refused_fit_leaves_everything_as_it_was(name):
                 assert all(after[key] is value for key, value in before.items())
 
 
+@pytest.mark.parametrize(
+    "name", ["DPLogisticRegression", "DPPipeline-delta=0.0", "DPGridSearch", "DPRandomizedSearch"]
+)
+def test_an_interrupt_while_a_fit_is_stored_leaves_the_old_model(name, monkeypatch):
+    X, y = problem(name)
+    estimator = model(name).fit(X, y)
+    before, stated = dict(vars(estimator)), type(estimator)._stated
+
+    def interrupted(self, guarantee, **options):
+        if self is estimator:
+            raise KeyboardInterrupt
+        return stated(self, guarantee, **options)
+
+    monkeypatch.setattr(type(estimator), "_stated", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        estimator.fit(X, y)
+    assert vars(estimator).keys() == before.keys()
+    assert all(vars(estimator)[key] is value for key, value in before.items())
+
+
 # What there is instead
 
 

@@ -97,9 +97,9 @@ def unchanged_on_error(estimator, *, fresh=True):
             vars(estimator).update({name: plain(value) for name, value in given.items()})
             with facts_of_a_fit(told) as facts, heard_by(None), np.errstate(all="ignore"):
                 yield
+            vars(estimator).update(given, _facts=facts.as_tuple())
     finally:
         _depth.reset(token)
-    vars(estimator).update(given, _facts=facts.as_tuple())
 
 
 def charge(estimator, guarantee):
@@ -138,7 +138,7 @@ def warn_of_delta(delta, n_units, unit="record"):
 
     unit : str, default="record"
     """
-    if n_units is None or _depth.get() > 1 or delta < 1.0 / n_units:
+    if not n_units or _depth.get() > 1 or delta < 1.0 / n_units:  # without rows a fit is refused
         return
     warnings.warn(
         f"delta={delta:g} is at least 1 over the {n_units} {unit}s: a mechanism that publishes "

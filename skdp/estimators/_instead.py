@@ -16,7 +16,11 @@ _ARGUMENTS = {
         "noise in their coefficients as coef_noise_"
     ),
     "return_cov": "no private covariance of predictions is released",
-    "groups": "it protects records only, not users with several rows",
+    "groups": (
+        "it protects rows without being told who owns them. DPLogisticRegression, DPLinearSVC, "
+        "DPKernelRidge, DPOnlineKernelRegressor and DistributedDPClassifier take the owners, and "
+        "so does a DPPipeline of which one of these is the last step"
+    ),
     "node": "it has no nodes. DistributedDPClassifier.fit takes them, of rows that are prepared",
 }
 _MISSING = {

@@ -304,14 +304,14 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
             warn_of_seed(self.random_state is not None, self.ledger)
             with progress_of(self, context) as progress:
                 model, stages, is_reached = self._stages(task, charges, progress)
-        n_stages, grid = len(stages), task.grid
-        self.best_estimator_, self.reached_ = model, is_reached
-        self.best_epsilon_, self.best_score_ = stages[-1].epsilon, stages[-1].score
-        self.stages_ = stages
-        spent = task.known(grid.quoted(n_stages, self._delta()))
-        self.spent_ = self._stated(spent.with_caveats(_EX_POST))
-        self.guarantee_ = self._stated(task.known(grid.declared(self._delta())))
-        self.resolution_ = task.resolution
+            n_stages, grid = len(stages), task.grid
+            self.best_estimator_, self.reached_ = model, is_reached
+            self.best_epsilon_, self.best_score_ = stages[-1].epsilon, stages[-1].score
+            self.stages_ = stages
+            spent = task.known(grid.quoted(n_stages, self._delta()))
+            self.spent_ = self._stated(spent.with_caveats(_EX_POST))
+            self.guarantee_ = self._stated(task.known(grid.declared(self._delta())))
+            self.resolution_ = task.resolution
         if not is_reached:
             warnings.warn(
                 f"No stage reached target_score={shown(self.target_score)}: the model is that of "

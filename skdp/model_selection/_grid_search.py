@@ -308,7 +308,7 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
                     "The candidate that was chosen could not be fitted, and nothing of this "
                     "search is kept."
                 )
-        self._store(plan, candidates, best, model, evaluation)
+            self._store(plan, candidates, best, model, evaluation)
         return self
 
     def _store(self, plan, candidates, best, model, evaluation):

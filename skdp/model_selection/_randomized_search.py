@@ -296,10 +296,10 @@ class DPRandomizedSearch(BaseDPSearch):
                         "The last fit spent more than was planned for it, and nothing of this "
                         "search is kept."
                     )
-        self.best_estimator_, self.best_params_ = model, params
-        self.best_evaluation_, self.best_score_ = self._told(evaluation), _value(evaluation)
-        self.guarantee_ = self._stated(compose([*plan.frozen, plan.guarantee]))
-        self.division_ = plan.table
+            self.best_estimator_, self.best_params_ = model, params
+            self.best_evaluation_, self.best_score_ = self._told(evaluation), _value(evaluation)
+            self.guarantee_ = self._stated(compose([*plan.frozen, plan.guarantee]))
+            self.division_ = plan.table
         return self
 
     def _check_parameters(self):

@@ -245,7 +245,7 @@ class DPPipeline(CallbackSupportMixin, StatedGuarantee, LinkedDocumentation, Pip
                 with progress.part(f"step {name}", last), quiet(name):
                     _fit(last, X, y, groups)
             plan.check_fitted(plan.steps)
-        self._store(plan)
+            self._store(plan)
         return self
 
     @available_if(last_has("partial_fit"))
