@@ -17,6 +17,7 @@ from skdp.linear_model import MIPrivateSGDRegressor
 from skdp.metrics import Evaluation
 from skdp.model_selection import DPEpsilonSearch, DPGridSearch, DPRandomizedSearch
 from skdp.pipeline import DPPipeline, guarantee_of
+from skdp.pipeline._wrappers import WRAPPERS, is_wrapper
 from skdp.privacy import Guarantee
 
 __all__ = ["Subject", "is_ours", "leaves_of", "subject_of"]
@@ -168,6 +169,9 @@ def _parts(step):
         return [(name, part) for name, part, _ in parts]
     if isinstance(step, FeatureUnion):
         return step.transformer_list
+    if is_wrapper(step):
+        known = WRAPPERS[type(step)]
+        return [(known.parameter, known.inner(step, fitted=True))]
     return None
 
 

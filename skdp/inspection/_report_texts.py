@@ -2,6 +2,8 @@
 
 import math
 
+from skdp.pipeline._wrappers import learner_of
+
 __all__ = [
     "GLOSSARY",
     "at_most",
@@ -257,7 +259,7 @@ def declares_classes(fitted):
     last = getattr(fitted, "best_estimator_", None)
     steps = getattr(fitted, "steps_", getattr(fitted, "steps", None))
     if last is None and isinstance(steps, list) and steps:
-        last = steps[-1][1]
+        last = learner_of(steps[-1][1])
     return None if last is None else declares_classes(last)
 
 

@@ -20,6 +20,7 @@ from skdp.pipeline._rehearsal import charge_of
 from skdp.pipeline._rows import choose_splines
 from skdp.pipeline._told import quiet
 from skdp.pipeline._walk import is_private
+from skdp.pipeline._wrappers import learner_of, learner_path
 from skdp.privacy import gaussian_epsilon
 from skdp.privacy._budget import covers
 
@@ -91,7 +92,7 @@ def check_estimator(search):
 
 def _check_answers(estimator):
     last = estimator.steps[-1][1] if isinstance(estimator, DPPipeline) else estimator
-    if getattr(last, "release", None) == "query":
+    if getattr(learner_of(last), "release", None) == "query":
         raise ValueError(
             "estimator must not answer by query: each score would cost queries. Use "
             "release='features'; got release='query'."
@@ -134,10 +135,13 @@ def prepared(search, *, classes=None, y_bounds=None):
     estimator
     """
     estimator = clone(search.estimator).set_params(adjacency=search.adjacency)
-    prefix = f"{estimator.steps[-1][0]}__" if isinstance(estimator, DPPipeline) else ""
+    prefix, within = "", ""
+    if isinstance(estimator, DPPipeline):
+        name, last = estimator.steps[-1]
+        prefix, within = f"{name}__", f"{learner_path(last, name)}__"
     known = estimator.get_params()
-    if classes is not None and f"{prefix}classes" in known:
-        estimator.set_params(**{f"{prefix}classes": classes})
+    if classes is not None and f"{within}classes" in known:
+        estimator.set_params(**{f"{within}classes": classes})
     if y_bounds is not None and known.get(f"{prefix}y_bounds", 0) is None:
         estimator.set_params(**{f"{prefix}y_bounds": y_bounds})
     return estimator
@@ -146,6 +150,8 @@ def prepared(search, *, classes=None, y_bounds=None):
 def last_param(estimator, name):
     """Parameter of the estimator, or of the last step of a pipeline; None without one."""
     last = estimator.steps[-1][1] if isinstance(estimator, DPPipeline) else estimator
+    if name == "classes":  # while targets within a step may be in other units
+        last = learner_of(last)
     return getattr(last, name, None)
 
 

@@ -31,6 +31,7 @@ from skdp.pipeline._refusals import instead_of
 from skdp.pipeline._schema import Schema
 from skdp.pipeline._stateless import is_stateless
 from skdp.pipeline._walk import Walk, declared, is_private
+from skdp.pipeline._wrappers import is_wrapper
 from skdp.preprocessing._public import SparseColumns
 from skdp.privacy import ApproxDP, compose
 from skdp.privacy._budget import covers
@@ -55,7 +56,9 @@ def guarantee_of(fitted, public=()):
     fitted : estimator
         An estimator of this package, or a `~sklearn.pipeline.Pipeline`,
         `~sklearn.compose.ColumnTransformer`, `~sklearn.pipeline.FeatureUnion`,
-        `~sklearn.frozen.FrozenEstimator` or search of scikit-learn around such.
+        `~sklearn.frozen.FrozenEstimator`, `~sklearn.model_selection.FixedThresholdClassifier`,
+        `~sklearn.compose.TransformedTargetRegressor`,
+        `~sklearn.feature_selection.SelectFromModel` or search of scikit-learn around such.
 
     public : tuple of str, default=()
         Steps, named as in ``set_params``, for which the caller takes responsibility that they
@@ -117,7 +120,7 @@ def guarantee_or_none(fitted, *, public=(), path=""):
         return _of_search(fitted, public)
     if isinstance(fitted, StatedGuarantee):
         return fitted.guarantee_
-    if type(fitted) in CONTAINERS:
+    if type(fitted) in CONTAINERS or is_wrapper(fitted):
         return _of_steps(fitted, public, lambda leaf: leaf.estimator.guarantee_)
     if is_stateless(fitted):
         return None
@@ -148,6 +151,8 @@ def _walked(container, public):
     columns = Schema(getattr(container, "n_features_in_", None), _names(container))
     if type(container) is Pipeline:
         node, _ = walk.pipeline(container, columns, "")
+    elif is_wrapper(container):
+        node, _ = walk.wrapper(container, columns)
     else:
         # As the steps of a pipeline, so that parts are named as they are.
         node = walk.unnamed(container, columns)
@@ -257,7 +262,7 @@ def _planned(estimator, schema, public):
         return total, frozen_of(walked.node), walked.caveats
     if is_private(estimator):
         return estimator._planned_guarantee(schema.n_columns), {}, []
-    if type(estimator) in CONTAINERS:
+    if type(estimator) in CONTAINERS or is_wrapper(estimator):
 
         def of(leaf):
             if leaf.guarantee is not None:

@@ -18,6 +18,7 @@ from sklearn.utils import get_tags
 from skdp._inputs import checked_array
 from skdp._validation import shown
 from skdp.pipeline._walk import passes
+from skdp.pipeline._wrappers import WRAPPERS, is_wrapper
 
 __all__ = ["check_input"]
 
@@ -72,6 +73,9 @@ def _check(step, X, places, schema, public, path, then):
     elif kind is FeatureUnion:
         for name, part in step.transformer_list:
             _check(part, X, places, schema, public, f"{path}__{name}", then)
+    elif is_wrapper(step):
+        name = WRAPPERS[kind].parameter
+        _check(getattr(step, name), X, places, schema, public, f"{path}__{name}", then)
     elif isinstance(step, ColumnTransformer):
         X, places = _table(X, places)
         if len(places) < X.shape[1]:

@@ -27,6 +27,9 @@ class Leaf:
 
     names : tuple, default=None
         Of these columns, where they have any.
+
+    around : (str, estimator), default=None
+        Path and estimator of what stands directly around it, the outermost.
     """
 
     path: str
@@ -34,6 +37,7 @@ class Leaf:
     n_features: int | None = None
     guarantee: Guarantee | None = None
     names: tuple | None = None
+    around: tuple[str, Any] | None = None
 
 
 @dataclass

@@ -48,6 +48,12 @@ def check_for_users(steps, node):
         what = f"Step {leaf.path!r}, a {type(leaf.estimator).__name__},"
         if leaf.guarantee is not None:
             continue
+        if leaf.around is not None:
+            raise ValueError(
+                "groups must be None where another estimator stands around the one that learns: "
+                f"the fit of a {type(leaf.around[1]).__name__} takes none; "
+                f"got {shown(leaf.around[1])}."
+            )
         if leaf.path != last:
             raise ValueError(
                 f"groups must be None where a step learns that is not the last one: {what} has a "

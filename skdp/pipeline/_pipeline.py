@@ -55,8 +55,11 @@ class DPPipeline(CallbackSupportMixin, StatedGuarantee, LinkedDocumentation, Pip
         their type and their parameters: `~sklearn.preprocessing.Normalizer`,
         `~sklearn.feature_extraction.text.HashingVectorizer`, an encoder with given categories,
         splines on given knots, one of numpy's functions of single numbers, and others. A
-        `~sklearn.frozen.FrozenEstimator` stands for a step that was fitted before. `fit` fits
-        clones, and leaves these estimators as they are.
+        `~sklearn.model_selection.FixedThresholdClassifier`,
+        `~sklearn.compose.TransformedTargetRegressor` or
+        `~sklearn.feature_selection.SelectFromModel` may stand around a private step, which gets
+        its budget. A `~sklearn.frozen.FrozenEstimator` stands for a step that was fitted before.
+        `fit` fits clones, and leaves these estimators as they are.
 
     epsilon : float, default=1.0
         Budget of one fit, for all steps together.
@@ -144,6 +147,9 @@ class DPPipeline(CallbackSupportMixin, StatedGuarantee, LinkedDocumentation, Pip
     `~skdp.model_selection.DPGridSearch`. Groups that are given to its ``fit`` only choose folds,
     unless metadata are routed; then the folds depend on how many rows each user has, which no
     guarantee covers either.
+
+    A target that is transformed is a float before, and finite after: what is not a number counts
+    as 0. The bounds of the regressor are those of transformed targets.
 
     `score` compares predictions with targets that the caller passes. These must be public;
     `~skdp.metrics.dp_evaluate` scores on private rows. What the guarantee does not cover: the time

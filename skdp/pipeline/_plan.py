@@ -21,6 +21,7 @@ from skdp.pipeline._rehearsal import rehearse
 from skdp.pipeline._rows import RowsCheck, choose_splines
 from skdp.pipeline._schema import Schema
 from skdp.pipeline._walk import Walk
+from skdp.pipeline._wrappers import WRAPPERS, is_wrapper
 from skdp.privacy import ApproxDP, Guarantee
 from skdp.privacy._budget import covers
 
@@ -227,7 +228,9 @@ def find(steps, path):
     first, *names = path.split("__")
     step = dict(steps)[first]
     for name in names:
-        if isinstance(step, Pipeline):
+        if is_wrapper(step):
+            step = WRAPPERS[type(step)].inner(step, fitted=True)
+        elif isinstance(step, Pipeline):
             step = step.named_steps[name]
         elif isinstance(step, FeatureUnion):
             step = dict(step.transformer_list)[name]

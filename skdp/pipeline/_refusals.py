@@ -55,11 +55,38 @@ _INSTEAD = {
 _SELECTORS = {"SelectKBest", "SelectPercentile", "SelectFromModel", "SelectFdr", "SelectFpr"}
 _SELECTORS |= {"SelectFwe", "GenericUnivariateSelect", "VarianceThreshold", "RFE", "RFECV"}
 _SELECTORS |= {"SequentialFeatureSelector"}
+# Around one estimator or several, to which they do more than fit one of them to the rows.
+_ENSEMBLES = {"AdaBoostClassifier", "AdaBoostRegressor", "BaggingClassifier", "BaggingRegressor"}
+_ENSEMBLES |= {"StackingClassifier", "StackingRegressor", "VotingClassifier", "VotingRegressor"}
+_OUTPUTS = {"ClassifierChain", "MultiOutputClassifier", "MultiOutputRegressor", "RegressorChain"}
+_AROUND = {
+    **dict.fromkeys(_ENSEMBLES, "one private model, which has the whole budget"),
+    **dict.fromkeys(_OUTPUTS, "a DPPipeline for each output, and a BudgetLedger for all of them"),
+    **dict.fromkeys(
+        ("OneVsOneClassifier", "OneVsRestClassifier", "OutputCodeClassifier"),
+        "the classifier itself, which takes any number of classes",
+    ),
+    "CalibratedClassifierCV": "the probabilities of DPLogisticRegression as they are",
+    "RANSACRegressor": "the regressor itself, which clips targets to y_bounds",
+    "SelfTrainingClassifier": "the classifier itself, on the rows that have labels",
+    "TunedThresholdClassifierCV": "FixedThresholdClassifier with a public threshold",
+    **dict.fromkeys(
+        ("GridSearchCV", "HalvingGridSearchCV"), "a DPGridSearch around the whole DPPipeline"
+    ),
+    **dict.fromkeys(
+        ("RandomizedSearchCV", "HalvingRandomSearchCV"),
+        "a DPRandomizedSearch around the whole DPPipeline",
+    ),
+}
 
 
 def instead_of(step):
     """A sentence that says what would do, or an empty one."""
     kind = type(step).__name__
     if kind in _SELECTORS:
-        return " Name the columns in a ColumnTransformer instead: choosing them by the rows leaks."
-    return f" Use {_INSTEAD[kind]} instead." if kind in _INSTEAD else ""
+        return (
+            " Use SelectFromModel around a private linear model instead, or name the columns in a "
+            "ColumnTransformer: choosing them by the rows leaks."
+        )
+    instead = _AROUND.get(kind, _INSTEAD.get(kind))
+    return f" Use {instead} instead." if instead else ""

@@ -69,20 +69,23 @@ def rehearse(learn, free, X, y, n_samples, groups=None):
     """
     owned = {} if groups is None else {"groups": groups}
     for leaf in [*free, *learn]:
-        estimator = without_callbacks(clone(leaf.estimator))
+        path, estimator = leaf.around or (leaf.path, leaf.estimator)
+        estimator = without_callbacks(clone(estimator))
+        within = leaf.path.removeprefix(path).removeprefix("__")
+        within = f"{within}__" if within else ""
         n_features = leaf.n_features
         if n_features is None and not hasattr(estimator, "transform"):
             n_features = _UNKNOWN
         if not n_features:
             continue
         if leaf in learn:
-            estimator.set_params(ledger=_Stop(), random_state=None)
+            estimator.set_params(**{f"{within}ledger": _Stop(), f"{within}random_state": None})
         stated = _stated(estimator, n_features)
         if leaf in learn or stated is None:
             rows = _zeros(X, (n_samples if leaf in learn else 1, n_features), leaf.names)
         else:
             rows = _framed(X, stated, leaf.names)
-        with warnings.catch_warnings(), quiet(leaf.path):
+        with warnings.catch_warnings(), quiet(path):
             warnings.simplefilter("ignore")  # the fit itself will warn
             try:
                 if leaf in learn:

@@ -9,7 +9,10 @@ from skdp._inputs import without_values
 
 __all__ = ["quiet"]
 
-_MISSING = re.compile(r"Input (\w+ )?contains NaN")
+_INSTEAD = {
+    r"Input (\w+ )?contains NaN": "takes no NaN: put a DPSimpleImputer before it",
+    r"Only binary classification is supported": "takes targets of two classes",
+}
 
 
 @contextmanager
@@ -30,12 +33,17 @@ def quiet(path=None):
         except Exception as error:
             if _is_ours(error):
                 ours = error
-            elif path is not None and _MISSING.match(str(error)):
-                ours = ValueError(f"Step {path!r} takes no NaN: put a DPSimpleImputer before it.")
+            elif path is not None and (found := _known(error)) is not None:
+                ours = ValueError(f"Step {path!r} {found}.")
             else:
                 raise
     if ours is not None:
         raise ours
+
+
+def _known(error):
+    """What an error says that holds no values, in our words; or None."""
+    return next((told for start, told in _INSTEAD.items() if re.match(start, str(error))), None)
 
 
 def _is_ours(error):

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from typing import Any
 
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 
@@ -13,6 +13,13 @@ from skdp.pipeline._order import Leaf, Parallel, Sequence
 from skdp.pipeline._refusals import instead_of
 from skdp.pipeline._schema import DTYPES, Schema
 from skdp.pipeline._stateless import fault_of, follows_dtypes, width_of
+from skdp.pipeline._wrappers import (
+    WRAPPERS,
+    FiniteTargets,
+    is_wrapper,
+    make_total,
+    target_step,
+)
 from skdp.preprocessing._public import SparseColumns
 
 __all__ = ["Walk", "declared", "is_private", "passes"]
@@ -29,6 +36,9 @@ def is_private(step):
     """Whether a step has a guarantee of its own, for a budget that can be given to it."""
     stated: Any = step if isinstance(step, StatedGuarantee) else None
     return stated is not None and "epsilon" in stated.get_params(deep=False)
+
+
+TARGET = "the target was transformed in its dtype, which one odd entry can change"
 
 
 def declared(path):
@@ -103,6 +113,8 @@ class Walk:
             guarantee = self.frozen(step.estimator, path)
             node = None if guarantee is None else Leaf(path, step, guarantee=guarantee)
             return node, Schema()
+        if is_wrapper(step):
+            return self.wrapper(step, schema, path)
         if getattr(step, "_divides_budget", False):
             raise ValueError(
                 f"Step {path!r} is a {kind.__name__}, with a budget of its own: put its steps "
@@ -122,15 +134,48 @@ class Walk:
         if fault == "":
             return
         kind = type(step).__name__
+        advice = instead_of(step)
+        if not _private_parts(step):  # which public must not name
+            advice += f" public=({path!r},) takes responsibility for it."
         if fault:
             raise ValueError(
                 f"Step {path!r} learns nothing from the rows only with other parameters: {fault}."
-                f"{instead_of(step)} public=({path!r},) takes responsibility for it."
+                f"{advice}"
             )
         raise ValueError(
             f"Step {path!r}, a {kind}, is not known to have a guarantee, nor to learn nothing "
-            f"from the rows.{instead_of(step)} public=({path!r},) takes responsibility for it."
+            f"from the rows.{advice}"
         )
+
+    def wrapper(self, step, schema, path=""):
+        """Node of the estimator within a wrapper, and the schema of what it makes."""
+        known = WRAPPERS[type(step)]
+        if self.change and type(step) is TransformedTargetRegressor:
+            step.check_inverse = False  # which would compare private targets, and warn
+        fault = known.fault(step)
+        if fault:
+            raise ValueError(
+                f"Step {path!r} learns nothing beside its {known.parameter} only with other "
+                f"parameters: {fault}."
+            )
+        found = target_step(step)
+        if found is not None:
+            name, of_target = found
+            part, _ = self.step(of_target, Schema(1), _join(path, name))
+            if part is not None:
+                raise ValueError(
+                    f"Step {_join(path, name)!r} must learn nothing from the targets; got "
+                    f"{shown(of_target)}."
+                )
+            if self.change:
+                make_total(step, of_target)
+            elif type(step.transformer) is not FiniteTargets:
+                self.caveats.append(TARGET)
+        inner = known.inner(step, fitted=not self.change)
+        node, _ = self.step(inner, schema, _join(path, known.parameter))
+        if isinstance(node, Leaf) and node.guarantee is None:
+            node.around = (path, step)
+        return node, Schema()
 
     def pipeline(self, step, schema, path):
         """Node of the steps of a pipeline, and the schema of what they make."""
@@ -211,13 +256,18 @@ class Walk:
 
 def _check_public(step, path):
     """Refuse to call public what reads the rows under a guarantee, which would go uncounted."""
-    within = [step, *(step.get_params(deep=True).values() if hasattr(step, "get_params") else ())]
-    private = [type(part).__name__ for part in within if isinstance(part, StatedGuarantee)]
+    private = _private_parts(step)
     if private:
         raise ValueError(
             f"public must not name step {path!r}: what a {private[0]} learns has a guarantee, "
             "which counts."
         )
+
+
+def _private_parts(step):
+    """Names of the types within a step, itself included, that have a guarantee of their own."""
+    within = [step, *(step.get_params(deep=True).values() if hasattr(step, "get_params") else ())]
+    return [type(part).__name__ for part in within if isinstance(part, StatedGuarantee)]
 
 
 def _schema_after(step, schema):

@@ -115,7 +115,7 @@ REFUSED = [
     (QuantileTransformer(), "Use DPQuantileScaler"),
     (KBinsDiscretizer(), "Use BoundedSplineTransformer"),
     (PCA(), "GaussianRandomProjection"),
-    (SelectKBest(), "Name the columns"),
+    (SelectKBest(), "Use SelectFromModel around.*name the columns"),
     (KNNImputer(), "Use DPSimpleImputer"),
     (Nystroem(), "Use RandomFourierTransformer"),
     (TargetEncoder(), "Use DPOneHotEncoder"),

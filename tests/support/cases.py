@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.feature_selection import SelectFromModel
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.preprocessing import Normalizer
 from sklearn.utils import get_tags
 
@@ -212,6 +214,19 @@ def _encoded(draw):
     return DPPipeline(steps, epsilon=50.0, delta=1e-3)
 
 
+def _around(draw):
+    selection = SelectFromModel(DPLogisticRegression(), max_features=draw.one_of(1, 2))
+    last = FixedThresholdClassifier(DPLogisticRegression(), threshold=draw.one_of(0.1, "auto"))
+    return DPPipeline([("selection", selection), ("model", last)], epsilon=50.0)
+
+
+def _of_targets(draw):
+    ridge = DPKernelRidge(n_components=20, y_bounds=(-1.0, 1.0))
+    func = draw.one_of(np.log, np.square, np.reciprocal, None)
+    step = TransformedTargetRegressor(ridge, func=func, inverse_func=func and np.abs)
+    return DPPipeline([("model", step)], epsilon=50.0)
+
+
 # Parameters of scikit-learn's own, which it checks in its own time.
 _OF_OTHERS = ("memory", "remainder", "transformers", "transformer_weights", "sparse_threshold")
 _OF_OTHERS += ("transform_input", "verbose_feature_names_out", "force_int_remainder_cols")
@@ -221,6 +236,8 @@ COMPOSED = {
     "columns": _columns,
     "imputed": _imputed,
     "encoded frame": _encoded,
+    "around": _around,
+    "targets": _of_targets,
 }
 
 
