@@ -12,6 +12,7 @@ from skdp.metrics._evaluation import ScoreValue
 from skdp.metrics._ranking import N_BINS, Ranking, places
 from skdp.metrics._releases import MEANS, Column, Releases, column_of
 from skdp.metrics._row_losses import (
+    OF_CONFUSION,
     RowLoss,
     label_codes,
     predicted_codes,
@@ -19,7 +20,6 @@ from skdp.metrics._row_losses import (
     residuals,
 )
 from skdp.metrics._scores import (
-    CONFUSION,
     LONGEST,
     Variation,
     mean_score,
@@ -111,8 +111,8 @@ class LabelledRows:
 
     def value(self, name: str, sums: Releases) -> ScoreValue:
         """Score that follows from what was released."""
-        if name in CONFUSION:
-            return of_confusion(sums, CONFUSION[name])
+        if name in OF_CONFUSION:
+            return of_confusion(sums, name)
         if name == "roc_auc":
             return roc_auc(sums, self._ranking(sums))
         return mean_score(sums, RowLoss(name, self.labels))
