@@ -13,7 +13,7 @@ from skdp._targets import TargetRange
 from skdp._validation import fraction, shown
 from skdp.metrics._evaluation import Evaluation
 from skdp.metrics._releases import Releases, shares_of
-from skdp.metrics._row_losses import OF_CONFUSION, OF_TWO, public_classes, public_range
+from skdp.metrics._row_losses import OF_CONFUSION, OF_RANKS, OF_TWO, public_classes, public_range
 from skdp.metrics._scored_rows import LabelledRows, TargetRows
 from skdp.privacy import ApproxDP, GaussianDP
 
@@ -25,7 +25,7 @@ _OF_RESIDUALS = (
     "neg_mean_squared_error",
 )
 SCORINGS = (
-    *("accuracy", "roc_auc", *OF_CONFUSION),
+    *("accuracy", *OF_RANKS, *OF_CONFUSION),
     *("neg_log_loss", "neg_brier_score", "r2", *_OF_RESIDUALS),
 )
 _AUTOMATIC = (
@@ -109,7 +109,7 @@ class EvaluationPlan:
             return self._checked(estimator, ("r2", *_OF_RESIDUALS))
         ranked = hasattr(estimator, "predict_proba") or hasattr(estimator, "decision_function")
         is_binary = len(self.known(estimator)) == 2
-        offered = ("accuracy", "roc_auc") if is_binary and ranked else ("accuracy",)
+        offered = ("accuracy", *OF_RANKS) if is_binary and ranked else ("accuracy",)
         if hasattr(estimator, "predict_proba"):
             offered = (*offered, "neg_brier_score", "neg_log_loss")
         others = tuple(name for name in OF_CONFUSION if is_binary or name not in OF_TWO)

@@ -10,11 +10,12 @@ from skdp.mechanisms import NoiseLaw
 from skdp.metrics._evaluation import ScoreValue, Spread, nothing, scored
 from skdp.metrics._row_losses import OF_CONFUSION
 from skdp.privacy import ApproxDP, GaussianDP
-from skdp.releases import BoundedSums, CountsRelease
+from skdp.releases import BoundedSums, CountsRelease, PrecisionSum
 
 __all__ = ["FEWEST", "MEANS", "Column", "Releases", "column_of", "shares_of"]
 
 FEWEST = 3.0  # standard errors by which a count is above 0, if one can divide by it
+_FAR_OFF = 10.0  # standard errors of a number of rows, beyond which they are left out
 _CLEAR = 6.0  # by how many it is with the number of rows that is advised
 
 # Parts of a budget, before they are scaled to 1. That of squares tells how much a number varies.
@@ -22,6 +23,7 @@ _TABLES = {"scores": 0.25, "confusion": 0.25, "residuals": 0.1}
 _SUMS = {
     **{"missed": 0.15, "log_loss": 0.13, "brier": 0.13, "absolute": 0.1, "square": 0.4},
     **{"rank": 0.35, "rows": 0.05, "y": 0.06, "deviation": 0.18, "influence": 0.05},
+    **{"precision": 0.3, "positive": 0.05},
 }
 _OF_SQUARES = 0.02
 _COLUMNS = {
@@ -35,6 +37,7 @@ _COLUMNS = {
 MEANS = tuple(_COLUMNS)
 _NEEDED = {
     "roc_auc": ("scores", "rank"),
+    "average_precision": ("precision", "positive"),
     "r2": ("y", "square", "deviation", "influence"),
     **dict.fromkeys(OF_CONFUSION, ("confusion",)),
 }
@@ -153,6 +156,17 @@ class Releases:
         numbers = np.array([column.numbers for column in columns.values()])
         self.values.update(zip(columns, release(numbers, self.noise).tolist(), strict=True))
         self.variances.update(zip(columns, (release.levels**2).tolist(), strict=True))
+
+    def precision(self, scores: np.ndarray, is_positive: np.ndarray) -> None:
+        """Release the sum behind average precision, of which the number of rows sets the noise."""
+        most = self.n_rows
+        if self.is_counted:
+            self.sum({})  # the number of rows
+            most = math.ceil(self.n + _FAR_OFF * math.sqrt(self.n_variance))
+        part = self._part(self.shares["precision"])
+        planned = PrecisionSum.plan(part, most_rows=most)
+        self.values["precision"] = planned(scores, is_positive, self.noise)
+        self.variances["precision"] = planned.level**2
 
     @property
     def n(self) -> float:

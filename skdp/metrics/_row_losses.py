@@ -24,7 +24,8 @@ _OF_TARGETS = (
 )
 OF_TWO = ("precision", "recall", "f1")  # of the last of two classes
 OF_CONFUSION = ("balanced_accuracy", "precision_macro", "recall_macro", "f1_macro", *OF_TWO)
-_OF_ALL_ROWS = ("roc_auc", *OF_CONFUSION)
+OF_RANKS = ("roc_auc", "average_precision")
+_OF_ALL_ROWS = (*OF_RANKS, *OF_CONFUSION)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from skdp.metrics._row_losses import RowLoss
 __all__ = [
     "LONGEST",
     "Variation",
+    "average_precision",
     "mean_score",
     "of_confusion",
     "r2_score",
@@ -97,6 +98,12 @@ def roc_auc(sums: Releases, ranking: Ranking) -> ScoreValue:
     sampling = ranking.sampling_variance(min(max(area, 0.0), 1.0), sizes)
     rest = ranking.remainder_variance(level) + (step * size_error / smaller) ** 2
     return sums.scored(area, sampling + rest, noise, (0.0, 1.0))
+
+
+def average_precision(sums: Releases) -> ScoreValue:
+    """Mean precision at the scores of positive rows, with the binomial interval of as many."""
+    noise = (sums.variances["precision"], 0.0, sums.variances["positive"])
+    return _proportion(sums, sums.values["precision"], sums.values["positive"], noise)
 
 
 def of_confusion(sums: Releases, name: str) -> ScoreValue:
