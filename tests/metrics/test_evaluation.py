@@ -272,16 +272,17 @@ def test_intervals_of_precision_and_recall_cover_the_population(
 
 
 @pytest.mark.parametrize("spread", [0.15, 0.4])
-def test_intervals_of_r2_cover_where_they_are_wide(spread, repetitions):
-    """A few cannot tell; without noise R^2 is 0.7 up to 0.015."""
-    n_runs = repetitions(2000, 120)
-    found = [of_normal_targets(2000, spread, seed, "r2") for seed in range(n_runs)]
-    assert np.mean([one.says_nothing for one in found]) < 0.2
-    assert np.mean([one.low <= 0.7 <= one.high for one in found]) > 0.95 - 0.165
-    # Not that they covered because they were too wide: 3.9 standard errors, if errors are normal.
+def test_intervals_of_r2_cover_where_noise_is_most_of_them(spread):
+    """Few cannot tell, and R^2 is 0.7."""
+    found = [of_normal_targets(2000, spread, seed, "r2") for seed in range(1000)]
+    assert np.mean([one.says_nothing for one in found]) < 0.1
+    # Of 1000 intervals of 95 % fewer than 900 cover with a probability below 1e-9.
+    assert np.mean([one.low <= 0.7 <= one.high for one in found]) >= 0.9
+    # Nor because they are too wide: of Laplace noise they are 4.3 standard errors, which are known
+    # to 4 %.
     told = [one for one in found if not one.says_nothing]
-    middle = np.quantile([one.value for one in told], [0.16, 0.84])
-    assert np.median([one.high - one.low for one in told]) < 3.0 * np.diff(middle)[0]
+    width = np.median([one.high - one.low for one in told])
+    assert width < 6.0 * np.std([one.value for one in told])
 
 
 def test_errors_of_a_default_evaluation_are_small():
