@@ -101,7 +101,10 @@ def roc_auc(sums: Releases, ranking: Ranking) -> ScoreValue:
 
 
 def average_precision(sums: Releases) -> ScoreValue:
-    """Mean precision at the scores of positive rows, with the binomial interval of as many."""
+    """Mean precision at the scores of positive rows.
+
+    Its interval is the binomial one of as many rows: Boyd, Eng and Page, ECML PKDD 2013.
+    """
     noise = (sums.variances["precision"], 0.0, sums.variances["positive"])
     return _proportion(sums, sums.values["precision"], sums.values["positive"], noise)
 
