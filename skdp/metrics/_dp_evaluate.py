@@ -64,9 +64,10 @@ def dp_evaluate(
         less noise with ``delta=0``.
 
     scoring : str or list of str, default="auto"
-        Of classifiers "accuracy", "balanced_accuracy", "f1_macro", of those with ``predict_proba``
-        "neg_brier_score" and "neg_log_loss", and for two classes "f1", of the last label in sorted
-        order, and "roc_auc". Of regressors "r2", "neg_mean_absolute_error",
+        Of classifiers "accuracy", "balanced_accuracy", "precision_macro", "recall_macro",
+        "f1_macro", of those with ``predict_proba`` "neg_brier_score" and "neg_log_loss", and for
+        two classes, of the last label in sorted order, "precision", "recall", "f1", "roc_auc" and
+        "average_precision". Of regressors "r2", "neg_mean_absolute_error",
         "neg_mean_squared_error" and "neg_root_mean_squared_error". Each is defined as in
         scikit-learn. The more there are, the less precise is each. "auto" is accuracy, AUC and
         Brier score, or R^2 and mean absolute and root mean squared errors, with the counts for
@@ -123,21 +124,28 @@ def dp_evaluate(
     bins of probabilities, of each class, to estimate how each row moves it, and then a sum of
     these numbers. To first order it has only the noise of the sum, about ``4 / (epsilon * n)`` for
     ``n`` rows of the smaller class, and no error from the bins. Where there are no probabilities,
-    four times the ``decision_function`` stands for their logit. A prediction that is not finite
+    four times the ``decision_function`` stands for their logit. Precision, recall, F1 and balanced
+    accuracy follow from one released confusion matrix. Average precision takes the sum of the
+    precisions at the scores of positive rows, which a row moves by ``1 + 1/2 + ... + 1 / n`` at
+    most, and the number of positive rows. R^2 takes the mean of the target, and sums of squared
+    deviations from it and of squared residuals. A prediction that is not finite
     counts as the worst.
 
     Intervals cover noise and sampling together: they are for the score on the population that the
     rows were drawn from. Noise enters by its law, and the variance of sampling is estimated from
-    what was released. Where the size of the smaller class, or the variance of the target, cannot
-    be told from 0, or an interval is as wide as the range of the score, the value is NaN, and
-    ``says_nothing`` is True.
+    what was released. Where what a score divides by cannot be told from 0, as the size of a class
+    or the variance of the target, or an interval is as wide as the range of the score, the value
+    is NaN, ``says_nothing`` is True, and ``n_needed`` is about how many such rows would tell.
 
     References
     ----------
     Dwork, McSherry, Nissim and Smith, "Calibrating noise to sensitivity in private data
     analysis", TCC 2006, proposition 1, for sums and histograms. DeLong, DeLong and Clarke-Pearson,
     "Comparing the areas under two or more correlated receiver operating characteristic curves",
-    Biometrics 1988, for the variance of AUC.
+    Biometrics 1988, for the variance of AUC. Fieller, "Some problems in interval estimation",
+    JRSS-B 1954, for intervals of ratios. Boyd, Eng and Page, "Area under the precision-recall
+    curve: point estimates and confidence intervals", ECML PKDD 2013, for the binomial interval of
+    average precision.
 
     Examples
     --------

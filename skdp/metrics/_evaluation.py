@@ -33,6 +33,9 @@ class ScoreValue:
 
     says_nothing : bool, default=False
         Whether the noise is too large to tell the score.
+
+    n_needed : float, default=nan
+        About how many such rows would tell it, where the noise is too large.
     """
 
     value: float
@@ -40,14 +43,16 @@ class ScoreValue:
     low: float
     high: float
     says_nothing: bool = False
+    n_needed: float = math.nan
 
     def __post_init__(self) -> None:
-        for name in ("value", "standard_error", "low", "high"):
+        for name in ("value", "standard_error", "low", "high", "n_needed"):
             store(self, **{name: float(getattr(self, name))})
 
     def __str__(self) -> str:
         if self.says_nothing:
-            return "cannot tell: the noise is as large as the score"
+            needs = f"; needs n of {self.n_needed:,.0f} or more" if self.n_needed > 0.0 else ""
+            return f"cannot tell: the noise is as large as the score{needs}"
         return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
 
 
@@ -93,9 +98,9 @@ def scored(
     return ScoreValue(value, error, min(low, value), max(high, value))
 
 
-def nothing(bounds: tuple[float, float]) -> ScoreValue:
+def nothing(bounds: tuple[float, float], n_needed: float = math.nan) -> ScoreValue:
     """What is said where the noise says nothing."""
-    return ScoreValue(math.nan, math.inf, *bounds, says_nothing=True)
+    return ScoreValue(math.nan, math.inf, *bounds, says_nothing=True, n_needed=n_needed)
 
 
 @dataclass(frozen=True, eq=False)

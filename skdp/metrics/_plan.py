@@ -13,7 +13,7 @@ from skdp._targets import TargetRange
 from skdp._validation import fraction, shown
 from skdp.metrics._evaluation import Evaluation
 from skdp.metrics._releases import Releases, shares_of
-from skdp.metrics._row_losses import public_classes, public_range
+from skdp.metrics._row_losses import OF_CONFUSION, OF_RANKS, OF_TWO, public_classes, public_range
 from skdp.metrics._scored_rows import LabelledRows, TargetRows
 from skdp.privacy import ApproxDP, GaussianDP
 
@@ -25,8 +25,8 @@ _OF_RESIDUALS = (
     "neg_mean_squared_error",
 )
 SCORINGS = (
-    *("accuracy", "balanced_accuracy", "roc_auc", "f1", "f1_macro", "neg_log_loss"),
-    *("neg_brier_score", "r2", *_OF_RESIDUALS),
+    *("accuracy", *OF_RANKS, *OF_CONFUSION),
+    *("neg_log_loss", "neg_brier_score", "r2", *_OF_RESIDUALS),
 )
 _AUTOMATIC = (
     *("accuracy", "roc_auc", "neg_brier_score", "r2"),
@@ -109,10 +109,10 @@ class EvaluationPlan:
             return self._checked(estimator, ("r2", *_OF_RESIDUALS))
         ranked = hasattr(estimator, "predict_proba") or hasattr(estimator, "decision_function")
         is_binary = len(self.known(estimator)) == 2
-        offered = ("accuracy", "roc_auc") if is_binary and ranked else ("accuracy",)
+        offered = ("accuracy", *OF_RANKS) if is_binary and ranked else ("accuracy",)
         if hasattr(estimator, "predict_proba"):
             offered = (*offered, "neg_brier_score", "neg_log_loss")
-        others = ("balanced_accuracy", "f1_macro", *(("f1",) if is_binary else ()))
+        others = tuple(name for name in OF_CONFUSION if is_binary or name not in OF_TWO)
         return self._checked(estimator, offered, others)
 
     def _checked(

@@ -7,19 +7,23 @@ import numpy as np
 
 from skdp._random import NoiseSource
 from skdp.mechanisms import NoiseLaw
-from skdp.metrics._evaluation import ScoreValue, Spread, scored
+from skdp.metrics._evaluation import ScoreValue, Spread, nothing, scored
+from skdp.metrics._row_losses import OF_CONFUSION
 from skdp.privacy import ApproxDP, GaussianDP
-from skdp.releases import BoundedSums, CountsRelease
+from skdp.releases import BoundedSums, CountsRelease, PrecisionSum
 
 __all__ = ["FEWEST", "MEANS", "Column", "Releases", "column_of", "shares_of"]
 
 FEWEST = 3.0  # standard errors by which a count is above 0, if one can divide by it
+_FAR_OFF = 10.0  # standard errors of a number of rows, beyond which they are left out
+_CLEAR = 6.0  # by how many it is with the number of rows that is advised
 
 # Parts of a budget, before they are scaled to 1. That of squares tells how much a number varies.
 _TABLES = {"scores": 0.25, "confusion": 0.25, "residuals": 0.1}
 _SUMS = {
     **{"missed": 0.15, "log_loss": 0.13, "brier": 0.13, "absolute": 0.1, "square": 0.4},
-    **{"rank": 0.35, "rows": 0.05, "y": 0.06, "deviation": 0.13, "influence": 0.05},
+    **{"rank": 0.35, "rows": 0.05, "y": 0.06, "deviation": 0.18, "influence": 0.05},
+    **{"precision": 0.3, "positive": 0.05},
 }
 _OF_SQUARES = 0.02
 _COLUMNS = {
@@ -33,10 +37,9 @@ _COLUMNS = {
 MEANS = tuple(_COLUMNS)
 _NEEDED = {
     "roc_auc": ("scores", "rank"),
+    "average_precision": ("precision", "positive"),
     "r2": ("y", "square", "deviation", "influence"),
-    "balanced_accuracy": ("confusion",),
-    "f1": ("confusion",),
-    "f1_macro": ("confusion",),
+    **dict.fromkeys(OF_CONFUSION, ("confusion",)),
 }
 
 
@@ -154,6 +157,17 @@ class Releases:
         self.values.update(zip(columns, release(numbers, self.noise).tolist(), strict=True))
         self.variances.update(zip(columns, (release.levels**2).tolist(), strict=True))
 
+    def precision(self, scores: np.ndarray, is_positive: np.ndarray) -> None:
+        """Release the sum behind average precision, of which the number of rows sets the noise."""
+        most = self.n_rows
+        if self.is_counted:
+            self.sum({})  # the number of rows
+            most = math.ceil(self.n + _FAR_OFF * math.sqrt(self.n_variance))
+        part = self._part(self.shares["precision"])
+        planned = PrecisionSum.plan(part, most_rows=most)
+        self.values["precision"] = planned(scores, is_positive, self.noise)
+        self.variances["precision"] = planned.level**2
+
     @property
     def n(self) -> float:
         """Number of rows: public, or released."""
@@ -187,4 +201,22 @@ class Releases:
         self, value: float, normal: float, noise: float, bounds: tuple[float, float]
     ) -> ScoreValue:
         """Score from the variance of sampling, and that of the noise."""
-        return scored(value, self.spread(normal, noise), self.confidence, bounds)
+        found = scored(value, self.spread(normal, noise), self.confidence, bounds)
+        if not found.says_nothing:
+            return found
+        return self.cannot_tell(bounds, bounds[1] - bounds[0], math.sqrt(noise))
+
+    def cannot_tell(self, bounds: tuple[float, float], size: float, error: float) -> ScoreValue:
+        """Nothing, but how many rows of this kind would have noise that is a sixth of ``size``.
+
+        Parameters
+        ----------
+        bounds : tuple of float
+            Of the score.
+
+        size, error : float
+            What the score divides by, released, and the standard error of the noise in it.
+        """
+        rows = self.n * max(_CLEAR * error / max(size, error, 1e-300), 2.0)
+        digit = 10.0 ** max(math.floor(math.log10(rows)) - 1, 0)
+        return nothing(bounds, digit * math.ceil(rows / digit))

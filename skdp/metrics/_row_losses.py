@@ -22,7 +22,10 @@ _OF_TARGETS = (
     "neg_root_mean_squared_error",
     "neg_mean_absolute_error",
 )
-_OF_ALL_ROWS = ("roc_auc", "balanced_accuracy", "f1", "f1_macro")
+OF_TWO = ("precision", "recall", "f1")  # of the last of two classes
+OF_CONFUSION = ("balanced_accuracy", "precision_macro", "recall_macro", "f1_macro", *OF_TWO)
+OF_RANKS = ("roc_auc", "average_precision")
+_OF_ALL_ROWS = (*OF_RANKS, *OF_CONFUSION)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from skdp.metrics._evaluation import ScoreValue
 from skdp.metrics._ranking import N_BINS, Ranking, places
 from skdp.metrics._releases import MEANS, Column, Releases, column_of
 from skdp.metrics._row_losses import (
+    OF_CONFUSION,
     RowLoss,
     label_codes,
     predicted_codes,
@@ -19,9 +20,9 @@ from skdp.metrics._row_losses import (
     residuals,
 )
 from skdp.metrics._scores import (
-    CONFUSION,
     LONGEST,
     Variation,
+    average_precision,
     mean_score,
     of_confusion,
     r2_score,
@@ -57,6 +58,9 @@ class LabelledRows:
 
     place : ndarray of shape (n_samples,) or None
         Of the score of the second of two classes among the bins.
+
+    scores : ndarray of shape (n_samples,) or None
+        Of the second of two classes; infinitely wrong where they are not finite.
     """
 
     labels: tuple
@@ -64,20 +68,25 @@ class LabelledRows:
     found: np.ndarray
     chances: np.ndarray | None
     place: np.ndarray | None
+    scores: np.ndarray | None
 
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any, classes: np.ndarray) -> Self:
         """Ask the estimator about each row."""
-        chances = place = None
+        chances = place = scores = None
         if hasattr(estimator, "predict_proba"):
             chances = probabilities(estimator, X, classes)
             if len(classes) == 2:
-                place = places(chances[:, 1])
+                scores = chances[:, 1]
+                place = places(scores)
         elif len(classes) == 2 and hasattr(estimator, "decision_function"):
-            margins = np.asarray(estimator.decision_function(X), dtype=np.float64).ravel()
-            place = places(expit(_STEEPNESS * margins))
+            scores = np.asarray(estimator.decision_function(X), dtype=np.float64).ravel()
+            place = places(expit(_STEEPNESS * scores))
         codes, found = label_codes(y, classes), predicted_codes(estimator, X, classes)
-        return cls(tuple(classes.tolist()), codes, found, chances, place)
+        if scores is not None:
+            worst = np.where(codes == 1, -np.inf, np.inf)
+            scores = np.where(np.isfinite(scores), scores, worst)
+        return cls(tuple(classes.tolist()), codes, found, chances, place, scores)
 
     def release(self, sums: Releases) -> None:
         """Release what there are shares for."""
@@ -93,6 +102,9 @@ class LabelledRows:
             both, size = known & (self.found >= 0), len(self.labels)
             cells = self.codes[both] * size + self.found[both]
             sums.count("confusion", cells, (size, size))
+        if "precision" in sums.shares and self.scores is not None:
+            columns["positive"] = Column((self.codes == 1).astype(np.float64))
+            sums.precision(self.scores[known], self.codes[known] == 1)
         sums.sum(columns)
 
     def _columns(self, sums: Releases) -> dict[str, Column]:
@@ -111,8 +123,10 @@ class LabelledRows:
 
     def value(self, name: str, sums: Releases) -> ScoreValue:
         """Score that follows from what was released."""
-        if name in CONFUSION:
-            return of_confusion(sums, CONFUSION[name])
+        if name in OF_CONFUSION:
+            return of_confusion(sums, name)
+        if name == "average_precision":
+            return average_precision(sums)
         if name == "roc_auc":
             return roc_auc(sums, self._ranking(sums))
         return mean_score(sums, RowLoss(name, self.labels))

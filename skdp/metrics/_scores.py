@@ -1,4 +1,7 @@
-"""Scores that follow from released sums and counts, with their errors."""
+"""Scores that follow from released sums and counts, with their errors.
+
+Nothing here sees a row: each score is post-processing of what `Releases` has released.
+"""
 
 import math
 from collections.abc import Callable
@@ -12,9 +15,9 @@ from skdp.metrics._releases import FEWEST, Releases, column_of
 from skdp.metrics._row_losses import RowLoss
 
 __all__ = [
-    "CONFUSION",
     "LONGEST",
     "Variation",
+    "average_precision",
     "mean_score",
     "of_confusion",
     "r2_score",
@@ -26,36 +29,59 @@ def mean_score(sums: Releases, loss: RowLoss) -> ScoreValue:
     """Score that is a function of the mean of a loss in [0, 1]."""
     worst, best = loss.score(1.0), loss.score(0.0)
     if not sums.has_rows:
-        return nothing((worst, best))
+        return sums.cannot_tell((worst, best), sums.n, math.sqrt(sums.n_variance))
     column = column_of(loss.name)
-    mean, noise = sums.mean(column), sums.noise_of_mean(column)
-    inside = min(max(mean, 0.0), 1.0)
     if f"{column}^2" in sums.values:
+        mean, noise = sums.mean(column), sums.noise_of_mean(column)
+        inside = min(max(mean, 0.0), 1.0)
         # No number within [0, 1] varies more than zeros and ones of that mean.
         variance = sums.mean(f"{column}^2") - inside**2
         variance = min(max(variance, 0.0), inside * (1.0 - inside))
         found = sums.scored(mean, variance / sums.n, noise, (0.0, 1.0))
     else:
-        found = _proportion(sums, mean, noise)
+        variances = (sums.variances[column], 0.0, sums.n_variance)
+        found = _proportion(sums, sums.values[column], sums.n, variances)
     if found.says_nothing:
-        return nothing((worst, best))
+        return nothing((worst, best), found.n_needed)
     low, high = loss.score(found.high), loss.score(found.low)
     slope = (high - low) / max(found.high - found.low, 1e-300)
     return ScoreValue(loss.score(found.value), slope * found.standard_error, low, high)
 
 
-def _proportion(sums: Releases, mean: float, noise: float) -> ScoreValue:
-    """Interval of a proportion: those that do not differ from it by more than their own error."""
-    inside = min(max(mean, 0.0), 1.0)
-    normal = inside * (1.0 - inside) / sums.n
-    k = sums.spread(normal, noise).quantile(sums.confidence)
-    # (mean - p)^2 <= k^2 (p (1 - p) / n + noise), as Wilson has it without noise.
-    a, b = 1.0 + k * k / sums.n, mean + k * k / (2.0 * sums.n)
-    root = math.sqrt(max(b * b - a * (mean * mean - k * k * noise), 0.0))
+def _proportion(
+    sums: Releases, part: float, whole: float, noise: tuple[float, float, float]
+) -> ScoreValue:
+    """Interval of a part of a noisy whole: those p of which ``part - p * whole`` may be noise.
+
+    Without noise it is Wilson's, without sampling Fieller's.
+
+    Parameters
+    ----------
+    sums : Releases
+
+    part, whole : float
+        Numbers of rows, released.
+
+    noise : tuple of float
+        Variance of that in the part, its covariance with that in the whole, and variance of that
+        in the whole.
+    """
+    inside = min(max(part / max(whole, 1.0), 0.0), 1.0)
+    own, shared, other = noise
+    spread = sums.spread(
+        max(whole, 1.0) * inside * (1.0 - inside), own - 2.0 * inside * shared + inside**2 * other
+    )
+    k2 = spread.quantile(sums.confidence) ** 2
+    # (part - p whole)^2 <= k^2 (whole p (1 - p) + own - 2 p shared + p^2 other)
+    a = whole**2 + k2 * (whole - other)
+    b = part * whole + k2 * (whole / 2.0 - shared)
+    if a <= 0.0 or whole <= 0.0:
+        return sums.cannot_tell((0.0, 1.0), whole, math.sqrt(other))
+    root = math.sqrt(max(b * b - a * (part * part - k2 * own), 0.0))
     low, high = (b - root) / a, (b + root) / a
     if low <= 0.0 and high >= 1.0:
-        return nothing((0.0, 1.0))
-    error = math.sqrt(normal + noise)
+        return sums.cannot_tell((0.0, 1.0), whole, math.sqrt(max(own, other)))
+    error = math.sqrt(spread.variance) / whole
     return ScoreValue(inside, error, min(max(low, 0.0), inside), max(min(high, 1.0), inside))
 
 
@@ -65,7 +91,7 @@ def roc_auc(sums: Releases, ranking: Ranking) -> ScoreValue:
     size_error = level * ranking.size_error
     smaller = min(sizes)
     if smaller < FEWEST * size_error:
-        return nothing((0.0, 1.0))
+        return sums.cannot_tell((0.0, 1.0), smaller, size_error)
     step = sums.values["rank"] / smaller
     area = ranking.area + step
     noise = sums.variances["rank"] / smaller**2
@@ -74,12 +100,27 @@ def roc_auc(sums: Releases, ranking: Ranking) -> ScoreValue:
     return sums.scored(area, sampling + rest, noise, (0.0, 1.0))
 
 
-def of_confusion(sums: Releases, score: Callable[[np.ndarray], float]) -> ScoreValue:
+def average_precision(sums: Releases) -> ScoreValue:
+    """Mean precision at the scores of positive rows.
+
+    Its interval is the binomial one of as many rows: Boyd, Eng and Page, ECML PKDD 2013.
+    """
+    noise = (sums.variances["precision"], 0.0, sums.variances["positive"])
+    return _proportion(sums, sums.values["precision"], sums.values["positive"], noise)
+
+
+def of_confusion(sums: Releases, name: str) -> ScoreValue:
     """Score that is a function of the counts of each label and each prediction."""
     counts, level = sums.counts["confusion"], sums.level["confusion"]
-    sizes = counts.sum(axis=1)
-    if sizes.min() < FEWEST * level * math.sqrt(len(sizes)):
-        return nothing((0.0, 1.0))
+    if name in _OF_LAST:
+        # The part is in the whole: they share the noise of one count.
+        variances = (level**2, level**2, len(counts) * level**2)
+        whole = counts.sum(axis=_OF_LAST[name])[-1]
+        return _proportion(sums, float(counts[-1, -1]), float(whole), variances)
+    score, axis = _CONFUSION[name]
+    sizes, size_error = counts.sum(axis=axis), level * math.sqrt(len(counts))
+    if sizes.min() < FEWEST * size_error:
+        return sums.cannot_tell((0.0, 1.0), float(sizes.min()), size_error)
     gradient = np.zeros_like(counts)
     for place in np.ndindex(*counts.shape):
         moved = counts.copy()
@@ -97,9 +138,9 @@ def of_confusion(sums: Releases, score: Callable[[np.ndarray], float]) -> ScoreV
     return scored(score(counts), spread, sums.confidence, (0.0, 1.0))
 
 
-def balanced_accuracy(counts: np.ndarray) -> float:
-    """Mean recall."""
-    return float(np.mean(np.diag(counts) / np.maximum(counts.sum(axis=1), 1.0)))
+def recall_of_classes(counts: np.ndarray) -> np.ndarray:
+    """Recall of each class; of the transposed counts its precision."""
+    return np.diag(counts) / np.maximum(counts.sum(axis=1), 1.0)
 
 
 def f1_of_classes(counts: np.ndarray) -> np.ndarray:
@@ -108,10 +149,14 @@ def f1_of_classes(counts: np.ndarray) -> np.ndarray:
     return 2.0 * np.diag(counts) / np.maximum(both, 1.0)
 
 
-CONFUSION: dict[str, Callable[[np.ndarray], float]] = {
-    "balanced_accuracy": balanced_accuracy,
-    "f1": lambda counts: float(f1_of_classes(counts)[-1]),
-    "f1_macro": lambda counts: float(np.mean(f1_of_classes(counts))),
+_OF_LAST = {"precision": 0, "recall": 1}  # axis over which counts of the last label are summed
+# The score, and the axis over which the counts are summed that it divides by.
+_CONFUSION: dict[str, tuple[Callable[[np.ndarray], float], int]] = {
+    "balanced_accuracy": (lambda counts: float(np.mean(recall_of_classes(counts))), 1),
+    "recall_macro": (lambda counts: float(np.mean(recall_of_classes(counts))), 1),
+    "precision_macro": (lambda counts: float(np.mean(recall_of_classes(counts.T))), 0),
+    "f1": (lambda counts: float(f1_of_classes(counts)[-1]), 1),
+    "f1_macro": (lambda counts: float(np.mean(f1_of_classes(counts))), 1),
 }
 
 
@@ -163,17 +208,31 @@ class Variation:
 
 
 def r2_score(sums: Releases) -> ScoreValue:
-    """R^2 from sums of squared residuals and deviations."""
+    """R^2 from sums of squared residuals and deviations: Fieller's interval of their ratio."""
     bounds = (-math.inf, 1.0)
     if not sums.has_rows:
-        return nothing(bounds)
+        return sums.cannot_tell(bounds, sums.n, math.sqrt(sums.n_variance))
     known = Variation.of(sums)
     # The square of a Laplace variable varies by 5 times the square of its variance.
-    error = sums.variances["deviation"] / sums.n**2 + 5.0 * sums.noise_of_mean("y") ** 2
-    if known.variance < FEWEST * math.sqrt(error):
-        return nothing(bounds)
-    noise = LONGEST**4 * sums.variances["square"] / sums.n**2 + known.ratio**2 * error
+    below = sums.variances["deviation"] / sums.n**2 + 5.0 * sums.noise_of_mean("y") ** 2
+    if known.variance <= 0.0:
+        return sums.cannot_tell(bounds, known.variance, math.sqrt(below))
+    above, ratio = LONGEST**4 * sums.variances["square"] / sums.n**2, known.ratio
     least = 2.0 * known.error**2  # of normal residuals
     normal = max(known.cap * sums.mean("influence"), least) / sums.n
-    scale = known.variance**2
-    return sums.scored(1.0 - known.ratio, normal / scale, noise / scale, bounds)
+    spread = sums.spread(normal, above + ratio**2 * below)
+    k2 = spread.quantile(sums.confidence) ** 2
+    # With E the error and V the variance, ratios r with
+    # (E - r V)^2 <= k^2 (normal + above + r^2 below + (r - E / V)^2 2 V^2 / n)
+    # are an interval where V is clear of its own error; the last term is how much squares of a
+    # normal target vary.
+    precise = known.variance**2 * (1.0 - 2.0 * k2 / sums.n)
+    a = precise - k2 * below
+    if a <= 0.0:
+        return sums.cannot_tell(bounds, known.variance, math.sqrt(below))
+    middle = precise * ratio
+    root = math.sqrt(max(middle**2 - a * (middle * ratio - k2 * (normal + above)), 0.0))
+    error = math.sqrt(spread.variance) / known.variance
+    return ScoreValue(
+        1.0 - ratio, error, 1.0 - (middle + root) / a, min(1.0 - (middle - root) / a, 1.0)
+    )

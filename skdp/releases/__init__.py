@@ -51,6 +51,7 @@ from skdp.releases._objective_noise import (
     gaussian_profile,
 )
 from skdp.releases._output import OutputPerturbation
+from skdp.releases._precision_sum import PrecisionSum
 from skdp.releases._protocol import Release, StreamRelease
 from skdp.releases._quantiles import QuantileRelease, least_epsilon, least_guarantee
 from skdp.releases._queries import QueryAnswers, QueryPlan
@@ -119,6 +120,7 @@ __all__ = [
     "ObjectivePerturbation",
     "OnePointMessages",
     "OutputPerturbation",
+    "PrecisionSum",
     "PurePlan",
     "QuantileRelease",
     "QueryAnswers",

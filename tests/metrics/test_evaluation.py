@@ -56,8 +56,11 @@ def bounds_of(model):
     [
         (load_breast_cancer, ["accuracy", "roc_auc", "neg_brier_score"]),
         (load_breast_cancer, ["balanced_accuracy", "f1", "f1_macro", "neg_log_loss"]),
+        (load_breast_cancer, ["average_precision", "precision", "recall", "balanced_accuracy"]),
+        (load_breast_cancer, ["precision_macro", "recall_macro"]),
         (load_digits, ["accuracy", "neg_brier_score", "neg_log_loss"]),
         (load_digits, ["balanced_accuracy", "f1_macro"]),
+        (load_digits, ["precision_macro", "recall_macro"]),
         (load_diabetes, ["r2", "neg_mean_absolute_error", "neg_root_mean_squared_error"]),
         (load_diabetes, ["neg_mean_squared_error"]),
     ],
@@ -165,12 +168,17 @@ def neighbours(rng, adjacency, regression, row, target):
             [(1.0, 0), (0.0, 1), (np.nan, 0)],
         ),
         (
+            SaidClassifier(),
+            {"classes": [0, 1], "scoring": ("average_precision", "precision", "recall")},
+            [(1.0, 0), (0.0, 1), (np.nan, 0), (np.inf, 0)],
+        ),
+        (
             SaidRegressor(),
             {"y_bounds": (-1.0, 1.0), "scoring": ("auto",)},
             [(1e9, -1e9), (-1e9, 1e9), (np.inf, 0.0), (0.0, 1.0), (0.0, -1.0)],
         ),
     ],
-    ids=["binary", "confusion", "regression"],
+    ids=["binary", "confusion", "precision", "regression"],
 )
 def test_neighbours_lose_no_more_than_is_declared(target, adjacency, model, public, rows):
     rng = np.random.default_rng(0)
@@ -245,6 +253,41 @@ def test_intervals_of_regressors_cover_the_population(repetitions):
     check_covered(covered, n_runs)
 
 
+@pytest.mark.parametrize("n", [500, 2000, 16_000])
+@pytest.mark.parametrize("name", ["average_precision", "precision", "recall", "balanced_accuracy"])
+@ADJACENCIES
+@pytest.mark.parametrize("kind", [ApproxDP, GaussianDP])
+def test_intervals_of_precision_and_recall_cover_the_population(
+    name, n, adjacency, kind, repetitions
+):
+    n_runs = repetitions(2000, 120)
+    rng = np.random.default_rng(n)
+    population = rng.beta(1.0, 2.0, size=50_000).round(2)  # many are tied
+    labels = (rng.random(50_000) < population).astype(int)
+    model, X = SaidClassifier(), population[:, np.newaxis]
+    plan = EvaluationPlan.of(name, kind(0.5, adjacency=adjacency), classes=[0, 1])
+    truth, covered = get_scorer(name)(model, X, labels), {name: 0}
+    for seed in range(n_runs):
+        rows = rng.integers(50_000, size=n)
+        value = plan(model, X[rows], labels[rows], noise_source(seed)).values[name]
+        covered[name] += value.low <= truth <= value.high
+    check_covered(covered, n_runs)
+
+
+@pytest.mark.parametrize("spread", [0.15, 0.4])
+def test_intervals_of_r2_cover_where_noise_is_most_of_them(spread):
+    """Few cannot tell, and R^2 is 0.7."""
+    found = [of_normal_targets(2000, spread, seed, "r2") for seed in range(1000)]
+    assert np.mean([one.says_nothing for one in found]) < 0.1
+    # Of 1000 intervals of 95 % fewer than 900 cover with a probability below 1e-9.
+    assert np.mean([one.low <= 0.7 <= one.high for one in found]) >= 0.9
+    # Nor because they are too wide: of Laplace noise they are 4.3 standard errors, which are known
+    # to 4 %.
+    told = [one for one in found if not one.says_nothing]
+    width = np.median([one.high - one.low for one in told])
+    assert width < 6.0 * np.std([one.value for one in told])
+
+
 def test_errors_of_a_default_evaluation_are_small():
     """One call of the default list at epsilon 0.5: AUC within .004, accuracy within .0015."""
     rng = np.random.default_rng(0)
@@ -271,6 +314,54 @@ def test_where_the_noise_says_nothing_no_number_is_told():
     assert "cannot tell" in str(found)
     targets = dp_evaluate(SaidRegressor(), chances, chances[:, 0], 0.05, y_bounds=(-100.0, 100.0))
     assert targets.values["r2"].says_nothing
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["average_precision", "precision", "recall", "balanced_accuracy", "f1", "roc_auc"],
+)
+def test_where_the_noise_says_nothing_the_rows_that_would_tell_are_named(name):
+    """With five of a hundred rows in a class, and then with as many rows as were named."""
+    rng = np.random.default_rng(0)
+
+    def scored(n, seed):
+        y = (rng.random(n) < 0.05).astype(int)
+        chances = np.clip(0.3 + 0.4 * y + rng.normal(size=n) / 5.0, 0.0, 1.0)[:, np.newaxis]
+        plan = EvaluationPlan.of(name, ApproxDP(0.1), classes=[0, 1])
+        return plan(SaidClassifier(), chances, y, noise_source(seed)).values[name]
+
+    found = next(one for seed in range(40) if (one := scored(500, seed)).says_nothing)
+    assert 500 < found.n_needed < 5000
+    assert f"needs n of {found.n_needed:,.0f} or more" in str(found)
+    told = [not scored(8 * int(found.n_needed), seed).says_nothing for seed in range(20)]
+    assert all(told)
+
+
+def of_normal_targets(n, spread, noise, scoring):
+    """R^2 of predictions that explain 70 % of targets within bounds of -1 and 1."""
+    rng = np.random.default_rng(noise)
+    predicted = rng.normal(size=n) * spread * np.sqrt(0.7)
+    y = predicted + rng.normal(size=n) * spread * np.sqrt(0.3)
+    plan = EvaluationPlan.of(scoring, ApproxDP(0.5), y_bounds=(-1.0, 1.0))
+    found = plan(SaidRegressor(), predicted[:, np.newaxis], y, noise_source(noise))
+    return found.values["r2"]
+
+
+@pytest.mark.parametrize("scoring", ["r2", "auto"])
+def test_r2_has_a_finite_interval_or_names_the_rows_it_needs(scoring):
+    """Targets whose standard deviation is a tenth of the range, then a fortieth of it."""
+    found = [of_normal_targets(2000, 0.2, seed, scoring) for seed in range(100)]
+    # 98 % are finite; fewer than 85 of 100 have a probability below 1e-9.
+    assert sum(np.isfinite(one.low) for one in found) >= 85
+    assert all(np.isfinite(one.low) or one.n_needed > 2000 for one in found)
+    few = next(
+        one
+        for seed in range(20)
+        if (one := of_normal_targets(2000, 0.05, seed, scoring)).says_nothing
+    )
+    assert few.n_needed > 4000
+    assert "needs n of" in str(few)
+    assert np.isfinite(of_normal_targets(8 * int(few.n_needed), 0.05, 0, scoring).low)
 
 
 @ADJACENCIES
@@ -330,6 +421,24 @@ def query_model():
         (SaidClassifier, {"scoring": len}, ValueError, "scoring must be 'auto' or names"),
         (SaidClassifier, {"scoring": []}, ValueError, "scoring must be 'auto' or names"),
         (SaidClassifier, {"scoring": "r2"}, ValueError, "scoring must be among 'accuracy'"),
+        (
+            lambda: LogisticRegression().fit(np.eye(3), [0, 1, 2]),
+            {"scoring": "precision", "classes": [0, 1, 2]},
+            ValueError,
+            "scoring must be among .*'precision_macro', 'recall_macro', 'f1_macro' .*'precision'",
+        ),
+        (
+            lambda: LogisticRegression().fit(np.eye(3), [0, 1, 2]),
+            {"scoring": "average_precision", "classes": [0, 1, 2]},
+            ValueError,
+            "scoring must be among .*'balanced_accuracy'.*'average_precision'",
+        ),
+        (
+            SaidRegressor,
+            {"scoring": "recall", "y_bounds": (0.0, 1.0)},
+            ValueError,
+            "scoring must be among 'r2'.*'recall'",
+        ),
         (SaidClassifier, {"epsilon": 0.0}, ValueError, "epsilon must be"),
         (SaidClassifier, {"adjacency": "swap"}, ValueError, "adjacency must be one of"),
         (SaidRegressor, {}, ValueError, "y_bounds must be"),

@@ -105,3 +105,9 @@ def test_the_default_is_that_of_the_score_method():
     assert default_scoring(DPKernelRidge()) == "r2"
     with pytest.raises(ValueError, match="a classifier or a regressor"):
         default_scoring(RowNormClipper())
+
+
+@pytest.mark.parametrize("scoring", ["average_precision", "precision", "recall", "recall_macro"])
+def test_scores_of_all_rows_together_are_no_losses_of_rows(scoring):
+    with pytest.raises(ValueError, match=f"must be a mean over rows, and '{scoring}' is none"):
+        row_loss(scoring, DPLogisticRegression())

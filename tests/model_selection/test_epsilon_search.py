@@ -414,7 +414,9 @@ def test_rows_that_can_tell_little_say_so():
 
 def test_other_scorings_and_estimators_are_searched():
     X, y = rows()
-    for scoring, target in [("roc_auc", 0.7), ("neg_log_loss", -0.65), ("balanced_accuracy", 0.7)]:
+    targets = {"roc_auc": 0.7, "neg_log_loss": -0.65, "balanced_accuracy": 0.7}
+    targets |= {"average_precision": 0.7, "precision": 0.6, "recall": 0.6}
+    for scoring, target in targets.items():
         assert search(target, scoring=scoring).fit(X, y).reached_
     t = np.clip(X[:, 0] + 0.05 * np.random.default_rng(1).normal(size=N), -1, 1)
     ridge = DPKernelRidge(kernel="linear", y_bounds=(-1.0, 1.0))
