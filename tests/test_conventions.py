@@ -12,12 +12,15 @@ import re
 import sys
 import warnings
 from contextlib import contextmanager
+from functools import partial
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
-from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.dummy import DummyClassifier
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import has_fit_parameter
 from support.configurations import CONFIGURATIONS, EVERYTHING, fitted, model, outcome, problem
@@ -28,12 +31,21 @@ from skdp.audit._data import DataSet
 from skdp.audit._runs import Program
 from skdp.audit._steering import Honest, Player
 from skdp.audit._worlds import World, differences
+from skdp.distributed import DistributedDPClassifier
 from skdp.exceptions import BudgetExceededError, PrivacyWarning
-from skdp.kernel import DPKernelRidge
-from skdp.linear_model import DPLogisticRegression
-from skdp.metrics import Evaluation
+from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
+from skdp.linear_model import DPLogisticRegression, MIPrivateSGDRegressor
+from skdp.metrics import Evaluation, dp_evaluate
 from skdp.pipeline import DPPipeline
-from skdp.preprocessing import ColumnStatistic, DPQuantileScaler
+from skdp.preprocessing import (
+    ColumnStatistic,
+    DPOneHotEncoder,
+    DPQuantileScaler,
+    DPSimpleImputer,
+    dp_histogram,
+    dp_mean,
+    dp_quantile,
+)
 from skdp.privacy import BudgetLedger
 
 
@@ -392,6 +404,18 @@ def test_an_interrupt_while_a_fit_is_stored_leaves_the_old_model(name, monkeypat
     assert all(vars(estimator)[key] is value for key, value in before.items())
 
 
+def test_an_interrupt_while_a_call_of_a_stream_is_stored_leaves_the_old_pipeline(monkeypatch):
+    stream = DPPipeline([("m", MIPrivateSGDRegressor(y_bounds=(-1, 1)))])
+    X = np.random.default_rng(0).uniform(-0.5, 0.5, (20, 3))
+    stream.partial_fit(X, X[:, 0])
+    before, last = dict(vars(stream)), dict(vars(stream.steps_[-1][1]))
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(DPPipeline, "_stated", Mock(side_effect=KeyboardInterrupt))
+        stream.partial_fit(X, X[:, 0])
+    assert vars(stream) == before and vars(stream.steps_[-1][1]) == last
+    stream.partial_fit(X, X[:, 0])
+
+
 # What there is instead
 
 
@@ -400,16 +424,19 @@ def test_a_method_or_an_argument_that_is_missing_is_explained(name):
     X, y = problem(name)
     estimator = fitted(name, X, y)
     for method in ("partial_fit", "released"):
-        if not hasattr(type(estimator), method) and not isinstance(estimator, DPPipeline):
+        if not hasattr(estimator, method):
             with pytest.raises(AttributeError, match=f"has no attribute '{method}': .*[.]$"):
                 getattr(estimator, method)
             assert not hasattr(estimator, method)
     assert not has_fit_parameter(estimator, "sample_weight")
     with pytest.raises(TypeError, match="takes no sample_weight: a weight of k multiplies"):
         estimator.fit(X, y, sample_weight=np.ones(len(X)))
-    if inspect.isfunction(inspect.getattr_static(type(estimator), "predict", None)):
+    if hasattr(estimator, "predict"):
         with pytest.raises(TypeError, match="takes no return_std: no private standard deviation"):
             estimator.predict(X, return_std=True)
+    if hasattr(estimator, "score"):
+        weighted = estimator.score(X, y, sample_weight=np.ones(len(X)))
+        assert weighted == pytest.approx(estimator.score(X, y))
     with pytest.raises(AttributeError, match=r"has no attribute 'nothing_of_this_name'$"):
         estimator.nothing_of_this_name  # noqa: B018
 
@@ -429,12 +456,16 @@ def test_what_searches_and_pipelines_cannot_be_given_is_explained():
         DPKernelRidge(delta=0.01, y_bounds=(-1.0, 1.0), n_components=20),
         DPQuantileScaler(delta=0.01, quantiles=(0.1, 0.9)),
         DPPipeline([("m", DPLogisticRegression())], delta=0.01),
+        DPOnlineKernelRegressor(delta=0.01, y_bounds=(-1.0, 1.0), n_components=20, gamma=1.0),
+        DistributedDPClassifier(delta=0.01),
+        DPOneHotEncoder(delta=0.01),
+        DPSimpleImputer(delta=0.01),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )
 def test_a_delta_of_one_over_the_rows_warns_once_where_their_number_is_public(estimator):
     X = np.random.default_rng(0).uniform(-0.5, 0.5, (200, 3))
-    y = X[:, 0] if isinstance(estimator, DPKernelRidge) else (X[:, 0] > 0.0).astype(int)
+    y = X[:, 0] if is_regressor(estimator) else (X[:, 0] > 0.0).astype(int)
     with pytest.warns(PrivacyWarning, match="delta=0.01 is at least 1 over the 200 rec") as told:
         clone(estimator).fit(X, y)
     assert len(told) == 1
@@ -442,9 +473,29 @@ def test_a_delta_of_one_over_the_rows_warns_once_where_their_number_is_public(es
     with pytest.warns(PrivacyWarning, match="over the 49 records"):  # 49 * (1 / 49) < 1
         clone(estimator).set_params(delta=1.0 / 49.0, epsilon=60.0).fit(X[:49], y[:49])
     clone(estimator).set_params(adjacency="add-remove").fit(X, y)
-    if not isinstance(estimator, DPQuantileScaler):
+    if isinstance(estimator, DPLogisticRegression | DPKernelRidge | DPPipeline):
         with pytest.warns(PrivacyWarning, match="over the 100 users"):
             clone(estimator).fit(X, y, groups=np.arange(200) // 2)
+
+
+@pytest.mark.parametrize(
+    "released",
+    [
+        partial(dp_mean, bounds=(0.0, 1.0)),
+        partial(dp_quantile, search_range=(0.0, 1.0)),
+        partial(dp_histogram, edges=(0.0, 0.5, 1.0)),
+        partial(
+            dp_evaluate, DummyClassifier().fit(np.zeros((4, 1)), [0, 0, 0, 1]), np.zeros((50, 1))
+        ),
+    ],
+    ids=["mean", "quantile", "histogram", "evaluate"],
+)
+def test_a_delta_of_one_over_the_rows_warns_of_functions(released):
+    column = np.arange(50) % 2
+    with pytest.warns(PrivacyWarning, match="delta=0.02 is at least 1 over the 50 records"):
+        released(column, epsilon=9.0, delta=0.02)
+    released(column, epsilon=9.0, delta=0.01)
+    released(column, epsilon=9.0, delta=0.02, adjacency="add-remove")
 
 
 # The releases

@@ -23,6 +23,7 @@ from skdp.estimators import (
     charge_quietly,
     ledger_of,
     unchanged_on_error,
+    warn_of_delta,
 )
 
 __all__ = ["NetworkLearner"]
@@ -172,6 +173,8 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
                 with Together(engine):
                     stream, form = self._begun(plan, engine, counts, fresh, one_pass, calls)
                     guarantee = (form or stream.plan).release.guarantee
+                    if not one_pass and users is None and self.adjacency == "replace-one":
+                        warn_of_delta(self.delta, int(counts.sum()))
                     ledger = asked(ledger_of(self), guarantee) if fresh else None
                 if fresh:
                     self._charge(engine, ledger, guarantee)

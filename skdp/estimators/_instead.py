@@ -3,6 +3,8 @@
 import functools
 import inspect
 
+from sklearn.utils.metaestimators import available_if
+
 __all__ = ["Explained"]
 
 _METHODS = ("fit", "partial_fit", "fit_transform", "predict", "predict_proba", "score")
@@ -42,13 +44,22 @@ class Explained:
         super().__init_subclass__(**kwargs)
         for name in _METHODS:
             method = inspect.getattr_static(cls, name, None)  # of a mixin as well
-            if inspect.isfunction(method) and not hasattr(method, "_explains"):
-                setattr(cls, name, _explained(method))
+            # What `available_if` makes has the function and its condition.
+            function, check = getattr(method, "fn", method), getattr(method, "check", None)
+            if inspect.isfunction(function) and not hasattr(function, "_explains"):
+                told = _explained(function)
+                setattr(cls, name, told if check is None else available_if(check)(told))
 
     def __getattr__(self, name):
         if inspect.getattr_static(type(self), name, None) is not None:
             # A property that raised: its own error, a NotFittedError perhaps, says more.
-            return object.__getattribute__(self, name)
+            try:
+                return object.__getattribute__(self, name)
+            except AttributeError as error:
+                if name not in _MISSING:
+                    raise
+                told = f"{error}: {_MISSING[name]}."
+            raise AttributeError(told, name=name, obj=self)
         told = f"{type(self).__name__!r} object has no attribute {name!r}"
         if name in _MISSING:
             told += f": {_MISSING[name]}."

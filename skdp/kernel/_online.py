@@ -17,6 +17,7 @@ from skdp.estimators import (
     new_version,
     progress_of,
     unchanged_on_error,
+    warn_of_delta,
     with_callbacks,
 )
 from skdp.features import FeatureFunction
@@ -308,7 +309,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         BudgetExceededError
             If the ledger cannot pay; the old model stays.
         """
-        return self._advance(X, y, groups, fresh=True)
+        return self._advance(X, y, groups, fresh=True, is_whole=True)
 
     @with_callbacks
     def partial_fit(self, X, y, groups=None):
@@ -373,7 +374,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         released._facts = self._facts  # what was released is the same
         return released
 
-    def _advance(self, X, y, groups, *, fresh):
+    def _advance(self, X, y, groups, *, fresh, is_whole=False):
         warn_of_bounds(self.y_bounds)
         context = begun_fit(self)
         line = StreamLine((0, b"")) if fresh else self._stream.line
@@ -385,6 +386,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             X, targets = self._validated(X, y, reset=fresh, counts=groups is None)
             visitors = Visitors.of(groups, len(targets))
             gamma = self._public_gamma(X, fresh=fresh)
+            if is_whole and visitors is None and self.adjacency == "replace-one":
+                warn_of_delta(self.delta, len(targets))
             if fresh:
                 unit = unit_of_stream(self, visitors)
                 stream = Stream.begin(self, self._plan(X.shape[1], gamma, unit))

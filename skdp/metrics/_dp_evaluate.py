@@ -19,7 +19,7 @@ from skdp._inputs import (
 )
 from skdp._random import noise_source
 from skdp._validation import shown, store
-from skdp.estimators import StatedGuarantee, charge, check_budget
+from skdp.estimators import StatedGuarantee, charge, check_budget, warn_of_delta
 from skdp.metrics._evaluation import Evaluation
 from skdp.metrics._plan import SCORINGS, EvaluationPlan
 from skdp.metrics._row_losses import public_range
@@ -252,6 +252,7 @@ class _Request(StatedGuarantee):
             mechanism=f"{plan.kind.title()} noise in sums and counts of what rows score",
             source=_SOURCES[plan.kind],
         )
+        warn_of_delta(self.delta, len(y) if self.adjacency == "replace-one" else None)
         charge(self, guarantee)
         with facts_of_a_fit() as facts:
             found = plan(estimator, X, y, noise_source(self.random_state))

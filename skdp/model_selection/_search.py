@@ -210,9 +210,9 @@ class BaseDPSearch(StatedGuarantee, LinkedDocumentation, MetaEstimatorMixin, Bas
         """The evaluation with the caveats of the search, of which it is a part."""
         return replace(evaluation, guarantee_=self._stated(evaluation.guarantee_))
 
-    def _ask(self, name, X, *args):
+    def _ask(self, name, X, *args, **options):
         check_is_fitted(self)
-        return getattr(self.best_estimator_, name)(X, *args)
+        return getattr(self.best_estimator_, name)(X, *args, **options)
 
     @available_if(_estimator_has("predict"))
     def predict(self, X):
@@ -285,7 +285,7 @@ class BaseDPSearch(StatedGuarantee, LinkedDocumentation, MetaEstimatorMixin, Bas
         return self._ask("transform", X)
 
     @available_if(_estimator_has("score"))
-    def score(self, X, y=None):
+    def score(self, X, y=None, sample_weight=None):
         """Compare predictions with ``y``, which must be public, as ``score`` of the estimator.
 
         A score on private rows is an exact function of them, which no guarantee covers:
@@ -297,11 +297,14 @@ class BaseDPSearch(StatedGuarantee, LinkedDocumentation, MetaEstimatorMixin, Bas
 
         y : array-like of shape (n_samples,), default=None
 
+        sample_weight : array-like of shape (n_samples,), default=None
+
         Returns
         -------
         float
         """
-        return self._ask("score", X, y)
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return self._ask("score", X, y, **weights)
 
     @property
     def classes_(self):

@@ -43,20 +43,23 @@ class StageCharges:
         grid, ledger, delta = self._grid, self._ledger, float(self._search.delta)
         if ledger.delta == 0.0 and delta > 0.0:
             raise BudgetExceededError(
-                f"delta must be 0 for a ledger of delta=0; got {delta!r}. Nothing was charged."
+                f"Asked: stages of a search with delta={delta:g}. Left: nothing with a delta, as "
+                "the ledger has delta=0. Search with delta=0. Nothing was charged."
             )
         if ledger.affords(grid.spent(len(grid))):
             return
         least = len(grid) - 1
         while least and not ledger.affords(grid.spent(least)):
             least -= 1
-        able = "none"
+        able = "enough for none of them"
         if least:
-            able = f"the first {least}, up to epsilon={grid.points[least - 1].epsilon:.6g}"
+            able = (
+                f"enough for the first {least}, up to epsilon={grid.points[least - 1].epsilon:.6g}"
+            )
         raise BudgetExceededError(
-            f"The ledger must bear all {len(grid)} stages of the search, any of which may be the "
-            f"last, and bears {able}: pass a smaller max_epsilon, or fewer epsilons. Nothing was "
-            "charged."
+            f"Asked: {len(grid)} stages of a search, up to epsilon={grid.points[-1].epsilon:.6g}, "
+            f"any of which may be the last. Left: {able}. Pass a smaller max_epsilon, or fewer "
+            "epsilons. Nothing was charged."
         )
 
     def pay(self, n_stages):

@@ -316,16 +316,17 @@ class DPPipeline(CallbackSupportMixin, StatedGuarantee, LinkedDocumentation, Pip
                 )
             steps = self.steps_ if plan is None else plan.steps
             name, last = steps[-1]
-            # A callback may fail after the last step has gone on, and before the pipeline has.
-            with restored_on_error(last), progress_of(self, context) as progress:
-                X = _prepared(steps[:-1], X, y, progress, fresh=plan is not None)
-                with progress.part(f"step {name}", last), quiet():
-                    last.partial_fit(X, y, **params)
-        if plan is not None:
-            self._store(plan)
-        own = steps[-1][1].guarantee_
-        whole = own if self._before is None else compose([self._before, own])
-        self.guarantee_ = self._stated(whole)
+            # It may fail after the last step has gone on, and before the pipeline has.
+            with restored_on_error(last):
+                with progress_of(self, context) as progress:
+                    X = _prepared(steps[:-1], X, y, progress, fresh=plan is not None)
+                    with progress.part(f"step {name}", last), quiet():
+                        last.partial_fit(X, y, **params)
+                if plan is not None:
+                    self._store(plan)
+                own = last.guarantee_
+                whole = own if self._before is None else compose([self._before, own])
+                self.guarantee_ = self._stated(whole)
         return self
 
     def _store(self, plan):

@@ -57,10 +57,10 @@ class PipelineSurface(GuaranteeView, BaseEstimator):
     def __sklearn_is_fitted__(self):
         return hasattr(self, "steps_")
 
-    def _ask(self, name, X, *args):
+    def _ask(self, name, X, *args, **options):
         inner = self._inner
         with quiet():
-            return getattr(inner, name)(framed(X), *args)
+            return getattr(inner, name)(framed(X), *args, **options)
 
     @available_if(last_has("predict"))
     def predict(self, X):
@@ -119,7 +119,7 @@ class PipelineSurface(GuaranteeView, BaseEstimator):
         return self._ask("decision_function", X)
 
     @available_if(last_has("score"))
-    def score(self, X, y=None):
+    def score(self, X, y=None, sample_weight=None):
         """Transform the rows, and let the last step compare predictions with ``y``.
 
         These must be public: a score on private rows is an exact function of them, which no
@@ -131,11 +131,14 @@ class PipelineSurface(GuaranteeView, BaseEstimator):
 
         y : array-like of shape (n_samples,), default=None
 
+        sample_weight : array-like of shape (n_samples,), default=None
+
         Returns
         -------
         float
         """
-        return self._ask("score", X, y)
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return self._ask("score", X, y, **weights)
 
     @available_if(_all_transform)
     def transform(self, X):

@@ -10,7 +10,7 @@ import numpy as np
 from skdp._random import noise_source
 from skdp._recording import is_recorded
 from skdp._validation import fraction, is_auto, shown
-from skdp.estimators._budget import check_budget, ledger_of, warn_of_seed
+from skdp.estimators._budget import check_budget, ledger_of, warn_of_delta, warn_of_seed
 from skdp.estimators._mixins import SEEDED, VOID
 from skdp.preprocessing._column_values import (
     checked_bounds,
@@ -92,7 +92,7 @@ class _Budget:
     def target(self):
         return ApproxDP(self.epsilon, self.delta, adjacency=self.adjacency)
 
-    def charged(self, behind, mechanism):
+    def charged(self, behind, mechanism, n_samples):
         """The guarantee as it is stated, charged: from here on values are used."""
         seeded = () if self.random_state is None else (SEEDED,)
         refined = behind if self.delta else None
@@ -104,6 +104,7 @@ class _Budget:
             mechanism=mechanism,
             source=getattr(behind, "source", ""),
         )
+        warn_of_delta(self.delta, n_samples if self.adjacency == "replace-one" else None)
         warn_of_seed(self.random_state is not None, self.ledger)
         ledger = ledger_of(self)
         if ledger is not None:
@@ -190,7 +191,7 @@ public cells [Dong, Durfee and Rogers 2020].
         quantiles=tuple(asked),
         search_range=search_range,
     )
-    guarantee = budget.charged(release.guarantee, release.guarantee.mechanism)
+    guarantee = budget.charged(release.guarantee, release.guarantee.mechanism, len(values))
     cells = release(values[:, np.newaxis], budget.noise)[0]
     cells[np.argsort(asked, kind="stable")] = np.sort(cells, axis=0)  # in their order
     middles = cells.mean(axis=1)
@@ -272,7 +273,7 @@ def dp_mean(
         (limits,) = checked_bounds(bounds)
         release = MeanRelease.plan(budget.target)
         behind, how = release.guarantee, "a mean within public bounds"
-    guarantee = budget.charged(behind, how)
+    guarantee = budget.charged(behind, how, len(values))
     noise = budget.noise
     if learned is not None:
         limits = tuple(learned.bounds(values[:, np.newaxis], noise)[0].tolist())
@@ -356,7 +357,7 @@ def dp_histogram(
         labels, values = checked_categories(categories), one_dimensional(column)
         size = len(labels)
     release = CountsRelease.plan(budget.target, size=size)
-    guarantee = budget.charged(release.guarantee, "noisy counts")
+    guarantee = budget.charged(release.guarantee, "noisy counts", len(values))
     if edges is not None:
         counts, _ = np.histogram(values[~np.isnan(values)], bins=np.array(labels))
     else:

@@ -17,6 +17,7 @@ from skdp.estimators import (
     charge,
     check_budget,
     unchanged_on_error,
+    warn_of_delta,
 )
 from skdp.preprocessing._bounded_scaler import by_name
 from skdp.preprocessing._quantile_scaler import check_names, numbers_of, of_columns, planned
@@ -177,6 +178,7 @@ class DPSimpleImputer(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
             X = self._validated(X, reset=True)
             learn, guarantee = getattr(self, f"_{self.strategy}")()
             if self.strategy != "constant":
+                warn_of_delta(self.delta, len(X) if self.adjacency == "replace-one" else None)
                 charge(self, guarantee)
             statistics = learn(X, noise_source(self.random_state))
             self.statistics_ = statistics

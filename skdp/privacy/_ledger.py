@@ -326,8 +326,9 @@ class BudgetLedger(LedgerViews):
         advice = "Ask for less, or use data that are not charged yet."
         if lacks_delta:
             advice = "This ledger has delta=0 and takes pure guarantees only: fit with delta=0."
+        asked = guarantee.delta if isinstance(guarantee, ApproxDP) else 0.0
         return BudgetExceededError(
-            f"Asked: {guarantee._claim()}. {self._balance(book)} {advice} Nothing was charged. "
+            f"Asked: {guarantee._claim()}. {self._balance(book, asked)} {advice} Nothing was charged. "
             f"The charge in full: {guarantee}"
         )
 

@@ -83,11 +83,12 @@ class LedgerViews(ABC):
     def _title(self) -> str:
         return f"Budget ledger {self.path or 'in memory'}"
 
-    def _balance(self, book: file.Book) -> str:
+    def _balance(self, book: file.Book, delta: float = 0.0) -> str:
+        """What is left at a delta, in words."""
         at = f" at delta={self.delta!r}" if self.delta else ""
         return (
-            f"Left: epsilon={_accepted(self._remaining_of(book).epsilon)} with delta=0, of "
-            f"epsilon={self.epsilon!r}{at} (spent: {self._spent_of(book).epsilon:.6g}, charges: "
+            f"Left: epsilon={_accepted(self._remaining_of(book, delta).epsilon)} with "
+            f"delta={delta:g}, of epsilon={self.epsilon!r}{at} (spent: {self._spent_of(book).epsilon:.6g}, charges: "
             f"{book.last})."
         )
 

@@ -1,7 +1,6 @@
 """Laws of the privacy loss on a grid, rounded up, and their convolution by Fourier transforms."""
 
 import math
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -249,7 +248,7 @@ class _Kept:
 
     def __init__(self, n_bytes: int) -> None:
         self._n_bytes = n_bytes
-        self._arrays: OrderedDict[Hashable, np.ndarray] = OrderedDict()
+        self._arrays: dict[Hashable, np.ndarray] = {}
 
     def get(self, key: Hashable, make: Callable[[], np.ndarray]) -> np.ndarray:
         # No lock, which a fork could leave locked for ever: each step is safe among threads.

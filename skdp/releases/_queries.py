@@ -246,10 +246,10 @@ class QueryAnswers:
             new = dict.fromkeys(short for short in shorts if short not in state.answers)
             if len(new) > self.remaining:
                 raise BudgetExceededError(
-                    f"The rows hold {len(new)} that were not asked for before, and "
-                    f"{self.remaining} of n_queries={self.plan.n_queries} are left; "
-                    "none was answered. Rows answered before stay free. For more, fit again with "
-                    "a larger n_queries, or release the function, whose predictions are unlimited."
+                    f"Asked: answers for {len(new)} new rows. Left: {self.remaining} of "
+                    f"n_queries={self.plan.n_queries}. Ask for fewer, as rows answered before stay "
+                    "free, fit again with a larger n_queries, or release the function, whose "
+                    "predictions are unlimited. None was answered."
                 )
             for i, (key, short) in enumerate(zip(keys, shorts, strict=True)):
                 if state.answers.get(short) is None:

@@ -377,6 +377,7 @@ def test_ranks_need_no_probabilities(adjacency):
         dp_evaluate(model, X, y, 1.0, scoring="neg_log_loss")
 
 
+@pytest.mark.filterwarnings("ignore:delta=0.01 is at least 1 over")
 def test_a_budget_with_delta_takes_the_lesser_noise():
     model, X, y = problem(load_breast_cancer)
     few = dp_evaluate(model, X, y, 0.5, 1e-5, scoring="accuracy").guarantee_

@@ -503,3 +503,27 @@ def test_a_composition_that_comes_several_times_counts_as_often():
     for delta in (1e-3, 1e-6):
         claimed = compose([part] * 3).epsilon_at(delta)
         assert claimed == pytest.approx(compose(alone).epsilon_at(delta), rel=1e-9)
+
+
+def test_an_interrupt_while_guarantees_are_composed_leaves_no_trace(monkeypatch):
+    """At whichever hash of a part: sums that are kept by it must stay a whole."""
+    plain, calls, stop = ApproxDP.__hash__, 0, 0
+
+    def interrupted(guarantee):
+        nonlocal calls
+        calls += 1
+        if calls == stop:
+            raise KeyboardInterrupt
+        return plain(guarantee)
+
+    n_stopped = 0
+    for stop in range(1, 130):  # of 129 calls
+        calls, parts = 0, [ApproxDP(0.1 + k / 100 + stop / 1e4, 1e-7) for k in range(6)]
+        with monkeypatch.context() as patch:
+            patch.setattr(ApproxDP, "__hash__", interrupted)
+            try:
+                compose(parts).delta_at(1.0)
+            except KeyboardInterrupt:
+                n_stopped += 1
+        assert 0.0 < compose(parts).delta_at(1.0) < 1.0
+    assert n_stopped > 50

@@ -180,6 +180,18 @@ def test_what_remains_after_seven_tenths_is_three_tenths():
     assert ledger.remaining().epsilon == 0.3
 
 
+def test_a_refusal_says_what_is_left_at_the_delta_that_was_asked(make):
+    ledger = make(1.0, 1e-5)
+    ledger.charge(GaussianDP(0.1))
+    with pytest.raises(BudgetExceededError) as error:
+        ledger.charge(ApproxDP(2.0, 1e-6))
+    (left,) = re.findall(r"Left: epsilon=(\S+) with delta=1e-06, of", str(error.value))
+    assert float(left) != pytest.approx(ledger.remaining().epsilon, rel=1e-3)
+    ledger.charge(ApproxDP(float(left), 1e-6))
+    with pytest.raises(BudgetExceededError, match=r"Left: epsilon=\S+ with delta=0, of"):
+        ledger.charge(GaussianDP(0.5))
+
+
 def test_the_refusal_says_what_was_asked_and_spent_and_what_is_left(make):
     ledger = make(1.0)
     ledger.charge(ApproxDP(0.7))
