@@ -330,7 +330,7 @@ def test_a_batch_beyond_the_budget_is_refused_as_a_whole():
     assert_array_equal(answers.answer(rows_of(5))[:3], first)
     assert answers.remaining == 0
     for X in (rows_of(1, start=5), rows_of(6)):
-        with pytest.raises(BudgetExceededError, match="0 of n_queries=5 are left"):
+        with pytest.raises(BudgetExceededError, match="Left: 0 of n_queries=5[.]"):
             answers.answer(X)
     assert predict.n_rows == 5
     assert_array_equal(answers.answer(rows_of(3)), first)
