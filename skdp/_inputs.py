@@ -7,7 +7,7 @@ types, shapes and names of columns.
 
 import re
 from collections.abc import Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import numpy as np
 from scipy import sparse
@@ -279,6 +279,7 @@ def _check_no_times(X):
         )
 
 
+_AS_THEY_ARE = ("builtins", "numpy", "scipy", "pandas", "polars")
 _TIMES = ("date", "time", "duration")  # as all libraries begin the names of such types
 
 
@@ -390,7 +391,9 @@ def check_read(X):
 
 
 def framed(X):
-    """A table of pyarrow as a frame of pandas, which column selectors read; others as they are.
+    """A frame that narwhals knows, such as a table of pyarrow, as one of pandas.
+
+    Column selectors read it then. Frames of pandas and polars, and arrays, stay as they are.
 
     Parameters
     ----------
@@ -401,8 +404,22 @@ def framed(X):
     {array-like, frame, sparse matrix}
     """
     check_read(X)
-    is_arrow = type(X).__module__.partition(".")[0] == "pyarrow" and hasattr(X, "to_pandas")
-    return X.to_pandas() if is_arrow else X
+    home = type(X).__module__.partition(".")[0]
+    if home in _AS_THEY_ARE:
+        return X
+    if home == "pyarrow":
+        return X.to_pandas() if hasattr(X, "to_pandas") else X
+    with suppress(ImportError):  # which newer versions of scikit-learn need themselves
+        import narwhals
+
+        found = narwhals.from_native(X, pass_through=True)
+        if isinstance(found, narwhals.LazyFrame):
+            raise ValueError(
+                f"X must hold rows, and a {type(X).__name__} of {home} is a query: collect it into "
+                "a frame before."
+            )
+        return found.to_pandas() if isinstance(found, narwhals.DataFrame) else X
+    return X
 
 
 def names_of(X):

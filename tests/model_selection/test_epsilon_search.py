@@ -208,9 +208,13 @@ def test_a_grid_whose_cost_could_not_be_told_is_refused():
 def test_a_ledger_that_cannot_bear_all_stages_is_not_charged():
     ledger = BudgetLedger(epsilon=2.0)
     X, y = rows()
-    with pytest.raises(BudgetExceededError, match=r"Asked: 4 stages.* the first 3, up to epsilon=1[.]"):
+    with pytest.raises(
+        BudgetExceededError, match=r"Asked: 4 stages.* the first 3, up to epsilon=1[.]"
+    ):
         search(0.6, random_state=None, ledger=ledger).fit(X, y)
-    with pytest.raises(BudgetExceededError, match=r"Asked: .*Left: nothing with a delta.*Search with delta=0[.]"):
+    with pytest.raises(
+        BudgetExceededError, match=r"Asked: .*Left: nothing with a delta.*Search with delta=0[.]"
+    ):
         search(0.6, delta=1e-5, random_state=None, ledger=ledger).fit(X, y)
     assert ledger.history() == []
     ledger = BudgetLedger(epsilon=0.01)

@@ -192,7 +192,7 @@ def test_the_least_budget_for_the_rows_is_named_before_the_charge(model, share, 
     assert least_of(below, X[["age", "pay"]], y) == least
 
 
-@pytest.mark.parametrize("kind", ["table", "polars"])
+@pytest.mark.parametrize("kind", ["table", "polars", "narwhals"])
 def test_a_table_of_another_library_is_learned_as_the_same_frame(kind):
     X, y = people()
     X = X[["age", "pay", "city"]]
@@ -206,6 +206,8 @@ def test_a_table_of_another_library_is_learned_as_the_same_frame(kind):
 
     if kind == "table":
         rows = pytest.importorskip("pyarrow").Table.from_pandas(X)
+    elif kind == "narwhals":  # as what it makes of frames of other libraries
+        rows = pytest.importorskip("narwhals").from_native(X)
     else:
         rows = pl.from_pandas(X)
     expected, found = fitted(X), fitted(rows)
@@ -220,6 +222,11 @@ def test_a_query_that_has_not_been_run_is_refused_by_name():
     for estimator in (DPPipeline(steps, 30.0, DELTA), DPQuantileScaler(), DPLogisticRegression()):
         with pytest.raises(ValueError, match=r"a LazyFrame is a query: pass X.collect\(\)"):
             estimator.fit(query, y)
+    query = pytest.importorskip("narwhals").from_native(X[["age", "pay"]]).lazy()
+    with pytest.raises(
+        ValueError, match="a LazyFrame of narwhals is a query|a LazyFrame is a query"
+    ):
+        DPPipeline(steps, 30.0, DELTA).fit(query, y)
 
 
 class CountedProfiles:
