@@ -415,8 +415,8 @@ def framed(X):
         found = narwhals.from_native(X, pass_through=True)
         if isinstance(found, narwhals.LazyFrame):
             raise ValueError(
-                f"X must hold rows, and a {type(X).__name__} of {home} is a query: collect it into "
-                "a frame before."
+                f"X must hold rows, and a {type(X).__name__} of {home} is a query: collect it "
+                "into a frame before."
             )
         return found.to_pandas() if isinstance(found, narwhals.DataFrame) else X
     return X

@@ -328,8 +328,8 @@ class BudgetLedger(LedgerViews):
             advice = "This ledger has delta=0 and takes pure guarantees only: fit with delta=0."
         asked = guarantee.delta if isinstance(guarantee, ApproxDP) else 0.0
         return BudgetExceededError(
-            f"Asked: {guarantee._claim()}. {self._balance(book, asked)} {advice} Nothing was charged. "
-            f"The charge in full: {guarantee}"
+            f"Asked: {guarantee._claim()}. {self._balance(book, asked)} {advice} Nothing was "
+            f"charged. The charge in full: {guarantee}"
         )
 
     def history(self) -> list[LedgerRecord]:

@@ -86,10 +86,10 @@ class LedgerViews(ABC):
     def _balance(self, book: file.Book, delta: float = 0.0) -> str:
         """What is left at a delta, in words."""
         at = f" at delta={self.delta!r}" if self.delta else ""
+        left = _accepted(self._remaining_of(book, delta).epsilon)
         return (
-            f"Left: epsilon={_accepted(self._remaining_of(book, delta).epsilon)} with "
-            f"delta={delta:g}, of epsilon={self.epsilon!r}{at} (spent: {self._spent_of(book).epsilon:.6g}, charges: "
-            f"{book.last})."
+            f"Left: epsilon={left} with delta={delta:g}, of epsilon={self.epsilon!r}{at} (spent: "
+            f"{self._spent_of(book).epsilon:.6g}, charges: {book.last})."
         )
 
     def _summary(self) -> LedgerSummary:

@@ -247,8 +247,8 @@ class QueryAnswers:
             if len(new) > self.remaining:
                 raise BudgetExceededError(
                     f"Asked: answers for {len(new)} new rows. Left: {self.remaining} of "
-                    f"n_queries={self.plan.n_queries}. Ask for fewer, as rows answered before stay "
-                    "free, fit again with a larger n_queries, or release the function, whose "
+                    f"n_queries={self.plan.n_queries}. Ask for fewer, as rows answered before "
+                    "stay free, fit again with a larger n_queries, or release the function, whose "
                     "predictions are unlimited. None was answered."
                 )
             for i, (key, short) in enumerate(zip(keys, shorts, strict=True)):
