@@ -20,6 +20,7 @@ FLOORS = [
         "_recording",
         "_facts",
         "_progress",
+        "_tables",
         "_config",
         "_views",
     },

@@ -173,8 +173,6 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
                 with Together(engine):
                     stream, form = self._begun(plan, engine, counts, fresh, one_pass, calls)
                     guarantee = (form or stream.plan).release.guarantee
-                    if not one_pass and users is None and self.adjacency == "replace-one":
-                        warn_of_delta(self.delta, int(counts.sum()))
                     ledger = asked(ledger_of(self), guarantee) if fresh else None
                 if fresh:
                     self._charge(engine, ledger, guarantee)
@@ -223,6 +221,8 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
             stream.plan.check_sizes(counts, stream.state.time)
             return stream, None
         sizes = (len(plan.classes), plan.release.n_features)
+        if not one_pass and calls is None and self.adjacency == "replace-one":
+            warn_of_delta(self.delta, int(counts.sum()))
         if not one_pass and chosen_form(self) == "whitened":
             form = WhitenedForm.of(self, plan.topology, *sizes, counts, plan.unit)
             plan.topology.check(0, form.release.rules.n_rounds * form.mixings[0])

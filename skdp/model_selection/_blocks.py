@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp._inputs import names_of
+from skdp._tables import names_of
 from skdp._validation import is_whole, shown
 
 __all__ = ["Blocks"]

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 
 from skdp._config import config_context
-from skdp._inputs import rows_of
+from skdp._tables import rows_of
 from skdp._validation import is_whole, shown
 from skdp.estimators import without_callbacks
 from skdp.pipeline import DPPipeline

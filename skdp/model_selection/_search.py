@@ -10,7 +10,8 @@ from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._inputs import checked_data, encode_labels, framed, rows_of, without_values
+from skdp._inputs import checked_data, encode_labels, without_values
+from skdp._tables import framed, rows_of
 from skdp._validation import fraction, is_auto, shown
 from skdp.estimators import LinkedDocumentation, StatedGuarantee, warn_of_delta
 from skdp.metrics import EvaluationPlan, default_scoring, row_loss

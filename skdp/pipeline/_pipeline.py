@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from skdp._config import config_context
-from skdp._inputs import framed
+from skdp._tables import framed
 from skdp._validation import shown
 from skdp.estimators import (
     CallbackSupportMixin,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.compose import make_column_selector
 
-from skdp._inputs import names_of
+from skdp._tables import names_of
 from skdp._validation import shown
 
 __all__ = ["DTYPES", "Schema"]

@@ -8,7 +8,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._inputs import framed
+from skdp._tables import framed
 from skdp.estimators import GuaranteeView
 from skdp.pipeline._plan import FITTED
 from skdp.pipeline._told import quiet

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp._inputs import rows_of
+from skdp._tables import rows_of
 from skdp._users import Users, chosen_rows
 from skdp._validation import is_whole, one_of, plain_arguments, positive_int, shown
 from skdp.privacy import ADJACENCIES

@@ -7,8 +7,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._inputs import checked_rows, names_of
+from skdp._inputs import checked_rows
 from skdp._random import noise_source
+from skdp._tables import names_of
 from skdp._validation import boolean, int_or_auto, is_auto, one_of, shown
 from skdp.estimators import (
     LinkedDocumentation,
