@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from skdp._config import config_context
+from skdp._inputs import check_unmasked
 from skdp._tables import framed
 from skdp._validation import shown
 from skdp.estimators import (
@@ -367,6 +368,7 @@ class DPPipeline(CallbackSupportMixin, StatedGuarantee, LinkedDocumentation, Pip
 
 def _check_lengths(X, y):
     """Before anything is charged; how many there are is said by neither."""
+    check_unmasked(y, "y")
     if hasattr(y, "__len__") and count_of_rows(X) not in (None, count_of_rows(y)):
         raise ValueError("X and y must have as many rows.")
 

@@ -10,6 +10,7 @@ from skdp._inputs import without_values
 __all__ = ["quiet"]
 
 _INSTEAD = {
+    r"Input y contains NaN": "takes no NaN in y: leave such rows out",
     r"Input (\w+ )?contains NaN": "takes no NaN: put a DPSimpleImputer before it",
     r"Only binary classification is supported": "takes targets of two classes",
 }

@@ -6,6 +6,7 @@ The table names what was read, as that of steps that learn nothing does: under w
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -160,11 +161,27 @@ def _selection(step):
         )
     if step.prefit:
         return "prefit must be False: give FrozenEstimator(...) of what was fitted before"
+    if not _is_threshold(step.threshold):
+        return (
+            "threshold must be None, a number, 'mean', 'median', or one of these times a number, "
+            f"such as '1.25*mean'; got {shown(step.threshold)}"
+        )
     if step.max_features is not None and not is_whole(step.max_features):
         return "max_features must be None or an int: a function is given the rows"
     if not isinstance(step.importance_getter, str):
         return "importance_getter must be a text: a function could remember what it is given"
     return ""
+
+
+def _is_threshold(threshold):
+    if not isinstance(threshold, str):
+        return threshold is None or isinstance(threshold, Real)
+    scale, _, of = threshold.rpartition("*")
+    try:
+        float(scale or 1)
+    except ValueError:
+        return False
+    return of.strip() in ("mean", "median")
 
 
 def _one_estimator(inner, name):

@@ -138,6 +138,23 @@ def test_replays_of_wrappers_reach_the_claim_and_stay_within(steps):
     assert 0.9 < report.share <= 1.0 + 1e-9
 
 
+@pytest.mark.parametrize("threshold", [None, 0.1, "mean", "0.5*median", "1e-5 * mean"])
+def test_thresholds_of_selections_are_those_of_scikit_learn(threshold):
+    X, y = problem()
+    pipeline(SelectFromModel(PRIVATE, threshold=threshold), epsilon=9.0).fit_transform(X, y)
+
+
+def test_targets_that_are_missing_or_masked_are_refused():
+    X, _ = problem()
+    z = np.exp(X[:, 0])
+    ledger = BudgetLedger(epsilon=2.0, delta=1e-5)
+    with pytest.raises(ValueError, match="masked"):
+        pipeline(TARGETS, ledger=ledger).fit(X, np.ma.masked_array(z, mask=z > 1.5))
+    with pytest.raises(ValueError, match="'m' takes no NaN in y: leave such rows out"):
+        pipeline(TARGETS, ledger=ledger).fit(X, np.where(z > 1.5, np.nan, z))
+    assert not ledger.history()
+
+
 def test_a_function_that_nobody_knows_is_declared_public():
     X, _ = problem()
     z = np.exp(2.0 * X[:, 0])
@@ -168,6 +185,7 @@ def test_a_function_that_nobody_knows_is_declared_public():
             "one of numpy's functions",
         ),
         (SelectFromModel(PRIVATE, prefit=True), "prefit must be False"),
+        (SelectFromModel(PRIVATE, threshold="most"), "threshold must be None, a number"),
         (SelectFromModel(PRIVATE, max_features=lambda X: 1), "max_features must be None or an"),
         (SelectFromModel(PRIVATE, importance_getter=abs), "importance_getter must be a text"),
         (SelectFromModel(DPKernelRidge()), "one coefficient for each column"),
