@@ -28,6 +28,43 @@ def pytest_addoption(parser):
     )
 
 
+def pytest_collection_modifyitems(config, items):
+    """Of a test that is parametrized several times keep cases that meet each value of each.
+
+    All combinations run with ``--full``. Lists of cases are kept whole.
+    """
+    if config.getoption("--full"):
+        return
+    grids = {}
+    for item in items:
+        if hasattr(item, "callspec"):
+            grids.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    dropped = {id(item) for grid in grids.values() for item in _combinations(grid)}
+    config.hook.pytest_deselected(items=[item for item in items if id(item) in dropped])
+    items[:] = [item for item in items if id(item) not in dropped]
+
+
+def _combinations(grid):
+    """Cases of a test all of whose values others have, which are chosen to have many new ones."""
+    values = {id(item): _values(item) for item in grid}
+    missing, rest = frozenset().union(*values.values()), list(grid)
+    while missing:
+        best = max(rest, key=lambda item: len(values[id(item)] & missing))
+        missing -= values[id(best)]
+        rest.remove(best)
+    return rest
+
+
+def _values(item):
+    """What each decorator gives to a case; what else it has counts as one."""
+    given, found = dict(item.callspec.params), []
+    for mark in item.iter_markers("parametrize"):
+        names = mark.args[0]
+        names = names.replace(",", " ").split() if isinstance(names, str) else names
+        found.append(tuple((name, id(given.pop(name))) for name in names))
+    return frozenset([*found, tuple((name, id(value)) for name, value in given.items())])
+
+
 @pytest.fixture(scope="session")
 def repetitions(request):
     """``repetitions(full, quick)``: how often to repeat a draw or a crash.

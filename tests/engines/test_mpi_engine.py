@@ -14,7 +14,13 @@ PROGRAMS = Path(__file__).with_name("mpi_programs.py")
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("size", [2, 4])
+def pytest_generate_tests(metafunc):
+    """Three processes are neither one each for two parties nor as many as there are nodes."""
+    if "size" in metafunc.fixturenames:
+        full = metafunc.config.getoption("--full")
+        metafunc.parametrize("size", [2, 3, 4] if full else [3])
+
+
 def test_processes_do_what_one_process_does_and_send_what_is_released(mpiexec, size):
     programs = ",".join(
         [
@@ -35,7 +41,6 @@ def test_processes_do_what_one_process_does_and_send_what_is_released(mpiexec, s
     assert set(re.findall(r"process (\d) passed", output)) == set(map(str, range(size)))
 
 
-@pytest.mark.parametrize("size", [2, 4])
 @pytest.mark.parametrize("program", ["ledgers_are_asked_first", "each_ledger_is_charged_once"])
 def test_nobody_pays_where_one_cannot_and_who_shares_a_ledger_pays_once(
     mpiexec, tmp_path, size, program
@@ -45,7 +50,6 @@ def test_nobody_pays_where_one_cannot_and_who_shares_a_ledger_pays_once(
     assert output.count("passed") == size
 
 
-@pytest.mark.parametrize("size", [2, 4])
 def test_what_differs_between_processes_is_named(mpiexec, size):
     status, output, errors = mpiexec(size, "-W", "error", PROGRAMS, "differences_are_named", size)
     assert status == 0, errors
@@ -167,7 +171,6 @@ def test_local_engine_runs_all_nodes():
     engine.close()
 
 
-@pytest.mark.parametrize("size", [1, 4])
 def test_example_runs(mpiexec, size):
     example = ROOT / "examples" / "distributed_mpi.py"
     status, output, errors = mpiexec(size, "-m", "mpi4py", example, SKDP_DATA="")
