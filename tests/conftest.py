@@ -31,7 +31,8 @@ def pytest_addoption(parser):
 def pytest_collection_modifyitems(config, items):
     """Of a test that is parametrized several times keep cases that meet each value of each.
 
-    All combinations run with ``--full``. Lists of cases are kept whole.
+    All combinations run with ``--full``. Lists of cases are kept whole, but for those of which a
+    mark says that each k-th is enough.
     """
     if config.getoption("--full"):
         return
@@ -46,6 +47,9 @@ def pytest_collection_modifyitems(config, items):
 
 def _combinations(grid):
     """Cases of a test all of whose values others have, which are chosen to have many new ones."""
+    mark = grid[0].get_closest_marker("every")
+    if mark is not None:
+        return [item for k, item in enumerate(grid) if k % mark.args[0]]
     values = {id(item): _values(item) for item in grid}
     missing, rest = frozenset().union(*values.values()), list(grid)
     while missing:

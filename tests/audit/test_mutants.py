@@ -26,29 +26,25 @@ CLEAN = [
 ]
 
 
-def pytest_generate_tests(metafunc):
-    """Every fourteenth of the many cases; all with ``--full``."""
-    every = 1 if metafunc.config.getoption("--full") else 14
-    if "slip" in metafunc.fixturenames:
-        metafunc.parametrize("slip", MUTANTS[::every], ids=lambda mutant: mutant.name)
-    if "clean" in metafunc.fixturenames:
-        metafunc.parametrize("clean", CLEAN[::every], ids="-".join)
-
-
 @pytest.mark.slow
+@pytest.mark.every(14)
+@pytest.mark.parametrize("slip", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_slip_is_found(slip):
     assert found(slip, seed=0).findings
 
 
 @pytest.mark.slow
-def test_the_code_as_it_is_raises_no_alarm(clean):
+@pytest.mark.every(14)
+@pytest.mark.parametrize("clean", CLEAN, ids="-".join)
+def test_the_code_as_it_is_raises_no_alarm(clean, repetitions):
     name, adjacency = clean
     estimator = model(name)
     if "adjacency" in estimator.get_params():
         estimator.set_params(adjacency=adjacency)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        report = replay(estimator, *problem(name, n_samples=40), n=72, random_state=0)
+        n = repetitions(72, 24)
+        report = replay(estimator, *problem(name, n_samples=40), n=n, random_state=0)
     assert report.findings == ()
     assert 0.0 < report.share <= 1.0 + 1e-6
 

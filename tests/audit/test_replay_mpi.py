@@ -14,8 +14,8 @@ def test_processes_replay_together(mpiexec, size, repetitions):
     # One after the other in the same processes, which take as long to start as a program runs.
     some = {2: ["agrees_with_local", "clean_runs_pass", "mutants_are_found", "rows_stay"]}
     some[4] = ["users_come_as_near", "all_raise"]  # more than cores, and wait for each other
-    programs = ",".join(repetitions(some[2] + some[4], some[size]))
     few = repetitions([], ["few"])  # of configurations and of slips
+    programs = ",".join(repetitions(some[2] + some[4], some[size]))
     arguments = ["-W", "error", PROGRAMS, programs, size, *few]
     status, output, errors = mpiexec(size, *arguments, timeout=400)
     assert status == 0, errors

@@ -27,14 +27,9 @@ def two_noise_runs(monkeypatch):
     monkeypatch.setattr(_session, "_MOST_NOISE_RUNS", 2)
 
 
-def pytest_generate_tests(metafunc):
-    """Some of the cases; all with ``--full``."""
-    if "case" in metafunc.fixturenames:
-        chosen = CASES if metafunc.config.getoption("--full") else CASES[::9]
-        metafunc.parametrize("case", chosen, ids=lambda case: case.name)
-
-
 @pytest.mark.slow
+@pytest.mark.every(9)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_row_of_either_block_loses_what_is_declared_and_no_more(case):
     row = Row.of(case)
     assert not row.wrong

@@ -265,15 +265,9 @@ def test_groups_are_refused_by_a_fit_without_them():
 # What is shipped
 
 
-def pytest_generate_tests(metafunc):
-    """Every seventh of the many cases; all with ``--full``."""
-    if "case" in metafunc.fixturenames:
-        every = 1 if metafunc.config.getoption("--full") else 7
-        cases = list(user_cases())[::every]
-        metafunc.parametrize("case", cases, ids=lambda case: case.name)
-
-
 @pytest.mark.slow
+@pytest.mark.every(7)
+@pytest.mark.parametrize("case", user_cases(), ids=lambda case: case.name)
 def test_users_come_as_near_as_declared_and_no_nearer(case):
     row = Row.of(case)
     assert not row.findings

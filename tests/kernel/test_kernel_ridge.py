@@ -268,6 +268,7 @@ def audited_epsilon(options, epsilon, n_fits):
 
 
 @pytest.mark.slow
+@pytest.mark.every(4)
 @pytest.mark.parametrize("options", AUDITED, ids=name)
 def test_an_audit_stays_below_the_claim(options, repetitions):
     n_fits = repetitions(4000, 150)
@@ -275,6 +276,7 @@ def test_an_audit_stays_below_the_claim(options, repetitions):
 
 
 @pytest.mark.slow
+@pytest.mark.every(4)
 @pytest.mark.parametrize("i, epsilon", [(0, 6.0), (2, 12.0), (7, 6.0), (8, 6.0)])
 def test_an_audit_catches_a_claim_that_is_too_small(i, epsilon, repetitions):
     # The noise of more under the claim of 1; an audit without power would pass it. Where the
