@@ -12,8 +12,8 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, rbf_kernel
+from support.insides import noise_source
 
-from skdp._random import noise_source
 from skdp.features import (
     KERNELS,
     FeatureFunction,

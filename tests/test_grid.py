@@ -8,18 +8,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from support.insides import GridNoise, TargetRange, grid_rows, noise_source, residual_slope
 from support.noise import Fixed
 
-from skdp._grid import (
-    LOSSES,
-    GridNoise,
-    grid_rows,
-    grid_vectors,
-    residual_slope,
-    row_step,
-)
-from skdp._random import noise_source
-from skdp._targets import TargetRange
+from skdp._grid import LOSSES, grid_vectors, row_step
 from skdp.losses import AbsoluteLoss, EpsilonInsensitiveLoss, HuberLoss
 
 STEP = 2.0**-16

@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
-
-from skdp._users import Users, chosen_rows
+from support.insides import Users, chosen_rows
 
 
 def test_users_are_numbered_in_the_order_in_which_they_come():

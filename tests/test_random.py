@@ -14,8 +14,9 @@ from joblib import Parallel, delayed
 from numpy.testing import assert_array_equal
 from scipy import stats
 from scipy.special import gammainc, ndtri, roots_legendre
+from support.insides import NoiseSource, noise_source
 
-from skdp._random import NoiseSource, _discs, _exact, _source, _words, noise_source, seed_sequence
+from skdp._random import _discs, _exact, _source, _words, seed_sequence
 
 # Each statistical test below raises a false alarm with this probability; there are less than a
 # hundred, so that all together stay below 1e-7 for a seed drawn at random.
@@ -786,7 +787,7 @@ def test_forked_processes_draw_other_noise():
     script = """
 import json, os, numpy as np
 from multiprocessing import get_context
-from skdp._random import noise_source
+from support.insides import noise_source
 
 source = noise_source()
 source.normal(5, 1e12)
@@ -933,7 +934,7 @@ class Missing:
 
 sys.meta_path.insert(0, Missing())
 import json, numpy as np
-from skdp._random import noise_source
+from support.insides import noise_source
 
 source = noise_source(14)
 draws = [source.normal(3000, 1e5), source.laplace(3000, 1e5)]

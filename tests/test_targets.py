@@ -5,8 +5,8 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from support.insides import TargetRange
 
-from skdp._targets import TargetRange
 from skdp.audit import replay
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.linear_model import MIPrivateSGDRegressor

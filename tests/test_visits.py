@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
-
-from skdp._users import Visitors, Visits
+from support.insides import Visitors, Visits
 
 
 def visitors(*ids):

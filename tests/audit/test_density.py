@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
+from support.insides import NoiseSource, noise_source
 from support.linear import LAYOUTS, LOSSES, exact_gradient, random_problem, stored_rows
 from support.noise import Silent
 from support.perturbed import ADDED, CASES, NONE, PAIRS, blocks, heard, world
 
-from skdp._random import NoiseSource, noise_source
 from skdp.audit._density import (
     Worlds,
     forced_linear,

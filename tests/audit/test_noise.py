@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 from scipy import stats
 from support.configurations import CONFIGURATIONS, model, problem
+from support.insides import NoiseSource, Selected, noise_source
 
-from skdp._random import NoiseSource, noise_source
-from skdp._recording import Selected
 from skdp.audit import Finding, recording
 from skdp.audit._drawn import Drawn
 from skdp.audit._noise import _tests, noise_findings, noise_runs_needed

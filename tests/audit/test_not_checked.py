@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.neighbors import KNeighborsRegressor
+from support.insides import Users
 from support.search_audits import GRID, turning
 
-from skdp._users import Users
 from skdp.audit import (
     _session,
     estimate_epsilon,

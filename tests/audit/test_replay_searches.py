@@ -7,9 +7,9 @@ import pytest
 from mutation import replaced
 from numpy.testing import assert_allclose
 from support.audits import Row
+from support.insides import one_of_runs
 from support.search_audits import searches
 
-from skdp._recording import one_of_runs
 from skdp.audit import _session, recording, replay
 from skdp.audit._claims import Claim
 from skdp.audit._several_runs import run_findings

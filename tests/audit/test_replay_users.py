@@ -6,9 +6,9 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from support.audits import Row
+from support.insides import Users
 from support.user_audits import user_cases
 
-from skdp._users import Users
 from skdp.audit import replay
 from skdp.audit._data import DataSet, Record
 from skdp.mechanisms import clip_rows, gaussian_mechanism

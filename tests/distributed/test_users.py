@@ -15,9 +15,9 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from support.insides import Users
 
 from skdp import config_context
-from skdp._users import Users
 from skdp.audit import recording, replay
 from skdp.distributed import DistributedDPClassifier
 from skdp.distributed._users import UserCalls

@@ -15,6 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
+from support.insides import released_values
 
 from skdp import (
     DistributedDPClassifier,
@@ -27,7 +28,6 @@ from skdp import (
     config_context,
 )
 from skdp._facts import facts_of_a_fit, note
-from skdp._recording import released_values
 from skdp.audit import recording
 from skdp.inspection import PrivacyReport, privacy_report, report_schema
 from skdp.inspection._attacker import best_guess, excess_loss, largest_posterior, power_of_tests

@@ -10,13 +10,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn import config_context as sklearn_config
 from sklearn.pipeline import make_pipeline
+from support.insides import Users, noise_source
 from support.problems import LAYOUTS
 from support.problems import feature_blocks as blocks
 from support.releases import transcript
 from support.statistics import composed, name, strength
 
-from skdp._random import noise_source
-from skdp._users import Users
 from skdp.exceptions import SolverError
 from skdp.features import fourier_features
 from skdp.kernel import DPKernelRidge

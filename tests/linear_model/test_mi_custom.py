@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from support.insides import noise_source
 from support.noise import Silent
 
-from skdp._random import noise_source
 from skdp.audit._steering import Player
 from skdp.audit._transcript import listening
 from skdp.linear_model import MIPrivateSGDRegressor

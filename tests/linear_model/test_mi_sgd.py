@@ -14,12 +14,11 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.insides import GridNoise, TargetRange, residual_slope
 from support.noise import Silent
 from support.problems import plane as problem
 
 import skdp.linear_model._mi_learner as module
-from skdp._grid import GridNoise, residual_slope
-from skdp._targets import TargetRange
 from skdp.audit import recording
 from skdp.exceptions import BudgetExceededError, PrivacyWarning
 from skdp.linear_model import MIPrivateSGDRegressor

@@ -18,11 +18,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import integrate, special, stats
+from support.insides import grid_below, noise_source
 from support.noise import Silent
 from support.statistics import least_epsilon
 
-from skdp._grid import grid_below
-from skdp._random import noise_source
 from skdp.audit._steering import Player
 from skdp.audit._transcript import listening
 from skdp.linear_model import MIPrivateSGDRegressor

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
+from support.insides import noise_source
 
-from skdp._random import noise_source
 from skdp.mechanisms import (
     Lattice,
     NoiseLaw,

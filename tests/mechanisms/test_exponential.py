@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy.stats import chi2
+from support.insides import NoiseSource
 
-from skdp._random import NoiseSource
 from skdp._random._exact import Uniform
 from skdp.audit import recording
 from skdp.mechanisms import _exponential, select

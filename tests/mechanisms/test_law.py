@@ -8,11 +8,10 @@ from threading import Thread
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from support.insides import GridNoise, noise_source
 from support.noise import Ruler
 from support.noise import noise_scale as scale_of
 
-from skdp._grid import GridNoise
-from skdp._random import noise_source
 from skdp.mechanisms import (
     Lattice,
     NoiseLaw,

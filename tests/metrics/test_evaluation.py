@@ -21,10 +21,10 @@ from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from support.insides import noise_source
 from support.releases import transcript
 
 from skdp import config_context
-from skdp._random import noise_source
 from skdp.audit import replay
 from skdp.exceptions import BudgetExceededError, PrivacyWarning
 from skdp.kernel import DPKernelRidge

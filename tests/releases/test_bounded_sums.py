@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from support.insides import noise_source
 
-from skdp._random import noise_source
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.releases import BoundedSums
 

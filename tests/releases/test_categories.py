@@ -5,8 +5,8 @@ import math
 import pytest
 from scipy.special import ndtr
 from scipy.stats import binomtest
+from support.insides import noise_source
 
-from skdp._random import noise_source
 from skdp.mechanisms import Lattice, NoiseLaw, escape_probability, frequent_names
 from skdp.privacy import ApproxDP, GaussianDP, compose
 from skdp.releases import CategoryRelease

@@ -9,9 +9,9 @@ from numpy.testing import assert_allclose
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
+from support.insides import noise_source
 from support.releases import transcript
 
-from skdp._random import noise_source
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.losses import LogisticLoss
 from skdp.privacy import ApproxDP, compose

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import binomtest
+from support.insides import noise_source
 
-from skdp._random import noise_source
 from skdp.audit import recording
 from skdp.privacy import BoundedRangeDP
 from skdp.releases import ChoiceRelease

@@ -5,10 +5,10 @@ from functools import partial
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from support.insides import noise_source
 from support.linear import random_problem
 from support.releases import replaying, transcript
 
-from skdp._random import noise_source
 from skdp.audit import recording
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.losses import LogisticLoss

@@ -9,12 +9,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
+from support.insides import Perturbed, Released, noise_source
 from support.linear import random_problem
 from support.perturbed import heard
 from support.releases import transcript
 
-from skdp._random import noise_source
-from skdp._recording import Perturbed, Released
 from skdp.audit import recording
 from skdp.audit._density import forced_linear, minimiser_findings
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression

@@ -8,11 +8,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import linalg
 from sklearn.linear_model import LogisticRegression
+from support.insides import noise_source
 from support.linear import LAYOUTS, random_problem
 from support.releases import transcript as transcript_of
 from support.statistics import composed, strength
 
-from skdp._random import noise_source
 from skdp.exceptions import SolverError
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.privacy import ApproxDP, GaussianDP

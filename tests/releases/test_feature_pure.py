@@ -6,11 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from support.insides import NoiseSource, Perturbed, noise_source, released_values
 from support.problems import feature_blocks as blocks
 from support.releases import transcript
 
-from skdp._random import NoiseSource, noise_source
-from skdp._recording import Perturbed, released_values
 from skdp.audit._density import linear_findings, linear_noise, log_ratio
 from skdp.audit._density_profile import density_audit
 from skdp.exceptions import SolverError

@@ -9,12 +9,12 @@ from scipy import optimize
 from scipy.special import huber
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
+from support.insides import noise_source
 from support.problems import LAYOUTS
 from support.problems import feature_blocks as blocks
 from support.releases import let_the_solver_err, listening, transcript
 from support.statistics import composed, strength
 
-from skdp._random import noise_source
 from skdp.exceptions import SolverError
 from skdp.features import fourier_features
 from skdp.kernel import DPKernelRidge, _ridge_plan

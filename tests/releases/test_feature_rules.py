@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from support.insides import noise_source
 
-from skdp._random import noise_source
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, GaussianDP, compose, gaussian_mu
 from skdp.releases import expected_error, plan_features

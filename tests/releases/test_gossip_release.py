@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from support.insides import noise_source
 from support.problems import clusters as problem
 
-from skdp._random import noise_source
 from skdp.audit import recording, replay
 from skdp.distributed import DistributedDPClassifier
 from skdp.losses import HingeLoss, LogisticLoss, MulticlassHingeLoss, SoftmaxLoss

@@ -6,8 +6,8 @@ from dataclasses import FrozenInstanceError, fields
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from support.insides import noise_source
 
-from skdp._random import noise_source
 from skdp.audit import recording
 from skdp.kernel import DPKernelRidge
 from skdp.privacy import ApproxDP, compose

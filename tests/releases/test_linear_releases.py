@@ -6,10 +6,10 @@ from dataclasses import FrozenInstanceError, fields, replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from support.insides import noise_source
 from support.linear import random_problem
 from support.releases import transcript
 
-from skdp._random import noise_source
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.privacy import ApproxDP, compose
 from skdp.releases import NoisyDescent, ObjectivePerturbation, OutputPerturbation

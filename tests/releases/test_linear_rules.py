@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from support.insides import noise_source
 
-from skdp._random import noise_source
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP

@@ -5,11 +5,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
+from support.insides import noise_source
 from support.linear import LAYOUTS
 from support.releases import transcript
 from support.statistics import composed
 
-from skdp._random import noise_source
 from skdp.exceptions import SolverError
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss

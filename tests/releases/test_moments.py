@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from support.insides import noise_source
 from support.noise import Silent
 from support.releases import transcript
 from support.statistics import strength
 
-from skdp._random import noise_source
 from skdp.losses import LogisticLoss
 from skdp.privacy import ApproxDP, GaussianDP, compose
 from skdp.releases import plan_descent

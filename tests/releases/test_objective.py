@@ -8,11 +8,11 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 from scipy.special import expit
+from support.insides import noise_source
 from support.linear import LAYOUTS, LOSSES, random_problem
 from support.noise import Ruler
 from support.releases import let_the_solver_err, transcript
 
-from skdp._random import noise_source
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP

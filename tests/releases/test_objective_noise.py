@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import integrate, optimize
+from support.insides import noise_source
 from support.perturbed import blocks, world
 
-from skdp._random import noise_source
 from skdp.audit._density import Worlds
 from skdp.audit._density_profile import exact_profile, largest_loss
 from skdp.losses import HuberHingeLoss, HuberLoss, LogisticLoss, SoftmaxLoss

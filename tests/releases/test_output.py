@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from support.insides import noise_source
 from support.linear import LAYOUTS, LOSSES, random_problem, worst_neighbours
 from support.releases import let_the_solver_err, transcript
 
-from skdp._random import noise_source
 from skdp.losses import HuberHingeLoss, LogisticLoss
 from skdp.privacy import ApproxDP, gaussian_delta
 from skdp.releases import OutputPerturbation, _output

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics import average_precision_score
+from support.insides import noise_source
 from support.releases import transcript
 
-from skdp._random import noise_source
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.releases import PrecisionSum
 

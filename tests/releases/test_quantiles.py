@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.insides import noise_source
 
-from skdp._random import noise_source
 from skdp.audit import recording
 from skdp.privacy import ApproxDP, BoundedRangeDP
 from skdp.releases import QuantileRelease, least_epsilon

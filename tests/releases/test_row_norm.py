@@ -8,9 +8,8 @@ from unittest import mock
 import numpy as np
 import pytest
 from scipy import sparse
+from support.insides import Users, noise_source
 
-from skdp._random import noise_source
-from skdp._users import Users
 from skdp.audit import replay
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.losses import LogisticLoss

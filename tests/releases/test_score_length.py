@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.metrics import log_loss
+from support.insides import noise_source
 from support.releases import transcript
 
-from skdp._random import noise_source
 from skdp.exceptions import SolverError
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.losses import SoftmaxLoss

@@ -6,11 +6,11 @@ from dataclasses import FrozenInstanceError, fields
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from support.insides import noise_source
 from support.problems import surface as problem
 from support.releases import listening
 from support.statistics import name
 
-from skdp._random import noise_source
 from skdp.audit import recording
 from skdp.kernel import DPOnlineKernelRegressor
 from skdp.mechanisms import Lattice

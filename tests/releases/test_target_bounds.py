@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from support.insides import noise_source
 
 from skdp import DPKernelRidge, DPOnlineKernelRegressor, MIPrivateSGDRegressor
-from skdp._random import noise_source
 from skdp.local import GradientPrivatizer
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, BoundedRangeDP, BudgetLedger, GaussianDP, gaussian_epsilon

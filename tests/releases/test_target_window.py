@@ -5,11 +5,10 @@ import math
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from support.insides import Users, noise_source
 from support.releases import transcript
 
 from skdp import DPKernelRidge
-from skdp._random import noise_source
-from skdp._users import Users
 from skdp.privacy import GaussianDP, compose
 from skdp.releases._feature_descent import FeatureDescent, plan_features, release_target_scale
 from skdp.releases._target_window import (

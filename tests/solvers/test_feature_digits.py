@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from support.insides import Users
 
-from skdp._users import Users
 from skdp.features import fourier_features
 from skdp.solvers.feature_digits import (
     MOST_ROWS,

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from support.insides import grid_rows
 from support.problems import long_and_empty_rows as problem
 from support.wires import HostileNeighbour, Wire
 
-from skdp._grid import grid_rows
 from skdp.losses import (
     HingeLoss,
     HuberHingeLoss,

@@ -7,10 +7,8 @@ from functools import partial
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from support.insides import GridNoise, NoiseSource, TargetRange, grid_rows, residual_slope
 
-from skdp._grid import GridNoise, grid_rows, residual_slope
-from skdp._random import NoiseSource
-from skdp._targets import TargetRange
 from skdp.losses import AbsoluteLoss, EpsilonInsensitiveLoss, HuberLoss
 from skdp.solvers.ogd import (
     LazyProjection,

@@ -6,9 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from support.insides import Users
 from support.linear import LAYOUTS, LOSSES
 
-from skdp._users import Users
 from skdp.losses import LogisticLoss
 from skdp.solvers.rows import RowBlocks
 from skdp.solvers.user_norms import REACH, TOGETHER, UserCap

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from skdp._random import noise_source
 from skdp.audit import replay
 from skdp.distributed import DistributedDPClassifier
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
@@ -31,6 +30,7 @@ from skdp.mechanisms import (
 from skdp.preprocessing import DPOneHotEncoder, DPQuantileScaler, DPSimpleImputer
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.releases import QuantileRelease
+from support.insides import noise_source
 
 ADJACENCIES = ("replace-one", "add-remove")
 DELTAS = (0.0, 1e-4)

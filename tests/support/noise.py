@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from skdp._random import NoiseSource
+from support.insides import NoiseSource
 
 LAWS = ("normal", "k_norm", "laplace")
 
