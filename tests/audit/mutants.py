@@ -15,10 +15,10 @@ import numpy as np
 from mutation import Mutant
 from scipy import sparse
 from sklearn.base import is_classifier
-from support.insides import noise_source
 from user_mutants import owners
 from user_mutants import users as of_users
 
+from skdp._random import noise_source
 from skdp.audit import replay
 from skdp.distributed import DistributedDPClassifier
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor

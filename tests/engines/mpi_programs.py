@@ -16,8 +16,8 @@ import warnings
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array
-from support.insides import grid_rows
 
+from skdp._grid import grid_rows
 from skdp.engines import LocalEngine, MPIEngine
 from skdp.exceptions import DistributedError, PrivacyWarning
 from skdp.losses import HingeLoss, SoftmaxLoss
