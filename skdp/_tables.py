@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-__all__ = ["check_read", "framed", "names_of", "rows_of"]
+__all__ = ["check_read", "count_of_rows", "framed", "names_of", "rows_of"]
 
 _AS_THEY_ARE = ("builtins", "numpy", "scipy", "pandas", "polars")
 
@@ -11,6 +11,14 @@ def check_read(X):
     """Refuse a query of polars that has not been run: it holds no rows yet."""
     if type(X).__name__ == "LazyFrame":
         raise ValueError("X must hold rows, and a LazyFrame is a query: pass X.collect().")
+
+
+def count_of_rows(X):
+    """Number of rows; None of what does not say it."""
+    shape = getattr(X, "shape", None)
+    if shape is None:
+        return len(X) if hasattr(X, "__len__") else None
+    return int(shape[0]) if len(shape) else None
 
 
 def framed(X):
@@ -82,4 +90,6 @@ def rows_of(X, positions):
         return X.iloc[positions]
     if isinstance(X, list | tuple):
         return [X[i] for i in positions]
+    if type(X).__module__.partition(".")[0] == "pyarrow":
+        return X.take(positions)
     return X[positions]

@@ -41,6 +41,7 @@ _LEFT_OUT_TYPES: tuple[type, ...] = (
     MPIEngine,
     weakref.ref,  # identities; what they refer to is walked where it is held
 )
+_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()), memoryview)
 _SCALARS = {type(None), bool, int, float, complex, str, bytes}
 _BY_NAME = (type, types.BuiltinFunctionType, types.ModuleType, np.ufunc)
 
@@ -105,7 +106,7 @@ def contents(value: Any, name: str) -> dict[str, Any]:
 
 def _leaves(value: Any, path: str, around: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
     kind = type(value)
-    if isinstance(value, _LEFT_OUT_TYPES) or path.endswith(tuple(LEFT_OUT)):
+    if _is_left_out(value, path):
         return
     if kind in _SCALARS or isinstance(value, Enum | np.generic):
         yield path, value
@@ -123,6 +124,14 @@ def _leaves(value: Any, path: str, around: tuple[int, ...]) -> Iterator[tuple[st
             yield from _leaves(inner, part, (*around, id(value)))
 
 
+def _is_left_out(value: Any, path: str) -> bool:
+    if isinstance(value, _LEFT_OUT_TYPES):  # what somebody derived from them may hold anything
+        return type(value).__module__.partition(".")[0] in ("skdp", "weakref")
+    if path.startswith("privacy_report."):
+        return path in LEFT_OUT
+    return path.rpartition(".")[2] in LEFT_OUT and isinstance(value, float | np.floating)
+
+
 def _parts(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     kind = type(value)
     if kind is np.ndarray:
@@ -136,6 +145,10 @@ def _parts(value: Any, path: str) -> Iterator[tuple[str, Any]]:
         yield from ((f"{path}[{i}]", inner) for i, inner in enumerate(value))
     elif kind in (set, frozenset):
         yield from ((f"{path}[{i}]", inner) for i, inner in enumerate(sorted(value, key=repr)))
+    elif kind is types.MappingProxyType:
+        yield f"{path}.<mapping>", dict(value)
+    elif kind in _VIEWS:
+        yield f"{path}.<entries>", value.tolist() if kind is memoryview else list(value)
     elif kind is types.FunctionType:
         yield from _of_function(value, path)
     else:
@@ -148,10 +161,19 @@ def _of_function(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     for name in ("__defaults__", "__kwdefaults__", "__dict__"):
         if held := getattr(value, name):
             yield f"{path}.{name}", held
+    yield f"{path}.<constants>", [value.__doc__, *_constants(value.__code__)]
     names = value.__code__.co_freevars
     for name, cell in zip(names, value.__closure__ or (), strict=True):
         with_value = cell.cell_contents if _is_filled(cell) else None
         yield f"{path}.<{name}>", with_value
+
+
+def _constants(code: types.CodeType) -> Iterator[Any]:
+    for one in code.co_consts:
+        if isinstance(one, types.CodeType):
+            yield from _constants(one)
+        else:
+            yield one
 
 
 def _is_filled(cell: Any) -> bool:

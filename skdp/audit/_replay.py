@@ -16,7 +16,7 @@ from skdp.audit._neighbours import MALFORMED
 from skdp.audit._ranks import Ranks
 from skdp.audit._report import ReplayReport
 from skdp.audit._rounds import Round
-from skdp.audit._runs import Run
+from skdp.audit._runs import Run, divides_budget
 from skdp.audit._session import N_CALLS, Session
 from skdp.audit._steering import Honest, Player, Steered
 from skdp.audit._worlds import World
@@ -344,7 +344,7 @@ class _Search(Session):
         """What is no record is refused before anything is charged or released, or is a record."""
         told: dict[tuple[str, int], set[str]] = {}
         # A pipeline with one budget is charged before a step has seen a row, and says so.
-        before = getattr(self.program.target, "_divides_budget", False)
+        before = divides_budget(self.program.target)
         last = sum(self.ranks.counts) - 1
         for kind in MALFORMED:
             for at, around in [(0, "given"), (last, "given"), (0, "zeros"), (last, "alike")]:

@@ -18,7 +18,7 @@ from skdp.audit._transcript import Transcript, listening
 from skdp.estimators._mixins import SEEDED, VOID, StatedGuarantee
 from skdp.privacy import BudgetLedger, Guarantee
 
-__all__ = ["ANSWERS", "N_BETWEEN", "Program", "Run", "last_part"]
+__all__ = ["ANSWERS", "N_BETWEEN", "Program", "Run", "divides_budget", "last_part"]
 
 N_BETWEEN = 3  # rows to ask about between calls
 ANSWERS = ("predict", "predict_proba", "decision_function", "transform")
@@ -213,7 +213,7 @@ class Program:
                 else:
                     result = self._call(run, data, seed)
             except Exception as error:
-                run.error, run.exception = f"{type(error).__name__}: {error}", error
+                run.error, run.exception = _told(error), error
             if with_report and result is not None:
                 run.report = reported(result)
         run.outcome.update(contents(facts.as_tuple(), "notes on releases"))
@@ -299,6 +299,12 @@ def last_part(name: str) -> str:
     return name.rpartition("__")[2]
 
 
+def divides_budget(model: Any) -> bool:
+    """Whether it is a pipeline or a search of this package, which has one budget for its parts."""
+    is_ours = type(model).__module__.partition(".")[0] == "skdp"
+    return is_ours and getattr(model, "_divides_budget", False)
+
+
 def _settable(model: Any) -> dict[str, Any]:
     """Parameters, but for those that a step of a pipeline with one budget has from it."""
     params = model.get_params(deep=True)
@@ -309,7 +315,7 @@ def _settable(model: Any) -> dict[str, Any]:
             return False
         around = [model, *(params.get("__".join(path[:i])) for i in range(1, len(path) + 1))]
         owner = around.pop()
-        divided = any(getattr(other, "_divides_budget", False) for other in around)
+        divided = any(divides_budget(other) for other in around)
         return divided and isinstance(owner, StatedGuarantee)
 
     return {name: value for name, value in params.items() if not is_given(name)}
@@ -320,6 +326,17 @@ def _parameters(function: Any) -> Sequence[str]:
         return list(inspect.signature(function).parameters)
     except (TypeError, ValueError):
         return []
+
+
+def _told(error: BaseException | None) -> str:
+    """An error with its notes, and those that it was raised from."""
+    texts = []
+    while error is not None:
+        notes = getattr(error, "__notes__", ())
+        texts.append(" ".join([f"{type(error).__name__}: {error}", *map(str, notes)]))
+        hidden = error.__suppress_context__
+        error = error.__cause__ or (None if hidden else error.__context__)
+    return " from ".join(texts)
 
 
 def _attempt(method: Callable[[Any], Any], queries: Any) -> Any:

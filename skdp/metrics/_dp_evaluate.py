@@ -1,6 +1,8 @@
 """Scores of a fitted model on private rows, as one release that is charged."""
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +16,7 @@ from skdp._inputs import (
     check_unmasked,
     checked_rows,
     encode_labels,
+    is_ours,
     real_targets,
     without_values,
 )
@@ -128,14 +131,18 @@ def dp_evaluate(
     accuracy follow from one released confusion matrix. Average precision takes the sum of the
     precisions at the scores of positive rows, which a row moves by ``1 + 1/2 + ... + 1 / n`` at
     most, and the number of positive rows. R^2 takes the mean of the target, and sums of squared
-    deviations from it and of squared residuals. A prediction that is not finite
+    deviations from it and of squared residuals. What the model says of a row must
+    depend on that row alone. It is asked about blocks of 1,024 rows, the last of them filled up,
+    as matrix products have other code for blocks of other sizes. A prediction that is not finite
     counts as the worst.
 
     Intervals cover noise and sampling together: they are for the score on the population that the
     rows were drawn from. Noise enters by its law, and the variance of sampling is estimated from
     what was released. Where what a score divides by cannot be told from 0, as the size of a class
     or the variance of the target, or an interval is as wide as the range of the score, the value
-    is NaN, ``says_nothing`` is True, and ``n_needed`` is about how many such rows would tell.
+    is NaN, ``says_nothing`` is True, and ``n_needed`` is about how many such rows would tell. That
+    of average precision is too short where few rows decide it: 86 % were seen for 95 %, with some
+    negative rows above nearly all positive ones.
 
     References
     ----------
@@ -254,7 +261,7 @@ class _Request(StatedGuarantee):
         )
         warn_of_delta(self.delta, len(y) if self.adjacency == "replace-one" else None)
         charge(self, guarantee)
-        with facts_of_a_fit() as facts:
+        with facts_of_a_fit() as facts, _silent():
             found = plan(estimator, X, y, noise_source(self.random_state))
         stated = replace(found, guarantee_=self._stated(guarantee))
         store(stated, _facts=facts.as_tuple())
@@ -324,6 +331,21 @@ _SOURCES = {
 }
 
 
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Raise what somebody else's estimator raises without its words, which may hold values."""
+    try:
+        yield
+        return
+    except Exception as error:
+        if is_ours(error):
+            raise
+        kind = type(error).__name__
+    failure = RuntimeError(f"The estimator raised a {kind} about these rows, which stay charged.")
+    failure.__suppress_context__ = True
+    raise failure
+
+
 def _targets(point: ApproxDP) -> tuple[ApproxDP | GaussianDP, ...]:
     """Guarantees that meet a point: pure, and Gaussian where that is allowed."""
     pure = replace(point, delta=0.0)
@@ -332,7 +354,8 @@ def _targets(point: ApproxDP) -> tuple[ApproxDP | GaussianDP, ...]:
 
 def _checked_targets(estimator: Any, X: Any, y: Any, plan: EvaluationPlan) -> np.ndarray:
     """Labels or targets, one a row, all of them declared or finite."""
-    with without_values():
+    counts = plan.guarantee.adjacency != "add-remove"
+    with without_values(counts=counts):
         check_unmasked(y, "y")
         check_consistent_length(X, y)
         y = np.asarray(y)
@@ -342,7 +365,7 @@ def _checked_targets(estimator: Any, X: Any, y: Any, plan: EvaluationPlan) -> np
     if known is not None and width not in ((), (known,)):
         raise ValueError(f"X must have the {known} features of the fit; got {width[0]}.")
     if is_regressor(estimator):
-        with without_values():
+        with without_values(counts=counts):
             return real_targets(y)
     encode_labels(y, plan.known(estimator).tolist())
     return y

@@ -14,6 +14,7 @@ from skdp.metrics._releases import MEANS, Column, Releases, column_of
 from skdp.metrics._row_losses import (
     OF_CONFUSION,
     RowLoss,
+    answers,
     label_codes,
     predicted_codes,
     probabilities,
@@ -80,7 +81,7 @@ class LabelledRows:
                 scores = chances[:, 1]
                 place = places(scores)
         elif len(classes) == 2 and hasattr(estimator, "decision_function"):
-            scores = np.asarray(estimator.decision_function(X), dtype=np.float64).ravel()
+            scores = answers(estimator, "decision_function", X).astype(np.float64).ravel()
             place = places(expit(_STEEPNESS * scores))
         codes, found = label_codes(y, classes), predicted_codes(estimator, X, classes)
         if scores is not None:

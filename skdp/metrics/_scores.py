@@ -49,7 +49,11 @@ def mean_score(sums: Releases, loss: RowLoss) -> ScoreValue:
 
 
 def _proportion(
-    sums: Releases, part: float, whole: float, noise: tuple[float, float, float]
+    sums: Releases,
+    part: float,
+    whole: float,
+    noise: tuple[float, float, float],
+    wider: float = 1.0,
 ) -> ScoreValue:
     """Interval of a part of a noisy whole: those p of which ``part - p * whole`` may be noise.
 
@@ -65,16 +69,20 @@ def _proportion(
     noise : tuple of float
         Variance of that in the part, its covariance with that in the whole, and variance of that
         in the whole.
+
+    wider : float, default=1.0
+        What the variance of sampling is, in parts of that of a binomial number.
     """
     inside = min(max(part / max(whole, 1.0), 0.0), 1.0)
     own, shared, other = noise
     spread = sums.spread(
-        max(whole, 1.0) * inside * (1.0 - inside), own - 2.0 * inside * shared + inside**2 * other
+        wider * max(whole, 1.0) * inside * (1.0 - inside),
+        own - 2.0 * inside * shared + inside**2 * other,
     )
     k2 = spread.quantile(sums.confidence) ** 2
-    # (part - p whole)^2 <= k^2 (whole p (1 - p) + own - 2 p shared + p^2 other)
-    a = whole**2 + k2 * (whole - other)
-    b = part * whole + k2 * (whole / 2.0 - shared)
+    # (part - p whole)^2 <= k^2 (wider whole p (1 - p) + own - 2 p shared + p^2 other)
+    a = whole**2 + k2 * (wider * whole - other)
+    b = part * whole + k2 * (wider * whole / 2.0 - shared)
     if a <= 0.0 or whole <= 0.0:
         return sums.cannot_tell((0.0, 1.0), whole, math.sqrt(other))
     root = math.sqrt(max(b * b - a * (part * part - k2 * own), 0.0))
@@ -103,10 +111,13 @@ def roc_auc(sums: Releases, ranking: Ranking) -> ScoreValue:
 def average_precision(sums: Releases) -> ScoreValue:
     """Mean precision at the scores of positive rows.
 
-    Its interval is the binomial one of as many rows: Boyd, Eng and Page, ECML PKDD 2013.
+    Its interval is the binomial one of as many rows, of Boyd, Eng and Page, ECML PKDD 2013, made
+    wider where negative rows decide: the few that score highest move the precision of all others.
     """
+    part, whole = sums.values["precision"], sums.values["positive"]
     noise = (sums.variances["precision"], 0.0, sums.variances["positive"])
-    return _proportion(sums, sums.values["precision"], sums.values["positive"], noise)
+    missing = 1.0 - min(max(part / max(whole, 1.0), 0.0), 1.0 - 1e-6)
+    return _proportion(sums, part, whole, noise, wider=max(1.0, -math.log(missing)))
 
 
 def of_confusion(sums: Releases, name: str) -> ScoreValue:

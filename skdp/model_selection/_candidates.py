@@ -9,13 +9,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 
 from skdp._config import config_context
-from skdp._tables import rows_of
+from skdp._tables import count_of_rows, rows_of
 from skdp._validation import is_whole, shown
 from skdp.estimators import without_callbacks
 from skdp.pipeline import DPPipeline
 from skdp.pipeline._checks import OWN, check_defaults
 from skdp.pipeline._guarantee_of import frozen_of
-from skdp.pipeline._plan import Plan, Walked, count_of_rows, target_of
+from skdp.pipeline._plan import Plan, Walked, target_of
 from skdp.pipeline._rehearsal import charge_of
 from skdp.pipeline._rows import choose_splines
 from skdp.pipeline._told import quiet

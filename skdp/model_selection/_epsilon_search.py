@@ -312,14 +312,14 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
             self.spent_ = self._stated(spent.with_caveats(_EX_POST))
             self.guarantee_ = self._stated(task.known(grid.declared(self._delta())))
             self.resolution_ = task.resolution
-        if not is_reached:
-            warnings.warn(
-                f"No stage reached target_score={shown(self.target_score)}: the model is that of "
-                f"the last one, with epsilon={self.best_epsilon_:.6g} and a score of "
-                f"{self.best_score_:.4g}.",
-                UserWarning,
-                stacklevel=level_of_the_user(),
-            )
+            if not is_reached:
+                warnings.warn(
+                    f"No stage reached target_score={shown(self.target_score)}: the model is that "
+                    f"of the last one, with epsilon={self.best_epsilon_:.6g} and a score of "
+                    f"{self.best_score_:.4g}.",
+                    UserWarning,
+                    stacklevel=level_of_the_user(),
+                )
         return self
 
     def _stages(self, task, charges, progress):

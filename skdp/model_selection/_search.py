@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._inputs import checked_data, encode_labels, without_values
-from skdp._tables import framed, rows_of
+from skdp._tables import count_of_rows, framed, rows_of
 from skdp._validation import fraction, is_auto, shown
 from skdp.estimators import LinkedDocumentation, StatedGuarantee, warn_of_delta
 from skdp.metrics import EvaluationPlan, default_scoring, row_loss
@@ -20,7 +20,6 @@ from skdp.metrics._row_losses import check_scoring, public_range
 from skdp.metrics._scored_rows import MEANS
 from skdp.model_selection._candidates import last_param, prepared
 from skdp.pipeline import DPPipeline
-from skdp.pipeline._plan import count_of_rows
 from skdp.pipeline._schema import Schema
 from skdp.pipeline._view import budget_of, table_of
 from skdp.privacy import ApproxDP
@@ -153,7 +152,7 @@ def _checked(search, X, y):
         numeric = is_regressor(search.estimator)
         checked, y = checked_data(search, X, y, numeric=numeric)
         return (X if hasattr(X, "columns") else checked), y
-    with without_values("y"):
+    with without_values("y", counts=search.adjacency == "replace-one"):
         y = column_or_1d(y, warn=True)
     X = framed(X)
     if sparse.issparse(X):

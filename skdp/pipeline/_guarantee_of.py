@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._validation import is_whole, shown
 from skdp.estimators import StatedGuarantee
 from skdp.pipeline._division import with_frozen
-from skdp.pipeline._order import composed, leaves_of
+from skdp.pipeline._order import Sequence, composed, leaves_of
 from skdp.pipeline._owners import check_one_unit
 from skdp.pipeline._plan import Plan, Walked, frozen_guarantee
 from skdp.pipeline._refusals import instead_of
@@ -152,7 +152,8 @@ def _walked(container, public):
     if type(container) is Pipeline:
         node, _ = walk.pipeline(container, columns, "")
     elif is_wrapper(container):
-        node, _ = walk.wrapper(container, columns)
+        found, _ = walk.wrapper(container, columns)
+        node = found or Sequence()
     else:
         # As the steps of a pipeline, so that parts are named as they are.
         node = walk.unnamed(container, columns)

@@ -7,7 +7,7 @@ from sklearn.utils.metaestimators import available_if
 
 from skdp._config import config_context
 from skdp._inputs import check_unmasked
-from skdp._tables import framed
+from skdp._tables import count_of_rows, framed
 from skdp._validation import shown
 from skdp.estimators import (
     CallbackSupportMixin,
@@ -24,7 +24,7 @@ from skdp.estimators import (
 )
 from skdp.pipeline._checks import check_steps
 from skdp.pipeline._input import check_input
-from skdp.pipeline._plan import FITTED, Plan, count_of_rows
+from skdp.pipeline._plan import FITTED, Plan
 from skdp.pipeline._schema import DTYPES, Schema
 from skdp.pipeline._surface import PipelineSurface, last_has
 from skdp.pipeline._told import quiet

@@ -10,6 +10,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._random import seed_sequence
+from skdp._tables import count_of_rows
 from skdp._validation import shown
 from skdp.estimators import warn_of_delta
 from skdp.pipeline._checks import OWN, check_own_budget
@@ -25,7 +26,7 @@ from skdp.pipeline._wrappers import WRAPPERS, is_wrapper
 from skdp.privacy import ApproxDP, Guarantee
 from skdp.privacy._budget import covers
 
-__all__ = ["FITTED", "Plan", "Walked", "count_of_rows"]
+__all__ = ["FITTED", "Plan", "Walked"]
 
 # What a fit stores; a new one replaces all of it.
 FITTED = (
@@ -213,14 +214,6 @@ def target_of(model, unit="record"):
     """Budget of a pipeline, for records or for users."""
     epsilon, delta = float(model.epsilon), float(model.delta)
     return ApproxDP(epsilon, delta, adjacency=model.adjacency, unit=unit)
-
-
-def count_of_rows(X):
-    """Number of rows; None of what does not say it."""
-    shape = getattr(X, "shape", None)
-    if shape is None:
-        return len(X) if hasattr(X, "__len__") else None
-    return int(shape[0]) if len(shape) else None
 
 
 def find(steps, path):

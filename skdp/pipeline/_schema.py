@@ -42,9 +42,7 @@ class Schema:
             return cls._of_list(X)
         n_columns = int(shape[1]) if len(shape) == 2 else None
         if n_columns == 0:
-            raise ValueError(
-                f"X has 0 feature(s) (shape={shape}) while a minimum of 1 is required."
-            )
+            raise ValueError("X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
         names = names_of(X)
         if names is None or n_columns is None:
             dtype = getattr(X, "dtype", None)

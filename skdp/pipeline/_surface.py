@@ -9,7 +9,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._tables import framed
-from skdp.estimators import GuaranteeView
+from skdp.estimators import GuaranteeView, StatedGuarantee
 from skdp.pipeline._plan import FITTED
 from skdp.pipeline._told import quiet
 from skdp.pipeline._view import budget_of, table_of
@@ -25,6 +25,9 @@ def last_has(name):
         last = pipeline._steps[-1][1]
         if name == "transform" and passes(last):
             return True
+        if name == "partial_fit" and not isinstance(last, StatedGuarantee):
+            # Others that have it may let what stands within them learn, without an account.
+            raise AttributeError(f"A {type(last).__name__} learns no stream under a guarantee.")
         getattr(last, name)  # its own AttributeError says what is missing
         return True
 

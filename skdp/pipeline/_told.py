@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from skdp._inputs import without_values
+from skdp._inputs import is_ours, without_values
 
 __all__ = ["quiet"]
 
@@ -32,7 +32,7 @@ def quiet(path=None):
         try:
             yield
         except Exception as error:
-            if _is_ours(error):
+            if is_ours(error):
                 ours = error
             elif path is not None and (found := _known(error)) is not None:
                 ours = ValueError(f"Step {path!r} {found}.")
@@ -45,11 +45,3 @@ def quiet(path=None):
 def _known(error):
     """What an error says that holds no values, in our words; or None."""
     return next((told for start, told in _INSTEAD.items() if re.match(start, str(error))), None)
-
-
-def _is_ours(error):
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    module = "" if trace is None else trace.tb_frame.f_globals.get("__name__", "")
-    return module.partition(".")[0] == "skdp"

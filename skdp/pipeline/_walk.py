@@ -158,7 +158,7 @@ class Walk:
                 f"Step {path!r} learns nothing beside its {known.parameter} only with other "
                 f"parameters: {fault}."
             )
-        found = target_step(step)
+        found = target_step(step, fitted=not self.change)
         if found is not None:
             name, of_target = found
             part, _ = self.step(of_target, Schema(1), _join(path, name))
@@ -169,7 +169,7 @@ class Walk:
                 )
             if self.change:
                 make_total(step, of_target)
-            elif type(step.transformer) is not FiniteTargets:
+            elif type(getattr(step, "transformer_", step.transformer)) is not FiniteTargets:
                 self.caveats.append(TARGET)
         inner = known.inner(step, fitted=not self.change)
         node, _ = self.step(inner, schema, _join(path, known.parameter))

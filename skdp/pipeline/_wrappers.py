@@ -13,7 +13,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.feature_selection import SelectFromModel
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skdp._validation import is_whole, shown
@@ -62,18 +64,24 @@ def is_wrapper(step):
 
 
 def learner_of(step):
-    """What learns within wrappers, as it was given: the step itself where there is none."""
-    while is_wrapper(step):
-        step = getattr(step, WRAPPERS[type(step)].parameter)
-    return step
+    """What learns within wrappers and at the end of pipelines, as it was given."""
+    return _learner(step, "")[0]
 
 
 def learner_path(step, path):
     """Path of what learns within a step, as in ``set_params``."""
-    while is_wrapper(step):
-        name = WRAPPERS[type(step)].parameter
-        step, path = getattr(step, name), f"{path}__{name}"
-    return path
+    return _learner(step, path)[1]
+
+
+def _learner(step, path):
+    while is_wrapper(step) or type(step) is Pipeline:
+        if is_wrapper(step):
+            name = WRAPPERS[type(step)].parameter
+            step = getattr(step, name)
+        else:
+            name, step = step.steps[-1]
+        path = f"{path}__{name}"
+    return step, path
 
 
 class FiniteTargets(TransformerMixin, BaseEstimator):
@@ -111,17 +119,25 @@ class FiniteTargets(TransformerMixin, BaseEstimator):
         return np.asarray(y, dtype=np.float64)
 
 
-def target_step(step):
-    """Parameter of a step, and a transformer of what it makes of the target; or None."""
+def target_step(step, *, fitted=False):
+    """Parameter of a step, and a transformer of what it makes of the target; or None.
+
+    Of a fitted one it is that which was fitted: parameters may have been set after that.
+    """
     if type(step) is not TransformedTargetRegressor:
         return None
-    if type(step.transformer) is FiniteTargets:
-        return "transformer", step.transformer.transformer
-    if step.transformer is not None:
-        return "transformer", step.transformer
-    if step.func is None:
-        return None
-    return "func", FunctionTransformer(step.func, step.inverse_func, check_inverse=False)
+    if step.func is not None:
+        found, name = (
+            FunctionTransformer(step.func, step.inverse_func, check_inverse=False),
+            "func",
+        )
+    else:
+        found, name = step.transformer, "transformer"
+    if fitted:
+        found = getattr(step, "transformer_", found)
+    if type(found) is FiniteTargets:
+        found = getattr(found, "transformer_", found.transformer)
+    return None if found is None else (name, found)
 
 
 def make_total(step, transformer):
@@ -130,7 +146,18 @@ def make_total(step, transformer):
 
 
 def _threshold(step):
-    return _one_estimator(step.estimator, "estimator")
+    fault = _one_estimator(step.estimator, "estimator")
+    learner = learner_of(step.estimator)
+    classes = getattr(learner, "classes", None)
+    if type(learner) is FrozenEstimator:
+        classes = getattr(learner, "classes_", None)
+    if fault or classes is None:
+        return fault
+    # Its fit refuses others by the labels that occur, which one record may decide.
+    labels = np.asarray(classes)
+    if len(labels) != 2 or (labels.dtype.kind == "f" and (labels % 1.0).any()):
+        return f"its estimator must have two classes, texts or whole numbers; got {shown(classes)}"
+    return ""
 
 
 def _target(step):
@@ -166,6 +193,8 @@ def _selection(step):
             "threshold must be None, a number, 'mean', 'median', or one of these times a number, "
             f"such as '1.25*mean'; got {shown(step.threshold)}"
         )
+    if getattr(step, "max_features_", step.max_features) != step.max_features:
+        return "max_features must be as it was in the fit"
     if step.max_features is not None and not is_whole(step.max_features):
         return "max_features must be None or an int: a function is given the rows"
     if not isinstance(step.importance_getter, str):

@@ -102,12 +102,13 @@ def category_columns(estimator, X, *, reset):
     -------
     list of ndarray of shape (n_samples,)
     """
-    with without_values("X"), np.errstate(all="ignore"):
+    counts = getattr(estimator, "adjacency", "replace-one") == "replace-one"
+    with without_values("X", counts=counts), np.errstate(all="ignore"):
         if _is_frame(X):
             validate_data(estimator, X, reset=reset, skip_check_array=True)
             if not (len(X) and X.shape[1]):
                 raise ValueError(
-                    f"Found array with {len(X)} sample(s) and {X.shape[1]} feature(s) "
+                    f"Found array with no samples or no features (shape=({len(X)}, {X.shape[1]})) "
                     "while a minimum of 1 is required."
                 )
             return [_column(X, j) for j in range(X.shape[1])]

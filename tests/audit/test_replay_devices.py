@@ -203,7 +203,7 @@ import sys
 for name in ("scipy", "sklearn", "mpi4py"):
     sys.modules[name] = None
 import numpy as np
-from support.insides import released_values
+from skdp._recording import released_values
 from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer
 heard = []
 released_values.set(heard.append)

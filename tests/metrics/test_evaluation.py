@@ -1,6 +1,7 @@
 """Private evaluations: scikit-learn's scores in the limit, intervals, budgets, refusals."""
 
 import pickle
+import traceback
 import warnings
 from dataclasses import replace
 
@@ -8,7 +9,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.dummy import DummyClassifier
@@ -20,7 +21,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from support.insides import noise_source
 from support.releases import transcript
 
@@ -31,6 +32,7 @@ from skdp.kernel import DPKernelRidge
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.mechanisms import Released
 from skdp.metrics import EvaluationPlan, dp_evaluate, make_dp_scorer
+from skdp.metrics._row_losses import answers
 from skdp.model_selection import DPEpsilonSearch
 from skdp.pipeline import DPPipeline
 from skdp.preprocessing import DPQuantileScaler
@@ -387,6 +389,37 @@ def test_a_budget_with_delta_takes_the_lesser_noise():
     ).guarantee_
     assert isinstance(many.refined, GaussianDP)
     assert_allclose(many.epsilon_at(1e-2), 0.5)
+
+
+def test_what_an_estimator_of_others_raises_is_told_without_its_words():
+    names = np.array([["ann"], ["bob"]] * 50, dtype=object)
+    y = np.arange(100) % 2
+    model = make_pipeline(OneHotEncoder(), LogisticRegression()).fit(names, y)
+    names[3, 0] = "a secret name"
+    with pytest.raises(RuntimeError, match="The estimator raised a ValueError") as caught:
+        dp_evaluate(model, names, y, 1.0)
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "secret" not in shown
+
+
+def test_a_row_more_leaves_what_is_said_of_others():
+    """Rows on the border between two labels: products of 31 and 32 rows differ in the last bit."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(400, 20))
+    A /= np.linalg.norm(A, axis=1)[:, np.newaxis]
+    model = DPLogisticRegression(random_state=1).fit(A, A[:, 0] > 0.0)
+    weights, moved = model.coef_[0], 0
+    for _ in range(300):
+        row = rng.normal(size=20) / 10.0
+        row -= weights * (row @ weights + model.intercept_[0]) / (weights @ weights)
+        for n in (31, 32, 1024):
+            alone, more = (np.tile(row, (size, 1)) for size in (n, n + 1))
+            moved += (model.predict(alone) != model.predict(more)[:n]).any()
+            assert_array_equal(
+                answers(model, "decision_function", alone),
+                answers(model, "decision_function", more)[:n],
+            )
+    assert moved > 5
 
 
 def test_the_ledger_is_charged_before_the_rows_are_asked_about(tmp_path):

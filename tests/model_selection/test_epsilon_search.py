@@ -515,7 +515,8 @@ def test_a_record_is_learned_from_or_scored_and_never_both(blunt, monkeypatch):
     assert len(learned) == len(scored) == 3
     for here, there in zip(learned, scored, strict=True):
         assert np.array_equal(here, learned[0]) and np.array_equal(there, scored[0])
-    assert (len(learned[0]), len(scored[0])) == (3000, 1000)
+    # Blocks that are asked about are filled up with copies of a row.
+    assert (len(learned[0]), len(scored[0]), len(set(scored[0]))) == (3000, 1024, 1000)
     assert set(learned[0]).isdisjoint(scored[0])
 
 

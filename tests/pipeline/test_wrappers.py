@@ -18,7 +18,7 @@ from sklearn.utils import all_estimators
 
 from skdp.audit import replay
 from skdp.inspection import privacy_report
-from skdp.kernel import DPKernelRidge
+from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.model_selection import DPGridSearch
 from skdp.pipeline import DPPipeline, guarantee_of
@@ -239,6 +239,45 @@ def test_owners_of_rows_are_refused_by_name():
 
 
 # Others that look into steps
+
+
+@pytest.mark.parametrize("classes", [[0, 1, 2], [0.5, 1.0]])
+def test_a_threshold_takes_two_classes_that_are_known_to_be_labels(classes):
+    """Those that occur would decide whether its fit is refused."""
+    X, _ = problem()
+    step = FixedThresholdClassifier(
+        make_pipeline(Normalizer(), DPLogisticRegression(classes=classes))
+    )
+    for labels in (classes[:1], classes):
+        with pytest.raises(ValueError, match="must have two classes, texts or whole numbers"):
+            pipeline(step).fit(X, np.resize(labels, len(X)))
+    pipeline(FixedThresholdClassifier(DPLogisticRegression(classes=["a", "b"]))).fit(
+        X, np.resize(["a"], len(X))
+    )
+
+
+def test_what_stands_around_a_stream_learns_no_stream():
+    X, _ = problem()
+    stream = DPOnlineKernelRegressor(kernel="linear", y_bounds=(-1.0, 1.0))
+    made = pipeline(SelectFromModel(stream, importance_getter="coef_"), seed=None).fit(X, X[:, 0])
+    frozen = pipeline(FrozenEstimator(stream.fit(X, X[:, 0])), seed=None).fit(X, X[:, 0])
+    for one in (made, frozen):
+        assert not hasattr(one, "partial_fit")
+        with pytest.raises(AttributeError, match="has no attribute 'partial_fit'"):
+            one.partial_fit(X, X[:, 0])
+
+
+def test_the_guarantee_of_a_wrapper_is_that_of_what_was_fitted():
+    X, y = problem()
+    scaled = TransformedTargetRegressor(RIDGE, transformer=StandardScaler(), check_inverse=False)
+    scaled.fit(X, X[:, 0]).set_params(transformer=None)
+    with pytest.raises(ValueError, match="a StandardScaler, is not known"):
+        guarantee_of(scaled)
+    chosen = SelectFromModel(PRIVATE, max_features=lambda X: int(X[0, 0] > 0.0) + 1).fit(X, y)
+    with pytest.raises(ValueError, match="max_features must be as it was in the fit"):
+        guarantee_of(chosen.set_params(max_features=None))
+    public = SelectFromModel(LogisticRegression()).fit(X, y)
+    assert guarantee_of(public, public=("estimator",)).epsilon == 0.0
 
 
 def test_the_guarantee_of_a_wrapper_is_that_of_what_is_within():
