@@ -3,6 +3,7 @@
 import inspect
 
 import numpy as np
+from sklearn.frozen import FrozenEstimator
 
 from skdp._validation import is_auto, shown
 from skdp.estimators import StatedGuarantee
@@ -14,8 +15,16 @@ __all__ = ["public_of"]
 # What stands elsewhere in a report, or says nothing about the data.
 _ELSEWHERE = {
     *("epsilon", "delta", "adjacency", "random_state", "ledger", "n_jobs", "verbose", "engine"),
-    *("steps", "estimator", "transformers", "transformer_list", "param_grid", "memory"),
-    *("param_distributions", "transformer_weights", "copy", "guarantee", "coef", "features"),
+    *("steps", "estimator", "regressor", "transformers", "transformer_list", "param_grid"),
+    *(
+        "memory",
+        "param_distributions",
+        "transformer_weights",
+        "copy",
+        "guarantee",
+        "coef",
+        "features",
+    ),
 }
 # What bounds a contribution, or could give somebody away: told also where it is the default.
 _BOUNDS = {
@@ -58,14 +67,14 @@ def public_of(subject):
     found += _of_the_budget("", subject.fitted)
     if not isinstance(subject.fitted, StatedGuarantee):  # steps have budgets of their own
         for path, step, _ in subject.steps:
-            step = getattr(step, "estimator", step)
+            step = _thawed(step)
             if isinstance(step, StatedGuarantee):  # others may mean something else by epsilon
                 found += _of_the_budget(path, step)
     found += _of_the_data(subject.fitted)
     alone = [] if subject.kind == "evaluation" else [("", subject.fitted)]
     chosen = getattr(subject.fitted, "best_params_", {})
     for path, step in alone + [(path, step) for path, step, _ in subject.steps]:
-        step = getattr(step, "estimator", step) if path else step
+        step = _thawed(step) if path else step
         found += _of_parameters(path, step, {name.split("__")[-1] for name in chosen})
     found += [
         _entry("declared public", caveat, "caller", "no guarantee covers what it tells")
@@ -81,6 +90,10 @@ _SIZES = {
     "delta": "how rare cases must be in which more is learned",
     "mi_budget": "how much may be learned of one unit on average, in nats",
 }
+
+
+def _thawed(step):
+    return step.estimator if isinstance(step, FrozenEstimator) else step
 
 
 def _entry(what, value, declared_by, note="", technical=False):

@@ -147,6 +147,8 @@ def leaves_of(fitted, public=(), path=""):
     if parts is None:
         yield path, fitted, _role(fitted, path, public)
         return
+    if is_wrapper(fitted):
+        yield path, fitted, "public"
     for name, part in parts:
         yield from leaves_of(part, public, f"{path}__{name}" if path else name)
 

@@ -21,6 +21,7 @@ from skdp._inputs import (
     without_values,
 )
 from skdp._random import noise_source
+from skdp._tables import framed
 from skdp._validation import shown, store
 from skdp.estimators import StatedGuarantee, charge, check_budget, warn_of_delta
 from skdp.metrics._evaluation import Evaluation
@@ -242,6 +243,7 @@ class _Request(StatedGuarantee):
         """Check, plan, charge, release."""
         check_budget(self)
         check_is_fitted(estimator)
+        X = framed(X)
         _refuse_queries(estimator)
         point = ApproxDP(self.epsilon, self.delta, adjacency=self.adjacency)
         known: dict[str, Any] = {"classes": classes}

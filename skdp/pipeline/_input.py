@@ -83,10 +83,24 @@ def _check(step, X, places, schema, public, path, then):
         for name, part, columns in step.transformers:
             taken = schema.positions(columns, f"{path}__{name}")
             # A part with an empty list is left out, and one with an empty slice is not.
-            if taken or (taken is not None and isinstance(columns, slice)):
+            if type(part) is HashingVectorizer and taken and f"{path}__{name}" not in public:
+                _check_texts(X, taken, columns, f"{path}__{name}")
+            elif taken or (taken is not None and isinstance(columns, slice)):
                 _check(part, X, taken, schema, public, f"{path}__{name}", then)
     else:
         _check_numbers(step, X, places, schema, path)
+
+
+def _check_texts(X, taken, columns, path):
+    what = f"Step {path!r}, a HashingVectorizer,"
+    if not isinstance(columns, str | int):
+        raise ValueError(
+            f"{what} takes one column of texts: select it by its name alone and not by a list; "
+            f"got {shown(columns)}."
+        )
+    column = X.iloc[:, taken[0]] if hasattr(X, "iloc") else X[:, taken[0]]
+    if not all(isinstance(value, str | bytes) for value in column):
+        raise ValueError(f"{what} takes texts alone: make missing ones '' before.")
 
 
 def _is_sparse(X):

@@ -149,6 +149,9 @@ class DPPipeline(CallbackSupportMixin, StatedGuarantee, LinkedDocumentation, Pip
     unless metadata are routed; then the folds depend on how many rows each user has, which no
     guarantee covers either.
 
+    A SelectFromModel may select nothing, which is an error after the charge: give it
+    ``max_features`` and ``threshold=-np.inf``, and it selects so many columns.
+
     A target that is transformed is a float before, and finite after: what is not a number counts
     as 0. The bounds of the regressor are those of transformed targets.
 

@@ -116,6 +116,8 @@ class Walk:
         if is_wrapper(step):
             return self.wrapper(step, schema, path)
         if getattr(step, "_divides_budget", False):
+            if not self.change and hasattr(step, "guarantee_"):  # of all its steps
+                return Leaf(path, step, guarantee=step.guarantee_), Schema()
             raise ValueError(
                 f"Step {path!r} is a {kind.__name__}, with a budget of its own: put its steps "
                 "into this one, or fit it before and give FrozenEstimator(...)."

@@ -53,6 +53,7 @@ from skdp.preprocessing import (
     RandomFourierTransformer,
     RowNormClipper,
 )
+from skdp.privacy import BudgetLedger
 
 KNOTS = np.linspace(0.0, 1.0, 5)[:, np.newaxis].repeat(3, axis=1)
 CODES = [[0.0, 0.25, 0.5]] * 3
@@ -159,6 +160,23 @@ REFUSED = [
     (HashingVectorizer(tokenizer=str.split), "tokenizer must not be a function"),
     (HashingVectorizer(input="filename"), "input must be 'content'"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "texts", "told"),
+    [
+        (["note"], ["good", "bad"], "by its name alone and not by a list"),
+        ("note", ["good", None], "takes texts alone"),
+    ],
+)
+def test_texts_that_a_vectorizer_cannot_take_are_refused_before_the_charge(columns, texts, told):
+    X = pd.DataFrame({"note": texts * 20, "a": np.arange(40.0) / 40.0})
+    hashed = ColumnTransformer([("texts", HashingVectorizer(n_features=4), columns)])
+    ledger = BudgetLedger(epsilon=1.0)
+    pipeline = DPPipeline([("p", hashed), ("m", DPLogisticRegression())], 1.0, ledger=ledger)
+    with pytest.raises(ValueError, match=told):
+        pipeline.fit(X, np.arange(40) % 2)
+    assert not ledger.history()
 
 
 def within(step):

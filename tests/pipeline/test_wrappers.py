@@ -334,6 +334,19 @@ def test_a_report_finds_what_must_stay_with_the_curator_within_a_wrapper():
     assert "m__regressor" in str(privacy_report(made))
 
 
+def test_a_report_lists_what_a_wrapper_was_told():
+    X, y = problem()
+    told = privacy_report(
+        pipeline(FixedThresholdClassifier(PRIVATE, threshold=0.3)).fit(X, y)
+    ).data
+    assert {"m: threshold": "0.3"}.items() <= {
+        e["what"]: e["value"] for e in told["public"]
+    }.items()
+    whole = FixedThresholdClassifier(pipeline(PRIVATE)).fit(X, y)
+    assert guarantee_of(whole) == whole.estimator_.guarantee_
+    assert privacy_report(whole).data["guarantee"]["epsilon"] == 2.0
+
+
 def test_missing_values_are_found_within_a_wrapper_before_a_charge():
     X, y = problem()
     X[3, 1] = np.nan
