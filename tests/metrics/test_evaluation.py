@@ -391,6 +391,17 @@ def test_a_budget_with_delta_takes_the_lesser_noise():
     assert_allclose(many.epsilon_at(1e-2), 0.5)
 
 
+def test_a_table_is_scored_as_the_same_frame():
+    table = pytest.importorskip("pyarrow").Table
+    X = pd.DataFrame(np.random.default_rng(0).uniform(-0.5, 0.5, (300, 2)), columns=["a", "b"])
+    y = (X["a"] > 0.0).to_numpy()
+    model = DPPipeline([("m", DPLogisticRegression())], random_state=0).fit(X, y)
+    one, other = (
+        dp_evaluate(model, rows, y, 1.0, random_state=0) for rows in (X, table.from_pandas(X))
+    )
+    assert str(one) == str(other)
+
+
 def test_what_an_estimator_of_others_raises_is_told_without_its_words():
     names = np.array([["ann"], ["bob"]] * 50, dtype=object)
     y = np.arange(100) % 2
