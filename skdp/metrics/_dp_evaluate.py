@@ -141,9 +141,11 @@ def dp_evaluate(
     rows were drawn from. Noise enters by its law, and the variance of sampling is estimated from
     what was released. Where what a score divides by cannot be told from 0, as the size of a class
     or the variance of the target, or an interval is as wide as the range of the score, the value
-    is NaN, ``says_nothing`` is True, and ``n_needed`` is about how many such rows would tell. That
-    of average precision is too short where few rows decide it: 86 % were seen for 95 %, with some
-    negative rows above nearly all positive ones.
+    is NaN, ``says_nothing`` is True, and ``n_needed`` is about how many such rows would tell. They
+    are too short where few rows decide: that of average precision where some negative rows score
+    above nearly all positive ones; those of macro means of small classes, with little noise; and
+    that of R^2, by far, where rare residuals make most of the error, as squares beyond 12 times
+    their mean count as that.
 
     References
     ----------
