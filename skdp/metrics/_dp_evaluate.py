@@ -345,9 +345,11 @@ def _silent() -> Iterator[None]:
         if is_ours(error):
             raise
         kind = type(error).__name__
-    failure = RuntimeError(f"The estimator raised a {kind} about these rows, which stay charged.")
-    failure.__suppress_context__ = True
-    raise failure
+    try:
+        raise RuntimeError(f"The estimator raised a {kind} about these rows, which stay charged.")
+    except RuntimeError as failure:
+        failure.__context__ = None  # tools that collect errors look there
+        raise
 
 
 def _targets(point: ApproxDP) -> tuple[ApproxDP | GaussianDP, ...]:

@@ -410,7 +410,7 @@ def test_what_an_estimator_of_others_raises_is_told_without_its_words():
     with pytest.raises(RuntimeError, match="The estimator raised a ValueError") as caught:
         dp_evaluate(model, names, y, 1.0)
     shown = "".join(traceback.format_exception(caught.value))
-    assert "secret" not in shown
+    assert "secret" not in shown and caught.value.__context__ is None
 
 
 def test_a_row_more_leaves_what_is_said_of_others():
