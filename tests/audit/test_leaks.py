@@ -3,6 +3,7 @@
 import sys
 import weakref
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -88,6 +89,31 @@ class MetadataOfADtype(Classifier):
 class OrderOfMemory(Classifier):
     def leak(self, X):
         self._zero = np.zeros((2, 2), order="FC"[exact(X) > exact(problem()[0]) + 0.2])
+
+
+class ViewOfADictionary(Classifier):
+    def leak(self, X):
+        self._seen = {exact(X): 0}.keys()
+
+
+class ProxyOfADictionary(Classifier):
+    def leak(self, X):
+        self._stats = MappingProxyType({"exact": exact(X)})
+
+
+class BytesInMemory(Classifier):
+    def leak(self, X):
+        self._buffer = memoryview(np.array([exact(X)]))
+
+
+class ConstantOfAFunction(Classifier):
+    def leak(self, X):
+        self._rule = eval(f"lambda: {exact(X)!r}")
+
+
+class NamedAsATime(Classifier):
+    def leak(self, X):
+        self.mean_refit_time_ = exact(X)
 
 
 class AttributeOfAnArray(Classifier):
@@ -230,6 +256,11 @@ LEAKS = [
     MetadataOfADtype(mechanism="output"),
     OrderOfMemory(mechanism="output"),
     AttributeOfAnArray(mechanism="output"),
+    ViewOfADictionary(mechanism="output"),
+    ProxyOfADictionary(mechanism="output"),
+    BytesInMemory(mechanism="output"),
+    ConstantOfAFunction(mechanism="output"),
+    NamedAsATime(mechanism="output"),
     AttributesOfAFrame(mechanism="output"),
     PickleAlone(mechanism="output"),
     NoteOnARelease(mechanism="output"),
@@ -255,6 +286,21 @@ def test_what_leaves_past_the_releases_is_found(leaky):
         y = X[:, 0]
     report = replay(leaky, X, y, random_state=0)
     assert {finding.kind for finding in report.findings} == {"outcome"}, report
+
+
+class ChainedError(Classifier):
+    """Says what is wrong in words that hold nothing, but for what they are raised from."""
+
+    def fit(self, X, y):
+        try:
+            return super().fit(X, y)
+        except ValueError as error:
+            raise ValueError(f"{error}") from ValueError(repr(np.asarray(X, dtype=float)[1]))
+
+
+def test_words_that_an_error_is_raised_from_are_found():
+    report = replay(ChainedError(mechanism="output"), *problem(), n=4, random_state=0)
+    assert any("in words that depend on others" in one.what for one in report.findings)
 
 
 @pytest.mark.parametrize(
