@@ -787,7 +787,7 @@ def test_forked_processes_draw_other_noise():
     script = """
 import json, os, numpy as np
 from multiprocessing import get_context
-from support.insides import noise_source
+from skdp._random import noise_source
 
 source = noise_source()
 source.normal(5, 1e12)
@@ -934,7 +934,7 @@ class Missing:
 
 sys.meta_path.insert(0, Missing())
 import json, numpy as np
-from support.insides import noise_source
+from skdp._random import noise_source
 
 source = noise_source(14)
 draws = [source.normal(3000, 1e5), source.laplace(3000, 1e5)]
