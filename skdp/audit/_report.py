@@ -11,8 +11,9 @@ __all__ = ["ReleaseTally", "ReplayReport"]
 # What no replay sees.
 UNSEEN = (
     "time, memory, files and logs, labels in a ledger, classes that are made in a fit, what no "
-    "pickle holds beside public attributes, what a fit does only without a seed or a ledger, records and "
-    "transcripts that it does not try, or noise that others can compute although it looks fresh"
+    "pickle holds beside public attributes, what a fit does only without a seed or a ledger, "
+    "records and transcripts that it does not try, or noise that others can compute although it "
+    "looks fresh"
 )
 
 

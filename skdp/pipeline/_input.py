@@ -113,6 +113,9 @@ def _check_numbers(step, X, places, schema, path):
     if _is_sparse(X):
         if not tags.sparse:
             raise TypeError(f"{what} takes no sparse rows: pass X.toarray().")
+        if issparse(X):
+            values = checked_array(X, ensure_all_finite=False).data
+            _check_finite(values, what, tags.allow_nan)
         return
     if not tags.two_d_array:
         return
@@ -158,6 +161,10 @@ def _check_column(X, place, schema, what, allow_nan):
             f"{what} takes numbers, which column {shown(schema.names[place])} does not hold: "
             "encode texts with DPOneHotEncoder, make numbers of dates, or leave the column out."
         )
+    _check_finite(values, what, allow_nan)
+
+
+def _check_finite(values, what, allow_nan):
     if np.isinf(values).any():
         raise ValueError(f"{what} takes finite numbers: make missing values NaN, or clip others.")
     if not allow_nan and np.isnan(values).any():

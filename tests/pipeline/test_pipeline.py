@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
@@ -113,6 +114,18 @@ def test_stated_categories_are_no_error_before_the_charge(frame):
     steps = [("told", told), ("model", DPLogisticRegression())]
     DPPipeline(steps, 1.0, ledger=book).fit(frame(X.to_dict("list")), y)
     assert len(book.history()) == 1
+
+
+@pytest.mark.parametrize("kind", ["csr_array", "coo_matrix", "lil_array"])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_sparse_rows_that_are_not_finite_are_refused_before_the_charge(kind, wrong):
+    X = np.eye(40, 3)
+    X[1, 1] = wrong
+    book = BudgetLedger(epsilon=1.0)
+    pipeline = DPPipeline([("m", DPLogisticRegression())], 1.0, ledger=book)
+    with pytest.raises(ValueError, match=r"takes (no NaN|finite numbers)"):
+        pipeline.fit(getattr(sparse, kind)(X), np.arange(40) % 2)
+    assert not book.history()
 
 
 def test_an_interrupted_fit_leaves_the_old_steps_whole():
