@@ -2,6 +2,8 @@
 
 from contextlib import suppress
 
+import numpy as np
+
 __all__ = ["check_read", "count_of_rows", "framed", "names_of", "rows_of"]
 
 _AS_THEY_ARE = ("builtins", "numpy", "scipy", "pandas", "polars")
@@ -87,7 +89,13 @@ def rows_of(X, positions):
     The same kind of table.
     """
     if hasattr(X, "iloc"):
+        dtypes = X.dtypes.items() if hasattr(X, "columns") else ()
+        swapped = {name: dtype for name, dtype in dtypes if not getattr(dtype, "isnative", True)}
+        if swapped:  # of which pandas takes no rows
+            X = X.astype({name: dtype.newbyteorder("=") for name, dtype in swapped.items()})
         return X.iloc[positions]
+    if type(X).__module__.partition(".")[0] not in (*_AS_THEY_ARE, "pyarrow", "narwhals"):
+        X = np.asarray(X)  # which may be all that it can be asked
     if isinstance(X, list | tuple):
         return [X[i] for i in positions]
     if type(X).__module__.partition(".")[0] == "pyarrow":

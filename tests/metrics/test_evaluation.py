@@ -402,6 +402,15 @@ def test_a_table_is_scored_as_the_same_frame():
     assert str(one) == str(other)
 
 
+def test_frames_of_the_other_byte_order_are_scored():
+    X = np.random.default_rng(0).uniform(-0.5, 0.5, (300, 2))
+    y = X[:, 0] > 0.0
+    model = DPLogisticRegression(random_state=0).fit(X, y)
+    swapped = pd.DataFrame(X.astype(X.dtype.newbyteorder()))
+    one, other = (dp_evaluate(model, rows, y, 1.0, random_state=0) for rows in (X, swapped))
+    assert str(one) == str(other)
+
+
 def test_what_an_estimator_of_others_raises_is_told_without_its_words():
     names = np.array([["ann"], ["bob"]] * 50, dtype=object)
     y = np.arange(100) % 2
