@@ -90,7 +90,7 @@ def rows_of(X, positions):
     """
     if hasattr(X, "iloc"):
         dtypes = X.dtypes.items() if hasattr(X, "columns") else ()
-        swapped = {name: dtype for name, dtype in dtypes if not getattr(dtype, "isnative", True)}
+        swapped = {name: d for name, d in dtypes if isinstance(d, np.dtype) and not d.isnative}
         if swapped:  # of which pandas takes no rows
             X = X.astype({name: dtype.newbyteorder("=") for name, dtype in swapped.items()})
         return X.iloc[positions]

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -402,12 +403,15 @@ def test_a_table_is_scored_as_the_same_frame():
     assert str(one) == str(other)
 
 
-def test_frames_of_the_other_byte_order_are_scored():
+def test_frames_of_the_other_byte_order_are_scored_beside_categories():
     X = np.random.default_rng(0).uniform(-0.5, 0.5, (300, 2))
     y = X[:, 0] > 0.0
-    model = DPLogisticRegression(random_state=0).fit(X, y)
-    swapped = pd.DataFrame(X.astype(X.dtype.newbyteorder()))
-    one, other = (dp_evaluate(model, rows, y, 1.0, random_state=0) for rows in (X, swapped))
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(c=pd.Categorical(np.where(y, "u", "v")))
+    swapped = frame.astype(dict.fromkeys(["a", "b"], X.dtype.newbyteorder()))
+    numbers = ColumnTransformer([("numbers", "passthrough", ["a", "b"])])
+    model = DPPipeline([("p", numbers), ("m", DPLogisticRegression())], random_state=0)
+    model = model.fit(frame, y)
+    one, other = (dp_evaluate(model, rows, y, 1.0, random_state=0) for rows in (frame, swapped))
     assert str(one) == str(other)
 
 
