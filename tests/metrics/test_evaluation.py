@@ -403,16 +403,18 @@ def test_a_table_is_scored_as_the_same_frame():
     assert str(one) == str(other)
 
 
-def test_frames_of_the_other_byte_order_are_scored_beside_categories():
+def test_frames_of_the_other_byte_order_and_of_categories_are_scored():
     X = np.random.default_rng(0).uniform(-0.5, 0.5, (300, 2))
     y = X[:, 0] > 0.0
-    frame = pd.DataFrame(X, columns=["a", "b"]).assign(c=pd.Categorical(np.where(y, "u", "v")))
-    swapped = frame.astype(dict.fromkeys(["a", "b"], X.dtype.newbyteorder()))
-    numbers = ColumnTransformer([("numbers", "passthrough", ["a", "b"])])
-    model = DPPipeline([("p", numbers), ("m", DPLogisticRegression())], random_state=0)
-    model = model.fit(frame, y)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    model = DPLogisticRegression(random_state=0).fit(frame, y)
+    swapped = frame.astype(X.dtype.newbyteorder())
     one, other = (dp_evaluate(model, rows, y, 1.0, random_state=0) for rows in (frame, swapped))
     assert str(one) == str(other)
+    frame = frame.assign(c=pd.Categorical(np.where(y, "u", "v")))
+    numbers = ColumnTransformer([("numbers", "passthrough", ["a", "b"])])
+    pipeline = DPPipeline([("p", numbers), ("m", DPLogisticRegression())]).fit(frame, y)
+    assert dp_evaluate(pipeline, frame, y, 50.0).values["accuracy"].value > 0.5
 
 
 def test_what_an_estimator_of_others_raises_is_told_without_its_words():
