@@ -26,7 +26,8 @@ __all__ = [
     "declared_classes",
     "encode_labels",
     "is_missing",
-    "is_ours",
+    "knows_count",
+    "raised_here",
     "real_targets",
     "without_values",
 ]
@@ -125,7 +126,7 @@ def checked_rows(estimator, X, *, reset=False, **options):
     """`~sklearn.utils.validation.validate_data` for rows alone, as for `checked_data`."""
     if not reset and not options and _is_plain(estimator, X):
         return X
-    counts = _knows_count(estimator)
+    counts = knows_count(estimator)
     with without_values("X", counts=counts), np.errstate(all="ignore"):
         options = _defaults(options)
         X = validate_data(estimator, _well_formed(X, options["dtype"]), reset=reset, **options)
@@ -177,7 +178,7 @@ def checked_data(estimator, X, y, *, reset=True, numeric=False, counts=True, **o
     is_usual = numeric and y is not None and not reset and not options
     if is_usual and _is_plain(estimator, X, y):
         return X, y.copy()
-    counts = counts and _knows_count(estimator)
+    counts = counts and knows_count(estimator)
     with without_values(counts=counts), np.errstate(all="ignore"):
         options = _defaults(options)
         check_unmasked(y, "y")
@@ -188,12 +189,12 @@ def checked_data(estimator, X, y, *, reset=True, numeric=False, counts=True, **o
         return _summed(X), real_targets(y) if numeric else y
 
 
-def _knows_count(estimator):
+def knows_count(estimator):
     """Whether the number of rows is public: where records are added or removed it is private."""
     return getattr(estimator, "adjacency", "replace-one") == "replace-one"
 
 
-def is_ours(error):
+def raised_here(error):
     """Whether an error was raised by this package, whose messages are known to hold no values."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:

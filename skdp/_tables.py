@@ -94,10 +94,11 @@ def rows_of(X, positions):
         if swapped:  # of which pandas takes no rows
             X = X.astype({name: dtype.newbyteorder("=") for name, dtype in swapped.items()})
         return X.iloc[positions]
-    if type(X).__module__.partition(".")[0] not in (*_AS_THEY_ARE, "pyarrow", "narwhals"):
-        X = np.asarray(X)  # which may be all that it can be asked
     if isinstance(X, list | tuple):
         return [X[i] for i in positions]
-    if type(X).__module__.partition(".")[0] == "pyarrow":
+    home = type(X).__module__.partition(".")[0]
+    if home == "pyarrow":
         return X.take(positions)
+    if home not in (*_AS_THEY_ARE, "narwhals"):
+        X = np.asarray(X)  # which may be all that it can be asked
     return X[positions]

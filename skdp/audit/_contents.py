@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from skdp.engines import LocalEngine, MPIEngine
 from skdp.estimators import StatedGuarantee
 from skdp.inspection import privacy_report
+from skdp.inspection._report_subject import is_ours
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.privacy import BudgetLedger
 
@@ -126,7 +127,7 @@ def _leaves(value: Any, path: str, around: tuple[int, ...]) -> Iterator[tuple[st
 
 def _is_left_out(value: Any, path: str) -> bool:
     if isinstance(value, _LEFT_OUT_TYPES):  # what somebody derived from them may hold anything
-        return type(value).__module__.partition(".")[0] in ("skdp", "weakref")
+        return is_ours(value) or type(value).__module__ == "weakref"
     if path.startswith("privacy_report."):
         return path in LEFT_OUT
     return path.rpartition(".")[2] in LEFT_OUT and isinstance(value, float | np.floating)

@@ -16,6 +16,7 @@ from skdp.audit._contents import contents, reported, what_leaves
 from skdp.audit._data import DataSet
 from skdp.audit._transcript import Transcript, listening
 from skdp.estimators._mixins import SEEDED, VOID, StatedGuarantee
+from skdp.inspection._report_subject import is_ours
 from skdp.privacy import BudgetLedger, Guarantee
 
 __all__ = ["ANSWERS", "N_BETWEEN", "Program", "Run", "divides_budget", "last_part"]
@@ -301,8 +302,7 @@ def last_part(name: str) -> str:
 
 def divides_budget(model: Any) -> bool:
     """Whether it is a pipeline or a search of this package, which has one budget for its parts."""
-    is_ours = type(model).__module__.partition(".")[0] == "skdp"
-    return is_ours and getattr(model, "_divides_budget", False)
+    return is_ours(model) and getattr(model, "_divides_budget", False)
 
 
 def _settable(model: Any) -> dict[str, Any]:

@@ -221,8 +221,8 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
             stream.plan.check_sizes(counts, stream.state.time)
             return stream, None
         sizes = (len(plan.classes), plan.release.n_features)
-        if not one_pass and calls is None and self.adjacency == "replace-one":
-            warn_of_delta(self.delta, int(counts.sum()))
+        if not one_pass and calls is None:
+            warn_of_delta(self, int(counts.sum()))
         if not one_pass and chosen_form(self) == "whitened":
             form = WhitenedForm.of(self, plan.topology, *sizes, counts, plan.unit)
             plan.topology.check(0, form.release.rules.n_rounds * form.mixings[0])

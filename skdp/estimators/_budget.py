@@ -126,19 +126,24 @@ def charge_stream(estimator, guarantee, *, stream, version, continues):
     )
 
 
-def warn_of_delta(delta, n_units, unit="record"):
+def warn_of_delta(model, n_units, unit="record"):
     """Warn of a delta that allows for the release of a record, once for all fits within another.
+
+    Where records are added or removed their number is private, and nothing can be said.
 
     Parameters
     ----------
-    delta : float
+    model : object
+        With parameters ``delta`` and ``adjacency``.
 
     n_units : int or None
-        Public number of records, or of users. Where it is private nothing can be said.
+        Number of records, or of users.
 
     unit : str, default="record"
     """
-    if not n_units or _depth.get() > 1 or delta < 1.0 / n_units:  # without rows a fit is refused
+    delta, is_public = model.delta, model.adjacency == "replace-one"
+    # Without rows a fit is refused.
+    if not is_public or not n_units or _depth.get() > 1 or delta < 1.0 / n_units:
         return
     warnings.warn(
         f"delta={delta:g} is at least 1 over the {n_units} {unit}s: a mechanism that publishes "

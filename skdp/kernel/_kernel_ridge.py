@@ -322,7 +322,7 @@ class DPKernelRidge(BaseKernelRegressor):
                 # Quantiles count rows, and no means of them: of a user one row is among them.
                 seen = y if users is None else y[chosen_rows(groups, users)]
             n_public = n_units if self.adjacency == "replace-one" else None
-            warn_of_delta(self.delta, n_public, unit)
+            warn_of_delta(self, n_public, unit)
             charge(self, guarantee)
             gamma = self._public_gamma(X)
             *streams, bounds_state = self._random_streams(3)

@@ -386,8 +386,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             X, targets = self._validated(X, y, reset=fresh, counts=groups is None)
             visitors = Visitors.of(groups, len(targets))
             gamma = self._public_gamma(X, fresh=fresh)
-            if is_whole and visitors is None and self.adjacency == "replace-one":
-                warn_of_delta(self.delta, len(targets))
+            if is_whole and visitors is None:
+                warn_of_delta(self, len(targets))
             if fresh:
                 unit = unit_of_stream(self, visitors)
                 stream = Stream.begin(self, self._plan(X.shape[1], gamma, unit))

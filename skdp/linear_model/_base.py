@@ -128,7 +128,7 @@ class BaseDPLinearClassifier(
             release = self._plan(classes, X.shape[1], n_public, unit)
             release.check_n_rows(n_units)
             noise = noise_source(self.random_state)
-            warn_of_delta(self.delta, n_public, unit)
+            warn_of_delta(self, n_public, unit)
             charge(self, release.guarantee)
             with progress_of(self, context, groups=groups):
                 longer = 1.0

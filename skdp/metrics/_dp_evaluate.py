@@ -16,7 +16,8 @@ from skdp._inputs import (
     check_unmasked,
     checked_rows,
     encode_labels,
-    is_ours,
+    knows_count,
+    raised_here,
     real_targets,
     without_values,
 )
@@ -263,7 +264,7 @@ class _Request(StatedGuarantee):
             mechanism=f"{plan.kind.title()} noise in sums and counts of what rows score",
             source=_SOURCES[plan.kind],
         )
-        warn_of_delta(self.delta, len(y) if self.adjacency == "replace-one" else None)
+        warn_of_delta(self, len(y))
         charge(self, guarantee)
         with facts_of_a_fit() as facts, _silent():
             found = plan(estimator, X, y, noise_source(self.random_state))
@@ -342,7 +343,7 @@ def _silent() -> Iterator[None]:
         yield
         return
     except Exception as error:
-        if is_ours(error):
+        if raised_here(error):
             raise
         kind = type(error).__name__
     try:
@@ -360,7 +361,7 @@ def _targets(point: ApproxDP) -> tuple[ApproxDP | GaussianDP, ...]:
 
 def _checked_targets(estimator: Any, X: Any, y: Any, plan: EvaluationPlan) -> np.ndarray:
     """Labels or targets, one a row, all of them declared or finite."""
-    counts = plan.guarantee.adjacency != "add-remove"
+    counts = knows_count(plan.guarantee)
     with without_values(counts=counts):
         check_unmasked(y, "y")
         check_consistent_length(X, y)

@@ -10,7 +10,7 @@ from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._inputs import checked_data, encode_labels, without_values
+from skdp._inputs import checked_data, encode_labels, knows_count, without_values
 from skdp._tables import count_of_rows, framed, rows_of
 from skdp._validation import fraction, is_auto, shown
 from skdp.estimators import LinkedDocumentation, StatedGuarantee, warn_of_delta
@@ -86,8 +86,7 @@ class Searched:
         Searched
         """
         X, y = _checked(search, X, y)
-        if search.adjacency == "replace-one":
-            warn_of_delta(search.delta, count_of_rows(X))
+        warn_of_delta(search, count_of_rows(X))
         classes, bounds = None, None
         if is_classifier(search.estimator):
             declared = search.classes
@@ -152,7 +151,7 @@ def _checked(search, X, y):
         numeric = is_regressor(search.estimator)
         checked, y = checked_data(search, X, y, numeric=numeric)
         return (X if hasattr(X, "columns") else checked), y
-    with without_values("y", counts=search.adjacency == "replace-one"):
+    with without_values("y", counts=knows_count(search)):
         y = column_or_1d(y, warn=True)
     X = framed(X)
     if sparse.issparse(X):

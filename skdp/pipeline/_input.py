@@ -93,7 +93,7 @@ def _check(step, X, places, schema, public, path, then):
 
 def _check_texts(X, taken, columns, path):
     what = f"Step {path!r}, a HashingVectorizer,"
-    if not isinstance(columns, str | int):
+    if not isinstance(columns, str | int | np.integer):
         raise ValueError(
             f"{what} takes one column of texts: select it by its name alone and not by a list; "
             f"got {shown(columns)}."

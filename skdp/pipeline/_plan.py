@@ -86,7 +86,7 @@ class Plan:
         walked.seed(model.random_state)
         target = target_of(model, walked.unit)
         choose_splines(walked.learn, walked.free, target, public)
-        warn_of_delta(model.delta, public, walked.unit)
+        warn_of_delta(model, n_units, walked.unit)
         check = None if public is None else RowsCheck(walked.node, public, target, model.shares)
         if check is not None:
             check.before()

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from skdp._inputs import is_ours, without_values
+from skdp._inputs import raised_here, without_values
 
 __all__ = ["quiet"]
 
@@ -32,7 +32,7 @@ def quiet(path=None):
         try:
             yield
         except Exception as error:
-            if is_ours(error):
+            if raised_here(error):
                 ours = error
             elif path is not None and (found := _known(error)) is not None:
                 ours = ValueError(f"Step {path!r} {found}.")

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from skdp._inputs import without_values
+from skdp._inputs import knows_count, without_values
 
 __all__ = ["category_columns", "codes_in", "counts_of", "in_public_order", "plain_category"]
 
@@ -102,8 +102,7 @@ def category_columns(estimator, X, *, reset):
     -------
     list of ndarray of shape (n_samples,)
     """
-    counts = getattr(estimator, "adjacency", "replace-one") == "replace-one"
-    with without_values("X", counts=counts), np.errstate(all="ignore"):
+    with without_values("X", counts=knows_count(estimator)), np.errstate(all="ignore"):
         if _is_frame(X):
             validate_data(estimator, X, reset=reset, skip_check_array=True)
             if not (len(X) and X.shape[1]):

@@ -104,7 +104,7 @@ class _Budget:
             mechanism=mechanism,
             source=getattr(behind, "source", ""),
         )
-        warn_of_delta(self.delta, n_samples if self.adjacency == "replace-one" else None)
+        warn_of_delta(self, n_samples)
         warn_of_seed(self.random_state is not None, self.ledger)
         ledger = ledger_of(self)
         if ledger is not None:

@@ -193,8 +193,7 @@ class DPOneHotEncoder(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
                     self._target(), n_columns=len(learned), min_frequency=self.min_frequency
                 )
                 guarantee, threshold = release.guarantee, release.threshold
-                n_public = len(columns[0]) if self.adjacency == "replace-one" else None
-                warn_of_delta(self.delta, n_public)
+                warn_of_delta(self, len(columns[0]))
                 charge(self, guarantee)
                 counts = [counts_of(columns[j]) for j in learned]
                 names = release(counts, noise_source(self.random_state))

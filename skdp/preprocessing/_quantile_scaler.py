@@ -216,7 +216,7 @@ class DPQuantileScaler(LinkedDocumentation, StatedGuarantee, TransformerMixin, B
             self._check_parameters()
             X = self._validated(X, reset=True)
             release = self._plan(X.shape[1], len(X))
-            warn_of_delta(self.delta, len(X) if self.adjacency == "replace-one" else None)
+            warn_of_delta(self, len(X))
             charge(self, release.guarantee)
             bounds, spikes = release.bounds_and_spikes(X, noise_source(self.random_state))
             self._store(release.guarantee, bounds, spikes)

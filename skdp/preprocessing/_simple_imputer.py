@@ -178,7 +178,7 @@ class DPSimpleImputer(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
             X = self._validated(X, reset=True)
             learn, guarantee = getattr(self, f"_{self.strategy}")()
             if self.strategy != "constant":
-                warn_of_delta(self.delta, len(X) if self.adjacency == "replace-one" else None)
+                warn_of_delta(self, len(X))
                 charge(self, guarantee)
             statistics = learn(X, noise_source(self.random_state))
             self.statistics_ = statistics

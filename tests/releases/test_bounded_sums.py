@@ -4,21 +4,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from support.insides import noise_source
+from support.releases import TARGETS
 
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.releases import BoundedSums
 
 BOUNDS = ((0.0, 1.0), (-1.0, 1.0), (-0.7, 0.3))
 SHARES = (0.5, 0.2, 0.3)
-TARGETS = pytest.mark.parametrize(
-    "target",
-    [
-        kind(0.8, adjacency=adjacency)
-        for kind in (ApproxDP, GaussianDP)
-        for adjacency in ("replace-one", "add-remove")
-    ],
-    ids=str,
-)
 
 
 def worst_neighbours(adjacency):

@@ -7,20 +7,10 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics import average_precision_score
 from support.insides import noise_source
-from support.releases import transcript
+from support.releases import TARGETS, transcript
 
-from skdp.privacy import ApproxDP, GaussianDP
+from skdp.privacy import ApproxDP
 from skdp.releases import PrecisionSum
-
-TARGETS = pytest.mark.parametrize(
-    "target",
-    [
-        kind(0.8, adjacency=adjacency)
-        for kind in (ApproxDP, GaussianDP)
-        for adjacency in ("replace-one", "add-remove")
-    ],
-    ids=str,
-)
 
 
 def exact(rows, most_rows, adjacency="replace-one"):

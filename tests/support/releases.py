@@ -2,11 +2,25 @@
 
 from contextlib import contextmanager
 
+import pytest
+
 from skdp.audit import recording
 from skdp.audit._steering import Player
 from skdp.audit._transcript import listening
 from skdp.mechanisms import Released
+from skdp.privacy import ApproxDP, GaussianDP
 from skdp.solvers.newton import minimise
+
+# What a release is planned for: pure and Gaussian, of both adjacencies.
+TARGETS = pytest.mark.parametrize(
+    "target",
+    [
+        kind(0.8, adjacency=adjacency)
+        for kind in (ApproxDP, GaussianDP)
+        for adjacency in ("replace-one", "add-remove")
+    ],
+    ids=str,
+)
 
 
 @contextmanager
