@@ -16,6 +16,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
+from support.configurations import SELDOM
 from support.mpi import mpiexec  # noqa: F401, a fixture
 
 
@@ -31,11 +32,14 @@ def pytest_addoption(parser):
 def pytest_collection_modifyitems(config, items):
     """Of a test that is parametrized several times keep cases that meet each value of each.
 
-    All combinations run with ``--full``. Lists of cases are kept whole, but for those of which a
-    mark says that each k-th is enough.
+    All combinations run with ``--full``, and all configurations of estimators. Lists of cases are
+    kept whole, but for those of which a mark says that each k-th is enough.
     """
     if config.getoption("--full"):
         return
+    seldom = [item for item in items if not _names(item).isdisjoint(SELDOM)]
+    config.hook.pytest_deselected(items=seldom)
+    items[:] = [item for item in items if _names(item).isdisjoint(SELDOM)]
     grids = {}
     for item in items:
         if hasattr(item, "callspec"):
@@ -43,6 +47,13 @@ def pytest_collection_modifyitems(config, items):
     dropped = {id(item) for grid in grids.values() for item in _combinations(grid)}
     config.hook.pytest_deselected(items=[item for item in items if id(item) in dropped])
     items[:] = [item for item in items if id(item) not in dropped]
+
+
+def _names(item):
+    """Texts among the values of a case: a configuration is given by its name."""
+    values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    flat = [part for value in values for part in (value if isinstance(value, tuple) else [value])]
+    return {part for part in flat if isinstance(part, str)}
 
 
 def _combinations(grid):

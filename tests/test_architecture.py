@@ -216,35 +216,6 @@ def test_code_of_a_package_lives_in_underscored_modules():
     check_each(MODULES, faults)
 
 
-@pytest.mark.parametrize(
-    ("source", "n_faults"),
-    [
-        ("from skdp.linear_model import DPLogisticRegression", 1),
-        ("def late():\n    import skdp.solvers", 1),
-        ("from skdp import mechanisms", 1),
-        ("import skdp", 1),
-        ("from skdp._random import noise_source", 0),
-        ("from skdp.privacy._guarantees import ApproxDP", 0),
-    ],
-)
-def test_an_upward_import_is_noticed(source, n_faults):
-    assert len(list(upward_imports(ast.parse(source), "privacy"))) == n_faults
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "from sklearn.utils._param_validation import Interval",
-        "from sklearn.linear_model import _logistic",
-        "import numpy._core",
-        "import numpy as np\nnp._core.umath",
-        "def late():\n    from scipy.special import _ufuncs",
-    ],
-)
-def test_a_private_name_is_noticed(source):
-    assert list(private_uses(ast.parse(source)))
-
-
 def within(*packages):
     return [path for path in MODULES if path.relative_to(PACKAGE).parts[0] in packages]
 
@@ -336,25 +307,6 @@ def test_a_release_is_checked_where_it_stands():
     check_each(releases, lambda path: release_faults(parse(path)))
 
 
-@pytest.mark.parametrize(
-    ("source", "n_faults"),
-    [
-        ("@dataclass(frozen=True)\nclass A:\n    def __call__(self):\n        release(0)", 0),
-        ("@dataclass(frozen=True)\nclass A:\n    def advance(self):\n        x.release(0)", 0),
-        ("class A:\n    def __call__(self):\n        release(0)", 1),
-        ("@dataclass(frozen=True)\nclass A:\n    def __call__(self):\n        other(0)", 1),
-        (
-            "@dataclass(frozen=True)\nclass A:\n    def __call__(self):\n        release(0)"
-            + "\n" * 80
-            + "        return 1",
-            1,
-        ),
-    ],
-)
-def test_a_release_that_cannot_be_checked_is_noticed(source, n_faults):
-    assert len(list(release_faults(ast.parse(source)))) == n_faults
-
-
 def test_solvers_know_no_guarantee():
     above = ("skdp.privacy", "skdp.mechanisms", "skdp.theory")
     clipping = {"skdp.mechanisms.clip_rows", "skdp.mechanisms.row_norms"}
@@ -384,36 +336,6 @@ def test_what_is_taken_from_theory_is_no_part_of_a_guarantee():
                 yield f"line {node.lineno}: {target}"
 
     check_each(within(*users), faults)
-
-
-def dispatches(tree):
-    """Calls that look up which method, or whether an attribute, is there."""
-    for node in ast.walk(tree):
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args):
-            continue
-        of_self = ast.unparse(node.args[0]) == "self"
-        if of_self and node.func.id == "hasattr":
-            yield f"line {node.lineno}: {ast.unparse(node)}"
-        if of_self and node.func.id == "getattr" and isinstance(node.args[1], ast.JoinedStr):
-            yield f"line {node.lineno}: {ast.unparse(node)}"
-
-
-def test_variants_are_objects_and_not_names_of_methods():
-    users = ("releases", "estimators", "local", "linear_model", "kernel", "distributed", "solvers")
-    check_each(within(*users), lambda path: dispatches(parse(path)))
-
-
-@pytest.mark.parametrize(
-    ("source", "n_faults"),
-    [
-        ('getattr(self, f"_advance_{release}")', 1),
-        ('hasattr(self, "_stream")', 1),
-        ('getattr(self, "feature_names_in_", None)', 0),
-        ('hasattr(X, "toarray")', 0),
-    ],
-)
-def test_a_dispatch_by_name_is_noticed(source, n_faults):
-    assert len(list(dispatches(ast.parse(source)))) == n_faults
 
 
 # What a reader of the published project could not follow or should not see.
@@ -448,7 +370,7 @@ def public_text(path):
     documented = ast.Module | ast.ClassDef | ast.FunctionDef
     for node in ast.walk(parse(path)):
         if isinstance(node, documented):
-            yield ast.get_docstring(node) or ""
+            yield ast.get_docstring(node, clean=False) or ""
 
 
 def test_public_texts_name_no_document_that_is_not_there():

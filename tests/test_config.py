@@ -5,10 +5,9 @@ import sys
 import threading
 import warnings
 
-import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from support.configurations import CONFIGURATIONS, model, problem
 
@@ -138,41 +137,6 @@ def test_a_setting_is_the_processs_and_a_context_the_threads():
     assert seen == {False: False, True: True}
 
 
-def test_threads_do_not_silence_each_other():
-    X, y = problem("DPLogisticRegression")
-    entered, fitted = threading.Event(), threading.Event()
-
-    def silent():
-        with skdp.config_context(known_seeds=True):
-            entered.set()
-            fitted.wait(30)
-
-    with fresh():
-        thread = threading.Thread(target=silent)
-        thread.start()
-        try:
-            entered.wait(30)
-            found = seed_warnings(lambda: DPLogisticRegression(random_state=0).fit(X, y))
-        finally:
-            fitted.set()
-            thread.join()
-    assert len(found) == 1
-
-
-class Reporting(DPLogisticRegression):
-    """Scores are whether the settings of its process are silent."""
-
-    def score(self, X, y):
-        return float(skdp.get_config()["known_seeds"])
-
-
-def test_worker_processes_begin_with_the_environment_variable():
-    X, y = problem("DPLogisticRegression")
-    with fresh():  # which they do not see
-        told = cross_val_score(Reporting(random_state=0), X, y, cv=2, n_jobs=2)
-    np.testing.assert_array_equal(told, 1.0)
-
-
 @pytest.mark.parametrize(
     "value, expected", [("1", True), ("0", False), ("", False), (None, False)]
 )
@@ -184,15 +148,6 @@ def test_a_process_begins_with_the_environment_variable(value, expected, monkeyp
     code = "import skdp; print(skdp.get_config())"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == str({"known_seeds": expected})
-
-
-@pytest.mark.parametrize("value", [1, 0, "yes", np.True_, [True]])
-def test_settings_must_be_booleans(value):
-    for change in (skdp.set_config, lambda **given: skdp.config_context(**given).__enter__()):
-        before = skdp.get_config()
-        with pytest.raises(ValueError, match="known_seeds must be True, False, or None"):
-            change(known_seeds=value)
-        assert skdp.get_config() == before
 
 
 def test_seeded_queries_warn_when_they_are_answered_by_the_seed_of_their_fit():

@@ -174,42 +174,7 @@ def refusal(name, X, y, parameter, value):
     return None
 
 
-@EVERY
-def test_parameters_are_those_of_the_signature_and_can_be_set(name):
-    X, y = problem(name)
-    estimator = fitted(name, X, y)
-    params = estimator.get_params(deep=False)
-    assert list(params) == sorted(inspect.signature(type(estimator)).parameters)
-    other = clone(KINDS[kind_of(name)](**params))
-    assert other.set_params(**params) is other
-    assert all(other.get_params(deep=False)[key] is value for key, value in params.items())
-    with pytest.raises(ValueError, match="Invalid parameter"):
-        other.set_params(no_such_parameter=1)
-
-
-@EVERY
-def test_fit_and_predict_never_write_to_parameters(name):
-    X, y = problem(name)
-    estimator = model(name)
-    if "x_norm" in estimator.get_params():
-        estimator.set_params(x_norm=np.float32(1.0))  # it is a float inside
-    before = estimator.get_params(deep=False)
-    outcome(estimator.fit(X, y), X)
-    if hasattr(estimator, "partial_fit"):
-        estimator.partial_fit(X, y)
-    assert all(estimator.get_params(deep=False)[key] is value for key, value in before.items())
-
-
 # Copies
-
-
-@EVERY
-def test_a_clone_has_the_parameters_and_nothing_else(name):
-    X, y = problem(name)
-    estimator = fitted(name, X, y)
-    copied = clone(estimator)
-    assert vars(copied).keys() == estimator.get_params(deep=False).keys()
-    assert repr(copied) == repr(estimator)
 
 
 @EVERY
@@ -589,18 +554,3 @@ def test_no_view_shows_a_row_or_a_target(name):
     outcome(estimator, X)
     for view in (estimator_html_repr(estimator), repr(estimator), str(vars(estimator))):
         assert "267771" not in view
-
-
-@EVERY
-def test_names_of_features_are_kept_and_compared(name):
-    X, y = problem(name)
-    frame = pd.DataFrame(X, columns=list("abc"))
-    nameless, named = fitted(name, X, y), fitted(name, frame, y)
-    assert nameless.n_features_in_ == named.n_features_in_ == 3
-    assert not hasattr(nameless, "feature_names_in_")
-    assert named.feature_names_in_.tolist() == list("abc")
-    assert len(outcome(named, frame)) == len(X)
-    with pytest.raises(ValueError, match="feature names should match"):
-        outcome(named, frame[list("cba")])
-    with pytest.raises(ValueError, match="features"):
-        outcome(nameless, X[:, :2])

@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 from sklearn.utils.validation import has_fit_parameter
 from support.configurations import EVERYTHING, fitted, model, outcome, problem
+from support.insides import Honest, Player, listening
 
-from skdp.audit._steering import Honest, Player
-from skdp.audit._transcript import listening
 from skdp.kernel import ReleasedKernelRegressor
 from skdp.privacy import BudgetLedger
 

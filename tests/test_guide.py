@@ -107,21 +107,6 @@ def test_a_page_uses_nothing_that_the_guide_forbids(page):
     assert {(page, call) for call in calls} <= SHOWN_AS_WRONG
 
 
-@pytest.mark.parametrize(
-    ("line", "is_wrong"),
-    [
-        (">>> GridSearchCV(model, grid)", True),
-        (">>> model.score(X, y)", True),
-        (">>> model.score(X_test, y_test)", False),
-        (">>> StandardScaler()\nTraceback (most recent call last):\nValueError: no", False),
-        (".. code-block:: python\n\n   model = StandardScaler().fit(X)\n", True),
-    ],
-)
-def test_a_wrong_use_is_noticed(line, is_wrong):
-    nodes = [node for snippet in snippets(line + "\n") for node in ast.walk(snippet)]
-    assert any(map(wrong_use, nodes)) == is_wrong
-
-
 def imported(tree):
     """Dotted names that a piece of Python imports."""
     for node in ast.walk(tree):

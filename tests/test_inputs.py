@@ -1,7 +1,6 @@
 """What reaches an estimator: every type of rows and targets, none of which is ever shown."""
 
 import warnings
-from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -139,16 +138,6 @@ def test_repeated_entries_that_sum_to_infinity_are_refused(name, step, denied):
                 estimator.predict(hostile)
 
 
-@SPARSE
-def test_repeated_entries_count_by_their_sum_even_if_a_flag_denies_them(name):
-    X, y = problem(name)
-    split = repeated(X, 0.25, -0.25)
-    split.has_canonical_format = True  # a lie
-    here = model(name, random_state=0).fit(sparse.csr_array(X), y)
-    there = model(name, random_state=0).fit(split, y)
-    np.testing.assert_allclose(here.predict(X), there.predict(X), atol=1e-9)
-
-
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 @EVERY
 def test_huge_rows_cause_no_warning(name, container):
@@ -235,30 +224,6 @@ def times(kind, X):
         "pandas": frame,
         "polars durations": pl.DataFrame(dict(zip("abc", days.T, strict=True))),
     }[kind]
-
-
-@pytest.mark.parametrize(
-    "kind", ["array", "durations", "list", "pandas", "polars durations", "with zone"]
-)
-@EVERY
-def test_dates_are_no_numbers_of_which_a_missing_one_would_be_the_least(name, kind):
-    X, y = problem(name)
-    estimator = model(name, ledger=ledger())
-    told = r"no dates or durations|numbers of dates|real number, not 'date"
-    with pytest.raises((TypeError, ValueError), match=told):
-        estimator.fit(times(kind, X), y)
-    assert is_untouched(estimator)
-
-
-@REGRESSORS
-def test_answers_for_the_longest_rows_are_finite(name):
-    X, y = problem(name)
-    unit = {"x_norm": 0.03} if "x_norm" in model(name).get_params() else {}
-    estimator = model(name, random_state=0, **unit).fit(0.03 * X if unit else X, y)
-    signs = np.array(list(product([-1.7e308, 1.7e308], repeat=3)))
-    for rows in (signs, sparse.csr_array(signs)):
-        if not sparse.issparse(rows) or get_tags(estimator).input_tags.sparse:
-            assert np.isfinite(estimator.predict(rows)).all()
 
 
 SECRET = "SECRET"

@@ -53,13 +53,6 @@ def each_total(loss, scores, codes):
     return np.array([loss.total(scores[i : i + 1], codes[i : i + 1]) for i in range(len(codes))])
 
 
-def probabilities(loss, scores, codes):
-    """Softmax by the textbook, in scores small enough for it."""
-    away = np.arange(loss.n_classes) != codes[:, np.newaxis]
-    weights = np.exp((scores + loss.margin * away) / loss.temperature)
-    return weights / weights.sum(axis=1, keepdims=True)
-
-
 @pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX + REGRESSION + WEIGHTED, ids=str)
 def test_residuals_are_the_derivative_of_the_loss(loss):
     rng = np.random.default_rng(0)
@@ -118,55 +111,6 @@ def test_bounds_hold_of_every_class_whatever_it_weighs(loss):
             gains = np.linalg.slogdet(np.eye(loss.n_outputs) + ratio * hessians)[1]
             assert (gains <= loss.log_determinant(ratio) + 1e-7).all()
             assert (gains + weight * sums <= loss.worst_trade(ratio, weight) + 1e-7).all()
-
-
-@pytest.mark.parametrize("weights", [(1.0,), (1.0, 1.0, 1.0), (2.0, 1.0), (0.0, 1.0), (-1.0, 1.0)])
-def test_weights_are_one_a_class_and_at_most_one(weights):
-    for loss in (LogisticLoss(), HuberHingeLoss(), SoftmaxLoss(2)):
-        with pytest.raises(ValueError, match="weights must be"):
-            replace(loss, weights=weights)
-    assert LogisticLoss(weights=[np.float32(0.5), 1]).weights == (0.5, 1.0)
-
-
-@pytest.mark.parametrize("loss", LOGISTIC + HUBER, ids=str)
-def test_second_derivatives_are_those_of_the_slope(loss):
-    margin = np.random.default_rng(1).uniform(-5.0, 5.0, 2000)
-    step = 1e-6
-    change = (loss.slope(margin - step) - loss.slope(margin + step)) / (2 * step)
-    apart = np.abs(change - loss.second(margin)) > 1e-4 * loss.curvature
-    assert apart.mean() < 1e-3  # only next to a kink
-    scores, codes = margin[:, np.newaxis], np.ones(len(margin), dtype=int)
-    assert_array_equal(loss.hessian_weights(scores, codes), loss.second(margin))
-    assert_array_equal(loss.hessian_weights(-scores, 0 * codes), loss.second(margin))
-
-
-@pytest.mark.parametrize("loss", SOFTMAX, ids=str)
-def test_probabilities_give_the_second_derivative_of_a_softmax(loss):
-    rng = np.random.default_rng(2)
-    scores, codes = random_scores(loss, rng, spread=loss.temperature)
-    p = loss.hessian_weights(scores, codes)
-    assert_allclose(p, probabilities(loss, scores, codes), rtol=1e-9, atol=1e-300)
-    step = 1e-6 * loss.temperature
-    direction = rng.normal(size=scores.shape)
-    forward = loss.residuals(scores + step * direction, codes)
-    backward = loss.residuals(scores - step * direction, codes)
-    mean = (p * direction).sum(axis=1, keepdims=True)
-    assert_allclose(
-        (forward - backward) / (2 * step),
-        p * (direction - mean) / loss.temperature,
-        atol=1e-7 / loss.temperature,
-    )
-
-
-@pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX + REGRESSION, ids=str)
-def test_losses_are_convex_and_not_negative(loss):
-    rng = np.random.default_rng(3)
-    here, codes = random_scores(loss, rng, size=500, spread=5.0)
-    there, _ = random_scores(loss, rng, size=500, spread=5.0)
-    middle = each_total(loss, (here + there) / 2, codes)
-    ends = (each_total(loss, here, codes) + each_total(loss, there, codes)) / 2
-    assert (middle <= ends + 1e-12).all()
-    assert (middle >= 0.0).all()
 
 
 @pytest.mark.parametrize("loss", LOGISTIC + HUBER, ids=str)
@@ -258,51 +202,6 @@ def test_the_worst_trade_of_a_softmax_record_is_an_upper_bound(loss):
                 assert gain <= loss.worst_trade(ratio, weight) + 1e-12
 
 
-@pytest.mark.parametrize("loss", LOGISTIC, ids=str)
-def test_a_capped_loss_is_logistic_up_to_the_cap_and_straight_beyond(loss):
-    margin = np.linspace(-20.0, 20.0, 4001)
-    logistic = np.logaddexp(0.0, -margin)
-    bent = 1.0 / (1.0 + np.exp(margin)) <= loss.slope_cap
-    assert_allclose(loss.value(margin[bent]), logistic[bent], rtol=1e-12)
-    assert (loss.value(margin) <= logistic * (1 + 1e-12)).all()
-    straight = loss.value(margin[~bent])
-    if len(straight):
-        assert_allclose(np.diff(straight), -loss.slope_cap * np.diff(margin[~bent]), rtol=1e-9)
-
-
-def test_the_huber_hinge_stays_within_a_quarter_width_of_the_hinge():
-    margin = np.linspace(-4.0, 6.0, 10_001)
-    hinge = np.maximum(0.0, 1.0 - margin)
-    for loss in HUBER:
-        above = loss.value(margin) - hinge
-        assert above.min() >= -1e-15
-        assert_allclose(above.max(), loss.width / 4)
-        assert_allclose(above[np.abs(margin - 1.0) >= loss.width], 0.0, atol=1e-12)
-
-
-def test_two_classes_of_a_softmax_are_a_logistic_problem():
-    rng = np.random.default_rng(7)
-    scores, codes = random_scores(SoftmaxLoss(2), rng)
-    difference = scores[:, 1:] - scores[:, :1]
-    joint, binary = SoftmaxLoss(2), LogisticLoss()
-    assert_allclose(joint.total(scores, codes), binary.total(difference, codes))
-    residuals = binary.residuals(difference, codes)
-    assert_allclose(joint.residuals(scores, codes), np.hstack([-residuals, residuals]))
-    p = joint.hessian_weights(scores, codes)
-    assert_allclose(p[:, 0] * p[:, 1], binary.hessian_weights(difference, codes))
-
-
-def test_a_softmax_with_a_margin_tends_to_the_hinge_of_crammer_and_singer():
-    rng = np.random.default_rng(8)
-    scores, codes = random_scores(SoftmaxLoss(4), rng)
-    rows = np.arange(len(codes))
-    violations = 1.0 + scores - scores[rows, codes][:, np.newaxis]
-    violations[rows, codes] = 0.0
-    hinge = violations.max(axis=1).sum()
-    loss = SoftmaxLoss(4, margin=1.0, temperature=1e-4)
-    assert hinge <= loss.total(scores, codes) <= hinge + 1e-4 * math.log(4) * len(codes)
-
-
 @pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX + REGRESSION, ids=str)
 def test_extreme_scores_neither_overflow_nor_lose_the_bounds(loss):
     grid = np.array(np.meshgrid(*[EXTREME] * min(loss.n_outputs, 3))).reshape(
@@ -332,25 +231,6 @@ def test_the_logistic_loss_is_accurate_in_both_tails(margin):
     assert_allclose(joint[0, 1], -float(slope), rtol=1e-13, atol=1e-16)
 
 
-@pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX + REGRESSION, ids=str)
-def test_scores_and_codes_are_left_as_they_were(loss):
-    scores, codes = random_scores(loss, np.random.default_rng(9))
-    before = scores.copy(), codes.copy()
-    loss.residuals(scores, codes)
-    loss.hessian_weights(scores, codes)
-    loss.total(scores, codes)
-    assert_array_equal(scores, before[0])
-    assert_array_equal(codes, before[1])
-
-
-@pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX + REGRESSION, ids=str)
-def test_no_records_have_no_loss(loss):
-    scores, codes = np.empty((0, loss.n_outputs)), np.empty(0, dtype=int)
-    assert loss.total(scores, codes) == 0.0
-    assert loss.residuals(scores, codes).shape == scores.shape
-    assert len(loss.hessian_weights(scores, codes)) == 0
-
-
 @pytest.mark.parametrize("loss", REGRESSION, ids=str)
 def test_the_huber_loss_is_half_the_square_up_to_its_width_and_straight_beyond(loss):
     residuals = loss.width * np.linspace(-5.0, 5.0, 1001)
@@ -370,12 +250,6 @@ def test_the_huber_loss_is_half_the_square_up_to_its_width_and_straight_beyond(l
     assert_array_equal(second[inside], loss.curvature)
     assert_array_equal(second[outside], 0.0)
     assert loss.n_outputs == 1
-
-
-@pytest.mark.parametrize("bad", [0.0, -1.0, 1.5, math.nan, math.inf, "auto", None])
-def test_slope_caps_must_lie_between_zero_and_one(bad):
-    with pytest.raises(ValueError, match="slope_cap must be"):
-        LogisticLoss(bad)
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf, "wide", None])
@@ -410,43 +284,6 @@ def test_conjugates_are_a_supremum_over_residuals(loss):
     assert found.shape == slopes.shape
     assert (found >= brute - 1e-12).all()
     assert_allclose(found, brute, atol=1e-6)
-
-
-@pytest.mark.parametrize("loss", KINKED, ids=str)
-def test_losses_with_kinks_go_through_scores_and_targets(loss):
-    rng = np.random.default_rng(11)
-    scores, targets = rng.normal(size=(50, 1)), rng.normal(size=50)
-    residuals = scores[:, 0] - targets
-    width = getattr(loss, "width", 0.0)
-    expected = np.where(np.abs(residuals) > width, np.abs(residuals) - width, 0.0)
-    assert_allclose(loss.value(residuals), expected, atol=1e-15)
-    assert_allclose(loss.total(scores, targets), expected.sum())
-    found = loss.residuals(scores, targets)
-    assert found.shape == (50, 1)
-    assert_array_equal(found[:, 0], np.where(np.abs(residuals) > width, np.sign(residuals), 0.0))
-    assert loss.n_outputs == 1
-    assert loss.total(scores[:0], targets[:0]) == 0.0
-    extreme = np.array([-1e300, 1e300, 5e-324])
-    assert np.isfinite(loss.value(extreme)).all() and np.abs(loss.slope(extreme)).max() == 1.0
-
-
-@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf, "wide", None])
-def test_a_width_that_costs_nothing_must_be_positive(bad):
-    with pytest.raises(ValueError, match=r"^width must be"):
-        EpsilonInsensitiveLoss(bad)
-
-
-def test_the_hinge_loss_is_its_formula_with_slope_0_at_the_kink():
-    loss = HingeLoss()
-    margins = np.array([-1e300, -2.0, 0.0, np.nextafter(1.0, 0.0), 1.0, 1.5, 1e300])
-    assert_array_equal(loss.value(margins), [1 + 1e300, 3.0, 1.0, 1.0 - margins[3], 0.0, 0.0, 0.0])
-    assert_array_equal(loss.slope(margins), [1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
-    assert_array_equal(loss.second(margins), np.zeros(7))
-    assert (loss.lipschitz, loss.curvature, loss.n_outputs) == (1.0, math.inf, 1)
-    scores = np.array([[0.3], [0.3], [-2.0], [-2.0]])
-    codes = np.array([1, 0, 1, 0])
-    assert_array_equal(loss.residuals(scores, codes), [[-1.0], [1.0], [-1.0], [0.0]])
-    assert_allclose(loss.total(scores, codes), 0.7 + 1.3 + 3.0)
 
 
 @pytest.mark.parametrize("loss", [HingeLoss(), *map(MulticlassHingeLoss, (2, 3, 7))], ids=str)
@@ -489,27 +326,6 @@ def test_the_loss_of_crammer_and_singer_is_its_formula():
     )
 
 
-def test_two_classes_of_crammer_and_singer_are_a_hinge_problem():
-    rng = np.random.default_rng(14)
-    scores, codes = rng.normal(size=(200, 2)), rng.integers(0, 2, 200)
-    joint, single = MulticlassHingeLoss(2), HingeLoss()
-    gaps = scores[:, 1:] - scores[:, :1]
-    assert_allclose(each_total(joint, scores, codes), each_total(single, gaps, codes), atol=1e-12)
-    assert_array_equal(joint.residuals(scores, codes)[:, 1:], single.residuals(gaps, codes))
-
-
-@pytest.mark.parametrize("loss", [HingeLoss(), MulticlassHingeLoss(3)], ids=str)
-def test_extreme_scores_of_hinge_losses_stay_finite(loss):
-    scores = np.tile(EXTREME[:, np.newaxis], (1, loss.n_outputs)) * 1e200
-    if loss.n_outputs > 1:
-        scores[:, 1] *= -1.0
-    for code in range(2):
-        codes = np.full(len(scores), code)
-        assert np.isfinite(loss.residuals(scores, codes)).all()
-        assert np.isfinite(each_total(loss, scores, codes)).all()
-        assert np.linalg.norm(loss.residuals(scores, codes), axis=1).max() <= loss.lipschitz
-
-
 # Constants behind rounding errors, and numbers of numpy.
 
 
@@ -533,16 +349,6 @@ def test_a_relative_error_of_scores_moves_a_residual_no_further_than_declared(lo
         assert worst > 0.9 * bound
 
 
-@pytest.mark.parametrize("width", [0.08, 0.5, 1.0, 3.0])
-def test_the_same_holds_of_targets_less_an_offset(width):
-    # Targets in [-1, 1] less an offset from there.
-    loss, targets = HuberLoss(width), np.array([-2.0, 2.0])
-    scores = 0.999 * (targets + width * np.sign(targets))[:, np.newaxis]
-    moved = loss.residuals(scores * (1.0 - 1e-6), targets) - loss.residuals(scores, targets)
-    worst = float(np.abs(moved).max()) / 1e-6
-    assert 0.9 * loss.relative_curvature(width) < worst <= loss.relative_curvature(width)
-
-
 @pytest.mark.parametrize("loss", LOGISTIC + HUBER + SOFTMAX + REGRESSION, ids=str)
 def test_the_mean_residual_is_no_larger_than_the_mean_loss_allows(loss):
     rng = np.random.default_rng(5)
@@ -554,28 +360,14 @@ def test_the_mean_residual_is_no_larger_than_the_mean_loss_allows(loss):
         assert mean <= loss.mean_slope(total / len(codes)) * (1 + 1e-12) <= loss.lipschitz * 1.001
 
 
-@pytest.mark.parametrize(
-    "make, value",
-    [
-        (LogisticLoss, np.float32(0.4)),
-        (HuberHingeLoss, np.float32(0.3)),
-        (HuberLoss, np.float16(0.3)),
-        (EpsilonInsensitiveLoss, np.float32(0.3)),
-        (MulticlassHingeLoss, np.uint8(3)),
-        (SoftmaxLoss, np.int8(3)),
-    ],
-)
-def test_parameters_are_kept_as_plain_numbers(make, value):
-    loss = make(value)
-    assert loss == make(value.item())
-    (kept, *_) = vars(loss).values()
-    assert type(kept) in (int, float)
-    assert type(loss.lipschitz) is float
-
-
-def test_numbers_of_a_softmax_are_checked_and_plain():
-    loss = SoftmaxLoss(3, np.float32(0.5), np.float32(0.3))
-    assert type(loss.margin) is type(loss.temperature) is type(loss.curvature) is float
-    for bad in ({"n_classes": 2.5}, {"margin": np.nan}, {"temperature": 0.0}):
-        with pytest.raises(ValueError, match=f"{next(iter(bad))} must be"):
-            SoftmaxLoss(**{"n_classes": 3, **bad})
+def test_the_hinge_loss_is_its_formula_with_slope_0_at_the_kink():
+    loss = HingeLoss()
+    margins = np.array([-1e300, -2.0, 0.0, np.nextafter(1.0, 0.0), 1.0, 1.5, 1e300])
+    assert_array_equal(loss.value(margins), [1 + 1e300, 3.0, 1.0, 1.0 - margins[3], 0.0, 0.0, 0.0])
+    assert_array_equal(loss.slope(margins), [1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
+    assert_array_equal(loss.second(margins), np.zeros(7))
+    assert (loss.lipschitz, loss.curvature, loss.n_outputs) == (1.0, math.inf, 1)
+    scores = np.array([[0.3], [0.3], [-2.0], [-2.0]])
+    codes = np.array([1, 0, 1, 0])
+    assert_array_equal(loss.residuals(scores, codes), [[-1.0], [1.0], [-1.0], [0.0]])
+    assert_allclose(loss.total(scores, codes), 0.7 + 1.3 + 3.0)

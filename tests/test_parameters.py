@@ -12,10 +12,8 @@ import pandas as pd
 import pytest
 from support.configurations import CONFIGURATIONS, model, outcome, problem
 
-import skdp.privacy._calibration
-from skdp import mechanisms, releases, theory
-from skdp.mechanisms import Lattice
-from skdp.privacy import BudgetLedger, gaussian_mu
+from skdp import mechanisms, privacy, releases, theory
+from skdp.privacy import BudgetLedger
 from skdp.topology import MixingSchedule
 
 EVERY = pytest.mark.parametrize("name", CONFIGURATIONS)
@@ -86,19 +84,6 @@ def test_every_type_of_integer_gives_the_same_model(name, kind):
     here = model(name, random_state=0, **whole).fit(X, y)
     there = model(name, random_state=0, **{k: kind(v) for k, v in whole.items()}).fit(X, y)
     np.testing.assert_array_equal(outcome(here, X), outcome(there, X))
-
-
-@pytest.mark.parametrize(
-    "name", [n for n, kind in CONFIGURATIONS.items() if hasattr(kind, "partial_fit")]
-)
-def test_a_stream_goes_on_with_the_same_number_of_another_type(name):
-    estimator = model(name, random_state=0)
-    X, y = problem(name)
-    given = {"classes": [0, 1]} if "Classifier" in name else {}
-    estimator.set_params(x_norm=1.0).partial_fit(X, y, **given)
-    estimator.set_params(x_norm=np.float32(1.0)).partial_fit(X, y)
-    with pytest.raises(ValueError, match="x_norm must not change within a stream"):
-        estimator.set_params(x_norm=np.float32(0.5)).partial_fit(X, y)
 
 
 TRUTHS = ("fit_intercept", "orthogonal", "keep_iterates")
@@ -193,43 +178,23 @@ def test_what_public_numbers_decide_is_decided_before_the_charge(name, parameter
 MODULES = (
     mechanisms,
     releases,
-    skdp.privacy._calibration,
     *(
         importlib.import_module(f"skdp.theory.{m.name}")
         for m in pkgutil.iter_modules(theory.__path__)
         if not m.name.startswith("_")
     ),
-    skdp.privacy._gaussian_scale,
 )
 FUNCTIONS = {
     f"{function.__module__}.{name}": function
     for module in MODULES
     for name in module.__all__
     if inspect.isfunction(function := getattr(module, name)) and name != "row_norms"
-}
+} | {name: getattr(privacy, name) for name in privacy.__all__ if name.startswith("gaussian_")}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_of_numbers_take_plain_ones(name):
     assert FUNCTIONS[name].takes_plain_numbers
-
-
-def test_plans_of_releases_take_plain_numbers():
-    kinds = [getattr(releases, name) for name in releases.__all__]
-    plans = [kind.plan for kind in kinds if hasattr(kind, "plan") and kind is not releases.Release]
-    assert len(plans) > 14
-    assert [plan.__qualname__ for plan in plans if not hasattr(plan, "takes_plain_numbers")] == []
-
-
-def test_a_calibration_in_single_precision_is_that_of_the_number_itself():
-    # 1e-7 of a sensitivity is more than any certificate of rounding leaves.
-    for kind in (np.float32, np.float16, np.longdouble, Fraction):
-        sensitivity, epsilon = kind(float(np.float16(0.1))), kind(float(np.float16(0.3)))
-        here = Lattice.for_sensitivity(float(sensitivity), size=3)
-        assert Lattice.for_sensitivity(sensitivity, size=3) == here
-        mu = gaussian_mu(epsilon=float(epsilon), delta=1e-5)
-        assert gaussian_mu(epsilon=epsilon, delta=1e-5) == mu
-        assert type(gaussian_mu(epsilon=epsilon, delta=1e-5)) is float
 
 
 ODD = [

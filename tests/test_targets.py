@@ -51,15 +51,6 @@ def test_without_bounds_every_fit_warns_in_the_same_words(name, scale):
 
 
 @every
-def test_with_bounds_nothing_is_said(name):
-    X, y = problem(1e9)
-    model = MODELS[name](y_bounds=(-1.0, 1.0))
-    assert heard(lambda: model.fit(X, y)) == []
-    if hasattr(model, "partial_fit"):
-        assert heard(lambda: model.partial_fit(X, y)) == []
-
-
-@every
 def test_without_bounds_they_are_those_of_the_unit(name):
     X, y = problem(5.0)
     models = [MODELS[name](random_state=0, y_bounds=bounds) for bounds in (None, (-1.0, 1.0))]
@@ -72,13 +63,6 @@ def test_without_bounds_they_are_those_of_the_unit(name):
     for model in models:
         assert getattr(model, "y_bounds_", (-1.0, 1.0)) == (-1.0, 1.0)
         assert np.abs(model.predict(X)).max() <= 1.0
-
-
-def test_a_device_without_bounds_is_made_with_the_warning():
-    model = MIPrivateSGDRegressor()
-    assert heard(lambda: model.privatizer(3)) == [(UserWarning, TOLD, __file__)]
-    with pytest.warns(UserWarning, match="y_bounds is None"):
-        assert model.privatizer(3).y_bounds == (-1.0, 1.0)
 
 
 @every

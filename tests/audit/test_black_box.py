@@ -43,14 +43,6 @@ class TestRegion:
         assert 0.97 * exact < found.epsilon(0.0) <= exact
         assert found.epsilon(0.5) < found.epsilon(0.0)
 
-    def test_its_pieces_bound_the_curve_between_them(self):
-        found = region(30, 100, 10, 100, 0.05)
-        c = stats.beta.cdf(found.likely[0], 30, 71)  # of the first piece
-        for p_value in np.geomspace(1.0001 * c, 0.9999, 999):
-            p = stats.beta.ppf(p_value, 30, 71)
-            q = stats.beta.isf(c / p_value, 11, 90)
-            assert np.any((found.likely <= p) & (found.unlikely >= q * (1 - 1e-6)))
-
     def test_it_holds_the_true_pair_as_often_as_promised(self):
         p, q, n, level = 0.6, 0.4, 40, 0.1
         counts = np.arange(n + 1)
@@ -62,19 +54,6 @@ class TestRegion:
                 held = np.any((found.likely <= p) & (found.unlikely >= q))
                 missed += weights[k1, k0] * (not held)
         assert 0.02 < missed <= level
-
-    def test_bounds_are_reached_by_laws_that_are_tight(self):
-        n = 10**7
-        p, q = stats.norm.cdf([0.5, -0.5])
-        found = region(int(p * n), n, int(q * n), n, 0.05)
-        assert 0.995 < found.mu() < 1.0
-        assert 0.995 < found.epsilon(0.0) / math.log(p / q) < 1.0
-        assert 0.98 < found.epsilon(0.1) / math.log((p - 0.1) / q) < 1.0
-
-    @pytest.mark.parametrize("counts", [(0, 9, 9, 9), (0, 9, 0, 9), (9, 9, 9, 9), (3, 9, 5, 9)])
-    def test_nothing_seen_is_nothing_said(self, counts):
-        found = region(*counts, 0.05)
-        assert found.epsilon(0.0) == found.mu() == 0.0
 
 
 class TestBoundsAreNear:
@@ -133,10 +112,6 @@ class TestSilence:
             assert found.mu <= 1.0 or law == "laplace"
             assert found.epsilon <= 1.0 or law == "normal"
 
-    def test_the_same_data_twice(self):
-        found = [audit(lattice_noise("laplace", 1.0, seed=s), 0.0, n=400) for s in range(20)]
-        assert all(f.epsilon == f.mu == 0.0 for f in found)
-
     def test_alarms_at_a_low_confidence_are_as_rare_as_promised(self):
         # 300 audits at 0.8: more than 90 alarms would have a probability of 2e-5.
         release = lattice_noise("normal", 1.0)
@@ -167,9 +142,6 @@ class TestBrokenPromises:
 
         assert audit(release, n=5000, guarantee=claim, confidence=0.99).violated
 
-    def test_a_rate_for_a_scale(self):
-        assert audit(lattice_noise("laplace", 0.5), guarantee=ApproxDP(0.5)).violated
-
     def test_one_noise_for_all_numbers(self):
         # No outcome repeats, and what the data set moves is little beside any one number.
         generator = np.random.default_rng(0)
@@ -182,24 +154,6 @@ class TestBrokenPromises:
 
         found = audit(release, there, here, n=1000, guarantee=ApproxDP(0.5))
         assert found.violated and "discriminant" in found.event
-
-    def test_no_noise_and_a_fixed_seed(self):
-        for release in (float, lambda v: v + np.random.default_rng(3).laplace()):
-            assert audit(release, n=200, guarantee=ApproxDP(1.0)).violated
-
-    def test_noise_of_few_bits(self):
-        generator = np.random.default_rng(0)
-
-        def release(value):
-            return value + np.random.default_rng(generator.integers(256)).laplace(scale=10.0)
-
-        assert audit(release, guarantee=ApproxDP(0.1)).violated
-
-    def test_noise_in_floats(self):
-        # Mironov's attack: around 0 the noise has bits that value + noise cannot have around 1.
-        generator = np.random.default_rng(0)
-        found = audit(lambda v: v + generator.laplace(), guarantee=ApproxDP(1.0))
-        assert found.violated and "bit" in found.event
 
     def test_noise_whose_scale_depends_on_the_data(self):
         generator = np.random.default_rng(0)
@@ -225,12 +179,6 @@ class TestBrokenPromises:
         found = audit(release, n=200, guarantee=ApproxDP(1.0))
         assert found.violated and "private" not in str(found)
 
-    def test_an_exception_of_another_type(self):
-        def release(value):
-            raise KeyError if value else TypeError
-
-        assert audit(release, n=200, guarantee=ApproxDP(1.0)).violated
-
     def test_a_hole_in_the_noise(self):
         # Near even numbers or near odd ones, which no half-line tells.
         generator = np.random.default_rng(0)
@@ -240,16 +188,6 @@ class TestBrokenPromises:
 
         found = audit(release, guarantee=ApproxDP(1.0))
         assert found.violated and "tree" in found.event
-
-    def test_a_point_beyond_the_claimed_one(self):
-        # (1, 0.1) is claimed; a share of 0.3 gives the data away.
-        generator = np.random.default_rng(0)
-
-        def release(value):
-            return value if generator.random() < 0.3 else -1.0
-
-        assert audit(release, guarantee=ApproxDP(1.0, 0.1)).violated
-        assert not audit(release, guarantee=ApproxDP(0.0, 0.31)).violated
 
     def test_the_whole_profile_is_tested(self):
         # Laplace noise has the epsilon at this delta, and is no Gaussian of that mu.
@@ -275,21 +213,6 @@ class TestWhatIsReturned:
         assert found.violated is None and len(str(found).splitlines()) == 2
         assert found.epsilon_if_gaussian() == (math.inf if found.mu else 0.0)
 
-    def test_runs_alternate_and_a_seed_repeats_their_order(self):
-        def order(seed):
-            seen = []
-            audit_of = lambda v: seen.append(v) or v  # noqa: E731
-            estimate_epsilon(audit_of, 0.0, 1.0, n=200, random_state=seed)
-            return seen
-
-        assert order(0) == order(0) != order(1)
-        changes = np.count_nonzero(np.diff(order(0)))
-        assert sum(order(0)) == 200 and 150 < changes < 250
-
-    def test_numbers_are_compared_by_value(self):
-        kinds = iter([int, float, np.float32, np.int8, bool] * 1000)
-        assert audit(lambda v: next(kinds)(1), n=500).epsilon == 0.0
-
 
 class TestBadInput:
     @pytest.mark.parametrize(
@@ -309,19 +232,6 @@ class TestBadInput:
         with pytest.raises(ValueError, match=re.escape(message)):
             estimate_epsilon(float, 0.0, 1.0, **options)
 
-    def test_what_is_released_must_be_callable(self):
-        with pytest.raises(
-            ValueError, match="release must be callable; got an object of type str"
-        ):
-            estimate_epsilon("x", 0.0, 1.0)
-
-    @pytest.mark.parametrize("where", ["D", "D_neighbour"])
-    def test_data_that_are_exhausted(self, where):
-        data = {"D": [0.0], "D_neighbour": [1.0]}
-        for exhausted in (iter([0.0]), (v for v in [0.0]), (iter([0.0]), [1.0]), {"X": iter("a")}):
-            with pytest.raises(ValueError, match=f"{where} must be data that can be used again"):
-                estimate_epsilon(len, **{**data, where: exhausted})
-
     def test_too_few_runs_and_how_many_are_needed(self):
         with pytest.raises(ValueError, match=r"n must be at least (\d+) for the conf") as caught:
             audit(float, n=10)
@@ -330,31 +240,9 @@ class TestBadInput:
         with pytest.raises(ValueError, match=f"n must be at least {needed}"):
             audit(float, n=needed - 20)
 
-    def test_too_few_runs_for_a_weak_claim(self):
-        claim = ApproxDP(4.0)
-        with pytest.raises(ValueError, match="the guarantee asked; got 300") as caught:
-            audit(float, n=300, guarantee=claim)
-        needed = int(re.search(r"least (\d+)", str(caught.value))[1])
-        assert audit(float, n=needed, guarantee=claim).violated
-        with pytest.raises(ValueError, match="n must be larger than any number of runs"):
-            audit(float, n=300, guarantee=ApproxDP(1000.0))
-
-    def test_outcomes_of_several_shapes(self):
-        with pytest.raises(ValueError, match=re.escape("one shape; got (1,) and (2,)")):
-            audit(lambda v: np.zeros(1 + int(v)), n=200)
-
-    def test_outcomes_that_are_no_numbers(self):
-        with pytest.raises(ValueError, match=r"numbers or arrays; got object.*statistic="):
-            audit(lambda v: object(), n=200)
-        assert audit(lambda v: object(), n=200, statistic=lambda outcome: 1).epsilon == 0.0
-
     def test_a_release_that_always_fails_says_why(self):
         def release(value):
             raise TypeError("no such data")
 
         with pytest.raises(TypeError, match="no such data"):
             audit(release, n=200)
-
-    def test_a_mistake_in_the_statistic_is_no_outcome(self):
-        with pytest.raises(KeyError):
-            audit(float, n=200, statistic=lambda outcome: {}[outcome])

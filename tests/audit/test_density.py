@@ -5,17 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import stats
-from support.insides import NoiseSource, noise_source
+from support.insides import NoiseSource, listening, noise_source
 from support.linear import LAYOUTS, LOSSES, exact_gradient, random_problem, stored_rows
 from support.noise import Silent
-from support.perturbed import ADDED, CASES, NONE, PAIRS, blocks, heard, world
+from support.perturbed import CASES, PAIRS, blocks, heard, world
 
 from skdp.audit._density import (
     Worlds,
     forced_linear,
     linear_findings,
-    linear_noise,
     linear_of,
     log_density,
     log_determinant,
@@ -23,13 +21,8 @@ from skdp.audit._density import (
     minimiser_findings,
 )
 from skdp.audit._density_profile import (
-    _least_mean,
-    _Sampled,
     density_audit,
-    exact_profile,
 )
-from skdp.audit._noise import noise_findings
-from skdp.audit._transcript import listening
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.mechanisms import Perturbed
 from skdp.privacy import ApproxDP
@@ -96,6 +89,7 @@ def test_densities_of_all_data_sets_have_one_integral(loss, noise):
     assert_allclose(totals, expected, rtol=1e-2)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("margin", [0.0, 2.0])
 def test_densities_of_several_classes_have_one_integral(margin):
     # K-norm noise of each of two classes.
@@ -111,42 +105,6 @@ def test_densities_of_several_classes_have_one_integral(margin):
     totals = np.exp(worlds.log_densities(points)).sum(axis=1) * (axis[1] - axis[0]) ** 2
     expected = (2.0 * PURE.scale) ** 2  # of exp(-(|b_1| + |b_2|) / s)
     assert_allclose(totals, expected, rtol=1e-2)
-
-
-@pytest.mark.parametrize("noise", [PURE, GAUSSIAN], ids=["K-norm", "Gaussian"])
-@pytest.mark.parametrize("loss", [LogisticLoss(0.5), SoftmaxLoss(3)], ids=str)
-def test_few_coordinates_say_what_all_of_them_do(loss, noise):
-    # Two rows in six dimensions; weights in their span.
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(2, 6))
-    one = world(loss, blocks(X, [0, 1]), noise)
-    other = world(loss, blocks(X[[0, 0]], [0, 1]), noise)
-    worlds = Worlds.of(one, other)
-    # What moves all scores alike changes no squared norm of noise, but sums of norms.
-    is_apart = loss.n_outputs > 1 and noise.gaussian
-    assert worlds.size == 2 * (loss.n_outputs - is_apart)
-    points = rng.normal(size=(4, *worlds.shape))
-    for point, found in zip(points, worlds.losses(points), strict=True):
-        weights = worlds.outputs @ point @ worlds.inputs.T
-        assert_allclose(log_ratio(one, other, weights), found, rtol=1e-9, atol=1e-11)
-        assert_allclose(worlds.at(weights)[0], point)
-        outside = rng.normal(size=weights.shape)
-        if noise.gaussian:
-            outside -= outside @ worlds.inputs @ worlds.inputs.T
-            assert_allclose(log_ratio(one, other, weights + outside), found, rtol=1e-9)
-    both = log_density(one, weights) - log_density(other, weights)
-    assert both == log_ratio(one, other, weights)
-
-
-@pytest.mark.parametrize("loss", LOSSES, ids=str)
-def test_minimisers_have_the_linear_terms_they_were_asked_for(loss):
-    perturbed, _ = problem(loss)
-    worlds = Worlds.of(perturbed, problem(loss, seed=1)[0])
-    rng = np.random.default_rng(2)
-    linear = rng.normal(size=(60, *worlds.shape)) * np.geomspace(0.1, 1e3, 60)[:, None, None]
-    for place in (0, 1):
-        points = worlds.minimisers(linear, place)
-        assert_allclose(worlds.linear(points)[place], linear, atol=1e-6)
 
 
 # What neighbours attain
@@ -180,82 +138,6 @@ def test_halved_noise_is_found_on_worst_pairs(pair, gaussian):
     audit = density_audit(*pair.worlds(replace(noise, scale=noise.scale / 2)), rng=0)
     assert [finding.kind for finding in audit.findings] == ["sensitivity"]
     assert audit.share > 1.3
-
-
-def test_losses_along_scores_that_move_alike_are_found():
-    # Rows of the other classes hide here what three rows change, unless all are pushed one way.
-    pair = ((-np.ones((2, 1)), [1, 1]), (np.array([[1.0], [-1.0]]), [1, 1]))
-    loss = SoftmaxLoss(5)
-    noise = calibrate(loss, x_norm=1.0, penalty=1.4666, guarantee=ApproxDP(2.0))
-
-    def share(factor):
-        law = replace(noise, scale=factor * noise.scale)
-        worlds = [world(loss, blocks(*rows, n_features=1), law) for rows in pair]
-        return density_audit(*worlds, rng=0).share
-
-    assert 0.87 < share(1.0) <= 1.0
-    assert share(0.7) > 1.15
-
-
-def test_the_order_of_the_worlds_does_not_matter():
-    for gaussian in (False, True):
-        pair = PAIR["hinge, added, straight"]
-        worlds = pair.worlds(pair.noise("tight", gaussian))
-        shares = [density_audit(*order, rng=0).share for order in (worlds, worlds[::-1])]
-        assert_allclose(*shares, rtol=1e-6)
-
-
-def test_samples_and_quadrature_agree_with_exact_cells():
-    pair = PAIR["hinge, added, straight"]
-    one, other = pair.worlds(pair.noise("tight", True))
-    exact, worlds = exact_profile(one, other), Worlds.of(one, other)
-    epsilons = np.array([0.3, 1.0, 1.4])
-    sampled = [
-        _Sampled(worlds, order, epsilons, 4000, 1e-7, np.random.default_rng(0)) for order in (0, 1)
-    ]
-    expected = [exact.delta(epsilon) for epsilon in epsilons]
-    found = [max(s.delta(epsilon) for s in sampled) for epsilon in epsilons]
-    assert (np.array(found) <= expected).all()
-    assert_allclose(found, expected, rtol=0.3)
-
-    # A row along another axis, in both, changes nothing but the number of coordinates.
-    apart = [
-        world(pair.loss, blocks(np.vstack([*rows, [0.0, 1.0]]), [*codes, 0]), one.law)
-        for rows, codes in (NONE, ADDED)
-    ]
-    assert Worlds.of(*apart).size == 2
-    plane = exact_profile(*apart)
-    assert_allclose([plane.delta(epsilon) for epsilon in epsilons], expected, rtol=0.01)
-
-
-@pytest.mark.parametrize("gaussian", [False, True])
-@pytest.mark.parametrize("loss", [LogisticLoss(), HuberHingeLoss(0.5), SoftmaxLoss(3)], ids=str)
-def test_random_neighbours_raise_no_alarm(loss, gaussian, repetitions):
-    rng = np.random.default_rng(5)
-    for adjacency in ("add-remove", "replace-one"):
-        guarantee = ApproxDP(1.0, 1e-5 if gaussian else 0.0, adjacency=adjacency)
-        for _ in range(repetitions(20, 1)):
-            noise = calibrate(
-                loss, x_norm=1.0, penalty=10.0 ** rng.uniform(-1, 2), guarantee=guarantee
-            )
-            X, codes = random_problem(loss, rng, n=8, d=int(rng.integers(1, 4)))
-            here = blocks(X, codes)
-            there = blocks(X[1:], codes[1:])
-            if adjacency == "replace-one":
-                there = blocks(np.vstack([-9 * X[:1], X[1:]]), codes)
-            audit = density_audit(world(loss, here, noise), world(loss, there, noise), n=500)
-            assert audit.findings == []
-            assert audit.share <= 1.0
-
-
-def test_equal_rows_lose_nothing_and_public_numbers_are_compared():
-    one, other = (problem(LogisticLoss())[0] for _ in range(2))
-    assert density_audit(one, other).share == 0.0
-    empty = [world(LogisticLoss(), blocks(*NONE), PURE) for _ in range(2)]
-    assert density_audit(*empty).dimension == 0
-    (finding,) = density_audit(one, replace(other, penalty=3.0, step=0.5)).findings
-    assert finding.kind == "law"
-    assert finding.what.startswith("penalty, step of")
 
 
 # Mutants of what the claim rests on
@@ -410,23 +292,6 @@ def test_one_radius_for_the_rows_of_all_classes_is_found(monkeypatch):
     assert finding.kind == "noise"
 
 
-def test_the_linear_term_is_handed_to_tests_of_noise_as_it_was_drawn():
-    plan = KINKED.plan(gaussian=True)
-    perturbed, _ = heard(plan, KINKED.data()[0])
-    (noise,) = linear_noise(perturbed)
-    assert (noise.law.kind, noise.scale, noise.step) == (
-        "gaussian",
-        plan.law.scale,
-        perturbed.step,
-    )
-    assert_array_equal(noise.released - noise.asked, perturbed.linear)
-    assert linear_noise(heard(KINKED.plan(), KINKED.data()[0])[0])[0].law.kind == "k_norm"
-    plan, data = CLASSES.plan(), CLASSES.data()[0]
-    drawn = [heard(plan, data, seed)[0] for seed in range(200)]
-    assert [part.asked.shape for part in linear_noise(drawn[0])] == [(1, 2)] * 4
-    assert noise_findings([linear_noise(record) for record in drawn]) == []
-
-
 # Replay
 
 
@@ -461,53 +326,26 @@ def test_a_forced_linear_term_leads_to_the_same_minimiser(loss, gaussian):
     assert minimiser_findings(replace(perturbed, linear=forced), again) == []
 
 
-# Numbers
-
-
-def test_the_lower_bound_on_a_mean_is_one_of_all_laws_on_the_unit_interval():
-    n, alarm = 50, 1e-3
-    for hits in (0, 1, 20, 49, 50):
-        found = _least_mean(hits / n, n, alarm)
-        exact = stats.beta.ppf(alarm, hits, n - hits + 1) if hits else 0.0
-        assert 0.75 * exact - 0.01 <= found <= exact
-    assert_allclose(_least_mean(1.0, n, alarm), alarm ** (1 / n), rtol=1e-9)
-
-
-def test_profiles_need_few_coordinates_and_gaussian_noise():
-    pair = PAIR["hinge, at the kink"]
-    with pytest.raises(ValueError, match="must have Gaussian noise"):
-        exact_profile(*pair.worlds(pair.noise("tight", False)))
-    with pytest.raises(ValueError, match=r"alarm must be .*; got 2"):
-        density_audit(*pair.worlds(PURE), alarm=2.0)
-    with pytest.raises(ValueError, match=r"n must be .*; got 0"):
-        density_audit(*pair.worlds(PURE), n=0)
-
-
-def test_what_is_found_shows_no_private_value():
-    perturbed, masking = heard(KINKED.plan(), KINKED.data()[0])
-    assert "linear" not in repr(perturbed)
-    assert "RowBlocks" not in repr(perturbed)
-    assert perturbed.where.startswith("skdp.releases._objective:")
-    assert perturbed.where.endswith("ObjectivePerturbation.__call__")
-    assert perturbed.where.split(":")[0] == masking.where.split(":")[0]
-
-
-def test_nobody_listens_in_vain():
-    # The same noise, recorded or not.
-    plan, data = KINKED.plan(), KINKED.data()[0]
-    _, masking = heard(plan, data, 3)
-    assert_array_equal(plan(data, noise_source(3)), masking.released)
-
-
-def test_quadrature_takes_the_worse_order():
-    # One order of these two is much worse at a small epsilon.
-    pair = PAIR["capped, added, straight"]
-    noise = replace(pair.noise("tight", True), penalty=0.5, scale=2.0)
-    line = [world(pair.loss, blocks(*rows), noise) for rows in (NONE, ADDED)]
-    plane = [
-        world(pair.loss, blocks(np.vstack([*rows, [0.0, 1.0]]), [*codes, 0]), noise)
-        for rows, codes in (NONE, ADDED)
-    ]
-    for order in (1, -1):
-        found = exact_profile(*plane[::order]).delta(0.3)
-        assert_allclose(found, exact_profile(*line).delta(0.3), rtol=0.02)
+@pytest.mark.parametrize("noise", [PURE, GAUSSIAN], ids=["K-norm", "Gaussian"])
+@pytest.mark.parametrize("loss", [LogisticLoss(0.5), SoftmaxLoss(3)], ids=str)
+def test_few_coordinates_say_what_all_of_them_do(loss, noise):
+    # Two rows in six dimensions; weights in their span.
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(2, 6))
+    one = world(loss, blocks(X, [0, 1]), noise)
+    other = world(loss, blocks(X[[0, 0]], [0, 1]), noise)
+    worlds = Worlds.of(one, other)
+    # What moves all scores alike changes no squared norm of noise, but sums of norms.
+    is_apart = loss.n_outputs > 1 and noise.gaussian
+    assert worlds.size == 2 * (loss.n_outputs - is_apart)
+    points = rng.normal(size=(4, *worlds.shape))
+    for point, found in zip(points, worlds.losses(points), strict=True):
+        weights = worlds.outputs @ point @ worlds.inputs.T
+        assert_allclose(log_ratio(one, other, weights), found, rtol=1e-9, atol=1e-11)
+        assert_allclose(worlds.at(weights)[0], point)
+        outside = rng.normal(size=weights.shape)
+        if noise.gaussian:
+            outside -= outside @ worlds.inputs @ worlds.inputs.T
+            assert_allclose(log_ratio(one, other, weights + outside), found, rtol=1e-9)
+    both = log_density(one, weights) - log_density(other, weights)
+    assert both == log_ratio(one, other, weights)

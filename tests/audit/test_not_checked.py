@@ -6,18 +6,15 @@ from functools import partial
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
-from sklearn.neighbors import KNeighborsRegressor
 from support.insides import Users
 from support.search_audits import GRID, turning
 
 from skdp.audit import (
     _session,
-    estimate_epsilon,
-    estimate_epsilon_one_run,
     recording,
     replay,
 )
-from skdp.audit._shared_randomness import _log_evidence, sharing_findings
+from skdp.audit._shared_randomness import sharing_findings
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.mechanisms import clip_rows, gaussian_mechanism, laplace_mechanism, select
 from skdp.model_selection import DPRandomizedSearch, _random_plan
@@ -142,22 +139,6 @@ def test_two_releases_that_share_their_randomness_are_found(releases):
     assert found == [] and told == []
 
 
-def test_selections_that_are_nearly_certain_are_said_not_to_be_compared():
-    certain = partial(median, epsilon=200.0)
-    found, (told,) = sharing_findings(pairs_of(certain, certain, shared=True), alarm=1e-7)
-    assert found == [] and "nearly certain" in told
-
-
-def test_evidence_of_shared_randomness_has_a_mean_of_one_at_most():
-    # A bound on the rate of false alarms: the p-value is the inverse of the evidence.
-    rng = np.random.default_rng(0)
-    chances = rng.uniform(0.05, 0.9, (20_000, 12))
-    seen = rng.random(chances.shape) < chances
-    evidence = np.exp([_log_evidence(*row) for row in zip(seen, chances, strict=True)])
-    assert evidence.mean() < 1.0 + 7 * evidence.std() / np.sqrt(len(evidence))
-    assert (evidence >= 20.0).mean() <= 1 / 20
-
-
 def two_medians(X, random_state=None, *, shared=True):
     """A program of a user's own that takes one seed for two selections."""
     values = np.clip(np.nan_to_num(np.asarray(X, dtype=float)), -1.0, 1.0)
@@ -254,36 +235,6 @@ def test_answers_that_are_nan_cannot_tell_neighbours_apart():
     assert "NaN" in str(report)
 
 
-def test_an_estimate_from_outcomes_that_are_nan_cannot_tell():
-    claim = ApproxDP(1.0)
-    blank = estimate_epsilon(lambda x: np.full(2, np.nan), 0, 1, n=200, guarantee=claim)
-    assert blank.violated is None and blank.epsilon == 0.0
-    assert "Cannot tell" in str(blank)
-    rng = np.random.default_rng(0)
-    some = estimate_epsilon(
-        lambda x: [np.nan, x + rng.laplace()], 0.0, 1.0, n=400, guarantee=claim, random_state=0
-    )
-    assert some.violated is False and "1 of 2 numbers are NaN in every run" in some.event
-    # Whether an outcome is NaN tells as much as any other.
-    seen = estimate_epsilon(lambda x: np.nan if x else 0.0, 0, 1, n=400, guarantee=claim)
-    assert seen.violated is True
-
-
-def test_scores_that_are_nan_cannot_tell():
-    X = np.arange(200.0).reshape(-1, 1)
-    found = estimate_epsilon_one_run(
-        KNeighborsRegressor(1),
-        X[::2],
-        np.zeros(100),
-        X[1::2],
-        np.ones(100),
-        score=lambda model, X, y: np.full(len(X), np.nan),
-        guarantee=ApproxDP(1.0, adjacency="add-remove"),
-        random_state=0,
-    )
-    assert found.violated is None and "every score is NaN" in found.event
-
-
 # The accountant
 
 
@@ -297,6 +248,7 @@ def a_count_and_sums(X, random_state=None):
     return first, gaussian_mechanism(values[:, 0].sum(), **law, random_state=rng)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("share", [1.0, 0.9])
 def test_an_accountant_that_claims_too_little_is_found(share, monkeypatch):
     pytest.importorskip("dp_accounting")

@@ -2,18 +2,13 @@
 
 import subprocess
 import sys
-from unittest import mock
 
 import numpy as np
 import pytest
 
 from skdp.audit import replay
 from skdp.linear_model import MIPrivateSGDRegressor
-from skdp.local import GradientPrivatizer, _one_point, _value
-from skdp.local._one_point import one_point_gradient
-from skdp.local._value import centred_value
-from skdp.mechanisms import NoiseLaw
-from skdp.privacy import ApproxDP, GaussianDP
+from skdp.local import GradientPrivatizer
 
 pytestmark = pytest.mark.slow
 
@@ -135,14 +130,6 @@ def test_learners_and_devices_that_run_apart_are_replayed_together():
     assert report.releases[0].where.startswith("skdp.local._value:")
 
 
-def test_a_learner_alone_releases_nothing():
-    def learned(Z):
-        return MIPrivateSGDRegressor(0.5, y_bounds=(-1.0, 1.0)).partial_fit_noised(Z).coef_
-
-    with pytest.raises(ValueError, match=r"learned.* recorded no release.*estimate_epsilon"):
-        replay(learned, np.zeros((5, 4)))
-
-
 class Unclipped(GradientPrivatizer):
     """Forgets the bound of a row."""
 
@@ -172,29 +159,6 @@ def test_devices_that_break_their_promise_are_found():
             messages(device, weights), *users(), n=24, guarantee=guarantee, random_state=0
         )
         assert expected <= kinds(report), str(report)
-
-
-@pytest.mark.parametrize("perturbation", ["scalar", "vector"])
-def test_values_that_leave_their_range_are_found(perturbation):
-    def unclipped(value, half_range, step):
-        return int((value - half_range) / step) * step
-
-    def unclipped_vector(value, direction, exploration, half_range, step):
-        bounded = one_point_gradient(half_range * 2, direction, exploration, half_range, step)
-        return np.trunc((value / half_range - 1.0) * bounded / step) * step
-
-    model = MIPrivateSGDRegressor(
-        0.5, feedback="bandit", perturbation=perturbation, y_bounds=(-1.0, 1.0)
-    )
-    send = messages(model.privatizer(3), np.full(4, 30.0))
-    options = dict(n=24, guarantee=local(model), random_state=0)
-    assert replay(send, *users(), **options).passed
-    with (
-        mock.patch.object(_value, "centred_value", unclipped),
-        mock.patch.object(_one_point, "one_point_gradient", unclipped_vector),
-    ):
-        assert {"sensitivity", "total"} <= kinds(replay(send, *users(), **options))
-    assert centred_value is _value.centred_value
 
 
 def test_a_device_with_numpy_only_is_recorded():
@@ -228,12 +192,3 @@ for device, more in [
         [name, "None", "True"]
         for name in ("GradientPrivatizer", "ValuePrivatizer", "OnePointPrivatizer")
     ]
-
-
-@pytest.mark.parametrize("noise", NOISES)
-def test_the_law_of_a_device_is_what_its_guarantee_says(noise):
-    device = MIPrivateSGDRegressor(0.5, noise=noise, y_bounds=(-1.0, 1.0)).privatizer(3)
-    law = device._law()
-    assert isinstance(law, NoiseLaw) and law.kind == noise
-    assert isinstance(law.guarantee, GaussianDP if noise == "gaussian" else ApproxDP)
-    assert law.guarantee == local(MIPrivateSGDRegressor(0.5, noise=noise, y_bounds=(-1.0, 1.0)))

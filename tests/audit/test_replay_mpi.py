@@ -9,11 +9,12 @@ pytestmark = pytest.mark.slow
 PROGRAMS = Path(__file__).with_name("mpi_replays.py")
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("size", [2, 4])
 def test_processes_replay_together(mpiexec, size, repetitions):
     # One after the other in the same processes, which take as long to start as a program runs.
-    some = {2: ["agrees_with_local", "clean_runs_pass", "mutants_are_found", "rows_stay"]}
-    some[4] = ["users_come_as_near", "all_raise"]  # more than cores, and wait for each other
+    some = {2: ["agrees_with_local", "mutants_are_found", "rows_stay", "all_raise"]}
+    some[4] = ["clean_runs_pass", "users_come_as_near"]  # more than cores, and wait for each other
     few = repetitions([], ["few"])  # of configurations and of slips
     programs = ",".join(repetitions(some[2] + some[4], some[size]))
     arguments = ["-W", "error", PROGRAMS, programs, size, *few]

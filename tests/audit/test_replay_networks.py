@@ -71,30 +71,6 @@ def test_who_owns_a_row_is_public_and_can_be_said_in_a_callable():
     assert report.share > 0.99
 
 
-@pytest.mark.skipif(
-    not hasattr(DistributedDPClassifier, "set_callbacks"), reason="scikit-learn before 1.9"
-)
-def test_callbacks_hear_of_the_runs_as_ever():
-    told = []
-
-    class Counter:
-        def setup(self, estimator, context):
-            told.append("setup")
-
-        def teardown(self, estimator, context):
-            pass
-
-        def on_fit_task_begin(self, estimator, context):
-            pass
-
-        def on_fit_task_end(self, estimator, context):
-            told.append("end")
-
-    report = replay(model().set_callbacks(Counter()), *problem(), n=6, random_state=0)
-    assert report.passed, str(report)
-    assert told.count("setup") >= 6 and told.count("end") >= 6
-
-
 # Threads and processes
 
 
@@ -116,15 +92,6 @@ def test_releases_of_workers_are_not_heard_which_is_an_error(backend):
         replay(spread, *problem(), n=2)
     with pytest.raises(ValueError, match="recorded no release in this thread and process"):
         replay(in_a_thread, *problem(), n=2)
-
-
-def test_what_is_released_unheard_beside_releases_that_are_heard_is_found():
-    def both(X, y):
-        return in_a_thread(X, y) + elsewhere(X, y)
-
-    report = replay(both, *problem(), n=2, random_state=0)
-    assert "outcome" in {finding.kind for finding in report.findings}
-    assert "released unseen" in str(report)
 
 
 def test_a_replay_in_a_thread_or_a_fork_is_a_replay():

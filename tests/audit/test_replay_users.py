@@ -10,7 +10,6 @@ from support.insides import Users
 from support.user_audits import user_cases
 
 from skdp.audit import replay
-from skdp.audit._data import DataSet, Record
 from skdp.mechanisms import clip_rows, gaussian_mechanism
 from skdp.privacy import GaussianDP
 
@@ -90,26 +89,6 @@ def test_weights_that_add_up_to_more_than_one_are_found(shares):
 
     report = replay(slip, X, groups=groups, guarantee=CLAIM, n=72, random_state=0)
     assert {"sensitivity", "total"} <= kinds(report)
-
-
-def test_a_number_of_rows_in_the_scale_is_found():
-    X, groups = problem()
-
-    def slip(X, groups, random_state):
-        return means(X, groups, random_state, n_users=lambda users: len(users.codes))
-
-    report = replay(slip, X, groups=groups, guarantee=CLAIM, n=72, random_state=0)
-    assert "law" in kinds(report)
-
-
-def test_a_number_of_rows_that_gets_out_is_found():
-    X, groups = problem()
-
-    def slip(X, groups, random_state):
-        return means(X, groups, random_state), np.bincount(groups).max()
-
-    report = replay(slip, X, groups=groups, guarantee=CLAIM, n=72, random_state=0)
-    assert "outcome" in kinds(report)
 
 
 class Means(BaseEstimator):
@@ -213,60 +192,11 @@ def test_under_add_remove_neighbours_have_one_user_more_or_less():
             replay(removed, X, neighbours=[made], n=1, **options)
 
 
-# Data sets of users
-
-
-def some_data():
-    X = np.arange(14.0).reshape(7, 2)
-    return DataSet.of(X, X[:, 0], ["b", "a", "b", "c", "a", "b", "d"])
-
-
-def test_users_keep_their_order_when_one_has_other_rows():
-    data = some_data()
-    assert data.users == [0, 1, 2, 3] and data.n_units == 4
-    for place in range(4):
-        for n_rows in (1, 2, 50):
-            rows = Record(np.full((n_rows, 2), -1.0), np.full(n_rows, -1.0), "", is_user=True)
-            other = data.replaced(place, rows)
-            assert other.users == data.users
-            assert len(other.places(place)) == n_rows
-            assert (other.numbers(other.places(place)) == -1.0).all()
-            for user in {0, 1, 2, 3} - {place}:
-                one, same = data.part(data.places(user)), other.part(other.places(user))
-                assert one.is_same(same)
-    assert data.without(1).users == [0, 2, 3] and len(data.without(0)) == 4
-    rows = Record(np.zeros((3, 2)), np.zeros(3), "", is_user=True)
-    assert data.with_record(rows).users == [0, 1, 2, 3, 4]
-
-
-def test_who_comes_in_which_call_does_not_depend_on_rows():
-    data = some_data()
-    calls = [part.users for part in data.calls(3)]
-    assert calls == [[0, 3], [0, 1], [0, 2]]
-    for place in range(4):
-        for n_rows in (1, 2, 7):
-            rows = Record(np.full((n_rows, 2), -1.0), np.full(n_rows, -1.0), "", is_user=True)
-            assert [part.users for part in data.replaced(place, rows).calls(3)] == calls
-    # Every row is in some call.
-    assert sum(len(part) for part in data.calls(3)) == len(data)
-
-
-def test_groups_are_refused_by_a_fit_without_them():
-    X, groups = problem()
-    with pytest.raises(ValueError, match="estimator must have a method fit with a parameter"):
-
-        class Own(BaseEstimator):
-            def fit(self, X, y=None):
-                return self
-
-        replay(Own(), X, groups=groups)
-
-
 # What is shipped
 
 
 @pytest.mark.slow
-@pytest.mark.every(7)
+@pytest.mark.every(11)
 @pytest.mark.parametrize("case", user_cases(), ids=lambda case: case.name)
 def test_users_come_as_near_as_declared_and_no_nearer(case):
     row = Row.of(case)

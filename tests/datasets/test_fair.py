@@ -1,13 +1,9 @@
-import sys
-
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
 from pandas.testing import assert_frame_equal
 from statsmodels.datasets import fair as records
 
-from skdp.datasets import _fair, fetch_fair
-from skdp.preprocessing import make_public_preprocessor
+from skdp.datasets import fetch_fair
 
 
 def test_the_records_have_the_published_counts():
@@ -28,6 +24,7 @@ def test_the_bunch_is_complete_and_does_not_share_its_constants():
     assert list(fair.frame.columns) == [*fair.feature_names, "affair"]
     assert fair.classes == [0, 1] and fair.target_names == ["no affair", "affair"]
     assert fair.indicators == []
+    assert "affairs" not in fair.frame  # of which the target is made
     assert set(fair.bounds) | set(fair.categories) == set(fair.feature_names)
     assert not set(fair.bounds) & set(fair.categories)
 
@@ -38,34 +35,18 @@ def test_the_bunch_is_complete_and_does_not_share_its_constants():
 
 def test_bounds_and_types_do_not_depend_on_the_rows(monkeypatch):
     whole = fetch_fair()
-    few = records.load_pandas().data.iloc[:3]
-    monkeypatch.setattr(_fair, "_records", lambda: few)
+    few = records.load_pandas()
+    few.data = few.data.iloc[:3]
+    monkeypatch.setattr(records, "load_pandas", lambda: few)
     part = fetch_fair()
     assert len(part.data) == 3 and part.data.dtypes.equals(whole.data.dtypes)
     assert part.bounds == whole.bounds and part.categories == whole.categories
 
 
-def test_the_time_spent_in_affairs_is_no_feature():
-    assert "affairs" not in fetch_fair().frame
-
-
-def test_the_public_pipeline_takes_one_line():
-    fair = fetch_fair()
-    out = make_public_preprocessor(fair.bounds, fair.categories).fit_transform(fair.data)
-    assert out.shape == (6_366, 18)
-    assert_allclose(np.linalg.norm(out, axis=1), 1.0)
-
-
 @pytest.mark.parametrize(("column", "value"), [("occupation", 7.0), ("age", np.nan)])
 def test_damaged_records_are_refused(column, value, monkeypatch):
-    damaged = records.load_pandas().data
-    damaged.loc[5, column] = value
-    monkeypatch.setattr(_fair, "_records", lambda: damaged)
+    damaged = records.load_pandas()
+    damaged.data.loc[5, column] = value
+    monkeypatch.setattr(records, "load_pandas", lambda: damaged)
     with pytest.raises(ValueError, match=f"column '{column}' of the file has others"):
-        fetch_fair()
-
-
-def test_without_statsmodels_the_message_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "statsmodels.datasets", None)
-    with pytest.raises(ImportError, match='skdp with its extra "data"'):
         fetch_fair()

@@ -3,34 +3,23 @@
 All that passes over the wire must follow from recorded releases: given those of one world, the
 other world must send the same messages to the last bit. What neighbours lose together in all
 releases of a transcript then is what the adversary can learn. The noise itself is looked at as it
-comes over the wire, and without knowing its law.
+comes over the wire.
 """
 
 import math
-import re
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 from scipy import sparse, stats
 from support.problems import signs as line
 from support.wires import Wire
 
 from skdp.audit import recording, replay
-from skdp.distributed import DistributedDPClassifier, _stream
-from skdp.privacy import GaussianDP
-from skdp.solvers.gossip import run_gossip
+from skdp.distributed import DistributedDPClassifier
 
 FALSE_ALARM = 1e-7
-
-
-DENSITIES = {
-    "k_norm": lambda n: -np.linalg.norm(n, axis=-1),
-    "gaussian": lambda n: -0.5 * np.square(n).sum(axis=-1),
-    "laplace": lambda n: -np.abs(n).sum(axis=-1),
-}
 
 
 class Overheard(DistributedDPClassifier):
@@ -133,48 +122,6 @@ def test_rows_of_any_kind_cost_no_more(loss, n_classes, law, repetitions):
         assert report.share > 0.0
 
 
-# Variants that must be caught
-
-
-def unnoised_gossip(engine, topology, X, codes, schedule, state, update, *, draw, release, **_):
-    """As printed in the paper's Algorithm 1: a node goes on from its own state without noise."""
-    private, released = state.released.copy(), state.released.copy()
-    for t, rows in enumerate(schedule):
-        A = topology.mixing(t, t + 1)[0]
-        heard = engine.exchange(released)
-        mixed = A @ heard + np.diag(A)[:, np.newaxis] * (private - heard)
-        step = float(update.steps(t + 1.0)) / update.batch_size
-        sums, noisy = np.zeros_like(private), draw(1)[0]
-        for i, taken in enumerate(rows):
-            for r in taken[taken >= 0]:
-                row = np.append(X[r] * (1.0 - 2.0**-16), 1.0)
-                point = mixed[i : i + 1] @ row[:, None]
-                sums[i] += update.loss.residuals(point, codes[r : r + 1])[0] * row
-        release(partial(np.add, sums, out=noisy), noisy, (rows >= 0).any(axis=1))
-        private, released = mixed - step * sums, mixed - step * noisy
-    return replace(state, released=released, total=released, weight=1.0, time=len(schedule))
-
-
-def talkative_gossip(engine, topology, X, codes, *args, **options):
-    """Sends a word about the rows that nobody needs."""
-    state = run_gossip(engine, topology, X, codes, *args, **options)
-    engine.exchange(np.full_like(state.released, codes.sum()))
-    return state
-
-
-@pytest.mark.parametrize("law", [dict(), dict(noise="laplace"), GAUSSIAN[0]], ids=name)
-@pytest.mark.parametrize(
-    ("variant", "differs"), [(unnoised_gossip, "coef_"), (talkative_gossip, "messages")]
-)
-def test_a_node_that_sends_of_its_rows_without_noise_is_caught(law, variant, differs, monkeypatch):
-    monkeypatch.setattr(_stream, "run_gossip", variant)
-    X, y = line(12)
-    pair = [neighbour(X, y, 0)]
-    report = replay(overheard(**LINE | law), X, y, neighbours=pair, n=1, random_state=0)
-    told = rf"{differs}(_|\[\d+\])? differs although all releases are equal"
-    assert re.search(told, str(report))
-
-
 # The noise itself, as it comes over the wire
 
 
@@ -187,11 +134,11 @@ def wire_noise(heard, means):
     return (mixed - sent) / steps[:, None, None] - means
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 2.0])
 @pytest.mark.parametrize("law, delta", [("k_norm", 0.0), ("laplace", 0.0), ("gaussian", 1e-5)])
 @pytest.mark.parametrize("options", [dict(), dict(n_passes=4), dict(batch_size=5)], ids=name)
-def test_the_noise_on_the_wire_has_its_law(law, delta, epsilon, options):
+def test_the_noise_on_the_wire_has_its_law(law, delta, options):
     # Points stay near 0, where the gradient of a row is minus its label times (x, 1).
+    epsilon = 0.5
     n_passes, batch_size = options.get("n_passes", 1), options.get("batch_size", 1)
     X, y = line(3996 * batch_size // n_passes)
     options = LINE | dict(noise=law, delta=delta, epsilon=epsilon, random_state=0) | options
@@ -212,8 +159,8 @@ def test_the_noise_on_the_wire_has_its_law(law, delta, epsilon, options):
         scale = change * math.sqrt(2.0) * n_passes / epsilon
         pairs = [(column, stats.laplace(scale=scale)) for column in found.T]
     else:
-        # The scales of Balle and Wang for these epsilons, from another program.
-        c = {0.5: 7.02127, 2.0: 1.993812446}[epsilon]
+        # The scale of Balle and Wang, from another program.
+        c = 7.02127
         pairs = [
             (column, stats.norm(scale=change * c * math.sqrt(n_passes))) for column in found.T
         ]
@@ -255,82 +202,6 @@ def test_noise_is_fresh_in_each_round_and_at_each_node(law, delta, seed):
         assert len(np.unique(both, axis=0)) == 6000
 
 
-# Events, without knowing the law of the noise
-
-
-def bounds(count, n):
-    """Interval for a probability that fails with a chance of less than ``FALSE_ALARM``."""
-    low = stats.beta.ppf(FALSE_ALARM / 2, count, n - count + 1) if count else 0.0
-    high = stats.beta.ppf(1 - FALSE_ALARM / 2, count + 1, n - count) if count < n else 1.0
-    return low, high
-
-
-def two_worlds(n_rounds=1000, n_nodes=40, **options):
-    """Sums of gradients with their noise, in the direction in which two worlds differ.
-
-    Points stay near 0, so that each row makes an experiment of its own: its label is 1 or 0.
-    """
-    results = []
-    for seed, label in enumerate((1, 0)):
-        y = np.full(n_rounds * n_nodes, label)
-        X = np.ones((len(y), 1))
-        heard = listen(
-            X,
-            np.append(y[:-1], 1 - label),
-            n_nodes=n_nodes,
-            random_state=seed,
-            step=1e-6,
-            **options,
-        )
-        assert np.abs(heard.sent).max() < 0.1
-        results.append(wire_noise(heard, 0.0).reshape(-1, 2)[:-1])
-    return results
-
-
-@pytest.mark.parametrize("law", ["k_norm", "laplace"])
-def test_no_event_is_more_than_e_to_the_epsilon_likelier(law):
-    one, other = two_worlds(noise=law, epsilon=1.0)
-    n = len(one)
-    density, best = DENSITIES[law], 0.0
-    # Likelihood ratios at the means -(1, 1) and (1, 1), up to the scale, which events need not
-    # know: thresholds go over all values.
-    ratio = [density(s + 1.0) - density(s - 1.0) for s in (one, other)]
-    for threshold in np.quantile(ratio[0], [0.3, 0.6, 0.8, 0.9, 0.95]):
-        here, there = (np.count_nonzero(r >= threshold) for r in ratio)
-        low, high = bounds(here, n)[0], bounds(there, n)[1]
-        best = max(best, math.log(low / high))
-    assert 0.75 < best <= 1.0
-
-
-@pytest.mark.filterwarnings("ignore:delta=0.05 is at least 1 over")
-def test_events_under_gaussian_noise_have_the_claimed_profile():
-    one, other = two_worlds(noise="gaussian", epsilon=0.5, delta=0.05)
-    claim = DistributedDPClassifier(0.5, 0.05, noise="gaussian").fit(*line()).guarantee_
-    n = len(one)
-    for epsilon in (0.0, 0.25, 0.5, 1.0):
-        best_low, best_high = 0.0, 1.0
-        for threshold in np.linspace(-8.0, 30.0, 60):
-            here, there = (np.count_nonzero(-s.sum(axis=1) >= threshold) for s in (one, other))
-            low, high = bounds(here, n), bounds(there, n)
-            best_low = max(best_low, low[0] - math.exp(epsilon) * high[1])
-        # The threshold at which the likelihood ratio is epsilon: the event of the profile.
-        mu = claim.refined.mu
-        threshold = 4.0 / mu * (epsilon / mu)
-        here, there = (np.count_nonzero(-s.sum(axis=1) >= threshold) for s in (one, other))
-        best_high = bounds(here, n)[1] - math.exp(epsilon) * bounds(there, n)[0]
-        assert best_low <= claim.delta_at(epsilon) <= best_high
-        assert best_high - best_low < 0.07
-
-
-def test_means_of_rows_arrive_under_the_noise():
-    # So that the events above are about rows at all.
-    one, other = two_worlds(epsilon=1.0)
-    error = 8.0 * one.std() / math.sqrt(len(one))
-    assert_allclose(one.mean(axis=0), -1.0, atol=error)
-    assert_allclose(other.mean(axis=0), 1.0, atol=error)
-    assert error < 0.4
-
-
 # Seeds
 
 
@@ -342,12 +213,3 @@ def test_seeds_make_one_stream_a_node():
     assert len(np.unique(five.noise, axis=0)) == 40
     other = listen(X, y, n_nodes=4, node=np.arange(40) % 2, **{**options, "random_state": 6})
     assert not (other.noise == four.noise).all(axis=1).any()
-
-
-def test_the_guarantee_of_gaussian_noise_is_the_one_behind_its_profile():
-    X, y = line()
-    for n_passes in (1, 4):
-        model = listen(X, y, noise="gaussian", delta=1e-3, n_passes=n_passes, **LINE).model
-        claim = model.guarantee_
-        assert isinstance(claim.refined, GaussianDP)
-        assert claim.delta_at(claim.epsilon) <= claim.delta

@@ -1,6 +1,5 @@
 """What nodes do by default: few whitened steps on all their rows, whoever has how many."""
 
-import inspect
 import math
 
 import numpy as np
@@ -13,14 +12,8 @@ from support.problems import clusters as problem
 
 from skdp.audit import recording
 from skdp.distributed import DistributedDPClassifier
-from skdp.distributed._rows import clipped_in_l1
-from skdp.distributed._whitened import PAPER_ONLY
-from skdp.engines import LocalEngine
-from skdp.exceptions import BudgetExceededError, DistributedError
 from skdp.linear_model import DPLogisticRegression
-from skdp.losses import LogisticLoss
-from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP
-from skdp.releases import _descent, _gossip_whitened
+from skdp.privacy import ApproxDP, GaussianDP
 
 DELTAS = [0.0, 1e-5]
 deltas = pytest.mark.parametrize("delta", DELTAS)
@@ -37,7 +30,6 @@ def is_whitened(model):
 @parametrize_with_checks(
     [
         DistributedDPClassifier(algorithm="whitened"),
-        DistributedDPClassifier(50.0, 1e-5, edge_probability=0.5, topology="complete"),
         DistributedDPClassifier(50.0, n_mixings=2, n_nodes=3, adjacency="add-remove"),
     ]
 )
@@ -72,10 +64,8 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("name", PAPER_ONLY)
+@pytest.mark.parametrize("name", OTHERS)
 def test_what_only_the_paper_reads_asks_for_the_paper(name):
-    default = inspect.signature(DistributedDPClassifier).parameters[name].default
-    assert PAPER_ONLY[name] == default and isinstance(default, type(PAPER_ONLY[name]))
     X, y = problem(40)
     assert not is_whitened(seeded(**{name: OTHERS[name]}).fit(X, y))
     with pytest.raises(ValueError, match=f"{name} must be .* with algorithm='whitened'"):
@@ -122,25 +112,6 @@ def test_a_large_budget_learns(n_classes, delta, adjacency):
     assert model.score(X, y) > curator - 0.03
 
 
-def test_one_node_is_one_curator(monkeypatch):
-    # Who besides reads how long scores should be, and rows are, without a constant that is given.
-    monkeypatch.setattr(_descent, "reads_length", lambda n_features: False)
-    X, y = problem(2000, n_features=4)
-    node = seeded(2.0, 1e-5, n_nodes=1).fit(X, y)
-    options = dict(mechanism="gradient", intercept_scaling=0.3)
-    curator = DPLogisticRegression(2.0, 1e-5, **options).fit(X, y)
-    # The same number of releases of the same noise.
-    with recording() as heard:
-        seeded(2.0, 1e-5, n_nodes=1).fit(X, y)
-    with recording() as told:
-        DPLogisticRegression(2.0, 1e-5, random_state=0, **options).fit(X, y)
-    ours = [(each.asked.size, each.law.scale) for each in heard]
-    theirs = [(each.asked.size, each.law.scale) for each in told]
-    assert len(ours) == len(theirs)
-    assert_allclose(ours, theirs, rtol=1e-9)
-    assert abs(node.score(X, y) - curator.score(X, y)) < 0.05
-
-
 @deltas
 def test_where_noise_hides_all_the_majority_is_predicted(delta):
     rng = np.random.default_rng(0)
@@ -148,16 +119,6 @@ def test_where_noise_hides_all_the_majority_is_predicted(delta):
     y = (rng.uniform(size=4000) < 0.2).astype(int)
     model = seeded(0.1, delta, n_nodes=8).fit(X, y)
     assert model.score(X, y) > 1.0 - y.mean() - 0.01
-
-
-def test_where_labels_have_nothing_to_do_with_rows_the_majority_is_predicted():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(8000, 20))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    y = (rng.uniform(size=8000) < 0.35).astype(int)
-    train, test = (X[:4000], y[:4000]), (X[4000:], y[4000:])
-    scores = [seeded(3.0, n_nodes=8, random_state=i).fit(*train).score(*test) for i in range(4)]
-    assert np.mean(scores) > 1.0 - test[1].mean() - 0.01
 
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
@@ -208,25 +169,6 @@ def test_sparse_rows_give_what_dense_rows_give(delta, n_classes):
         assert_allclose(rows.node_coef_, dense.node_coef_, rtol=1e-9, atol=1e-12)
 
 
-@deltas
-def test_units_of_the_rows_do_not_matter(delta):
-    X, y = problem(300)
-    one = seeded(5.0, delta).fit(X, y)
-    other = seeded(5.0, delta, x_norm=8.0).fit(8.0 * X, y)
-    assert_allclose(8.0 * other.coef_, one.coef_, rtol=1e-9)
-    assert_allclose(other.intercept_, one.intercept_, rtol=1e-9)
-
-
-def test_many_features_need_no_second_moments():
-    rng = np.random.default_rng(0)
-    X = sparse.random_array((400, 4096), density=0.01, format="csr", random_state=rng)
-    y = (np.ravel(X[:, :200].sum(axis=1)) > 0.4).astype(int)
-    for delta in DELTAS:
-        with recording() as heard:
-            seeded(20.0, delta, n_nodes=2).fit(X, y)
-        assert max(each.asked.size for each in heard) == 4097
-
-
 def test_failing_links_and_more_mixings():
     X, y = problem(2000)
     base = seeded(20.0, 1e-5).fit(X, y)
@@ -272,122 +214,6 @@ def test_releases_of_a_record_cost_the_budget(adjacency, delta, epsilon, n_class
     assert model.node_guarantee().mu == pytest.approx(60 * mu)
 
 
-@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize(
-    ("epsilon", "delta", "x_l1_norm"),
-    [(50.0, 0.0, None), (50.0, 0.0, 0.2), (1.0, 1e-5, None), (50.0, 1e-5, None)],
-)
-def test_each_release_declares_its_bound_and_its_rounding_error(
-    epsilon, delta, x_l1_norm, n_classes, adjacency, monkeypatch
-):
-    X, y = problem(240, n_classes)
-    node = (np.arange(240) == 7).astype(int)  # a node of one row has as much to hide
-    caps = []
-
-    class Spied(_gossip_whitened.NodeSums):
-        def __init__(self, data, loss, coordinates, cap):
-            caps.append(cap)
-            super().__init__(data, loss, coordinates, cap)
-
-    monkeypatch.setattr(_gossip_whitened, "NodeSums", Spied)
-    options = dict(n_nodes=2, adjacency=adjacency, x_l1_norm=x_l1_norm, intercept_scaling=0.1)
-    with recording() as heard:
-        model = seeded(epsilon, delta, **options).fit(X, y, node)
-    rules = model._stream.whitened.form.release.rules
-    changed = 2 if adjacency == "replace-one" else 1
-    row, size = math.sqrt(1.01), (1 if n_classes == 2 else 3) * (X.shape[1] + 1)
-    if x_l1_norm is not None:
-        row = 0.3
-    expected = []
-    if rules.count_guarantee is not None:
-        expected.append(1.0 if n_classes == 2 else math.sqrt(changed))
-    if rules.moments_guarantee is not None and delta > 0.0:
-        expected.append(math.sqrt(changed) * row**2 * (1.0 + 2e-4))
-    elif rules.moments_guarantee is not None:
-        expected.append((changed + 2e-4) * row)
-    if x_l1_norm is None:
-        expected += [(changed + 2e-3) * caps[0]] * rules.n_rounds
-    else:
-        spread = 1.0 if n_classes == 2 else 2.0
-        expected += [(changed * spread + 2e-3 * math.sqrt(size)) * caps[0]] * rules.n_rounds
-    assert len(expected) > rules.n_rounds and caps[0] == caps[1]
-    if rules.check_guarantee is not None:
-        expected.append(changed)
-    assert_allclose([each.sensitivity for each in heard], np.repeat(expected, 2), rtol=1e-9)
-    if rules.moments_guarantee is not None and x_l1_norm is not None:
-        before = [rules.count_guarantee, rules.moments_guarantee]
-        alone = heard[2 * sum(each is not None for each in before) - 1].asked
-        assert np.abs(alone).sum() == pytest.approx(row)
-    rounds = heard[: len(heard) - 2 * (rules.check_guarantee is not None)]
-    laws = {each.law.kind for each in rounds[-2 * rules.n_rounds :]}
-    assert laws == {"gaussian" if delta else "k_norm" if x_l1_norm is None else "laplace"}
-
-
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
-def test_rows_as_long_as_floats_can_be_keep_both_bounds(kind):
-    # A bound over such a sum is a number of few digits.
-    rng = np.random.default_rng(0)
-    X = np.array([[1.7e308] * 3, [1e300, -1e299, 3e299], [1e-30, 0.0, 1e-31], [3e-40, 1e-42, 0.0]])
-    for x_norm, bound in [(1.0, 1e-12), (1e-45, 1.3e-45), (1.0, 0.7), (1e-30, 1e-50)]:
-        for _ in range(20):
-            rows = clipped_in_l1(kind(X * rng.uniform(0.1, 1.0, (4, 1))), x_norm, bound)
-            rows = rows.toarray() if sparse.issparse(rows) else rows
-            norms = np.abs(rows / bound).sum(axis=1)
-            assert norms.max() <= 1.0 + 2.0**-50
-            assert norms[:2].min() > 0.7
-            assert np.linalg.norm(rows / x_norm, axis=1).max() <= 1.0 + 2.0**-50
-
-
-def test_as_many_rows_of_text_as_there_are_in_collections_are_certified():
-    budget = dict(loss=LogisticLoss(), n_features=47_000, row_norm=1.05, row_l1=3.0)
-    release = _gossip_whitened.WhitenedGossip.plan(
-        ApproxDP(8.0), counts=np.full(8, 50_000), **budget
-    )
-    assert release.rules.row_l1 is not None and release.rules.moments_guarantee is not None
-    release.check_n_rows()
-    with pytest.raises(ValueError, match=r"X must have at most 6.... rows"):
-        _gossip_whitened.WhitenedGossip.plan(
-            ApproxDP(8.0), counts=np.full(8, 10**6), **budget
-        ).check_n_rows()
-
-
-def test_a_fit_is_charged_once():
-    X, y = problem(40)
-    ledger = BudgetLedger(epsilon=1.5)
-    model = DistributedDPClassifier(1.0, ledger=ledger).fit(X, y)
-    before = model.coef_
-    with pytest.raises(BudgetExceededError):
-        model.fit(X, y)
-    assert_array_equal(model.coef_, before)
-    assert len(ledger.history()) == 1
-    model.partial_fit(X, y)  # other rows, whose budget is their own
-    assert len(ledger.history()) == 1
-
-
-class HostileProcess(LocalEngine):
-    """Node 1 is another process, which sends what is no number when means are taken."""
-
-    def __init__(self, odd):
-        self.odd = odd
-
-    def collect(self, values):
-        values = np.array(values)
-        if values.dtype.kind == "f":
-            values[1, -1] = self.odd
-        return values
-
-
-@deltas
-@pytest.mark.parametrize("odd", [np.inf, -np.inf, np.nan])
-def test_means_that_are_no_numbers_end_the_fit(delta, odd):
-    # No coordinates follow from them: LAPACK may run for ever, and whether norms of sparse rows
-    # are numbers would depend on which of their features are 0.
-    X, y = problem(400)
-    with pytest.raises(DistributedError, match="A mean over nodes is not finite"):
-        seeded(50.0, delta, n_nodes=2, engine=HostileProcess(odd)).fit(X, y)
-
-
 # A stream after it
 
 
@@ -412,11 +238,3 @@ def test_a_stream_goes_on_from_what_the_nodes_know(delta, n_classes):
         assert model.node_guarantee().epsilon == pytest.approx(5000.0)
     else:
         assert model.user_guarantee(2).mu == pytest.approx(2 * spent.refined.mu)
-
-
-def test_small_streams_move_what_the_nodes_know_a_little():
-    X, y = problem(4000)
-    model = seeded(5.0, 1e-5, n_nodes=4).fit(X, y)
-    before = model.coef_
-    model.partial_fit(X[:4], y[:4])
-    assert np.linalg.norm(model.coef_ - before) < 0.1 * np.linalg.norm(before)

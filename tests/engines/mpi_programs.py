@@ -4,10 +4,8 @@ Each process checks that the job has as many processes as the test has asked for
 of another MPI library every process would be alone, and pass.
 """
 
-import copy
 import math
 import os
-import pickle
 import shutil
 import signal
 import sys
@@ -209,31 +207,6 @@ def raises_together(comm):
     comm.Barrier()
 
 
-def copies(comm):
-    """Models are cloned, copied and pickled with their engine."""
-    part = comm.Split(comm.rank % 2)
-    try:
-        engine = MPIEngine(part)
-        engine.open(make_topology("ring", 4), 2)
-        assert engine.is_distributed == (part.size > 1)
-        assert clone(engine) is engine and copy.deepcopy(engine) is engine
-        raises(TypeError, "engine='mpi'", pickle.dumps, engine)
-        engine.close()
-        network(engine, make_topology("ring", 6), HingeLoss())
-    finally:
-        part.Free()
-    again = pickle.loads(pickle.dumps(MPIEngine(patience=3.0)))
-    assert again.is_distributed and "3.0" in repr(again)
-    paper = dict(algorithm="paper", batch_size=1, n_passes=1)
-    models = [classifier(engine=kind, **paper) for kind in ("mpi", again)]
-    assert clone(models[1]).engine is again
-    models = [
-        model.set_params(n_nodes=comm.size, classes=[0, 1]).fit(*rows_of([0])[:2])
-        for model in models
-    ]
-    assert [pickle.loads(pickle.dumps(model)).n_rounds_ for model in models] == [20, 20]
-
-
 class Recorder:
     """A communicator that notes all that leaves through it; unknown ways out are errors."""
 
@@ -269,37 +242,6 @@ class Recorder:
     def Isend(self, nothing, *to):
         assert nothing.size == 0  # a farewell
         return self.comm.Isend(nothing, *to)
-
-
-def transcript(comm):
-    """All that leaves a process was given to the engine as released, or is public."""
-    sent, given = [], []
-
-    class Watched(MPIEngine):
-        def exchange(self, messages):
-            given.append(messages.copy())
-            return super().exchange(messages)
-
-        def collect(self, values):
-            given.append(values.copy())
-            return super().collect(values)
-
-    topology = make_topology("ring", 2 * comm.size + 1)
-    part = comm.Dup()  # COMM_WORLD may have been used before
-    network(Watched(Recorder(part, sent)), topology, HingeLoss())
-    width = N_FEATURES + 1
-    released = {row.tobytes() for values in given for row in values.reshape(-1, width)}
-    parameters = np.concatenate(
-        [values.reshape(-1, width) for what, values in sent if what != "agreements"]
-    )
-    assert len(parameters) > 12
-    assert {row.tobytes() for row in parameters} <= released
-    # Agreements are equal in all processes, so that they cannot tell what one of them holds.
-    agreements = np.stack([record for what, record in sent if what == "agreements"])
-    assert (comm.bcast(agreements) == agreements).all()
-    # A node at the border of two processes sends in each round; nodes inside never do.
-    rounds = [values for what, values in sent if what == "rounds"]
-    assert all(len(values) == 2 for values in rounds)
 
 
 def rows_of(nodes, n_classes=2, rows=20, as_sparse=False):
@@ -397,39 +339,6 @@ def users_agree(comm):
                 rows = rows_of(nodes, n_classes, 33, as_sparse=as_sparse)
                 model.partial_fit(*rows, groups=users_of(rows[2], new=True))
             same_models(spread, local)
-
-
-def users_raise_together(comm):
-    """One process has groups that do not fit: all say so, and nobody names a user."""
-    last = comm.size - 1
-    bad = comm.rank == last
-    kind = ValueError if bad else DistributedError
-    model = classifier(n_nodes=4 * comm.size, engine="mpi", classes=[0, 1])
-    X, y, node = rows_of(nodes_of(comm, model.n_nodes))
-    ids = np.array(users_of(node))
-    model.fit(X, y, node, groups=ids)
-    coef = model.coef_
-    several = np.where(bad, "secret", ids)
-    missing = [None, *ids[1:]] if bad else ids
-    for groups in (several, missing, ids[:3] if bad else ids):
-        words = "groups must" if bad else f"process {last} (ValueError)"
-        error = raises(kind, words, model.fit, X, y, node, groups)
-        assert "secret" not in str(error)
-        assert model.coef_ is coef
-    words = f"groups is None in process {last} and 'given' in process 0"
-    words = words if comm.size > 2 or last else "groups"
-    raises(DistributedError, words, model.fit, X, y, node, None if bad else ids)
-    some = None if bad else ids
-    words = "groups must be given in all calls" if bad else f"process {last} (ValueError)"
-    raises(kind, words, model.partial_fit, X, y, node, None, some)
-    other = np.where(bad, np.roll(ids, 1), ids)  # to another node
-    words = "groups must" if bad else f"process {last} (ValueError)"
-    raises(kind, words, model.partial_fit, X, y, node, None, other)
-    # Each process deals its users to its nodes, and who has no rows has no users.
-    model.fit(X, y, groups=ids)
-    rows = slice(0, 0) if bad else slice(None)
-    model.fit(X[rows], y[rows], groups=ids[rows])
-    assert model.guarantee_.unit == "user"
 
 
 def same_models(one, other):
@@ -760,11 +669,8 @@ PROGRAMS = [
     agrees_with_local,
     collects,
     raises_together,
-    copies,
-    transcript,
     estimators_agree,
     users_agree,
-    users_raise_together,
     estimators_raise_together,
     estimator_transcript,
     ledgers_are_asked_first,

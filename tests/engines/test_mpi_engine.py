@@ -27,13 +27,10 @@ def test_processes_do_what_one_process_does_and_send_what_is_released(mpiexec, s
             "agrees_with_local",
             "collects",
             "raises_together",
-            "copies",
-            "transcript",
             "estimators_agree",
             "estimators_raise_together",
             "estimator_transcript",
             "users_agree",
-            "users_raise_together",
         ]
     )
     status, output, errors = mpiexec(size, "-W", "error", PROGRAMS, programs, size)
@@ -56,6 +53,7 @@ def test_what_differs_between_processes_is_named(mpiexec, size):
     assert output.count("passed") == size
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("where", ["nodes", "fit"])
 def test_too_many_processes_are_one_message(mpiexec, where):
     status, _, errors = mpiexec(4, PROGRAMS, "too_many", 4, where, timeout=30)
@@ -65,6 +63,7 @@ def test_too_many_processes_are_one_message(mpiexec, where):
     assert "An error occurred in process" not in errors
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("where", ["inside", "before"])
 def test_a_stopped_process_is_named(mpiexec, where):
     status, output, errors = mpiexec(4, PROGRAMS, "fails", 4, "stops", where, timeout=30)
@@ -73,6 +72,7 @@ def test_a_stopped_process_is_named(mpiexec, where):
     assert errors.count("the job ends") == 1
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     ("how", "where", "prefix", "message"),
     [
@@ -98,6 +98,7 @@ def test_job_ends_everywhere_when_a_process_fails(mpiexec, how, where, prefix, m
         assert errors.count("ValueError: a message that its own process shows") == 1
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     ("where", "then", "message"),
     [
@@ -132,6 +133,7 @@ def test_launcher_of_another_library_is_noticed(mpiexec):
     assert "The launcher started 2 processes (OMPI_COMM_WORLD_SIZE)" in errors
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("missing", ["mpi4py", "library"])
 def test_what_is_missing_is_said_with_the_command_that_installs_it(mpiexec, missing):
     program = "from skdp.engines import MPIEngine; e = MPIEngine(); print(e); e.agree(None)"

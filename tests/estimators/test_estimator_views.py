@@ -4,7 +4,6 @@ import html
 
 import numpy as np
 import pytest
-from sklearn import config_context as sklearn_context
 from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -16,7 +15,6 @@ from skdp.estimators import GuaranteeView
 from skdp.model_selection import DPGridSearch
 from skdp.preprocessing import DPQuantileScaler, RowNormClipper
 from skdp.privacy import Guarantee
-from skdp.privacy._guarantee_view import brief
 
 OF_ONE = {name.split("-")[0]: name for name in EVERYTHING}  # one configuration of each class
 
@@ -52,14 +50,6 @@ def test_every_estimator_with_a_guarantee_shows_it_whole(name):
         assert f"one {guarantee.unit}" in view and guarantee.adjacency in view
 
 
-def test_the_table_of_fitted_attributes_does_not_cut_it(rows):
-    model = DPLogisticRegression(1.0, 1e-6).fit(*rows)
-    view = estimator_html_repr(model)  # without what we add
-    if "Fitted attributes" not in view:
-        pytest.skip("before version 1.9 there is no such table")
-    assert html.escape(str(model.guarantee_)) in view
-
-
 def test_within_pipelines_and_searches_of_others_a_line_tells_it(rows):
     X, y = rows
     model = make_pipeline(
@@ -73,13 +63,8 @@ def test_within_pipelines_and_searches_of_others_a_line_tells_it(rows):
         assert "epsilon=2, delta=0, one record, replace-one (random_state: noise can be" in view
         if "Fitted attributes" in view:  # before version 1.9 it draws what is not fitted
             scaler = best[0].named_transformers_["a"]
-            assert html.escape(brief(scaler.guarantee_)) in view
-
-
-def test_what_is_not_fitted_promises_nothing():
-    view = DPLogisticRegression()._repr_html_()
-    assert "skdp-view" not in view and "one record" not in view
-    assert "epsilon=3.0, delta=1e-06, replace-one" in DPPipeline([], 3.0, 1e-6)._repr_html_()
+            told = f"epsilon={scaler.guarantee_.epsilon_at(1e-6):.4g} at delta=1e-06, one record"
+            assert told in view
 
 
 def test_steps_and_what_was_found_are_drawn_within(rows):
@@ -94,28 +79,9 @@ def test_steps_and_what_was_found_are_drawn_within(rows):
     view = search.fit(X, y)._repr_html_()
     assert "best_estimator_: DPLogisticRegression" in view
     assert "How the budget is divided" in view
-    assert brief(search.guarantee_).startswith("epsilon=9, delta=0")
 
 
-def test_names_of_steps_are_escaped(rows):
-    bold = DPPipeline([("<b>bold</b>", DPLogisticRegression())], epsilon=5.0).fit(*rows)
-    for view in views(bold):
-        assert "<b>bold" not in view and "&lt;b&gt;bold" in view
-
-
-def test_parameters_that_are_arrays_are_listed(rows):
-    model = DPLogisticRegression(classes=np.array([0, 1])).fit(*rows)
-    for view in views(make_pipeline(model)):
-        assert "[0, 1]" in html.unescape(view)
-    assert isinstance(model.classes, np.ndarray)
-
-
-def test_text_is_shown_where_text_is_asked_for(rows):
-    models = [
-        DPLogisticRegression().fit(*rows),
-        DPPipeline([("model", DPLogisticRegression())]).fit(*rows),
-    ]
-    with sklearn_context(display="text"):
-        for model in models:
-            assert list(model._repr_mimebundle_()) == ["text/plain"]
-            assert not hasattr(model, "_repr_html_")
+def test_what_is_not_fitted_promises_nothing():
+    view = DPLogisticRegression()._repr_html_()
+    assert "skdp-view" not in view and "one record" not in view
+    assert "epsilon=3.0, delta=1e-06, replace-one" in DPPipeline([], 3.0, 1e-6)._repr_html_()

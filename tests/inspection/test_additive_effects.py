@@ -7,11 +7,11 @@ from matplotlib import pyplot as plt
 from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 from skdp.inspection import AdditiveEffectsDisplay
-from skdp.linear_model import DPLinearSVC, DPLogisticRegression
-from skdp.preprocessing import BoundedScaler, BoundedSplineTransformer, make_public_preprocessor
+from skdp.linear_model import DPLogisticRegression
+from skdp.preprocessing import BoundedScaler, make_public_preprocessor
 
 BOUNDS = {"age": (0, 100), "gain": (0, 1000)}
 CATEGORIES = {"city": ["Bonn", "Ulm"]}
@@ -65,57 +65,6 @@ def test_curves_are_what_columns_add_to_the_score(frame, is_sparse):
     assert (gain[0], gain[-1], age[0], age[-1]) == (0.0, 1000.0, 0.0, 100.0)
     assert list(city) == ["Bonn", "Ulm"]
     assert np.isin(fitted[0]["columns"].named_transformers_["log"].knots_[0], gain).all()
-
-
-def test_rows_of_one_norm_have_curves_of_typical_rows():
-    X, y = people(1000)
-    # Hats of two columns and one category: 1 + 2 * mean of (1 - f)^2 + f^2 over f.
-    fitted = model(DPLogisticRegression(8.0, 1e-5, random_state=0), norm="scale").fit(X, y)
-    display = AdditiveEffectsDisplay.from_estimator(fitted, n_values=1001)
-    coef = fitted[-1].coef_[0, :5]
-    curve = display.effects[0].curves[0]
-    expected = coef - np.interp(display.effects[0].values, np.linspace(0, 100, 5), coef).mean()
-    assert_allclose(curve[::250], expected / np.sqrt(1.0 + 2.0 * 2.0 / 3.0), rtol=0.01)
-    # It is what is learned: high in the middle.
-    assert curve[len(curve) // 2] > curve[[0, -1]].max() + 0.5
-
-
-def test_several_classes_have_a_curve_each():
-    X, y = people(600)
-    y = np.where(X["age"] > 66, "old", np.where(X["age"] > 33, "middle", "young"))
-    fitted = make_pipeline(
-        BoundedSplineTransformer((0, 100), 4), Normalizer(), DPLogisticRegression(4.0, 1e-5)
-    ).fit(X[["age"]], y)
-    display = AdditiveEffectsDisplay.from_estimator(fitted)
-    assert display.effects[0].curves.shape[0] == len(display.lines_[0]) == 3
-    assert len(display.bands_[0]) == 3
-    legend = [text.get_text() for text in display.axes_[0].get_legend().get_texts()]
-    assert legend == ["middle", "old", "young"]
-
-
-def test_straight_lines_of_scaled_columns_and_models_without_noise():
-    X, y = people()
-    fitted = make_pipeline(BoundedScaler([(0, 100), (0, 1000)]), LogisticRegression())
-    fitted.fit(X[["age", "gain"]].to_numpy(), y)
-    display = AdditiveEffectsDisplay.from_estimator(fitted, columns=["x1"])
-    (effect,) = display.effects
-    assert_allclose(np.ptp(effect.curves), 2.0 * abs(fitted[-1].coef_[0, 1]))
-    assert effect.deviations is None and display.kind is None and display.bands_ == [[]]
-
-
-def test_plots_take_axes_and_styles():
-    X, y = people()
-    fitted = model(DPLinearSVC(1.0, 1e-5), norm=None).fit(X, y)
-    _, axes = plt.subplots(1, 2)
-    display = AdditiveEffectsDisplay.from_estimator(fitted, ax=axes, color="k")
-    assert display.axes_[1] is axes[1] and display.figure_ is axes[0].figure
-    assert display.lines_[0][0].get_color() == "k"
-    assert [ax.get_xlabel() for ax in axes] == ["age", "gain"]
-    assert display.plot(n_deviations=0).bands_ == [[], []]
-    with pytest.raises(ValueError, match="ax must hold 2 axes, one a column"):
-        display.plot(axes[0])
-    with pytest.raises(ValueError, match="n_deviations must be a non-negative, finite number"):
-        display.plot(n_deviations=-1)
 
 
 def test_what_cannot_be_drawn_is_refused():

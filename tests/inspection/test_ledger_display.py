@@ -1,8 +1,5 @@
 """What a picture of a ledger shows, read from the picture."""
 
-import subprocess
-import sys
-
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -67,32 +64,6 @@ def test_of_many_charges_and_labels_some_are_drawn():
     assert display.courses[0].epsilons[-1] == ledger.spent().epsilon
 
 
-def test_charges_are_counted_where_times_say_little():
-    ledger = ledger_of(["a", "b"])
-    figure, ax = plt.subplots()
-    display = BudgetLedgerDisplay.from_ledger(ledger).plot(ax, over="charge", color="tab:blue")
-    assert display.ax_ is ax and display.figure_ is figure
-    assert_array_equal(display.lines_[0].get_xdata(), [0, 1, 2, 2])
-    assert display.lines_[0].get_color() == "tab:blue"
-    assert display.lines_[2].get_label() == "b"
-
-
-def test_teams_are_those_of_the_ledgers_that_were_charged(tmp_path):
-    path = tmp_path / "spent.ledger"
-    ones = BudgetLedger(path, 5.0, 1e-5, label="one")
-    others = BudgetLedger(path, label="other")
-    ones.charge(GaussianDP(0.1), "x")
-    others.charge(GaussianDP(0.1), "x")
-    display = BudgetLedgerDisplay.from_ledger(str(path), by="team")
-    assert [one.name for one in display.courses] == ["all together", "one", "other"]
-
-
-def test_an_empty_ledger_has_a_budget():
-    display = BudgetLedgerDisplay.from_ledger(BudgetLedger(epsilon=1.0))
-    assert display.courses == [] and display.lines_ == []
-    display.figure_.canvas.draw()
-
-
 @pytest.mark.parametrize(
     "what, message",
     [
@@ -103,14 +74,3 @@ def test_an_empty_ledger_has_a_budget():
 def test_what_is_wrong_is_said(what, message):
     with pytest.raises(ValueError, match=message):
         BudgetLedgerDisplay.from_ledger(**{"ledger": ledger_of(["a"]), **what})
-
-
-def test_the_axis_must_be_one():
-    display = BudgetLedgerDisplay.from_ledger(ledger_of(["a"]))
-    with pytest.raises(ValueError, match=r"^over must be one of 'time', 'charge'"):
-        display.plot(over="day")
-
-
-def test_matplotlib_is_imported_when_something_is_drawn():
-    code = "import sys, skdp.inspection; sys.exit('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

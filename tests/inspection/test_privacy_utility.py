@@ -5,11 +5,7 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 from numpy.testing import assert_allclose
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, KFold
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer
 
 from skdp.inspection import PrivacyUtilityDisplay
 from skdp.linear_model import DPLogisticRegression
@@ -59,14 +55,6 @@ def test_numbers_are_drawn_in_the_order_of_epsilon():
     assert labels == ["private", "without privacy", "always no", "target", "chosen: epsilon 1"]
 
 
-def test_plots_take_axes_and_names_and_no_bars():
-    _, ax = plt.subplots()
-    display = PrivacyUtilityDisplay([0.1, 1.0], [0.6, 0.8]).plot(ax, name="mine", linestyle=":")
-    assert display.ax_ is ax
-    assert (display.errors_, display.band_, display.chosen_) == (None, None, None)
-    assert display.lines_[0].get_label() == "mine" and display.lines_[0].get_linestyle() == ":"
-
-
 def test_a_search_shows_its_stages_and_what_it_spent():
     search = SimpleNamespace(
         stages_=[stage(0.1, 0.6), stage(0.2, np.nan), stage(0.4, 0.81)],  # noise may say nothing
@@ -106,33 +94,6 @@ def test_of_public_searches_the_best_of_each_epsilon_is_shown():
         PrivacyUtilityDisplay.from_cv_results(search, parameter="model__epsilon")
 
 
-def test_estimators_are_scored_on_public_rows_and_averaged():
-    X, y = rows()
-    models = [
-        make_pipeline(Normalizer(), DPLogisticRegression(epsilon)).fit(X, y)
-        for epsilon in (1.0, 0.5, 1.0, 0.5)
-    ]
-    plain = LogisticRegression().fit(X, y)
-    references = {"without privacy": plain, "told": 0.5}
-    display = PrivacyUtilityDisplay.from_estimators(models, X, y, references=references)
-    scores = [model.score(X, y) for model in models]
-    expected = [np.mean(scores[1::2]), np.mean(scores[::2])]
-    assert_allclose(display.lines_[0].get_data(), [[0.5, 1.0], expected])
-    assert_allclose(display.errors[1], np.std(scores[::2], ddof=1) / np.sqrt(2))
-    assert display.references == {"without privacy": plain.score(X, y), "told": 0.5}
-    alone = PrivacyUtilityDisplay.from_estimators(models[:2], X, y, scoring=lambda *_: 0.25)
-    assert alone.errors_ is None and alone.scores == [0.25, 0.25]
-    named = PrivacyUtilityDisplay.from_estimators(models[:2], X, y, scoring="neg_log_loss")
-    losses = [log_loss(y, model.predict_proba(X)) for model in (models[1], models[0])]
-    assert_allclose(named.scores, np.negative(losses))
-    assert named.ax_.get_ylabel() == "neg_log_loss"
-    for none in (models[0], []):
-        with pytest.raises(ValueError, match="estimators must be a list of fitted estimators"):
-            PrivacyUtilityDisplay.from_estimators(none, X, y)
-    with pytest.raises(ValueError, match="estimators must have one parameter epsilon each"):
-        PrivacyUtilityDisplay.from_estimators([plain], X, y)
-
-
 def test_what_cannot_be_drawn_is_refused():
     with pytest.raises(ValueError, match=r"scores must hold numbers in the shape \(2,\)"):
         PrivacyUtilityDisplay([0.1, 1.0], [0.5]).plot()
@@ -144,8 +105,3 @@ def test_what_cannot_be_drawn_is_refused():
         PrivacyUtilityDisplay([1.0], [0.5], bands=[0.1]).plot()
     with pytest.raises(ValueError, match=r"references\['x'\] must be a finite number"):
         PrivacyUtilityDisplay([1.0], [0.5], references={"x": np.nan}).plot()
-
-
-def test_one_epsilon_is_drawn_within_a_range_around_it():
-    display = PrivacyUtilityDisplay([0.5], [0.8]).plot()
-    assert display.ax_.get_xlim() == pytest.approx((0.25, 1.0))

@@ -7,7 +7,7 @@ from sklearn.exceptions import NotFittedError
 
 from skdp import DPLogisticRegression
 from skdp.inspection import PrivacyProfileDisplay
-from skdp.privacy import ZCDP, ApproxDP, GaussianDP
+from skdp.privacy import ApproxDP, GaussianDP
 
 plt = pytest.importorskip("matplotlib.pyplot")
 
@@ -36,28 +36,6 @@ def test_curves_are_the_profiles_of_the_guarantees():
     display.figure_.canvas.draw()
 
 
-@pytest.mark.parametrize(
-    "guarantee, least, most",
-    [
-        (ApproxDP(1.0), 1.0, 1.3),
-        (ApproxDP(2.0, 1e-5), 2.0, 3.0),  # its delta stays for ever
-        (GaussianDP(0.1), 0.3, 1.0),
-        (GaussianDP(100.0), 0.1, 1e4),
-    ],
-)
-def test_the_axis_shows_what_guarantees_state(guarantee, least, most):
-    display = PrivacyProfileDisplay.from_guarantees(guarantee)
-    assert least <= display.epsilons[-1] <= most
-
-
-def test_a_list_is_named_by_what_is_promised():
-    display = PrivacyProfileDisplay.from_guarantees([ApproxDP(1.0), ZCDP(0.1)])
-    names = [line.get_label() for line in display.lines_]
-    assert names[0].startswith("1-differential privacy") and len(set(names)) == 2
-    twice = [ApproxDP(1.0, 1e-5), ApproxDP(1.0, 1e-5, refined=GaussianDP(0.2))]
-    assert len(PrivacyProfileDisplay.from_guarantees(twice).lines_) == 2
-
-
 def test_a_model_has_the_profile_that_is_behind_its_point():
     X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(500, 2))
     model = DPLogisticRegression(delta=1e-5).fit(X, X[:, 0] > 0)
@@ -75,9 +53,3 @@ def test_a_model_has_the_profile_that_is_behind_its_point():
 def test_what_is_no_guarantee_is_refused(given):
     with pytest.raises(ValueError, match=r"^guarantees must be guarantees, in a list or"):
         PrivacyProfileDisplay.from_guarantees(given)
-
-
-@pytest.mark.parametrize("other", [{"adjacency": "add-remove"}, {"unit": "user"}])
-def test_what_cannot_be_compared_is_refused(other):
-    with pytest.raises(ValueError, match=r"^guarantees must be for one unit and one adjacency"):
-        PrivacyProfileDisplay.from_guarantees([ApproxDP(1.0), ApproxDP(2.0, **other)])

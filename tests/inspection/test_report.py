@@ -15,7 +15,6 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
-from support.insides import released_values
 
 from skdp import (
     DistributedDPClassifier,
@@ -27,15 +26,13 @@ from skdp import (
     MIPrivateSGDRegressor,
     config_context,
 )
-from skdp._facts import facts_of_a_fit, note
 from skdp.audit import recording
-from skdp.inspection import PrivacyReport, privacy_report, report_schema
-from skdp.inspection._attacker import best_guess, excess_loss, largest_posterior, power_of_tests
-from skdp.mechanisms import NoiseLaw
+from skdp.inspection import privacy_report, report_schema
+from skdp.inspection._attacker import best_guess, largest_posterior, power_of_tests
 from skdp.metrics import dp_evaluate
 from skdp.model_selection import DPEpsilonSearch, DPGridSearch, DPRandomizedSearch
 from skdp.preprocessing import DPQuantileScaler
-from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP, compose
+from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP
 
 VALIDATOR = Draft202012Validator(report_schema())
 
@@ -137,33 +134,10 @@ def test_the_schema_is_one_and_refuses_what_is_not_in_it():
         assert list(VALIDATOR.iter_errors(data | wrong))
 
 
-def test_a_report_of_the_version_before_keeps_to_the_schema():
-    data = privacy_report(model_of("pipeline")).data
-    assert data["version"] == "1.1"
-    del data["subject"]["third_party"]  # which is new
-    VALIDATOR.validate(data | {"version": "1.0"})
-    assert "Details" in str(PrivacyReport(data | {"version": "1.0"}))
-
-
-def test_a_file_has_one_of_four_forms(tmp_path):
-    with pytest.raises(ValueError, match="path must end with"):
-        privacy_report(model_of("linear")).save(tmp_path / "report.pdf")
-
-
 @pytest.mark.parametrize("other", [3, "model", ApproxDP(1.0), DPLogisticRegression])
 def test_what_is_no_model_has_no_report(other):
     with pytest.raises(ValueError, match="fitted must be a fitted estimator"):
         privacy_report(other)
-
-
-def test_what_has_no_guarantee_has_no_report():
-    X, y = rows(50)
-    with pytest.raises(ValueError, match="not known to have a guarantee"):
-        privacy_report(make_pipeline(_Learner(), DPLogisticRegression()).fit(X, y))
-
-
-class _Learner(Normalizer):
-    """A transformer of somebody else's, of which nothing is known."""
 
 
 # What an attacker can do
@@ -182,20 +156,6 @@ def test_numbers_of_attackers_are_those_of_a_gaussian_release(mu):
         assert_allclose(best_guess(guarantee, prior), right, rtol=1e-9)
 
 
-@pytest.mark.parametrize("mu", [0.05, 0.3, 1.0, 3.0])
-@pytest.mark.parametrize("rare", [1e-3, 1e-6])
-def test_the_posterior_is_above_its_bound_as_rarely_as_is_said(mu, rare):
-    bound = excess_loss(GaussianDP(mu), rare)
-    # The loss between N(mu, 1) and N(0, 1), under the former, is N(mu^2 / 2, mu^2).
-    exact = norm.sf((bound - mu**2 / 2) / mu)
-    assert exact <= rare
-    assert exact >= rare / 20  # a bound for all releases, and not far from this one
-    for prior in (0.01, 0.5):
-        posterior = largest_posterior(GaussianDP(mu), prior, rare)
-        loss = math.log(posterior / (1 - posterior)) - math.log(prior / (1 - prior))
-        assert_allclose(loss, bound, rtol=1e-4)  # of a posterior near 1 few digits are left
-
-
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 def test_numbers_of_attackers_are_those_of_randomised_response(epsilon):
     guarantee, truth = ApproxDP(epsilon), math.exp(epsilon) / (1 + math.exp(epsilon))
@@ -208,25 +168,6 @@ def test_numbers_of_attackers_are_those_of_randomised_response(epsilon):
     lie = 1 - truth
     power = 0.05 / lie * truth if lie > 0.05 else truth + (0.05 - lie) / truth * lie
     assert_allclose(power_of_tests(guarantee, 0.05), power, rtol=1e-5)
-
-
-def test_a_point_with_a_delta_fails_as_often_as_it_says():
-    """Tell the truth with probability delta, and else answer at random: the worst of its kind."""
-    epsilon, delta = 1.0, 1e-4
-    guarantee = ApproxDP(epsilon, delta)
-    assert largest_posterior(guarantee, 0.5, 0.0) == 1.0
-    assert excess_loss(guarantee, 0.5 * delta) == math.inf  # the truth is told more often
-    assert epsilon <= excess_loss(guarantee, 10 * delta) <= epsilon + 0.11
-    truth = math.exp(epsilon) / (1 + math.exp(epsilon))
-    assert_allclose(best_guess(guarantee, 0.5), delta + (1 - delta) * truth, rtol=1e-9)
-
-
-def test_numbers_of_attackers_grow_with_what_is_released():
-    once, twice = ApproxDP(0.5, 1e-6), compose([GaussianDP(0.3), ApproxDP(0.5)])
-    assert power_of_tests(once, 0.05) < power_of_tests(compose([once, twice]), 0.05) < 1.0
-    assert power_of_tests(ApproxDP(0.0), 0.05) == pytest.approx(0.05)
-    assert best_guess(ApproxDP(0.0), 0.1) == pytest.approx(0.9)
-    assert largest_posterior(ApproxDP(800.0), 0.1) == 1.0
 
 
 # Public numbers alone
@@ -282,67 +223,6 @@ def test_under_add_remove_the_number_of_rows_is_in_no_report_and_no_pickle():
         assert all(one.size != 1237 and one.times != 1237 for one in model._facts)
 
 
-def test_how_many_names_there_were_is_not_kept():
-    pd = pytest.importorskip("pandas")
-    from skdp.preprocessing import DPOneHotEncoder
-
-    names = np.random.default_rng(0).choice(list("abcdefg"), size=(3000, 1))
-    encoder = DPOneHotEncoder(delta=1e-6).fit(pd.DataFrame(names, columns=["name"]))
-    assert [one.size for one in encoder._facts] == [None]
-
-
-def test_how_many_runs_there_were_is_not_in_a_report(monkeypatch):
-    X, y = rows()
-    told = []
-    for count in (1, 13):
-        monkeypatch.setattr(
-            "skdp.model_selection._randomized_search.n_random_runs", lambda count=count, **_: count
-        )
-        search = DPRandomizedSearch(DPLogisticRegression(), {"C": [1.0]}, epsilon=4.0, delta=1e-6)
-        report = privacy_report(search.fit(X, y))
-        assert search._facts == ()
-        told.append(
-            [(row["purpose"], row["times"], row["guarantee"]) for row in report.data["releases"]]
-        )
-        assert "13" not in {str(row["times"]) for row in report.data["releases"]}
-    assert told[0] == told[1]
-
-
-def test_a_fit_within_another_has_its_own_account():
-    pipeline = model_of("pipeline")
-    assert pipeline._facts == ()
-    assert all(step._facts for name, step in pipeline.steps_ if name != "norm")
-    search = model_of("grid search")
-    assert {one.noise for one in search._facts} == {"exponential", "gaussian"}
-
-
-def test_a_failed_fit_leaves_the_account_and_a_new_one_replaces_it():
-    X, y = rows()
-    model = DPLogisticRegression(delta=1e-6).fit(X, y)
-    before = model._facts
-    with pytest.raises(ValueError, match="NaN"):
-        model.fit(np.full_like(X, np.nan), y)
-    assert model._facts == before
-    noises = [one.noise for one in model.set_params(delta=0.0).fit(X, y)._facts]
-    assert noises == ["exponential", "k_norm", "k_norm", "laplace"]
-
-
-def test_a_stream_goes_on_with_its_account():
-    X, _ = rows()
-    model = DPOnlineKernelRegressor(delta=1e-6, y_bounds=(-1, 1), release="sgd").fit(X, X[:, 0])
-    assert [one.times for one in model._facts] == [2000]
-    assert [one.times for one in model.partial_fit(X[:10], X[:10, 0])._facts] == [2010]
-    assert [one.times for one in model.fit(X[:10], X[:10, 0])._facts] == [10]
-
-
-def test_accounts_are_pickled_and_stay_small():
-    model = model_of("tree")
-    copy = pickle.loads(pickle.dumps(model))
-    assert copy._facts == model._facts and len(model._facts) == 1
-    assert len(pickle.dumps(model._facts)) < 1500
-    assert privacy_report(copy).to_json() == privacy_report(model).to_json()
-
-
 # Words
 
 
@@ -354,16 +234,6 @@ def test_a_seeded_model_says_that_its_promise_protects_nobody():
     assert "random_state" in data["guarantee"]["caveats"][0]
     assert data["nist_sp_800_226"][1]["status"] == "not covered"
     assert "A seed was given" in data["randomness"][0]
-
-
-def test_a_recorded_model_says_that_its_promise_protects_nobody():
-    X, y = rows()
-    with recording():
-        model = DPLogisticRegression().fit(X, y)
-    data = privacy_report(model).data
-    assert data["headline"].startswith("The promise below protects nobody")
-    assert data["guarantee"]["caveats"] == ["recorded: void"]
-    assert "recorded" in data["randomness"][0]
 
 
 def test_what_the_caller_declared_is_told_apart_from_defaults_and_from_the_data():
@@ -378,19 +248,6 @@ def test_what_the_caller_declared_is_told_apart_from_defaults_and_from_the_data(
     data = privacy_report(DPLogisticRegression(classes=[False, True]).fit(X, y)).data
     who = {row["what"]: row["declared_by"] for row in data["public"]}
     assert who["labels"] == "caller" and who["x_norm"] == "default"
-
-
-def test_steps_that_were_declared_public_are_in_the_report():
-    X, y = rows()
-    steps = [("learner", _Learner()), ("model", DPLogisticRegression())]
-    data = privacy_report(DPPipeline(steps, public=("learner",)).fit(X, y)).data
-    roles = {step["name"]: step["role"] for step in data["subject"]["steps"]}
-    assert roles == {"learner": "public", "model": "private"}
-    assert "step 'learner' was declared public" in data["headline"]
-    assert [row["value"] for row in data["public"] if row["what"] == "declared public"]
-    assert dict((row["layer"], row["status"]) for row in data["nist_sp_800_226"])[
-        "algorithms"
-    ] == ("partly")
 
 
 def test_a_ledger_is_told_of_with_what_is_left(tmp_path):
@@ -444,35 +301,6 @@ def test_what_holds_private_numbers_stays_with_the_curator(kind):
         assert "the fitted model itself, its copies and its files" not in not_covered_of(data)
 
 
-def test_every_release_of_a_search_names_its_theorem():
-    X, y = rows()
-    search = DPGridSearch(DPLogisticRegression(), {"C": [0.1, 1.0]}, epsilon=4.0, delta=1e-6)
-    data = privacy_report(search.fit(X, y)).data
-    assert all(row["theorem"] for row in data["releases"])
-    page = " ".join(str(PrivacyReport(data)).split())
-    assert "add up to more than 100 %" in page
-
-
-@pytest.mark.parametrize("kind", ["pipeline", "search"])
-def test_it_says_who_chose_the_epsilon_of_a_step(kind):
-    X, y = rows()
-    model = DPLogisticRegression(epsilon=0.5)
-    if kind == "pipeline":
-        fitted, path = make_pipeline(Normalizer(), model).fit(X, y), "dplogisticregression"
-    else:
-        fitted, path = GridSearchCV(model, {"C": [1.0]}, cv=KFold(2)).fit(X, y), "best_estimator_"
-    told = privacy_report(fitted, public=("scores",) if kind == "search" else ()).data["public"]
-    found = {row["what"]: (row["value"], row["declared_by"]) for row in told}
-    assert found[f"{path}: epsilon"] == ("0.5", "caller")
-    assert found[f"{path}: delta"] == ("0.0", "default")
-
-
-def test_what_is_no_ledger_is_refused():
-    X, y = rows()
-    with pytest.raises(ValueError, match="ledger must be a BudgetLedger, its path or None; got 3"):
-        privacy_report(DPLogisticRegression().fit(X, y), ledger=3)
-
-
 def not_covered_of(data):
     return [one["what"] for one in data["not_covered"]]
 
@@ -493,39 +321,6 @@ def test_it_says_how_sure_somebody_gets_of_a_person_with_several_rows():
     assert users["attacker"]["several_rows"] == []
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_the_factor_in_words_is_that_of_the_table(delta):
-    X, y = rows()
-    told = privacy_report(DPLogisticRegression(delta=delta).fit(X, y)).data["attacker"]
-    for one in told["posteriors"]:
-        odds = one["posterior"] / (1 - one["posterior"]) * (1 - one["prior"]) / one["prior"]
-        assert_allclose(odds, math.exp(told["largest_loss"]), rtol=1e-6)
-        against = (1 - one["at_least"]) / one["at_least"] * one["prior"] / (1 - one["prior"])
-        assert_allclose(against, math.exp(told["largest_loss"]), rtol=1e-6)
-    assert ("ten times delta" in told["exception"]) == (delta > 0)
-    assert told["largest_loss"] <= 1.0 + (math.log(10 / 9) if delta else 1e-9)
-
-
-ALIKE = "sum of the gradients at a released point, one step of a descent"
-
-
-def test_releases_that_are_alike_are_one_line_that_says_how_many():
-    X, y = rows()
-    report = privacy_report(DPLogisticRegression(epsilon=8.0, delta=1e-5).fit(X, y))
-    alike = [row for row in report.data["releases"] if row["purpose"] == ALIKE]
-    assert len(alike) >= 5  # they differ in their noise, which the data keep apart
-    times, share = sum(row["times"] for row in alike), sum(row["share"] for row in alike)
-    page = report.to_markdown()
-    assert page.count(ALIKE) == 2  # in the list, and in the table for specialists
-    assert f"- {ALIKE} (4 numbers), {times} times\n" in page
-    (line,) = [line for line in page.splitlines() if line.startswith(f"| {ALIKE}, {times} times")]
-    line = line.replace("\\", "")
-    scales = [row["scale"] for row in alike]
-    assert f"; scale {min(scales):.3g} to {max(scales):.3g}; " in line
-    assert f"| {100 * share:.3g} % |" in line
-    assert "| from " in line and alike[-1]["guarantee"] in line
-
-
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_an_epsilon_that_limits_nothing_is_said_to_promise_nothing(delta):
     X, y = rows()
@@ -541,43 +336,6 @@ def test_an_epsilon_that_limits_nothing_is_said_to_promise_nothing(delta):
         assert not re.search(r"at most 100\b|\b100 % sure|exception below", page)
     # The first page says no more of an exception to what is no limit.
     assert "except with" not in str(report).partition("\nDetails\n")[0]
-
-
-def test_a_bound_that_limits_something_is_told_in_digits():
-    X, y = rows()
-    for epsilon, limit in ((0.1, "52.5 %"), (10.0, "99.996 %")):
-        data = privacy_report(DPLogisticRegression(epsilon=epsilon).fit(X, y)).data
-        assert f"their confidence is at most {limit}." in data["headline"]
-        assert "promises nothing" not in data["headline"]
-
-
-def test_a_ledger_that_limits_nothing_is_said_to_promise_nothing():
-    X, y = rows()
-    ledger = BudgetLedger(epsilon=60.0, delta=1e-5)
-    report = privacy_report(DPLogisticRegression(epsilon=1.0, ledger=ledger).fit(X, y))
-    page = " ".join(str(report).split())
-    assert "no limit when the whole budget is spent" in page
-    assert "So large a budget promises nothing against such a reader." in page
-
-
-def test_two_small_probabilities_are_explained_where_both_stand():
-    X, y = rows()
-    report = privacy_report(DPLogisticRegression(delta=1e-5).fit(X, y))
-    headline = report.data["headline"]
-    assert "a probability of at most 1 in 10,000, which is ten times delta." in headline
-    assert "delta 1e-05 (1 in 100,000)" in headline
-    first = " ".join(str(report).partition("\nDetails\n")[0].split())
-    why = "Delta itself is not the probability that this limit fails."
-    assert why in first and why in report.data["attacker"]["exception"]
-    pure = privacy_report(DPLogisticRegression().fit(X, y))
-    assert "1 in " not in pure.data["headline"] and why not in " ".join(str(pure).split())
-
-
-def test_a_yardstick_of_epsilons_is_that_of_pure_promises():
-    for one in privacy_report(model_of("linear")).data["yardstick"]:
-        odds = one["posterior"] / (1 - one["posterior"])
-        assert_allclose(odds, math.exp(one["epsilon"]) / 9, rtol=1e-6)
-        assert_allclose(one["factor"], math.exp(one["epsilon"]))
 
 
 def test_what_the_caller_says_of_the_data_is_told_as_it_is():
@@ -599,28 +357,6 @@ def test_what_the_caller_says_of_the_data_is_told_as_it_is():
         privacy_report(model, purpose=3)
 
 
-def test_it_says_whether_presence_is_hidden():
-    X, y = rows()
-    told = {}
-    for adjacency in ("replace-one", "add-remove"):
-        report = privacy_report(DPLogisticRegression(adjacency=adjacency).fit(X, y))
-        told[adjacency] = " ".join(str(report).split())
-        found = "whether somebody is in the data at all" in not_covered_of(report.data)
-        assert found == (adjacency == "replace-one")
-    assert "not promised: how many records" in told["replace-one"]
-    assert "yes: the result would be similar" in told["add-remove"]
-
-
-def test_labels_that_a_step_declares_are_not_read_from_the_data():
-    X, y = rows()
-    for classes in (None, [False, True]):
-        steps = [("bounds", DPQuantileScaler()), ("model", DPLogisticRegression(classes=classes))]
-        data = privacy_report(DPPipeline(steps, epsilon=6.0).fit(X, y)).data
-        who = {row["what"]: row["declared_by"] for row in data["public"]}
-        assert who["labels"] == ("data" if classes is None else "caller")
-        assert who["columns"] == "data"
-
-
 def test_it_says_how_sure_all_results_in_a_ledger_can_make_somebody():
     X, y = rows()
     ledger = BudgetLedger(epsilon=3.0)
@@ -633,90 +369,18 @@ def test_it_says_how_sure_all_results_in_a_ledger_can_make_somebody():
     assert_allclose(budget["posterior"], math.exp(3) / (9 + math.exp(3)), rtol=1e-9)
 
 
-def test_an_account_counts_what_is_released_alike():
-    law = NoiseLaw.of("gaussian", GaussianDP(0.1))
-    with facts_of_a_fit() as facts:
-        for _ in range(1000):
-            note("sum", "gaussian", 50, law, scale=1.0, sensitivity=1.0)
-    assert [fact.times for fact in facts.as_tuple()] == [1000]
-
-
-# What is kept is a function of public and of released numbers
-
-
-def told_of(record):
-    """What a recorded call gives on, to be given on again."""
-    for name in ("linear", "chosen"):
-        if hasattr(record, name):
-            return getattr(record, name).copy()
-    if hasattr(record, "names"):
-        return record.above(record.released)
-    return record.released.copy()
-
-
-def facts_with_the_same_releases(fit, here, there):
-    """Accounts of two fits, the second of which releases what the first did."""
+def test_how_many_runs_there_were_is_not_in_a_report(monkeypatch):
+    X, y = rows()
     told = []
-    token = released_values.set(lambda record: told.append(told_of(record)))
-    try:
-        first = fit(here)
-        again = iter(told)
-        released_values.set(lambda record: next(again))
-        second = fit(there)
-    finally:
-        released_values.reset(token)
-    assert next(again, None) is None
-    return all_facts(first), all_facts(second)
-
-
-def all_facts(model):
-    steps = [step for _, step in getattr(model, "steps_", ())]
-    return [getattr(one, "_facts", ()) for one in (model, *steps)]
-
-
-def labels_of(X):
-    return X[:, 0] > 0
-
-
-FITS = {
-    "objective": lambda X: DPLogisticRegression().fit(X, labels_of(X)),
-    "counted": lambda X: DPLogisticRegression(adjacency="add-remove").fit(X, labels_of(X)),
-    "classes": lambda X: DPLogisticRegression(epsilon=3.0).fit(X, np.arange(len(X)) % 3),
-    "output": lambda X: DPLogisticRegression(mechanism="output").fit(X, labels_of(X)),
-    "descent": lambda X: DPLogisticRegression(delta=1e-6).fit(X, labels_of(X)),
-    "counted descent": lambda X: DPLinearSVC(delta=1e-6, adjacency="add-remove").fit(
-        X, labels_of(X)
-    ),
-    "users": lambda X: DPLogisticRegression(delta=1e-6).fit(
-        X, labels_of(X), groups=np.minimum(np.arange(len(X)) // 3, 300)
-    ),
-    "kernel": lambda X: DPKernelRidge(delta=1e-6, y_bounds=(-1, 1)).fit(X, X[:, 0]),
-    "pure kernel": lambda X: DPKernelRidge(y_bounds=(-1, 1)).fit(X, X[:, 0]),
-    "kernel queries": lambda X: DPKernelRidge(y_bounds=(-1, 1), release="query", n_queries=3).fit(
-        X, X[:, 0]
-    ),
-    "stream": lambda X: DPOnlineKernelRegressor(delta=1e-6, y_bounds=(-1, 1)).fit(X, X[:, 0]),
-    "tree": lambda X: DPOnlineKernelRegressor(
-        delta=1e-6, y_bounds=(-1, 1), release="tree", horizon=3000
-    ).fit(X, X[:, 0]),
-    "network": lambda X: DistributedDPClassifier(
-        topology="ring", n_nodes=4, delta=1e-6, adjacency="add-remove"
-    ).fit(X, labels_of(X), node=np.arange(len(X)) % 4),
-    "quantiles": lambda X: DPQuantileScaler(epsilon=3.0).fit(X),
-    "pipeline": lambda X: DPPipeline(
-        [("bounds", DPQuantileScaler()), ("model", DPLogisticRegression())], epsilon=8.0
-    ).fit(X, labels_of(X)),
-}
-
-
-@pytest.mark.parametrize("kind", FITS)
-def test_accounts_follow_from_public_and_released_numbers(kind):
-    X, _ = rows(1500)
-    there = X.copy()
-    there[7] = [50.0, -50.0, 3.0]  # clipped, and another label
-    add_remove = kind in ("counted", "counted descent")  # nodes have public numbers of rows
-    here, there = (X, there[:-1]) if add_remove else (X, there)
-    if kind == "users":  # the last users have other numbers of rows
-        there = np.concatenate([there, there[-40:]])
-    first, second = facts_with_the_same_releases(FITS[kind], here, there)
-    assert first == second and any(first)
+    for count in (1, 13):
+        monkeypatch.setattr(
+            "skdp.model_selection._randomized_search.n_random_runs", lambda count=count, **_: count
+        )
+        search = DPRandomizedSearch(DPLogisticRegression(), {"C": [1.0]}, epsilon=4.0, delta=1e-6)
+        report = privacy_report(search.fit(X, y))
+        assert search._facts == ()
+        told.append(
+            [(row["purpose"], row["times"], row["guarantee"]) for row in report.data["releases"]]
+        )
+        assert "13" not in {str(row["times"]) for row in report.data["releases"]}
+    assert told[0] == told[1]

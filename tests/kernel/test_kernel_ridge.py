@@ -1,8 +1,8 @@
 """DPKernelRidge as its users and its attackers see it."""
 
 import math
+import os
 import pickle
-from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
@@ -11,58 +11,34 @@ from numpy.testing import assert_allclose
 from scipy import sparse, stats
 from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from support.memory import arrays_in
 from support.problems import surface as problem
-from support.statistics import least_epsilon, name
-from support.threads import blas_threads
-from threadpoolctl import threadpool_limits
+from support.statistics import name
 
-from skdp.exceptions import BudgetExceededError, PrivacyWarning, SolverError
-from skdp.features import FourierFeatures, kernel_matrix
+from skdp.exceptions import BudgetExceededError
+from skdp.features import kernel_matrix
 from skdp.kernel import DPKernelRidge
-from skdp.kernel._ridge_plan import ridge_plan
-from skdp.preprocessing import BoundedScaler
 from skdp.privacy import BudgetLedger, GaussianDP, gaussian_delta
-from skdp.releases import _exact_queries, _feature_descent, _limits
 from skdp.theory.kernel_ridge import epsilon_rule
+
+
+def scalar_noise_variant(X, y, epsilon, seed):
+    """The function plus one number, as in Lemma 1 of Nie and Wang: not private."""
+    exact = KernelRidge(alpha=5.0, kernel="rbf", gamma=1.0).fit(X, y)
+    noise = np.random.default_rng(seed).laplace(scale=(2 + math.sqrt(len(y) / 20)) / 5.0 / epsilon)
+    return lambda Z: exact.predict(Z) + noise
+
 
 ESTIMATORS = [
     DPKernelRidge(),
-    DPKernelRidge(y_bounds=(-1.0, 1.0)),
-    DPKernelRidge(delta=1e-5, n_components=50, y_bounds=(-1.0, 1.0)),
-    DPKernelRidge(delta=1e-5, n_components=50, adjacency="add-remove", y_bounds=(-1.0, 1.0)),
-    DPKernelRidge(adjacency="add-remove", kernel="laplacian", y_bounds=(-1.0, 1.0)),
     DPKernelRidge(
         delta=1e-5, n_components=50, mechanism="sufficient_statistics", y_bounds=(-1.0, 1.0)
     ),
     DPKernelRidge(mechanism="output", loss="squared", kernel="matern", y_bounds=(-1.0, 1.0)),
-    DPKernelRidge(delta=1e-5, kernel="linear", y_bounds=(-1.0, 1.0)),
-    DPKernelRidge(epsilon=1e6, delta=1e-5, n_components=50, y_bounds=(-1.0, 1.0)),
-    DPKernelRidge(epsilon="auto", y_bounds=(-1.0, 1.0)),
-    DPKernelRidge(release="query", n_queries=10_000, y_bounds=(-1.0, 1.0)),
+    DPKernelRidge(delta=1e-5, kernel="linear", adjacency="add-remove", y_bounds=(-1.0, 1.0)),
     DPKernelRidge(
-        release="query",
-        n_queries=10_000,
-        delta=1e-5,
-        kernel="matern",
-        nu=0.5,
-        y_bounds=(-1.0, 1.0),
-    ),
-    DPKernelRidge(
-        release="query",
-        n_queries=10_000,
-        sensitivity="paper",
-        y_bounds=(-1.0, 1.0),
-    ),
-    DPKernelRidge(
-        release="query",
-        n_queries=10_000,
-        adjacency="add-remove",
-        kernel="linear",
-        y_bounds=(-1.0, 1.0),
+        release="query", n_queries=10_000, kernel="laplacian", delta=1e-5, y_bounds=(-1.0, 1.0)
     ),
 ]
 
@@ -90,8 +66,6 @@ def test_sklearn_conventions(estimator, check):
     "options, least",
     [
         (dict(delta=1e-6), 0.8),
-        (dict(delta=1e-6, adjacency="add-remove"), 0.85),
-        (dict(delta=1e-6, kernel="matern", gamma=2.0), 0.8),
         (dict(delta=1e-6, kernel="laplacian"), 0.8),
         (dict(delta=1e-6, mechanism="sufficient_statistics", n_components=100), 0.5),
         (dict(epsilon=10.0), 0.5),
@@ -117,47 +91,6 @@ def test_without_privacy_queries_are_kernel_ridge(kernel):
     assert_allclose(model.predict(X[:50]), exact.predict(K[:50]), atol=4e-4)
 
 
-def test_without_privacy_outputs_are_kernel_ridge_on_the_features():
-    X, y = problem(500)
-    options = dict(mechanism="output", loss="squared", alpha=50.0, n_components=60)
-    model = DPKernelRidge(1e9, **options, y_bounds=(-1.0, 1.0)).fit(X, y)
-    phases = X @ model.frequencies_.T
-    Z = np.hstack([np.cos(phases), np.sin(phases)]) / math.sqrt(30)
-    exact = KernelRidge(alpha=50.0).fit(Z, y)
-    # The lattice has steps of about a hundredth of the sensitivity, which is 0.07.
-    assert_allclose(model.predict(X), exact.predict(Z), atol=1e-3)
-
-
-def test_alpha_of_the_linear_kernel_does_not_depend_on_its_norm_bound():
-    X, y = problem(300)
-    predictions = [
-        DPKernelRidge(
-            1e9,
-            kernel="linear",
-            alpha=100.0,
-            mechanism="output",
-            loss="squared",
-            x_norm=x_norm,
-            y_bounds=(-1.0, 1.0),
-        )
-        .fit(X, y)
-        .predict(X)
-        for x_norm in (1.5, 30.0)
-    ]
-    exact = KernelRidge(alpha=100.0).fit(X, y).predict(X)
-    assert_allclose(predictions[0], exact, atol=1e-3)
-    assert_allclose(predictions[1], exact, atol=0.1)  # a large bound makes a coarse lattice
-
-
-@pytest.mark.parametrize("options", RELEASES, ids=name)
-def test_units_of_the_target_do_not_matter(options):
-    X, y = problem(300)
-    plain = DPKernelRidge(random_state=0, **options, y_bounds=(-1.0, 1.0)).fit(X, y).predict(X[:9])
-    large = DPKernelRidge(random_state=0, y_bounds=(50, 150), **options)
-    large.fit(X, 100 + 50 * y)
-    assert_allclose(large.predict(X[:9]), 100 + 50 * plain, rtol=1e-6)
-
-
 @pytest.mark.parametrize("options", RELEASES, ids=name)
 def test_targets_are_clipped_and_predictions_stay_within_the_bounds(options):
     X, y = problem(300)
@@ -170,15 +103,6 @@ def test_targets_are_clipped_and_predictions_stay_within_the_bounds(options):
     predictions = [model.predict(50 * X[:20]) for model in models]
     assert_allclose(*predictions, rtol=1e-9)
     assert np.abs(predictions).max() <= 1.0
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "matern", "linear"])
-@pytest.mark.parametrize("options", RELEASES, ids=name)
-def test_rows_far_away_do_no_harm(options, kernel):
-    X, y = problem(100)
-    X[0], X[1], X[2] = 1e300, -1e300, (1e200, -1e-300)
-    model = DPKernelRidge(kernel=kernel, random_state=0, **options, y_bounds=(-1.0, 1.0)).fit(X, y)
-    assert np.isfinite(model.predict(X[:20])).all()
 
 
 @pytest.mark.parametrize("options", RELEASES, ids=name)
@@ -215,135 +139,6 @@ def test_the_guarantee_is_what_was_asked_for(options):
         assert_allclose(gaussian_delta(0.7, guarantee.refined.mu), options["delta"], rtol=1e-6)
 
 
-# Worst neighbours where the penalty is strong: few rows, with residuals in the straight part of
-# the loss, and one that goes from one bound to the other.
-
-
-def worst_targets(adjacency, *, centred=False):
-    X, here, there = np.zeros((2, 1)), np.array([1e6, 1e6]), np.array([-1e6, 1e6])
-    if adjacency == "add-remove":
-        here = there if centred else here  # the mean moves, and not the number of rows alone
-        return (X, here), (X[1:], here[1:])
-    return (X, here), (X, there)
-
-
-def attacked_value(model):
-    if hasattr(model, "coef_"):
-        # Without a delta nearly all of it goes to the mean where rows are few.
-        centred = model.delta == 0.0 and model.loss != "squared"
-        return model.intercept_ if centred else model.coef_[0]
-    return model.predict(np.zeros((1, model.n_features_in_)))[0]
-
-
-AUDITED = [
-    dict(mechanism="output", n_components=2),
-    dict(mechanism="output", n_components=2, loss="squared"),
-    dict(mechanism="output", n_components=2, adjacency="add-remove"),
-    dict(mechanism="output", n_components=2, delta=0.01),
-    dict(mechanism="gradient", n_components=2, delta=0.01),
-    dict(mechanism="gradient", n_components=2, delta=0.01, adjacency="add-remove"),
-    dict(mechanism="sufficient_statistics", n_components=2, delta=0.01),
-    dict(release="query", n_queries=1, alpha=20.0, loss="squared"),
-    dict(release="query", n_queries=1, alpha=20.0, adjacency="add-remove"),
-]
-
-
-def audited_epsilon(options, epsilon, n_fits):
-    """Lower confidence bound on epsilon from fits on worst neighbours."""
-    centred = options.get("mechanism") == "output" and not options.keys() & {"delta", "loss"}
-    worlds = worst_targets(options.get("adjacency", "replace-one"), centred=centred)
-    options = dict(options, gamma=1e-12)
-    values = [
-        [
-            attacked_value(
-                DPKernelRidge(
-                    epsilon, random_state=seed + side, **options, y_bounds=(-1.0, 1.0)
-                ).fit(*world)
-            )
-            for seed in range(0, 2 * n_fits, 2)
-        ]
-        for side, world in enumerate(worlds)
-    ]
-    return least_epsilon(np.array(values), delta=options.get("delta", 0.0))
-
-
-@pytest.mark.slow
-@pytest.mark.every(4)
-@pytest.mark.parametrize("options", AUDITED, ids=name)
-def test_an_audit_stays_below_the_claim(options, repetitions):
-    n_fits = repetitions(4000, 150)
-    assert audited_epsilon(options, 1.0, n_fits) <= 1.0
-
-
-@pytest.mark.slow
-@pytest.mark.every(4)
-@pytest.mark.parametrize("i, epsilon", [(0, 6.0), (2, 12.0), (7, 6.0), (8, 6.0)])
-def test_an_audit_catches_a_claim_that_is_too_small(i, epsilon, repetitions):
-    # The noise of more under the claim of 1; an audit without power would pass it. Where the
-    # number of rows is private it takes a part of epsilon.
-    n_fits = repetitions(4000, 500)
-    assert audited_epsilon(AUDITED[i], epsilon, n_fits) > 1.0
-
-
-# The attack on one scalar noise for a whole function: f(x) - f(z) is free of it.
-
-
-def scalar_noise_variant(X, y, epsilon, seed):
-    """The function plus one number, as in Lemma 1 of Nie and Wang: not private."""
-    exact = KernelRidge(alpha=5.0, kernel="rbf", gamma=1.0).fit(X, y)
-    noise = np.random.default_rng(seed).laplace(scale=(2 + math.sqrt(len(y) / 20)) / 5.0 / epsilon)
-    return lambda Z: exact.predict(Z) + noise
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("options", [*RELEASES, dict(variant="scalar")], ids=name)
-def test_the_difference_of_two_predictions_gives_nothing_away(options, repetitions):
-    """Guess which neighbour was fitted, knowing the exact difference for both."""
-    X, y = problem(40)
-    other = y.copy()
-    other[0] = -np.sign(y[0])
-    X[0] = 0.5
-    points = np.array([[0.5, 0.5], [-0.5, -0.5]])
-    exact = [
-        float(
-            np.diff(KernelRidge(alpha=5.0, kernel="rbf", gamma=1.0).fit(X, t).predict(points))[0]
-        )
-        for t in (y, other)
-    ]
-    n_rounds, right = repetitions(1500, 150), 0
-    for seed in range(n_rounds):
-        world = seed % 2
-        target = (y, other)[world]
-        if "variant" in options:
-            predict = scalar_noise_variant(X, target, 1.0, seed)
-        else:
-            predict = (
-                DPKernelRidge(1.0, random_state=seed, **options, y_bounds=(-1.0, 1.0))
-                .fit(X, target)
-                .predict
-            )
-        difference = float(np.diff(predict(points))[0])
-        guess = int(abs(difference - exact[1]) < abs(difference - exact[0]))
-        right += guess == world
-    if "variant" in options:
-        assert right == n_rounds
-    else:
-        # No test can be right more often than e/(1+e) of the time; delta adds nothing to see.
-        most = stats.binom.isf(1e-7, n_rounds, math.e / (1 + math.e) + 1e-5)
-        assert right <= most
-
-
-def test_frequencies_and_noise_have_streams_of_their_own():
-    X, y = problem(50)
-    options = dict(mechanism="output", n_components=40, random_state=3)
-    first = DPKernelRidge(1.0, **options, y_bounds=(-1.0, 1.0)).fit(X, y)
-    second = DPKernelRidge(1.0, **options, y_bounds=(-1.0, 1.0)).fit(X, -y)
-    assert_allclose(first.frequencies_, second.frequencies_, rtol=0)
-    wide = DPKernelRidge(1e-3, **{**options, "n_components": 400}, y_bounds=(-1.0, 1.0)).fit(X, y)
-    normals = wide.frequencies_.ravel() / math.sqrt(2.0)
-    assert abs(np.corrcoef(normals, wide.coef_)[0, 1]) < 0.3  # 6 standard errors
-
-
 @pytest.mark.parametrize("options", RELEASES, ids=name)
 def test_noise_is_new_in_each_fit_and_clone(options):
     X, y = problem(50)
@@ -376,71 +171,6 @@ def test_queries_end_and_repeated_rows_are_free():
     assert np.isfinite(clone(model).fit(X, y).predict(X[5:10])).all()
 
 
-def test_refits_in_another_way_leave_nothing_behind():
-    X, y = problem(60)
-    model = DPKernelRidge(release="query", n_queries=5, y_bounds=(-1.0, 1.0)).fit(X, y)
-    model.set_params(release="features", n_components=10).fit(X, y)
-    assert model._predictor.coef is model.coef_ and model.coef_.shape == (10,)
-    model.set_params(kernel="linear").fit(X, y)
-    assert not hasattr(model, "frequencies_") and model.coef_.shape == (2,)
-    model.set_params(release="query").fit(X, y)
-    assert not hasattr(model, "coef_") and model.predict(X[:5]).shape == (5,)
-
-
-# The ledger and failures
-
-
-@pytest.mark.parametrize("options", RELEASES, ids=name)
-def test_fits_are_charged_and_refused(options):
-    X, y = problem(60)
-    ledger = BudgetLedger(epsilon=0.7, delta=1e-4)
-    model = DPKernelRidge(0.6, ledger=ledger, **options, y_bounds=(-1.0, 1.0)).fit(X, y)
-    (record,) = ledger.history()
-    assert record.label == "DPKernelRidge"
-    before = attacked_value(model)
-    with pytest.raises(BudgetExceededError):
-        clone(model).fit(X, y)
-    with pytest.raises(BudgetExceededError):
-        model.fit(X[:, :1], y)
-    assert model.n_features_in_ == 2 and len(ledger.history()) == 1
-    assert attacked_value(model) == before
-
-
-@pytest.mark.parametrize(
-    "options, module, solver",
-    [
-        (dict(delta=1e-5), _feature_descent, "certified"),
-        (dict(release="query", n_queries=9), _exact_queries, "solve_dual"),
-    ],
-    ids=["descent", "query"],
-)
-def test_a_failed_fit_leaves_the_old_model_and_the_charge(monkeypatch, options, module, solver):
-    X, y = problem(60)
-    ledger = BudgetLedger(epsilon=10.0, delta=1e-3)
-    model = DPKernelRidge(ledger=ledger, **options, y_bounds=(-1.0, 1.0)).fit(X, y)
-    before = dict(vars(model))
-
-    def fail(*args, **kwargs):
-        raise SolverError("no")
-
-    monkeypatch.setattr(module, solver, fail)
-    with pytest.raises(SolverError):
-        model.fit(X[:, :1], y)
-    assert vars(model) == before
-    assert len(ledger.history()) == 2
-
-
-def test_grid_search_in_a_pipeline_is_charged_for_every_fit():
-    X, y = problem(200)
-    ledger = BudgetLedger(epsilon=100.0, delta=0.1)
-    model = DPKernelRidge(delta=1e-5, n_components=20, ledger=ledger, y_bounds=(-1.0, 1.0))
-    pipeline = make_pipeline(BoundedScaler((-1.0, 1.0)), model)
-    grid = {"dpkernelridge__epsilon": [0.5, 1.0], "dpkernelridge__gamma": [0.1, 1.0, 10.0]}
-    search = GridSearchCV(pipeline, grid, cv=3).fit(X, y)
-    assert len(ledger.history()) == 2 * 3 * 3 + 1
-    assert search.best_estimator_[-1].guarantee_.epsilon in (0.5, 1.0)
-
-
 # The rule for epsilon
 
 
@@ -465,23 +195,17 @@ def test_epsilon_auto_reads_the_number_of_rows_only(r):
     "options, message",
     [
         (dict(epsilon=0), "epsilon must be a positive"),
-        (dict(epsilon="big"), "epsilon must be a positive"),
         (dict(delta=1.0), "delta must be at least 0"),
         (dict(gamma=0.0), "gamma must be a positive"),
-        (dict(gamma=-1.0), "gamma must be a positive"),
         (dict(gamma="scale"), "gamma must be 'auto' or a positive number, chosen without"),
         (dict(kernel="poly"), "kernel must be one of"),
         (dict(kernel="matern", nu=1.0), "nu must be 0.5, 1.5 or 2.5"),
         (dict(y_bounds=(1, -1)), "y_bounds must be .* low first"),
-        (dict(y_bounds=(1, 1)), "y_bounds must be .* low first"),
         (dict(y_bounds=(0, math.inf)), r"y_bounds\[1\] must be a finite"),
-        (dict(y_bounds=(math.nan, 1)), r"y_bounds\[0\] must be a finite"),
         (dict(y_bounds="wide"), "y_bounds must be two numbers"),
         (dict(alpha="scale"), "alpha must be 'auto' or a positive"),
-        (dict(alpha=0.0), "alpha must be a positive"),
         (dict(alpha=1e-9), "alpha must be between"),
         (dict(x_norm=0.0), "x_norm must be a positive"),
-        (dict(residual_cap=-1.0), "residual_cap must be a positive"),
         (dict(residual_cap=1e-9), "residual_cap must be between 1e-6 and 1e6"),
         (dict(epsilon=1e-14), "epsilon must be larger"),
         # What all steps have together would fit, and the share of the last one not.
@@ -490,19 +214,12 @@ def test_epsilon_auto_reads_the_number_of_rows_only(r):
             "epsilon must be larger",
         ),
         (dict(release="query", n_queries=10**15), "epsilon must be larger: .* fewer n_queries"),
-        (dict(residual_cap="large"), "residual_cap must be 'auto' or"),
         (dict(n_components=0), "n_components must be 'auto' or a positive int"),
-        (dict(n_components=2.5), "n_components must be 'auto' or a positive int"),
         (dict(n_components=10**7), "n_components must be smaller: .* GiB"),
-        (dict(release="all"), "release must be one of"),
-        (dict(mechanism="objectives"), "mechanism must be one of"),
-        (dict(loss="hinge"), "loss must be one of"),
-        (dict(adjacency="both"), "adjacency must be one of"),
         (
             dict(mechanism="sufficient_statistics"),
             "delta must be positive .* use mechanism='output'",
         ),
-        (dict(mechanism="gradient"), "delta must be positive"),
         (dict(epsilon="auto", adjacency="add-remove"), "epsilon must be a number under"),
         (dict(loss="squared", adjacency="add-remove"), "loss must not be 'squared' .* unbounded"),
         (dict(loss="squared", mechanism="gradient", delta=1e-5), "loss must be 'auto' or 'huber'"),
@@ -511,12 +228,9 @@ def test_epsilon_auto_reads_the_number_of_rows_only(r):
             "loss must be 'auto' or 'squared'",
         ),
         (dict(release="query"), "n_queries must be given .* release='features'"),
-        (dict(release="query", n_queries=0), "n_queries must be a positive int"),
         (dict(release="query", n_queries=5, mechanism="output"), "mechanism must be 'auto'"),
         (dict(random_state=-1), "random_state must be None"),
-        (dict(release="query", n_queries=3, random_state="a"), "random_state must be None"),
         (dict(orthogonal="no"), "orthogonal must be True or False"),
-        (dict(kernel="matern", nu=np.array([1.5])), "nu must be 0.5, 1.5 or 2.5"),
         (dict(ledger="file"), "ledger must be None, a BudgetLedger"),
         (dict(source_smoothness=0.0), "source_smoothness must be a positive"),
         (dict(sensitivity="both"), "sensitivity must be one of"),
@@ -555,55 +269,16 @@ def test_bad_parameters_are_named_before_the_ledger_is_charged(options, message)
     assert not ledger.history()
 
 
-def test_the_mechanism_is_chosen_by_public_numbers():
-    X, y = problem(40)
-    sentences = {
-        delta: {
-            DPKernelRidge(
-                epsilon, delta, n_components=p, adjacency=adjacency, y_bounds=(-1.0, 1.0)
-            )
-            .fit(X, y)
-            .guarantee_.mechanism
-            for epsilon in (0.1, 1.0, 10.0)
-            for p in (2, 100)
-            for adjacency in ("replace-one", "add-remove")
-        }
-        for delta in (0.0, 1e-5)
-    }
-    assert sentences == {
-        0.0: {"objective perturbation on random features"},
-        1e-5: {"noisy gradient descent on random features"},
-    }
-
-
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_a_huge_budget_is_next_to_no_privacy(delta, adjacency):
     X, y = problem(1000)
-    for epsilon in (1e4, 1e6, 1e8):
+    for epsilon in (1e4, 1e8):
         model = DPKernelRidge(epsilon, delta, adjacency=adjacency, y_bounds=(-1.0, 1.0))
         assert model.set_params(random_state=0).fit(X, y).score(X, y) > 0.95
 
 
-@pytest.mark.filterwarnings("ignore:delta=:skdp.exceptions.PrivacyWarning")
-def test_many_rows_are_worth_gradients_at_a_tiny_epsilon():
-    X, y = problem(200_000)
-    model = DPKernelRidge(1e-5, 1e-5, n_components=20, y_bounds=(-1.0, 1.0))
-
-    def chosen(n_samples, adjacency):
-        model.set_params(adjacency=adjacency).fit(X[:n_samples], y[:n_samples])
-        return model.guarantee_.mechanism.split(" on ")[0]
-
-    assert chosen(1000, "replace-one") == "output perturbation"
-    assert chosen(200_000, "replace-one") == "noisy gradient descent"
-    # Where the number of rows is private, it has no part in the choice.
-    assert chosen(1000, "add-remove") == chosen(200_000, "add-remove")
-
-
-# Found in review
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "matern", "linear"])
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_a_model_for_queries_does_not_follow_the_array_it_was_fitted_to(kernel):
     X, y = problem(50)
     twins = [
@@ -619,69 +294,6 @@ def test_a_model_for_queries_does_not_follow_the_array_it_was_fitted_to(kernel):
     assert_allclose(twins[0].predict(points), twins[1].predict(points), rtol=0)
 
 
-@pytest.mark.parametrize("options", RELEASES, ids=name)
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int64, bool])
-def test_targets_of_any_numeric_type_are_taken_in_double_precision(options, dtype):
-    X, y = problem(50)
-    narrow = (100 * y).astype(dtype)
-    bounds = (0.0, 2e5)
-    fits = [
-        DPKernelRidge(y_bounds=bounds, random_state=0, **options).fit(X, target)
-        for target in (narrow, narrow.astype(float))
-    ]
-    assert_allclose(*(fit.predict(X[:5]) for fit in fits), rtol=0)
-
-
-def test_targets_that_are_not_numbers_are_refused():
-    X, y = problem(50)
-    with pytest.raises(ValueError, match="y must hold numbers"):
-        DPKernelRidge(y_bounds=(-1.0, 1.0)).fit(X, np.where(y > 0, "high", "low"))
-
-
-@pytest.mark.parametrize("epsilon", [1e5, 1e8])
-@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
-def test_the_automatic_penalty_of_queries_can_be_certified(epsilon, adjacency):
-    X, y = problem(1000)
-    model = DPKernelRidge(
-        epsilon, release="query", n_queries=20, adjacency=adjacency, y_bounds=(-1.0, 1.0)
-    ).fit(X, y)
-    assert_allclose(model.predict(X[:20]), y[:20], atol=0.2)
-
-
-def test_a_refit_keeps_what_was_set_besides_parameters():
-    X, y = problem(60)
-    model = DPKernelRidge(n_components=10, y_bounds=(-1.0, 1.0)).fit(X, y)
-    model._metadata_request = "as set_score_request leaves it"
-    assert model.fit(X, y)._metadata_request == "as set_score_request leaves it"
-
-
-def test_an_interrupt_while_results_are_stored_leaves_the_old_model(monkeypatch):
-    X, y = problem(60)
-    model = DPKernelRidge(10.0, n_components=10, y_bounds=(-1.0, 1.0)).fit(X, y)
-    before = dict(vars(model))
-    plain = DPKernelRidge.__setattr__
-
-    def interrupt(self, name, value):
-        if name == "_predictor":
-            raise KeyboardInterrupt
-        plain(self, name, value)
-
-    monkeypatch.setattr(DPKernelRidge, "__setattr__", interrupt, raising=False)
-    with pytest.raises(KeyboardInterrupt):
-        DPKernelRidge.fit(model, X[:, :1], y)
-    monkeypatch.undo()
-    assert vars(model) == before
-    assert np.isfinite(model.predict(X)).all()
-
-
-@pytest.mark.parametrize("delta, size", [(0.0, 12), (1e-5, 40)])
-def test_the_number_of_features_has_a_default_and_is_even(delta, size):
-    X, y = problem(30)
-    assert DPKernelRidge(delta=delta, y_bounds=(-1.0, 1.0)).fit(X, y).coef_.shape == (size,)
-    model = DPKernelRidge(delta=delta, n_components=7, y_bounds=(-1.0, 1.0)).fit(X, y)
-    assert model.coef_.shape == (8,) and model.frequencies_.shape == (4, 2)
-
-
 def test_rows_of_the_linear_kernel_are_clipped_to_the_ball():
     X, y = problem(200)
     options = dict(kernel="linear", mechanism="output", alpha=20.0, x_norm=0.5, random_state=0)
@@ -693,19 +305,10 @@ def test_rows_of_the_linear_kernel_are_clipped_to_the_ball():
     assert_allclose(fits[0].predict(X), fits[0].predict(inside), rtol=1e-9)
 
 
-def test_a_seed_beside_a_ledger_warns():
-    X, y = problem(30)
-    ledger = BudgetLedger(epsilon=10.0, delta=0.1)
-    with pytest.warns(PrivacyWarning, match="random_state is set"):
-        DPKernelRidge(random_state=0, ledger=ledger, n_components=4, y_bounds=(-1.0, 1.0)).fit(
-            X, y
-        )
-
-
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_rows_that_do_not_fit_into_memory_are_refused_before_the_charge(monkeypatch, adjacency):
     X, y = problem(2000)
-    monkeypatch.setattr(_limits.os, "sysconf", lambda name: 1000)
+    monkeypatch.setattr(os, "sysconf", lambda name: 1000)
     ledger = BudgetLedger(epsilon=10.0)
     model = DPKernelRidge(
         release="query", n_queries=5, adjacency=adjacency, ledger=ledger, y_bounds=(-1.0, 1.0)
@@ -748,15 +351,6 @@ def test_the_sensitivity_of_the_paper_has_its_noise_and_the_squared_loss():
     assert_allclose(auto, squared, rtol=0)
 
 
-@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 1e4])
-def test_an_automatic_penalty_stays_within_the_condition_of_the_paper(epsilon):
-    X, y = problem(60)
-    options = dict(release="query", n_queries=2, sensitivity="paper", y_bounds=(-1.0, 1.0))
-    _, release = ridge_plan(DPKernelRidge(epsilon, **options), 60, 2)
-    assert release.problem.penalty <= 60.0 and math.isinf(release.problem.cap)
-    DPKernelRidge(epsilon, **options).fit(X, y).predict(X[:2])
-
-
 def test_more_rows_than_queries_can_be_certified_for_are_refused_before_the_charge():
     X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(41, 3))
     ledger = BudgetLedger(epsilon=2.0)
@@ -776,25 +370,39 @@ def test_more_rows_than_queries_can_be_certified_for_are_refused_before_the_char
     assert len(ledger.history()) == 1
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-5])
-@pytest.mark.parametrize("fails", [False, True])
-def test_features_have_one_thread_and_then_there_are_as_many_as_before(monkeypatch, delta, fails):
-    X, y = problem(200)
-    seen = []
-
-    def transform(self, X):
-        seen.append(blas_threads())
-        if fails:
-            raise SolverError("as if")
-        return computed(self, X)
-
-    computed = FourierFeatures.transform
-    monkeypatch.setattr(FourierFeatures, "transform", transform)
-    model = DPKernelRidge(epsilon=1.0, delta=delta, n_components=20, y_bounds=(-1.0, 1.0))
-    with threadpool_limits(2, user_api="blas"):
-        assert blas_threads() == {2}
-        with pytest.raises(SolverError) if fails else nullcontext():
-            model.fit(X, y)
-        assert blas_threads() == {2}
-    assert seen
-    assert set.union(*seen) == {1}
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [*RELEASES, dict(variant="scalar")], ids=name)
+def test_the_difference_of_two_predictions_gives_nothing_away(options, repetitions):
+    """Guess which neighbour was fitted, knowing the exact difference for both."""
+    X, y = problem(40)
+    other = y.copy()
+    other[0] = -np.sign(y[0])
+    X[0] = 0.5
+    points = np.array([[0.5, 0.5], [-0.5, -0.5]])
+    exact = [
+        float(
+            np.diff(KernelRidge(alpha=5.0, kernel="rbf", gamma=1.0).fit(X, t).predict(points))[0]
+        )
+        for t in (y, other)
+    ]
+    n_rounds, right = repetitions(1500, 150), 0
+    for seed in range(n_rounds):
+        world = seed % 2
+        target = (y, other)[world]
+        if "variant" in options:
+            predict = scalar_noise_variant(X, target, 1.0, seed)
+        else:
+            predict = (
+                DPKernelRidge(1.0, random_state=seed, **options, y_bounds=(-1.0, 1.0))
+                .fit(X, target)
+                .predict
+            )
+        difference = float(np.diff(predict(points))[0])
+        guess = int(abs(difference - exact[1]) < abs(difference - exact[0]))
+        right += guess == world
+    if "variant" in options:
+        assert right == n_rounds
+    else:
+        # No test can be right more often than e/(1+e) of the time; delta adds nothing to see.
+        most = stats.binom.isf(1e-7, n_rounds, math.e / (1 + math.e) + 1e-5)
+        assert right <= most

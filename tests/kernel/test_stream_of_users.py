@@ -8,15 +8,11 @@ the values before their noise.
 import copy
 import math
 import pickle
-import threading
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
-from sklearn import config_context as sklearn_config
 from support.noise import Constant
 from support.problems import surface as problem
 from support.statistics import name
@@ -25,7 +21,7 @@ from skdp import config_context
 from skdp.audit import recording
 from skdp.exceptions import StaleStreamError
 from skdp.kernel import DPOnlineKernelRegressor
-from skdp.privacy import BudgetLedger, gaussian_mu
+from skdp.privacy import BudgetLedger
 
 FINAL = dict(release="final")
 SGD = dict(release="sgd")
@@ -229,56 +225,7 @@ def test_rows_of_others_do_not_change_a_step_by_a_bit(options):
     assert (asked[0][5] != asked[1][5]).any()
 
 
-@EVERY
-def test_layouts_of_rows_and_ids_agree(options):
-    X, y = problem(40)
-    groups = np.random.default_rng(0).integers(0, 9, size=40)
-    found = []
-    for rows, ids in [
-        (X, groups),
-        (X.tolist(), groups.tolist()),
-        (sparse.csr_array(X), pd.Series(groups, index=np.arange(40)[::-1])),
-        (pd.DataFrame(X), groups.astype(float)),
-    ]:
-        with config_context(known_seeds=True):
-            model = regressor(gamma=1.0, random_state=0, **options)
-            found.append(model.fit(rows, y, groups=ids).coef_)
-    for coef in found[1:]:
-        assert_allclose(coef, found[0], atol=1e-9)
-
-
 # Row counts are private, and users who have come often enough are left out
-
-
-@EVERY
-def test_no_attribute_and_no_charge_tells_how_many_rows_there_are(options):
-    X, y = problem(300)
-    few = np.arange(12)
-    many = np.concatenate([few, np.random.default_rng(0).integers(0, 12, 288)])
-    found = []
-    for groups in (few, many):
-        ledger = BudgetLedger(epsilon=9.0, delta=0.1)
-        n = len(groups)
-        with recording() as records:
-            model = regressor(ledger=ledger, **options).fit(X[:n], y[:n], groups=groups)
-        public = {key: value for key, value in vars(model).items() if key.endswith("_")}
-        public.pop("coef_")
-        public.pop("frequencies_")
-        charged = [charge.guarantee for charge in ledger.history()]
-        declared = [(record.sensitivity, record.step, record.scale) for record in records]
-        found.append((public, charged, declared))
-    assert found[0] == found[1]
-    assert found[0][0]["n_samples_seen_"] == 12
-
-
-@pytest.mark.parametrize("options", [TREE, {**MATRIX, "delta": 1e-3}], ids=name)
-def test_a_horizon_counts_users(options):
-    X, y = problem(60)
-    model = regressor(max_calls_per_user=3, **options)
-    for _ in range(2):
-        model.partial_fit(X, y, groups=np.arange(60) % 7)
-    with pytest.raises(ValueError, match=r"number of users of each call, .* 21; got 16"):
-        model.partial_fit(X, y, groups=np.arange(60) % 7)
 
 
 @EVERY
@@ -306,45 +253,6 @@ def test_a_user_who_has_come_often_enough_takes_a_null_step(options):
 
 
 # Calls, copies, failures
-
-
-@EVERY
-def test_all_calls_of_a_stream_have_users_or_none_has(options):
-    X, y = problem(10)
-    rows = regressor(**options).fit(X[:5], y[:5])
-    with pytest.raises(ValueError, match=r"groups must be given in all .* before had none"):
-        rows.partial_fit(X[5:], y[5:], groups=np.arange(5))
-    users = regressor(**options).fit(X[:5], y[:5], groups=np.arange(5))
-    with pytest.raises(ValueError, match=r"groups must be given in all .* before had them"):
-        users.partial_fit(X[5:], y[5:])
-    with pytest.raises(ValueError, match="groups must hold ids of one kind in all calls"):
-        users.partial_fit(X[5:], y[5:], groups=list("abcde"))
-    with pytest.raises(ValueError, match="groups must hold one id a row"):
-        users.partial_fit(X[5:], y[5:], groups=np.arange(4))
-    assert users.partial_fit(X[5:], y[5:], groups=np.arange(5)).n_samples_seen_ == 10
-    assert users.fit(X, y).guarantee_.unit == "record"  # another stream
-
-
-def test_queries_do_not_take_users():
-    X, y = problem(10)
-    model = regressor(release="query", n_queries=3)
-    with pytest.raises(ValueError, match=r"groups must be None .*bound_contributions"):
-        model.fit(X, y, groups=np.arange(10))
-    assert not hasattr(model, "guarantee_")
-
-
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        (dict(max_calls_per_user=0), "max_calls_per_user must be"),
-        (dict(max_calls_per_user=1.5), "max_calls_per_user must be"),
-        (dict(max_calls_per_user=101), "max_calls_per_user must be at most 100 with"),
-    ],
-    ids=str,
-)
-def test_a_bad_number_of_calls_is_named(options, message):
-    with pytest.raises(ValueError, match=message):
-        regressor(**options).fit(*problem(5), groups=np.arange(5))
 
 
 def through_a_pickle(model):
@@ -407,41 +315,6 @@ def test_who_came_counts_where_the_charge_does(has_ledger, when, options, monkey
         assert [bool(record.asked.any()) for record in records] == [not counted, True]
 
 
-def test_threads_that_share_a_stream_count_every_call():
-    X, y = problem(20)
-    model = regressor(max_calls_per_user=3, **SGD).fit(X, y, groups=[0] * 20)
-
-    def run(own):
-        for _ in range(5):
-            model.partial_fit(X[:4], y[:4], groups=[0, 0, own, own])
-
-    threads = [threading.Thread(target=run, args=(own,)) for own in range(1, 5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert came(model, *range(5)) == [21, 5, 5, 5, 5]
-    assert model.n_samples_seen_ == 41
-
-
-@EVERY
-def test_a_ledger_has_one_entry_of_a_stream_of_users(options):
-    X, y = problem(30)
-    ledger = BudgetLedger(epsilon=9.0, delta=options["delta"])
-    model = regressor(ledger=ledger, max_calls_per_user=2, **options)
-    for start in (0, 10, 20):
-        part = slice(start, start + 10)
-        model.partial_fit(X[part], y[part], groups=np.arange(10) % 3)
-    assert {charge.guarantee.unit for charge in ledger.history()} == {"user"}
-    assert_allclose(ledger.spent().epsilon, model.guarantee_.epsilon, rtol=1e-9)
-    with pytest.raises(ValueError, match=r"neighbours that differ in one user; got .* record"):
-        regressor(ledger=ledger, **options).fit(X[:10], y[:10])
-    ledger = BudgetLedger(epsilon=9.0, delta=0.01)
-    model = regressor(ledger=ledger, **options).fit(X[:10], y[:10])
-    with pytest.raises(ValueError, match=r"neighbours that differ in one record; got .* user"):
-        model.fit(X[:10], y[:10], groups=np.arange(10))
-
-
 @EVERY
 def test_a_released_predictor_does_not_know_who_came(options):
     X, y = problem(10)
@@ -450,31 +323,3 @@ def test_a_released_predictor_does_not_know_who_came(options):
     assert b"secret-3" not in pickle.dumps(model.released())
     assert "secret-3" not in repr(vars(model)) + repr(model._stream)
     assert model.released().guarantee_.unit == "user"
-
-
-def test_groups_are_routed():
-    with sklearn_config(enable_metadata_routing=True):
-        model = regressor().set_fit_request(groups=True).set_partial_fit_request(groups=True)
-        requests = model.get_metadata_routing()
-    assert requests.fit.requests["groups"] is True
-    assert requests.partial_fit.requests["groups"] is True
-
-
-def test_noise_for_ever_is_as_loud_as_the_calls_of_a_user_ask_for():
-    X, y = problem(5)
-    mu = gaussian_mu(epsilon=1.0, delta=1e-3)
-    scales = {}
-    for options in (SGD, TREE, MATRIX):
-        for calls in (1, 4):
-            model = regressor(delta=1e-3, residual_cap=0.2, max_calls_per_user=calls, **options)
-            with recording() as records:
-                model.fit(X, y, groups=np.arange(5))
-            scales[options["release"], calls] = records[0].scale
-        # Without users the number of calls is not asked for.
-        with recording() as records:
-            model.fit(X, y)
-        assert records[0].scale == scales[options["release"], 1]
-    louder = {kind: scales[kind, 4] / scales[kind, 1] for kind in ("sgd", "tree", "matrix")}
-    assert_allclose([louder["sgd"], louder["tree"]], [2.0, 4.0], rtol=1e-9)
-    assert 3.0 < louder["matrix"] < 4.0
-    assert_allclose(scales["sgd", 1], 2.0 * 0.2 / mu, rtol=0.02)

@@ -5,7 +5,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 from support.problems import clusters
@@ -39,14 +38,6 @@ def test_without_privacy_it_is_the_weighted_model_of_sklearn(n_classes, mechanis
     assert np.abs(plain.coef_ - peer.coef_).max() > 0.1
 
 
-def test_without_privacy_the_hinge_is_weighted_as_that_of_sklearn():
-    X, y = problem(2)
-    options = dict(C=0.05, fit_intercept=False, class_weight={0: 4.0})
-    model = DPLinearSVC(1e8, mechanism="output", **options).fit(X, y)
-    peer = LinearSVC(loss="hinge", tol=1e-8, max_iter=100_000, **options).fit(X, y)
-    assert_allclose(model.coef_, peer.coef_, atol=0.05)
-
-
 @every
 @kinds
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -61,20 +52,6 @@ def test_a_heavy_class_is_predicted_more_often(kind, mechanism, n_classes, delta
         for w in ({1: 0.1}, None, {1: 10.0})
     ]
     assert counts[0] < 0.8 * counts[1] and counts[1] < 0.9 * counts[2]
-
-
-@every
-@kinds
-def test_equal_weights_multiply_c(kind, mechanism):
-    X, y = problem(2, 500)
-    options = dict(mechanism=mechanism, random_state=0)
-    alike = [kind(C=1.0, class_weight={0: 4.0, 1: 4.0}, **options), kind(C=4.0, **options)]
-    assert_array_equal(*[model.fit(X, y).coef_ for model in alike])
-    # The rule for C goes by ratios.
-    weights = ({0: 4.0, 1: 4.0}, None), ({0: 4.0}, {0: 1.0, 1: 0.25}), ({}, {0: 1.0})
-    for pair in weights:
-        models = [kind(class_weight=each, **options).fit(X, y) for each in pair]
-        assert_array_equal(models[0].coef_, models[1].coef_)
 
 
 @kinds
@@ -134,11 +111,8 @@ def test_balanced_weights_are_refused_with_the_way_to_declare_them():
         ("heavy", r"^class_weight must be None or a dict \{label: weight\}; got 'heavy'"),
         ([1.0, 2.0], "^class_weight must be None or a dict"),
         ({0: 0.0}, r"^class_weight\[0\] must be between 1e-6 and 1e6; got 0.0"),
-        ({0: -1.0}, r"^class_weight\[0\] must be between"),
         ({1: float("nan")}, r"^class_weight\[1\] must be between"),
-        ({1: float("inf")}, r"^class_weight\[1\] must be between"),
         ({1: 1e7}, r"^class_weight\[1\] must be between"),
-        ({1: "2"}, r"^class_weight\[1\] must be between"),
         ({1: True}, r"^class_weight\[1\] must be between"),
         ({2: 3.0}, r"^class_weight must name labels that are among the classes; got \{2: 3.0\}"),
         ({"1": 3.0, 0: 1.0}, "^class_weight must name labels"),
@@ -172,26 +146,9 @@ def test_labels_are_matched_as_in_sklearn():
         assert_array_equal(model.coef_, wanted.coef_)
 
 
-def test_the_bounds_on_c_count_the_largest_weight():
-    X, y = problem(2, 100)
-    for kind in BOTH:
-        model = kind(C=1e4, fit_intercept=False, class_weight={0: 1e6}, mechanism="output")
-        with pytest.raises(
-            ValueError, match=r"C must be between 1e-18 and 1000 with x_norm=1.0 and a largest"
-        ):
-            model.fit(X, y)
-        model.set_params(C=1.0).fit(X, y)
-    sharp = DPLinearSVC(
-        C=3e3, huber_width=0.01, fit_intercept=False, mechanism="output", class_weight={0: 1e3}
-    )
-    with pytest.raises(ValueError, match=r"C must be at most 2000 for the solver"):
-        sharp.fit(X, y)
-    sharp.set_params(C=1e2).fit(X[:50], y[:50])
-
-
-def test_a_search_over_weights_works_as_with_sklearn():
-    X, y = problem(2, 300)
-    search = GridSearchCV(
-        DPLogisticRegression(random_state=0), {"class_weight": [None, {0: 2.0}, {1: 3.0}]}, cv=3
-    )
-    assert search.fit(X, y).best_estimator_.class_weight in (None, {0: 2.0}, {1: 3.0})
+def test_without_privacy_the_hinge_is_weighted_as_that_of_sklearn():
+    X, y = problem(2)
+    options = dict(C=0.05, fit_intercept=False, class_weight={0: 4.0})
+    model = DPLinearSVC(1e8, mechanism="output", **options).fit(X, y)
+    peer = LinearSVC(loss="hinge", tol=1e-8, max_iter=100_000, **options).fit(X, y)
+    assert_allclose(model.coef_, peer.coef_, atol=0.05)

@@ -3,22 +3,15 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse, stats
-from sklearn import config_context
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer
+from scipy import stats
 from support.linear import LAYOUTS
 from support.releases import transcript
 from support.statistics import strength
 
-from skdp.exceptions import BudgetExceededError
-from skdp.linear_model import DPLinearSVC, DPLogisticRegression, _base
-from skdp.pipeline import guarantee_of
-from skdp.privacy import BudgetLedger, GaussianDP
-from skdp.solvers import certificates
+from skdp.linear_model import DPLinearSVC, DPLogisticRegression
+from skdp.privacy import BudgetLedger
 
 BOTH = [DPLogisticRegression, DPLinearSVC]
 ADJACENCIES = ["replace-one", "add-remove"]
@@ -67,10 +60,8 @@ TURNS = [(counts, ("dense", "csr")[i % 2]) for i, counts in enumerate(COUNTS)]
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("kind", BOTH)
 def test_all_rows_of_a_user_change_no_more_than_is_claimed(
-    kind, n_classes, delta, adjacency, counts, layout, monkeypatch
+    kind, n_classes, delta, adjacency, counts, layout
 ):
-    # The norm that is read first has tests of its own.
-    monkeypatch.setattr(_base, "split_for_norm", lambda guarantee, **_: (None, guarantee))
     base = crowd(n_classes)
     # Far outside of the ball, where the others hardly reach: there the coordinates stretch most.
     row = 1e6 * np.eye(D)[3]
@@ -78,7 +69,8 @@ def test_all_rows_of_a_user_change_no_more_than_is_claimed(
     there = with_user(base, -row, 0, counts[1] if adjacency == "replace-one" else 0)
     model = kind(
         2.0, delta, adjacency=adjacency, x_norm=2.0, classes=range(n_classes), random_state=0,
-        fit_intercept=adjacency == "add-remove",
+        fit_intercept=adjacency == "add-remove", intercept_scaling=0.6,
+        C="auto" if adjacency == "add-remove" else 5.0,  # so that no norm is read
     )  # fmt: skip
     first = releases(model, layout, here)
     claim = model.guarantee_
@@ -106,35 +98,6 @@ def test_all_rows_of_a_user_change_no_more_than_is_claimed(
     assert steps[0] > 0.98
     if adjacency == "add-remove" and n_classes == 2:
         assert together > 0.9
-
-
-@pytest.mark.parametrize("delta", [0.0, 1e-5])
-@pytest.mark.parametrize("kind", BOTH)
-def test_no_rows_of_a_user_move_a_sum_by_more_than_its_noise_is_for(kind, delta):
-    # Many hostile users, of unlike rows among each other, against each other.
-    rng = np.random.default_rng(1)
-    base = crowd(2, n_users=40)
-    model = kind(1.0, delta, x_norm=1.5, classes=[0, 1], random_state=0)
-    first = None
-    asked = []
-    for _ in range(12):
-        n_rows = int(rng.integers(1, 51))
-        rows = rng.normal(size=(n_rows, D)) * 10.0 ** rng.uniform(-3, 6, (n_rows, 1))
-        X, y, groups = base
-        data = (
-            np.vstack([rows, X]),
-            np.concatenate([rng.integers(0, 2, n_rows), y]),
-            np.concatenate([np.full(n_rows, -1), groups]),
-        )
-        records = releases(model, "dense", data, replay=first or ())
-        first = first or records
-        asked.append([np.asarray(record.asked) for record in records])
-    for i, record in enumerate(first):
-        law = record.law.guarantee
-        most = law.mu if delta else law.epsilon
-        for one in asked:
-            for other in asked:
-                assert np.linalg.norm(one[i] - other[i]) <= most * record.scale
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
@@ -184,45 +147,6 @@ def test_users_of_one_row_each_are_rows(kind, layout, adjacency, delta):
     assert users.guarantee_._plain() == rows.guarantee_._plain()
 
 
-def test_rules_read_the_number_of_users(monkeypatch):
-    X, y, groups = crowd(2, n_users=50)
-    seen = []
-    plan = DPLogisticRegression._plan
-
-    def watched(self, classes, *numbers):
-        seen.append(numbers)
-        return plan(self, classes, *numbers)
-
-    monkeypatch.setattr(DPLogisticRegression, "_plan", watched)
-    for adjacency in ADJACENCIES:
-        DPLogisticRegression(adjacency=adjacency).fit(X, y, groups)
-    assert seen == [(D, 50, "user"), (D, None, "user")]
-
-
-def test_ids_may_be_of_any_kind():
-    X, y, groups = crowd(2, n_users=50)
-    names = np.array([f"patient {i}" for i in range(50)], dtype=object)[groups]
-    frame = pd.DataFrame(X, columns=list("abcd"), index=np.arange(len(y))[::-1])
-    fitted = [
-        DPLogisticRegression(1.0, 1e-6, random_state=0).fit(rows, y, groups=ids).coef_
-        for rows, ids in [
-            (X, groups),
-            (X, list(groups)),
-            (X, names),
-            (X, names.tolist()),
-            (X, pd.Series(names, index=np.arange(len(y)) + 7)),
-            (X, pd.Series(names).astype("category")),
-            (X, groups * -3.5),
-            (frame, pd.Series(groups)),
-            (sparse.csr_array(X).toarray(), names),
-        ]
-    ]
-    for coef in fitted[1:]:
-        assert_array_equal(coef, fitted[0])
-    sparse_coef = DPLogisticRegression(1.0, 1e-6, random_state=0)
-    assert_allclose(sparse_coef.fit(sparse.csr_array(X), y, groups=names).coef_, fitted[0])
-
-
 @pytest.mark.parametrize(
     "options, name",
     [
@@ -263,55 +187,3 @@ def test_malformed_input_is_refused_without_its_numbers(change, message):
     assert str(len(data[0])) not in str(told.value)
     assert str(len(data[0]) - 1) not in str(told.value)
     assert not ledger.history()
-
-
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_users_and_not_rows_may_be_too_many(monkeypatch, adjacency):
-    X, y, groups = crowd(2, n_users=50)
-    model = DPLogisticRegression(adjacency=adjacency)
-    monkeypatch.setattr(certificates, "MOST_ROWS", 50)
-    model.fit(X, y, groups)
-    monkeypatch.setattr(certificates, "MOST_ROWS", 49)
-    with pytest.raises(ValueError, match="groups must name at most 49 users") as told:
-        model.fit(X, y, groups)
-    assert ("got 50" in str(told.value)) == (adjacency == "replace-one")
-    assert str(len(y)) not in str(told.value)
-
-
-def test_a_ledger_counts_users_or_rows():
-    X, y, groups = crowd(2, n_users=50)
-    ledger = BudgetLedger(epsilon=2.0, delta=1e-5)
-    model = DPLogisticRegression(1.0, 1e-6, ledger=ledger).fit(X, y, groups=groups)
-    assert ledger.spent().unit == "user"
-    assert isinstance(model.guarantee_.to_gdp(), GaussianDP)
-    assert model.guarantee_.to_gdp().unit == "user"
-    with pytest.raises(ValueError, match="differ in one user; got replace-one and record"):
-        model.fit(X, y)
-    with pytest.raises(BudgetExceededError):
-        model.set_params(epsilon=3.0).fit(X, y, groups=groups)
-    assert model.guarantee_.epsilon == 1.0
-
-
-def test_metadata_is_routed_to_the_model_of_a_pipeline():
-    X, y, groups = crowd(2, n_users=50)
-    alone = DPLogisticRegression(1.0, 1e-6, random_state=0).fit(
-        Normalizer().fit_transform(X), y, groups=groups
-    )
-    with config_context(enable_metadata_routing=True):
-        model = DPLogisticRegression(1.0, 1e-6, random_state=0).set_fit_request(groups=True)
-        routed = make_pipeline(Normalizer(), model).fit(X, y, groups=groups)
-    named = make_pipeline(Normalizer(), DPLogisticRegression(1.0, 1e-6, random_state=0))
-    named.fit(X, y, dplogisticregression__groups=groups)
-    for pipeline in (routed, named):
-        assert_array_equal(pipeline[-1].coef_, alone.coef_)
-        assert guarantee_of(pipeline).unit == "user"
-
-
-def test_a_fit_without_groups_is_for_rows_again():
-    X, y, groups = crowd(2, n_users=50)
-    model = DPLogisticRegression(1.0, 1e-6, random_state=0)
-    rows = model.fit(X, y).coef_
-    assert model.fit(X, y, groups=groups).guarantee_.unit == "user"
-    assert (model.coef_ != rows).any()
-    assert_array_equal(model.fit(X, y, groups=None).coef_, rows)
-    assert model.guarantee_.unit == "record"

@@ -35,21 +35,6 @@ def test_long_rows_end_on_the_sphere_and_short_ones_stay(container):
 
 
 @containers
-def test_short_rows_are_returned_as_they_are(container):
-    X = container(np.array([[0.6, 0.8 - 1e-12], [0.1, 0.2]]))
-    assert clip_rows(X, 1.0) is X
-
-
-@containers
-def test_the_input_is_not_changed(container):
-    X = np.array([[3.0, 4.0], [0.3, 0.4]])
-    given = container(X.copy())
-    clipped = clip_rows(given, 1.0)
-    clipped *= 0.0
-    assert_array_equal(dense(given), X)
-
-
-@containers
 @pytest.mark.parametrize("norm", [1e-200, 1e-3, 0.7, 1.0, 1e100])
 def test_no_row_leaves_the_ball_but_by_rounding(container, norm):
     rng = np.random.default_rng(0)
@@ -62,32 +47,6 @@ def test_no_row_leaves_the_ball_but_by_rounding(container, norm):
 
 
 @containers
-def test_rows_on_the_sphere_stay_within_rounding(container):
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(1000, 5))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    X *= 1 + np.array([-3, -2, -1, 0, 1, 2, 3, 4] * 125)[:, None] * 2.0**-53
-    clipped = clip_rows(container(X), 1.0)
-    assert (exact_norms(clipped) <= 1 + 1e-12).all()
-    assert_allclose(dense(clipped), X, rtol=1e-14)
-
-
-@containers
-def test_clipping_twice_changes_nothing_but_rounding(container):
-    X = container(np.random.default_rng(2).normal(size=(50, 4)) * 5)
-    once = clip_rows(X, 1.3)
-    assert_allclose(dense(clip_rows(once, 1.3)), dense(once), rtol=1e-15)
-
-
-def test_clipping_does_not_expand_distances():
-    rng = np.random.default_rng(3)
-    X, other = rng.normal(size=(2, 2000, 3)) * 10.0 ** rng.uniform(-2, 2, size=(2, 2000, 1))
-    before = np.linalg.norm(X - other, axis=1)
-    after = np.linalg.norm(clip_rows(X, 1.0) - clip_rows(other, 1.0), axis=1)
-    assert (after <= before * (1 + 1e-12)).all()
-
-
-@containers
 @pytest.mark.parametrize("large", [1e154, 1e200, 1.7e308])
 @pytest.mark.parametrize("small", [1.5, 1e30])
 def test_a_huge_row_does_not_switch_clipping_off_for_others(container, large, small):
@@ -97,25 +56,6 @@ def test_a_huge_row_does_not_switch_clipping_off_for_others(container, large, sm
     root = np.sqrt(0.5)
     assert_allclose(clipped[:2], [[root, root], [1.0, 0.0]], rtol=1e-12)
     assert_array_equal(clipped[2:], X[2:])
-
-
-@containers
-def test_tiny_rows_are_clipped_to_a_tinier_ball(container):
-    X = np.array([[3e-200, 4e-200], [3e-310, 0.0], [1.0, 0.0]])
-    clipped = dense(clip_rows(container(X), 1e-201))
-    assert_allclose(clipped[0], [0.6e-201, 0.8e-201], rtol=1e-12)
-    assert_array_equal(clipped[1], X[1])
-    assert_allclose(clipped[2], [1e-201, 0.0], rtol=1e-12)
-
-
-@containers
-@pytest.mark.parametrize("size", [2, 3, 8, 100])
-def test_each_row_is_clipped_as_if_alone(container, size):
-    rng = np.random.default_rng(4)
-    X = rng.normal(size=(size, 6)) * 10.0 ** rng.uniform(-3, 200, size=(size, 1))
-    together = dense(clip_rows(container(X), 2.0))
-    alone = np.vstack([dense(clip_rows(container(X[[i]]), 2.0)) for i in range(size)])
-    assert_allclose(together, alone, rtol=1e-14)
 
 
 INTEGERS = [bool, np.int8, np.uint8, np.int16, np.int32, np.int64]
@@ -142,23 +82,6 @@ def test_every_dtype_is_clipped(container, dtype):
     assert_allclose(row_norms(container(X))[1:], [np.sqrt(2), 1], rtol=precision)
 
 
-@containers
-def test_large_single_precision_rows_do_not_vanish(container):
-    X = np.array([[3e30, 4e30], [3e-30, 4e-30]], dtype=np.float32)
-    clipped = dense(clip_rows(container(X), 1.0))
-    assert_allclose(clipped, [[0.6, 0.8], [3e-30, 4e-30]], rtol=1e-6)
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.float32])
-def test_low_precision_rows_do_not_leave_a_small_ball(dtype):
-    rows = np.array([[0.9, 0.0], [0.5, 0.8], [1e-3, 0.0]]) * float(np.finfo(dtype).max)
-    for norm in (1e-2, 1e-10, 1e-30):
-        clipped = clip_rows(rows.astype(dtype), norm)
-        # The last digit of a number may be rounded up, and a subnormal has few digits.
-        room = 4 * norm * np.finfo(dtype).eps + 2 * float(np.finfo(dtype).smallest_subnormal)
-        assert (exact_norms(clipped) <= norm + room).all()
-
-
 @pytest.mark.parametrize("make", [sparse.csr_array, sparse.csr_matrix])
 def test_sparse_rows_are_never_made_dense(make):
     X = make(([3.0, 4.0, 0.5], ([0, 0, 1], [10, 10**8, 5])), shape=(2, 10**9))
@@ -168,12 +91,6 @@ def test_sparse_rows_are_never_made_dense(make):
     assert clipped.nnz == 3
     assert_allclose(np.sort(clipped.data), [0.5, 0.6, 0.8])
     assert clipped.shape == (2, 10**9)
-
-
-def test_repeated_sparse_entries_count_by_their_sum():
-    for data, expected in (([3.0, 4.0], 1.0), ([5.0, -4.5], 0.5), ([0.6, 0.6], 1.0)):
-        X = sparse.csr_array((np.array(data), np.array([0, 0]), np.array([0, 2])), shape=(1, 2))
-        assert_allclose(dense(clip_rows(X, 1.0)), [[expected, 0.0]], rtol=1e-12)
 
 
 @pytest.mark.parametrize("make", [sparse.csc_array, sparse.coo_array, sparse.lil_array])
@@ -196,14 +113,6 @@ def test_a_row_that_is_not_finite_does_not_let_others_pass(container, bad):
         return
     assert_allclose(clipped[1], [0.6, 0.8])
     assert not np.linalg.norm(clipped[0]) > 1 + 1e-12
-
-
-@containers
-@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0), (1, 1)])
-def test_empty_arrays_pass(container, shape):
-    X = container(np.zeros(shape))
-    assert clip_rows(X, 1.0).shape == shape
-    assert_array_equal(row_norms(X), np.zeros(shape[0]))
 
 
 @pytest.mark.parametrize("norm", [0.0, -1.0, np.inf, np.nan, None, "1", True])

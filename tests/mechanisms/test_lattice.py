@@ -57,10 +57,6 @@ def test_the_step_is_a_power_of_two_and_costs_about_one_percent(sensitivity, siz
     assert sensitivity + rounding <= lattice.sensitivity <= 1.01001 * sensitivity
 
 
-def test_a_value_without_coordinates_has_a_lattice():
-    assert Lattice.for_sensitivity(1.0, size=0).sensitivity >= 1.0
-
-
 @pytest.mark.parametrize("order", [1, 2])
 def test_an_error_of_the_value_counts_on_both_sides(order):
     without = Lattice.for_sensitivity(1.0, size=9, order=order)
@@ -105,14 +101,6 @@ def test_an_extreme_sensitivity_is_served_or_refused_by_name(mechanism, sensitiv
         assert abs(released[0]) > 0 or sensitivity < 1e-290
 
 
-@pytest.mark.parametrize("error", [-1e-3, math.nan, math.inf])
-def test_an_error_must_be_a_number(error):
-    promise = {"guarantee": GUARANTEE, "error": error}
-    for mechanism, name in ((laplace_mechanism, "l1"), (gaussian_mechanism, "l2")):
-        with pytest.raises(ValueError, match="error must be a non-negative, finite number"):
-            mechanism([1.0], **{f"{name}_sensitivity": 1.0}, **promise)
-
-
 # The release
 
 
@@ -124,24 +112,6 @@ def test_releases_are_multiples_of_a_step_that_ignores_the_value(mechanism):
         released = [mechanism([value], seed)[0] for seed in range(60)]
         steps.add(units(released))
     assert steps == {Lattice.for_sensitivity(1.0, size=1).step}
-
-
-def test_low_bits_tell_naive_sums_apart_and_not_our_releases():
-    # Mironov's attack. Near 0, a noise that started at 1 comes in multiples of 2**-53, one that
-    # started at 0 comes finer. Some results of one world are impossible in the other.
-    def share_of_finer(released):
-        small = released[np.abs(released) < 1 / 16] * 2.0**53
-        assert small.size > 30
-        return np.mean(small != np.rint(small))
-
-    rng = np.random.default_rng(2)
-    for draw in (rng.laplace, rng.normal):
-        assert share_of_finer(0.0 + draw(size=10_000)) > 0.8
-        assert share_of_finer(1.0 + draw(size=10_000)) == 0.0
-    for mechanism in (laplace, k_norm, gaussian):
-        for value in (0.0, 1.0):
-            released = np.array([mechanism([value], seed)[0] for seed in range(2_500)])
-            assert share_of_finer(released) == 0.0
 
 
 @pytest.mark.parametrize("mechanism", [laplace_mechanism, k_norm_mechanism])
@@ -193,31 +163,7 @@ def test_a_value_that_is_not_finite_is_refused_without_being_shown(mechanism, ba
     assert repr(bad) not in str(error.value)
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (0,), (0, 3), (5,), (2, 3), (2, 1, 4)])
-@mechanisms
-def test_the_shape_is_kept(mechanism, shape):
-    value = np.ones(shape)
-    released = mechanism(value, 0)
-    assert np.shape(released) == shape
-    assert np.asarray(released).dtype == np.float64
-    assert_array_equal(value, np.ones(shape))
-    assert released is not value
-
-
-@pytest.mark.parametrize("convert", [list, tuple, lambda v: v.astype(np.float32), np.int8])
-@mechanisms
-def test_any_array_like_is_released(mechanism, convert):
-    value = np.array([1.0, 2.0, -3.0])
-    assert_array_equal(mechanism(convert(value), 0), mechanism(value, 0))
-    assert_array_equal(mechanism(value[::-1], 0), mechanism(value[::-1].copy(), 0))
-
-
 @mechanisms
 def test_each_coordinate_has_its_own_noise(mechanism):
     released = mechanism(np.zeros((40, 50)), 0)
     assert len(np.unique(released)) > 1000
-
-
-@mechanisms
-def test_without_a_seed_the_noise_is_fresh(mechanism):
-    assert (mechanism(np.zeros(8)) != mechanism(np.zeros(8))).any()

@@ -78,13 +78,3 @@ def test_tiny_shapes_are_nearly_none():
 def test_what_is_no_law_is_refused(wrong):
     with pytest.raises(ValueError, match="must be"):
         n_random_runs(**{"eta": 0.0, "gamma": 0.1} | wrong)
-
-
-def test_the_context_of_the_caller_changes_nothing():
-    from decimal import getcontext, localcontext
-
-    with localcontext() as context:
-        context.prec = 3
-        low = [n_random_runs(eta=0.5, gamma=0.1, random_state=seed) for seed in range(20)]
-    assert getcontext().prec > 3
-    assert low == [n_random_runs(eta=0.5, gamma=0.1, random_state=seed) for seed in range(20)]

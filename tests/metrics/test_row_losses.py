@@ -7,7 +7,6 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import get_scorer
-from sklearn.pipeline import make_pipeline
 
 from skdp.kernel import DPKernelRidge
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
@@ -63,25 +62,6 @@ def test_whatever_a_row_holds_its_loss_is_between_0_and_1(scoring):
     assert row_loss(scoring, model)(model, X, np.ones(7))[-1] == 0.0
 
 
-def test_a_class_that_a_model_does_not_know_has_probability_0():
-    model = DummyClassifier(strategy="prior").fit([[0.0]] * 4, ["a", "a", "b", "b"])
-    loss = row_loss("neg_brier_score", model, classes=["c", "b", "a"])
-    assert_allclose(loss(model, np.zeros((2, 1)), ["c", "a"]), [0.75, 0.25])
-
-
-def test_residuals_beyond_half_of_the_range_count_as_that():
-    model = Ridge().fit([[0.0], [1.0]], [0.0, 0.0])
-    loss = row_loss("neg_mean_absolute_error", model, y_bounds=(0.0, 10.0))
-    assert_allclose(loss(model, np.zeros((4, 1)), [0.0, 2.5, 5.0, 1e9]), [0.0, 0.5, 1.0, 1.0])
-
-
-def test_bounds_are_those_of_the_estimator_where_none_are_given():
-    model = make_pipeline(DPKernelRidge(y_bounds=(0.0, 4.0)))
-    assert row_loss("r2", model).y_range.half == 2.0
-    with pytest.raises(ValueError, match="y_bounds must be"):
-        row_loss("r2", DPKernelRidge(y_bounds="auto"))
-
-
 @pytest.mark.parametrize(
     ("scoring", "model", "message"),
     [
@@ -105,9 +85,3 @@ def test_the_default_is_that_of_the_score_method():
     assert default_scoring(DPKernelRidge()) == "r2"
     with pytest.raises(ValueError, match="a classifier or a regressor"):
         default_scoring(RowNormClipper())
-
-
-@pytest.mark.parametrize("scoring", ["average_precision", "precision", "recall", "recall_macro"])
-def test_scores_of_all_rows_together_are_no_losses_of_rows(scoring):
-    with pytest.raises(ValueError, match=f"must be a mean over rows, and '{scoring}' is none"):
-        row_loss(scoring, DPLogisticRegression())

@@ -7,15 +7,14 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp.estimators import StatedGuarantee
 from skdp.linear_model import DPLogisticRegression
 from skdp.pipeline import DPPipeline
 from skdp.pipeline._plan import Plan
 from skdp.pipeline._schema import Schema
-from skdp.preprocessing import DPOneHotEncoder, DPQuantileScaler, DPSimpleImputer
-from skdp.privacy import ApproxDP, BoundedRangeDP, GaussianDP, compose, gaussian_mu
+from skdp.preprocessing import DPOneHotEncoder
+from skdp.privacy import ApproxDP, BoundedRangeDP, GaussianDP, gaussian_mu
 
 DELTA = 1e-5
 
@@ -167,38 +166,6 @@ def test_random_pipelines_spend_their_budget_and_no_more(seed):
     check_total(random_pipeline(np.random.default_rng(seed)))
 
 
-def test_two_gaussian_steps_have_the_root_of_their_shares():
-    pipeline = DPPipeline([("a", Stub("gaussian")), ("m", DPLogisticRegression())], 1.0, DELTA)
-    whole = gaussian_mu(epsilon=1.0, delta=DELTA)
-    a, m = parts_of(planned(pipeline))
-    assert a.mu == pytest.approx(whole * math.sqrt(0.1), rel=1e-6)
-    assert m.mu == pytest.approx(whole * math.sqrt(0.9), rel=1e-6)
-    assert math.hypot(a.mu, m.mu) <= whole
-
-
-def test_selections_leave_the_model_what_was_planned():
-    """As the recursion counts them, where zCDP would take a fifth of them more."""
-    pipeline = DPPipeline(
-        [("bounds", DPQuantileScaler()), ("m", DPLogisticRegression())], 0.5, DELTA
-    )
-    _, m = parts_of(planned(pipeline, 10))
-    assert m.mu >= 0.99 * gaussian_mu(epsilon=0.5, delta=DELTA) * math.sqrt(0.9)
-
-
-def test_pure_shares_are_of_epsilon():
-    pipeline = DPPipeline([("a", Stub()), ("m", DPLogisticRegression())], 2.0)
-    division = planned(pipeline).division
-    assert division.points["a"].epsilon == pytest.approx(0.2)
-    assert division.points["m"].epsilon == pytest.approx(1.8)
-    assert division.total.epsilon == 2.0 and division.total.delta == 0.0
-
-
-def test_a_single_private_step_has_the_whole_budget():
-    plan = planned(DPPipeline([("m", DPLogisticRegression())], 1.5, DELTA))
-    assert plan.division.points["m"] == ApproxDP(1.5, DELTA)
-    assert plan.division.total.refined == ApproxDP(1.5, DELTA).gaussian_target()
-
-
 def test_given_shares_are_kept_and_the_rest_goes_to_others():
     steps = [("a", Stub("gaussian")), ("b", Stub("gaussian")), ("m", DPLogisticRegression())]
     shares = planned(DPPipeline(steps, 1.0, DELTA, shares={"a": 0.3})).division.shares
@@ -227,41 +194,6 @@ def test_shares_that_cannot_be_are_refused(shares, told):
         planned(DPPipeline(steps, 1.0, DELTA, shares=shares))
 
 
-def test_many_steps_that_prepare_leave_the_model_half():
-    steps = [(f"s{i}", Stub("gaussian")) for i in range(12)] + [("m", DPLogisticRegression())]
-    shares = planned(DPPipeline(steps, 1.0, DELTA)).division.shares
-    assert shares["m"] == pytest.approx(0.5)
-
-
-def test_steps_that_cost_nothing_have_no_share():
-    steps = [
-        ("fill", DPSimpleImputer(strategy="constant", fill_value=0.0)),
-        ("codes", DPOneHotEncoder(categories=[[0.0, 1.0]] * 4)),
-        ("m", DPLogisticRegression()),
-    ]
-    for delta in (0.0, DELTA):
-        division = planned(DPPipeline(steps, 1.0, delta)).division
-        assert list(division.points) == ["m"] and division.points["m"].epsilon == 1.0
-
-
-def test_parallel_selections_come_first():
-    """A branch that ends with noise does not put off the selections of another."""
-    branches = [("a", Pipeline([("g", Stub("gaussian"))])), ("b", Stub())]
-    both = Pipeline([("g", Stub("gaussian")), ("s", Stub())])
-    beside = planned(DPPipeline([("u", FeatureUnion(branches))], 1.0, DELTA))
-    after = planned(DPPipeline([("p", both)], 1.0, DELTA))
-    assert isinstance(beside.division.total.refined, BoundedRangeDP)
-    assert not isinstance(after.division.total.refined, BoundedRangeDP)
-
-
-def test_points_that_cost_more_than_their_shares_leave_the_model_something():
-    steps = [(f"p{i}", Stub("point")) for i in range(5)] + [("m", DPLogisticRegression())]
-    pipeline = DPPipeline(steps, 1.0, DELTA)
-    check_total(pipeline)
-    whole = gaussian_mu(epsilon=1.0, delta=DELTA)
-    assert list(parts_of(planned(pipeline)))[-1].mu > 0.1 * whole
-
-
 def test_a_step_that_has_no_pure_guarantee_is_named():
     class Gaussian(Stub):
         def _planned_guarantee(self, n_features):
@@ -272,11 +204,3 @@ def test_a_step_that_has_no_pure_guarantee_is_named():
         planned(DPPipeline(steps, 1.0))
     with pytest.raises(ValueError, match="delta must be positive to learn categories"):
         planned(DPPipeline([("c", DPOneHotEncoder()), ("m", DPLogisticRegression())], 1.0))
-
-
-def test_what_is_planned_composes_as_the_ledger_does():
-    steps = [("a", Stub()), ("g", Stub("gaussian")), ("m", DPLogisticRegression())]
-    total = planned(DPPipeline(steps, 1.0, DELTA)).division.total
-    assert compose([total]).epsilon_at(DELTA) <= 1.0
-    twice = compose([total, total])
-    assert 1.3 < twice.epsilon_at(DELTA) < 1.6  # as Gaussians, not as points

@@ -9,9 +9,6 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import (
     GridSearchCV,
     KFold,
-    RandomizedSearchCV,
-    ShuffleSplit,
-    cross_val_score,
 )
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
@@ -19,9 +16,8 @@ from support.configurations import CONFIGURATIONS, model, problem
 
 from skdp.linear_model import DPLogisticRegression
 from skdp.pipeline import DPPipeline, guarantee_of
-from skdp.preprocessing import BoundedScaler, DPQuantileScaler, RowNormClipper
-from skdp.privacy import ApproxDP, BudgetLedger, compose
-from skdp.privacy._budget import covers
+from skdp.preprocessing import DPQuantileScaler, RowNormClipper
+from skdp.privacy import ApproxDP, BudgetLedger
 
 DELTA = 1e-5
 
@@ -44,17 +40,6 @@ def test_a_pipeline_of_scikit_learns():
     assert guarantee_of(fitted[:-1]) == bounds.guarantee_
     assert guarantee_of(FrozenEstimator(fitted)) == whole
     assert guarantee_of(fitted[-1]) == learner.guarantee_
-
-
-def test_selections_that_come_first_cost_less():
-    X, y = data()
-    bounds = scaler(epsilon=2.0, delta=DELTA)
-    learner = DPLogisticRegression(epsilon=1.0, delta=DELTA)
-    fitted = make_pipeline(bounds, learner).fit(X, y)
-    apart = compose([bounds.guarantee_, learner.guarantee_])
-    together = guarantee_of(fitted).epsilon_at(DELTA)
-    assert together == bounds.guarantee_.followed_by(learner.guarantee_).epsilon_at(DELTA)
-    assert together <= apart.epsilon_at(DELTA) * (1 + 1e-6)
 
 
 def test_parts_of_columns_and_unions():
@@ -114,40 +99,15 @@ def spent(ledger):
     return ledger.spent().epsilon
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_the_ledger_of_a_search_holds_what_is_composed(n_jobs, tmp_path):
+def test_the_ledger_of_a_search_holds_what_is_composed(tmp_path):
     X, y = data()
     book = BudgetLedger(tmp_path / "budget.db", epsilon=200.0, delta=1e-3)
     grid = {"epsilon": [4.0, 8.0], "m__mechanism": ["auto", "output"]}
-    search = GridSearchCV(pipeline(book), grid, cv=KFold(2), n_jobs=n_jobs).fit(X, y)
+    search = GridSearchCV(pipeline(book), grid, cv=KFold(2)).fit(X, y)
     assert len(book.history()) == 9
     found = guarantee_of(search, public=("scores",))
     assert found.epsilon_at(1e-3) == pytest.approx(spent(book), rel=1e-9)
     assert found.caveats == ("step 'scores' was declared public",)
-
-
-def test_scores_of_cross_validation_are_counted_by_the_ledger():
-    X, y = data()
-    book = BudgetLedger(epsilon=200.0, delta=1e-3)
-    scores = cross_val_score(pipeline(book), X, y, cv=KFold(3))
-    assert len(scores) == len(book.history()) == 3
-    one = pipeline().fit(X, y).guarantee_
-    assert spent(book) == pytest.approx(compose([one] * 3).epsilon_at(1e-3), rel=1e-9)
-
-
-def test_searches_of_scikit_learns_pipelines_and_of_single_models():
-    X, y = data()
-    book = BudgetLedger(epsilon=200.0)
-    steps = [("bounds", scaler(ledger=book)), ("m", DPLogisticRegression(ledger=book))]
-    cv = ShuffleSplit(2, random_state=0)
-    search = GridSearchCV(Pipeline(steps), {"m__epsilon": [0.5, 2.0]}, cv=cv).fit(X, y)
-    best = search.best_params_["m__epsilon"]
-    found = guarantee_of(search, public=("scores",)).epsilon_at(0.0)
-    assert found == pytest.approx(2 * (1.5 + 3.0) + 1.0 + best) == spent(book)
-    alone = RandomizedSearchCV(
-        DPLogisticRegression(), {"epsilon": [0.5, 2.0]}, n_iter=2, cv=cv, refit=False
-    ).fit(X, y)
-    assert guarantee_of(alone, public=("scores",)).epsilon_at(0.0) == 5.0
 
 
 def test_a_search_is_not_covered_by_itself():
@@ -160,13 +120,6 @@ def test_a_search_is_not_covered_by_itself():
     found = guarantee_of(search, public=("scores", "splits"))
     assert found.epsilon_at(0.0) == 1.5
     assert len(found.caveats) == 2
-
-
-def test_a_frozen_search_is_asked_as_any():
-    X, y = data()
-    search = GridSearchCV(DPLogisticRegression(), {}, cv=KFold(2)).fit(X, y)
-    with pytest.raises(ValueError, match="scores of the search"):
-        DPPipeline([("m", FrozenEstimator(search))]).fit(X, y)
 
 
 # What a fit is charged is known before
@@ -185,12 +138,6 @@ def test_what_is_planned_covers_the_fit_whatever_the_rows(name):
         charged = clone(estimator).fit(X, y).guarantee_
         for n_features in (X.shape[1], None):
             planned = estimator._planned_guarantee(n_features)
-            assert covers(planned, charged), (n_features, planned, charged)
+            for epsilon in (0.0, 0.2, 1.0, 4.0):
+                assert charged.delta_at(epsilon) <= planned.delta_at(epsilon) * (1 + 1e-9)
     assert planned.epsilon_at(estimator.delta) <= 1.3 * estimator.epsilon
-
-
-def test_public_steps_have_no_guarantee_to_ask_for():
-    X, _ = data()
-    assert guarantee_of(BoundedScaler().fit(X)).epsilon == 0.0
-    with pytest.raises(ValueError, match=r"^StandardScaler is not known"):
-        guarantee_of(StandardScaler().fit(X))

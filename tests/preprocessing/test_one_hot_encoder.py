@@ -6,18 +6,13 @@ from decimal import Decimal
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.estimator_checks import check_estimator
-from support.frames import NEEDS_POLARS
 
-from skdp.exceptions import BudgetExceededError
 from skdp.preprocessing import DPOneHotEncoder
-from skdp.preprocessing._category_columns import in_public_order, plain_category
 from skdp.privacy import ApproxDP, BudgetLedger
 
 N = 400
@@ -85,42 +80,6 @@ def test_indicators_are_those_of_scikit_learn():
     assert np.array_equal(dense.transform(other), mine.toarray())
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda frame: frame.astype({"code": float, "old": object, "level": object}),
-        lambda frame: frame.astype({"code": "Int64", "old": "boolean", "level": str}),
-        lambda frame: frame.astype({"code": object, "old": int, "city": "category"}),
-        lambda frame: frame.to_numpy(dtype=object),
-        lambda frame: frame.to_numpy(dtype=object).tolist(),
-        lambda frame: frame.assign(level=frame["level"].cat.add_categories(["else"])),
-    ],
-)
-def test_what_a_value_is_does_not_depend_on_the_type_of_its_column(change):
-    frame = people()
-    encoder = DPOneHotEncoder(**AMPLE).fit(change(frame))
-    assert listed(encoder) == LISTED
-    plain = DPOneHotEncoder(**AMPLE).fit(frame)
-    encoded = encoder.transform(change(frame))
-    assert np.array_equal(encoded.toarray(), plain.transform(frame).toarray())
-
-
-@NEEDS_POLARS
-def test_polars():
-    frame = people()
-    columns = {name: frame[name].tolist() for name in frame}
-    columns["rate"] = [None if rate != rate else rate for rate in columns["rate"]]
-    level = pl.Series("level", columns["level"], dtype=pl.Categorical)
-    table = pl.DataFrame(columns | {"level": level})
-    encoder = DPOneHotEncoder(sparse_output=False, **AMPLE).fit(table)
-    assert listed(encoder) == LISTED
-    assert list(encoder.feature_names_in_) == list(frame)
-    expected = DPOneHotEncoder(**AMPLE).fit(frame).transform(frame).toarray()
-    assert np.array_equal(encoder.transform(table), expected)
-    named = encoder.set_output(transform="polars").transform(table)
-    assert list(named.columns) == list(encoder.get_feature_names_out())
-
-
 def test_values_of_all_kinds_are_categories():
     class Rude:
         def __eq__(self, other):
@@ -157,22 +116,16 @@ def test_values_of_all_kinds_are_categories():
         (Rude(), "<Rude>"),
         (Silent(), "<Silent>"),
     ]:
-        assert plain_category(value) == plain
-        assert type(plain_category(value)) is type(plain)
         rows = _column([value] * 50 + ["x"] * 50)
-        assert listed(DPOneHotEncoder(**AMPLE).fit(rows)) == [in_public_order([plain, "x"])]
+        (found,) = listed(DPOneHotEncoder(**AMPLE).fit(rows))
+        found.remove("x")
+        assert found == [plain] and type(found[0]) is type(plain)
 
 
 def _column(values):
     array = np.empty((len(values), 1), dtype=object)
     array[:, 0] = values
     return array
-
-
-def test_public_order_of_mixed_kinds():
-    mixed = ["b", None, 10, 2.5, "a", -np.inf, 2, ""]
-    assert in_public_order(mixed) == [-np.inf, 2, 2.5, 10, "", "a", "b", None]
-    assert in_public_order(reversed(mixed)) == in_public_order(mixed)
 
 
 def test_public_categories_are_free_and_keep_their_order():
@@ -189,35 +142,10 @@ def test_public_categories_are_free_and_keep_their_order():
     assert np.array_equal(rows[:, 2], frame["city"] == "Bonn")
 
 
-def test_only_columns_without_a_public_list_are_learned():
-    frame = people()[["city", "code"]]
-    alone = DPOneHotEncoder().fit(frame[["city"]]).threshold_
-    for categories in ({"code": [11]}, ["auto", [11]], [None, [11]]):
-        encoder = DPOneHotEncoder(categories=categories, **AMPLE).fit(frame)
-        assert listed(encoder) == [["Bonn", "Ulm"], [11]]
-        assert encoder.set_params(epsilon=1.0).fit(frame).threshold_ == alone
-
-
-@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
-def test_the_ledger_is_charged_what_was_planned(adjacency):
-    ledger = BudgetLedger(epsilon=1.1, delta=1e-6)
-    encoder = DPOneHotEncoder(adjacency=adjacency, ledger=ledger).fit(people())
-    assert ledger.history()[0].guarantee == encoder.guarantee_
-    assert encoder.guarantee_ == encoder._planned_guarantee(None) == encoder._planned_guarantee(5)
-    before = listed(encoder)
-    with pytest.raises(BudgetExceededError):
-        encoder.fit(people()[["city"]])
-    assert (listed(encoder), encoder.n_features_in_) == (before, 5)
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         (dict(delta=0.0), "delta must be positive to learn categories"),
-        (dict(epsilon=-1.0), "epsilon must be a positive"),
-        (dict(min_frequency=0), "min_frequency must be a positive int"),
-        (dict(dtype="text"), "dtype must be one of real numbers"),
-        (dict(sparse_output=1), "sparse_output must be True or False"),
         (dict(categories="all"), "categories must be 'auto', a dict, or a list"),
         (dict(categories=[["a"]]), "for each of the 5 columns"),
         (dict(categories={"town": ["a"]}), r"categories must name columns of X; got \['town'\]"),
@@ -234,36 +162,9 @@ def test_bad_parameters_are_refused_before_the_charge(options, words):
     assert not hasattr(encoder, "n_features_in_")
 
 
-def test_columns_without_names_have_no_dict_of_categories():
-    with pytest.raises(ValueError, match="a list with one entry a column where"):
-        DPOneHotEncoder(categories={"city": ["Bonn"]}).fit([["Bonn"]])
-
-
-@pytest.mark.parametrize("columns", [["city"], ["code", "city", "old", "level", "rate"]])
-def test_other_columns_than_in_fit_are_refused(columns):
-    encoder = DPOneHotEncoder(**AMPLE).fit(people())
-    with pytest.raises(ValueError, match="feature names should match"):
-        encoder.transform(people()[columns])
-
-
-@pytest.mark.parametrize("X", [people().iloc[:0], people()[[]], [[1 + 2j]], ["SECRET"]])
-def test_malformed_rows_are_refused_without_a_value(X):
-    with pytest.raises((ValueError, TypeError)) as told:
-        DPOneHotEncoder().fit(X)
-    assert "SECRET" not in str(told.value)
-    assert told.value.__context__ is None
-
-
 def test_a_public_count_below_which_nothing_is_kept():
     frame = people()[["city"]]
     assert DPOneHotEncoder(min_frequency=10_000, **AMPLE).fit(frame).threshold_ == 10_000.0
     none = DPOneHotEncoder(min_frequency=10_000, **AMPLE).fit(frame)
     assert listed(none) == [[]]
     assert np.array_equal(none.transform(frame).toarray(), np.ones((N, 1)))
-
-
-def test_within_a_column_transformer():
-    frame = people()
-    parts = ColumnTransformer([("codes", DPOneHotEncoder(**AMPLE), ["city", "old"])])
-    assert parts.fit_transform(frame).shape == (N, 6)
-    assert "codes__city_infrequent_sklearn" in parts.get_feature_names_out()

@@ -5,13 +5,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from support.frames import FRAMES
 
-from skdp.exceptions import BudgetExceededError
 from skdp.preprocessing import DPQuantileScaler
-from skdp.privacy import ADJACENCIES, ApproxDP, BudgetLedger
+from skdp.privacy import ADJACENCIES, BudgetLedger
 
 # Few rows: the default budget is refused, and a large one releases what the data say.
 AMPLE = 1e5
@@ -49,15 +46,6 @@ def test_learned_bounds_are_near_the_outer_quantiles(adjacency, delta):
     assert scaler.guarantee_.epsilon_at(delta) <= 6.0
 
 
-def test_a_bound_at_a_spike_stays_there():
-    scaler = DPQuantileScaler(6.0, random_state=0).fit(columns())
-    expected = np.zeros((6, 2), dtype=bool)
-    expected[[2, 3], [0, 1]] = True
-    assert_array_equal(scaler.spikes_, expected)
-    assert scaler.bounds_[2, 0] == 0.0
-    assert 0.0 < scaler.bounds_[3, 1] < 1e-6  # the upper edge of the cell of 0
-
-
 def test_values_are_mapped_to_the_cube_and_clipped():
     X = columns()
     scaler = DPQuantileScaler(6.0, random_state=0).fit(X)
@@ -66,35 +54,6 @@ def test_values_are_mapped_to_the_cube_and_clipped():
     assert scaled.min() == -1.0 and scaled.max() == 1.0
     hostile = np.array([[1e308], [-1e308], [np.nan]]) * np.ones(6)
     assert_array_equal(scaler.transform(hostile), [[1.0] * 6, [-1.0] * 6, [0.0] * 6])
-
-
-def test_splines_are_hats_between_the_bounds():
-    X = columns()
-    scaler = DPQuantileScaler(6.0, n_splines=5, random_state=0).fit(X)
-    hats = scaler.transform(X)
-    assert sparse.issparse(hats) and hats.format == "csr" and hats.shape == (len(X), 30)
-    assert_array_equal(np.diff(hats.indptr), 12)  # zeros are kept: how full it is tells nothing
-    hats = hats.toarray().reshape(len(X), 6, 5)
-    assert_allclose(hats.sum(axis=2), 1.0)
-    low, high = scaler.bounds_[1]
-    middle = scaler.transform(np.full((1, 6), low + 0.3 * (high - low))).toarray()
-    assert_allclose(middle[0, 5:10], [0.0, 0.8, 0.2, 0.0, 0.0])
-    assert_array_equal(scaler.transform(np.full((1, 6), np.nan)).toarray(), 0.0)
-    assert_array_equal(
-        scaler.set_params(sparse_output=False).transform(X), hats.reshape(len(X), 30)
-    )
-
-
-@pytest.mark.parametrize(("column", "sign"), [(2, 1.0), (3, -1.0)])
-def test_next_to_a_spike_splines_are_narrow(column, sign):
-    scaler = DPQuantileScaler(6.0, n_splines=5, random_state=0).fit(columns())
-    spike, far = scaler.bounds_[column][:: int(sign)]
-    # asinh(100 t) is a quarter, a half and so on of asinh(100).
-    shares = np.sinh(np.arange(5) / 4 * np.arcsinh(100.0)) / 100.0
-    X = np.zeros((5, 6))
-    X[:, column] = spike + shares * (far - spike)
-    hats = scaler.transform(X).toarray()[:, 5 * column : 5 * column + 5]
-    assert_allclose(hats[:: int(sign)], np.eye(5), atol=1e-6)
 
 
 @pytest.mark.parametrize("n_splines", [None, 1, 7, "auto"])
@@ -106,32 +65,6 @@ def test_norms_of_rows_are_bounded_as_promised(n_splines):
     assert np.abs(out).sum(axis=1).max() <= scaler.x_l1_norm_ == pytest.approx(6.0)
     assert scaler.n_splines_ == {None: 1, "auto": 8}.get(n_splines, n_splines)
     assert out.shape[1] == 6 * scaler.n_splines_ == len(scaler.get_feature_names_out())
-
-
-@pytest.mark.parametrize("frame", FRAMES)
-def test_frames_come_in_and_out(frame):
-    X = columns(500)[:, :2]
-    X[::7, 1] = np.nan
-    data = {"size": X[:, 0], "wait": X[:, 1]}
-    scaler = DPQuantileScaler(AMPLE, n_splines=2, sparse_output=False, random_state=0)
-    out = scaler.set_output(transform=frame.__module__.split(".")[0]).fit_transform(frame(data))
-    assert isinstance(out, frame)
-    names = ["size_sp_0", "size_sp_1", "wait_sp_0", "wait_sp_1"]
-    assert list(out.columns) == names == list(scaler.get_feature_names_out())
-    plain = DPQuantileScaler(AMPLE, n_splines=2, sparse_output=False, random_state=0)
-    assert_array_equal(out.to_numpy(), plain.fit_transform(X))
-    assert (out.to_numpy()[::7, 2:] == 0.0).all()
-
-
-def test_integers_and_objects_are_numbers_like_any_other():
-    X = np.random.default_rng(0).integers(0, 50, size=(300, 2))
-    objects = X.astype(object)
-    objects[0, 0] = None
-    kinds = [X.astype(float), X, X.astype(np.int16), pd.DataFrame(X).astype("Int64").to_numpy()]
-    fits = [DPQuantileScaler(AMPLE, random_state=0).fit(kind).bounds_ for kind in kinds]
-    for bounds in fits:
-        assert_array_equal(bounds, fits[0])
-    DPQuantileScaler(AMPLE).fit(objects)
 
 
 def test_a_search_range_may_be_given_by_name():
@@ -149,16 +82,11 @@ def test_a_search_range_may_be_given_by_name():
     [
         (dict(search_range=(5.0, -5.0)), "search_range must be"),
         (dict(search_range=(0.0, np.inf)), "search_range must be"),
-        (dict(search_range=(5e-324, 1e-320)), "search_range must be"),
         (dict(search_range=(-1e308, 1e308)), "search_range must be"),
         (dict(search_range=[(0, 1)] * 3), "search_range must be"),
-        (dict(search_range={"a": (0, 1)}), "search_range must"),
         (dict(quantiles=(0.9, 0.1)), "quantiles must be"),
         (dict(quantiles=(0.0, 0.9)), "quantiles must be"),
-        (dict(quantiles=0.5), "quantiles must be"),
-        (dict(n_splines=0), "n_splines must be"),
         (dict(n_splines=10**5), "n_splines must be at most"),
-        (dict(missing="drop"), "missing must be"),
         (dict(epsilon=0.3), "epsilon must be at least"),
     ],
 )
@@ -182,41 +110,6 @@ def test_the_least_budget_that_is_named_is_enough_and_less_is_not():
         DPQuantileScaler(0.99 * least, 1e-5).fit(X)
 
 
-def test_bad_rows_are_refused_without_a_value():
-    text = pd.DataFrame({"size": [1.0, 2.0], "city": ["Ulm", "Bonn"]})
-    with pytest.raises(ValueError, match="X must hold numbers in every column") as refused:
-        DPQuantileScaler(AMPLE).fit(text)
-    assert "Ulm" not in str(refused.value) and refused.value.__context__ is None
-    twice = pd.DataFrame([[1.0, 2.0]] * 9, columns=["size", "size"])
-    with pytest.raises(ValueError, match=r"a name of its own for each column; got \['size'\]"):
-        DPQuantileScaler(AMPLE).fit(twice)
-    with pytest.raises(ValueError, match="NaN: pass missing='center'"):
-        DPQuantileScaler(AMPLE, missing="error").fit([[np.nan], [1.0]])
-
-
-def test_a_failed_fit_leaves_the_old_bounds():
-    X = columns(500)
-    ledger = BudgetLedger(epsilon=AMPLE)
-    scaler = DPQuantileScaler(AMPLE, ledger=ledger).fit(X)
-    before = vars(scaler).copy()
-    with pytest.raises(BudgetExceededError):
-        scaler.fit(X[:, :2])
-    assert vars(scaler).keys() == before.keys()
-    assert all(vars(scaler)[name] is value for name, value in before.items())
-
-
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("quantiles", ["auto", (0.05, 0.95)])
-def test_the_charge_is_known_without_the_rows(adjacency, quantiles):
-    X = columns(3000)
-    for epsilon, delta in ((6.0, 0.0), (6.0, 1e-5)):
-        scaler = DPQuantileScaler(epsilon, delta, quantiles=quantiles, adjacency=adjacency)
-        planned = scaler._planned_guarantee(6)
-        assert planned == scaler.fit(X).guarantee_
-        assert 0.98 * epsilon < planned.epsilon_at(delta) <= epsilon
-        assert scaler._planned_guarantee(None) == ApproxDP(epsilon, delta, adjacency=adjacency)
-
-
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_nothing_of_the_rows_is_kept(adjacency):
     X = np.random.default_rng(0).uniform(1.0, 2.0, (3000, 2))
@@ -230,3 +123,15 @@ def test_nothing_of_the_rows_is_kept(adjacency):
     other = DPQuantileScaler(6.0, adjacency=adjacency, quantiles=(0.2, 0.8)).fit(X)
     edges = other._plan(2, 3000).edges
     assert np.isin(other.bounds_, edges[0]).all()
+
+
+@pytest.mark.parametrize(("column", "sign"), [(2, 1.0), (3, -1.0)])
+def test_next_to_a_spike_splines_are_narrow(column, sign):
+    scaler = DPQuantileScaler(6.0, n_splines=5, random_state=0).fit(columns())
+    spike, far = scaler.bounds_[column][:: int(sign)]
+    # asinh(100 t) is a quarter, a half and so on of asinh(100).
+    shares = np.sinh(np.arange(5) / 4 * np.arcsinh(100.0)) / 100.0
+    X = np.zeros((5, 6))
+    X[:, column] = spike + shares * (far - spike)
+    hats = scaler.transform(X).toarray()[:, 5 * column : 5 * column + 5]
+    assert_allclose(hats[:: int(sign)], np.eye(5), atol=1e-6)

@@ -1,17 +1,12 @@
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from support.frames import FRAMES
 
-from skdp.exceptions import BudgetExceededError
 from skdp.preprocessing import DPSimpleImputer
-from skdp.preprocessing._simple_imputer import _roundest
 from skdp.privacy import ADJACENCIES, ApproxDP, BudgetLedger
-from skdp.releases._most_frequent import MostFrequentRelease
+from skdp.releases import MostFrequentRelease
 
 AMPLE = 1e5  # releases what the data say
 
@@ -57,13 +52,6 @@ def test_the_most_frequent_listed_category_is_found():
     assert set(out[3]) == {imputer.statistics_[0], "Ulm"}
 
 
-def test_numbers_that_are_categories_stay_numbers():
-    X = np.array([[1.0], [2.0], [2.0], [np.nan]] * 50)
-    imputer = DPSimpleImputer(AMPLE, strategy="most_frequent", categories=[1, 2, 3]).fit(X)
-    assert imputer.transform(X).dtype == np.float64
-    assert_array_equal(imputer.transform(X)[:4, 0], [1.0, 2.0, 2.0, 2.0])
-
-
 @pytest.mark.parametrize("fill_value", ["Ulm", ["Ulm", "Bonn"], {"work": "Bonn", "home": "Ulm"}])
 def test_a_constant_is_public_and_free(fill_value):
     ledger = BudgetLedger(epsilon=1.0)
@@ -75,33 +63,9 @@ def test_a_constant_is_public_and_free(fill_value):
     assert imputer.transform(frame)[3].tolist() == ["Ulm", second]
 
 
-@pytest.mark.parametrize("frame", FRAMES)
-def test_every_column_has_an_indicator(frame):
-    data = frame({"age": [30.0, None, 50.0], "size": [1.0, 2.0, 3.0]})
-    imputer = DPSimpleImputer(strategy="constant", fill_value=-1, add_indicator=True)
-    out = imputer.set_output(transform=frame.__module__.split(".")[0]).fit_transform(data)
-    assert isinstance(out, frame)
-    names = ["age", "size", "missingindicator_age", "missingindicator_size"]
-    assert list(out.columns) == names == imputer.get_feature_names_out().tolist()
-    expected = [[30.0, 1.0, 0.0, 0.0], [-1.0, 2.0, 1.0, 0.0], [50.0, 3.0, 0.0, 0.0]]
-    assert_array_equal(out.to_numpy(), expected)
-
-
-@pytest.mark.parametrize("frame", FRAMES)
-def test_text_with_missing_values_comes_from_frames(frame):
-    data = frame({"home": ["Ulm", None, "Bonn", "Ulm"]})
-    unknown = DPSimpleImputer(strategy="constant", fill_value="?", add_indicator=True)
-    assert unknown.fit_transform(data).tolist()[:2] == [["Ulm", 0.0], ["?", 1.0]]
-    assert type(unknown.transform(data)[1, 1]) is float
-    imputer = DPSimpleImputer(AMPLE, strategy="most_frequent", categories=[["Ulm", "Bonn"]])
-    assert imputer.fit_transform(data)[:, 0].tolist() == ["Ulm", "Ulm", "Bonn", "Ulm"]
-
-
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        (dict(strategy="mean"), "strategy must be"),
-        (dict(add_indicator="yes"), "add_indicator must be"),
         (dict(search_range=(1.0, 1.0)), "search_range must be"),
         (dict(strategy="constant"), "fill_value must be"),
         (dict(strategy="constant", fill_value=[1, 2, 3]), "fill_value must be"),
@@ -109,7 +73,6 @@ def test_text_with_missing_values_comes_from_frames(frame):
         (dict(strategy="most_frequent"), "categories must be"),
         (dict(strategy="most_frequent", categories=[["a", "a"], ["b"]]), "categories must be"),
         (dict(strategy="most_frequent", categories=["a", None]), "categories must be"),
-        (dict(strategy="most_frequent", categories="ab"), "categories must be"),
     ],
 )
 def test_bad_parameters_are_refused_before_the_charge(parameters, words):
@@ -118,26 +81,6 @@ def test_bad_parameters_are_refused_before_the_charge(parameters, words):
     with pytest.raises(ValueError, match=words):
         imputer.fit(np.zeros((9, 2)))
     assert not ledger.history() and "statistics_" not in vars(imputer)
-
-
-def test_a_failed_fit_leaves_the_old_replacements():
-    imputer = DPSimpleImputer(ledger=BudgetLedger(epsilon=1.0)).fit(np.zeros((90, 2)))
-    before = vars(imputer).copy()
-    with pytest.raises(BudgetExceededError):
-        imputer.fit(np.ones((90, 3)))
-    assert vars(imputer).keys() == before.keys()
-    assert all(vars(imputer)[name] is value for name, value in before.items())
-
-
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_the_charge_is_known_without_the_rows(adjacency):
-    X = np.random.default_rng(0).integers(0, 3, (500, 4)).astype(float)
-    for delta in (0.0, 1e-5):
-        imputer = DPSimpleImputer(0.5, delta, adjacency=adjacency)
-        assert imputer._planned_guarantee(4) == imputer.fit(X).guarantee_
-        imputer.set_params(strategy="most_frequent", categories=[0, 1, 2])
-        assert imputer._planned_guarantee(4) == imputer.fit(X).guarantee_
-        assert 0.49 < imputer.guarantee_.epsilon_at(delta) <= 0.5
 
 
 # The selection among categories
@@ -156,22 +99,3 @@ def test_frequent_categories_are_selected_with_the_odds_that_are_stated(adjacenc
     # Five standard deviations of a count, false alarms 2e-6 in all.
     spread = np.sqrt(expected * (1 - weights / weights.sum()))
     assert (np.abs(np.bincount(drawn[:, 0], minlength=3) - expected) < 5.0 * spread).all()
-
-
-@pytest.mark.parametrize("strategy", ["median", "most_frequent"])
-def test_nothing_of_the_rows_is_kept(strategy):
-    X = np.random.default_rng(0).uniform(1.0, 2.0, (3000, 2))
-    imputer = DPSimpleImputer(strategy=strategy, categories=[5.0, 6.0]).fit(X)
-    stored = pickle.dumps(imputer)
-    for number in [*X[:200].ravel(), X.min(), X.max(), np.median(X[:, 0])]:
-        assert not any(np.array(number, f"{order}f8").tobytes() in stored for order in "<>")
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "expected"),
-    [(2.99, 3.01, 3.0), (-1e-9, 2e-9, 0.0), (0.0, 1e-9, 0.0), (1234.2, 1240.0, 1240.0 - 5.0)],
-)
-def test_a_median_is_the_roundest_number_of_its_cell(low, high, expected):
-    assert low <= _roundest(low, high) < high
-    assert abs(_roundest(low, high) - expected) <= 3.0
-    assert len(f"{_roundest(low, high):g}") <= 4

@@ -1,7 +1,6 @@
 """Compositions against exact laws of the privacy loss, computed here by other means."""
 
 import itertools
-import json
 import math
 from dataclasses import replace
 
@@ -11,14 +10,11 @@ from numpy.testing import assert_allclose
 from scipy import signal, stats
 from scipy.special import log_ndtr, ndtr
 
-import skdp.privacy._composition as composition
-import skdp.privacy._losses as losses
 from skdp.privacy import (
     ZCDP,
     ApproxDP,
     ComposedDP,
     GaussianDP,
-    Guarantee,
     ShiftedGaussianDP,
     compose,
 )
@@ -82,25 +78,6 @@ def test_pure_parts_add_up_as_the_decimals_that_they_are():
     assert (nested.delta, nested.delta_at(1.0)) == (0.0, 0.0)
 
 
-def test_nothing_and_nothing_is_nothing():
-    for parts in ([ApproxDP(0.0)] * 2, [ApproxDP(0.0), ApproxDP(0.0, unit="record")]):
-        assert compose(parts).epsilon == 0.0
-        assert compose(parts).delta_at(0.0) == 0.0
-    assert compose([GaussianDP(0.0)] * 3).delta_at(0.0) == 0.0
-    assert compose([ZCDP(0.0), ApproxDP(0.0)]).delta_at(0.0) == 0.0
-
-
-@pytest.mark.parametrize("nothing", [GaussianDP(0.0), ApproxDP(0.0), ZCDP(0.0)], ids=str)
-def test_a_release_of_nothing_costs_nothing(nothing):
-    for part in (ApproxDP(0.5), ApproxDP(0.5, 1e-6), GaussianDP(0.5), ZCDP(0.1)):
-        with_nothing = compose([nothing, part, nothing])
-        for epsilon in (0.0, 0.3, 0.9):
-            claimed, alone = with_nothing.delta_at(epsilon), part.delta_at(epsilon)
-            assert claimed <= alone * (1 + 1e-5) + 2e-12
-            # A zCDP profile is not convex: no release attains all of it.
-            assert claimed >= alone * (0.9 if isinstance(part, ZCDP) else 1 - 1e-9)
-
-
 def test_giving_all_away_with_small_probability_adds_up():
     composed = compose([ApproxDP(0.0, 1e-6)] * 3)
     for epsilon in (0.0, 0.5, 30.0):
@@ -109,28 +86,6 @@ def test_giving_all_away_with_small_probability_adds_up():
     assert composed.epsilon_at(2e-6) == math.inf
     with_coin = compose([ApproxDP(0.0, 1e-6), ApproxDP(0.5)])
     assert_allclose(with_coin.delta_at(0.2), exact_delta(0.2, [(0.5, 1e-6, 1)]), rtol=1e-6)
-
-
-@pytest.mark.parametrize("mu", [1e-300, 1e-200, 1e-20])
-def test_a_hair_of_gaussian_privacy_costs_a_hair(mu):
-    composed = compose([GaussianDP(mu), ApproxDP(0.5), GaussianDP(mu)])
-    assert_allclose(composed.delta_at(0.2), ApproxDP(0.5).delta_at(0.2), rtol=1e-6)
-
-
-def test_one_part_is_returned_as_it_is():
-    for part in (ApproxDP(1.0, 1e-6, mechanism="m", source="s"), GaussianDP(0.2), ZCDP(0.1)):
-        assert compose([part]) is part
-        assert compose(iter([part])) is part
-
-
-def test_zcdp_adds_up():
-    composed = compose([ZCDP(0.1), ZCDP(0.25), ZCDP(0.1)])
-    assert_allclose(composed.to_zcdp().rho, 0.45, rtol=1e-12)
-    epsilons = np.array(EPSILONS)
-    total = ZCDP(0.45).delta_at(epsilons)
-    assert (composed.delta_at(epsilons) <= total * (1 + 1e-9)).all()
-    # There is a zCDP release as loud as a Gaussian.
-    assert (composed.delta_at(epsilons) >= gaussian_profile(epsilons, math.sqrt(0.9))).all()
 
 
 # Unlike parts, against the exact law of the loss
@@ -155,20 +110,6 @@ def test_claimed_delta_is_just_above_the_exact_one(points, mu):
         true = exact_delta(epsilon, points, mu)
         assert delta >= true * (1 - 1e-9) - 1e-16  # 1e-16: the error of the reference
         assert delta <= true * (1 + 1e-3) + 3e-12
-
-
-@pytest.mark.parametrize("mu", [0.0, 0.3])
-@pytest.mark.parametrize("points", COINS.values(), ids=COINS)
-def test_claimed_epsilon_is_just_above_the_exact_one(points, mu):
-    composed = compose(parts_of(points, mu))
-    for delta in (0.3, 1e-2, 1e-4, 1e-6, 1e-9):
-        claimed = composed.epsilon_at(delta)
-        if math.isinf(claimed):
-            assert exact_delta(60.0, points, mu) > delta * (1 - 1e-6)
-            continue
-        assert exact_delta(claimed, points, mu) <= delta * (1 + 1e-9)
-        if claimed > 0:
-            assert exact_delta(claimed * 0.99 - 1e-6, points, mu) > delta
 
 
 @pytest.mark.slow
@@ -227,13 +168,6 @@ def test_tiny_deltas_are_safe_and_not_absurd(delta):
     assert exact_delta(claimed, [(0.2, 0, 1), (0.1, 0, 1)], 0.3) <= delta * (1 + 1e-9)
     true = exact_delta(alone, [(0.2, 0, 1), (0.1, 0, 1)], 0.3)
     assert true * (1 - 1e-9) <= composed.delta_at(alone) <= 1.1 * true + 2e-12
-
-
-def test_points_with_tiny_deltas_do_not_need_laws_of_the_loss():
-    composed = compose([ApproxDP(0.3, 1e-60), ApproxDP(0.2, 1e-50)])
-    assert_allclose(composed.epsilon_at(1.01e-50), 0.5, rtol=1e-6)
-    assert composed.epsilon_at(0.9e-50) == math.inf
-    assert 1e-50 <= composed.delta_at(0.5 + 1e-6) <= 1.01e-50
 
 
 @pytest.mark.parametrize(
@@ -309,21 +243,6 @@ def test_many_kinds_cost_what_their_exact_law_says(scale):
         assert true * (1 - 1e-9) - 1e-12 <= composed.delta_at(epsilon) <= true * 1.001 + 1e-11
 
 
-def test_one_more_of_many_parts_is_what_composing_all_anew_says():
-    # What is kept of earlier compositions only saves time.
-    rng = np.random.default_rng(0)
-    epsilons = rng.uniform(0.01, 0.1, 40).round(6)
-    parts = [ApproxDP(e) for e in epsilons] + [ShiftedGaussianDP(0.01, ((0.05, 1.0),))]
-    by_and_by = []
-    for part in parts * 2:
-        by_and_by.append(part)
-        claimed = compose([*by_and_by, GaussianDP(0.1)]).delta_at(0.7)
-    losses._kept._arrays.clear()
-    for cache in (losses.part_law, losses._moments, composition._loss_law, composition.part_size):
-        cache.cache_clear()
-    assert_allclose(compose([*by_and_by, GaussianDP(0.1)]).delta_at(0.7), claimed, rtol=1e-12)
-
-
 # The shifted Gaussian, between a release that it allows and its dominating variable
 
 
@@ -380,13 +299,6 @@ def mixed_parts():
     ]
 
 
-def test_the_order_of_the_questions_does_not_matter():
-    composed = compose(mixed_parts())
-    epsilons = np.array([[1.0, 0.5, 40.0], [0.0, 3.0, 0.5]])
-    claimed = composed.delta_at(epsilons)
-    assert_allclose(claimed, [[composed.delta_at(e) for e in row] for row in epsilons], rtol=1e-9)
-
-
 def test_the_order_of_the_parts_does_not_matter():
     orders = list(itertools.permutations(mixed_parts()))[::17]
     composed = [compose(order) for order in orders]
@@ -418,44 +330,6 @@ def test_more_parts_never_cost_less(part):
             before_epsilon, before_delta = epsilon, delta
 
 
-def test_a_composition_costs_at_most_the_sum_of_its_parts():
-    parts = [ApproxDP(0.3), ApproxDP(0.1, 1e-6), ApproxDP(0.2, 1e-6)]
-    composed = compose(parts)
-    assert composed.epsilon_at(2e-6) <= 0.6 * (1 + 1e-9)
-    assert composed.delta_at(0.6) <= 2e-6 * (1 + 1e-6)
-
-
-@pytest.mark.parametrize(
-    "fit",
-    [ApproxDP(0.1), ApproxDP(0.1, 1e-8), GaussianDP(0.05), GaussianDP(0.05).to_approx_dp(1e-8)],
-    ids=str,
-)
-def test_fifty_small_fits_cost_much_less_than_the_sum(fit):
-    epsilon = compose([fit] * 50).epsilon_at(1e-6)
-    assert math.sqrt(50) * 0.05 < epsilon < 0.75 * 50 * fit.epsilon_at(2e-8)
-
-
-def test_a_thousand_tiny_points_cost_less_than_the_sum():
-    # The loss of each is far below the usual grid.
-    epsilon = compose([ApproxDP(1e-5, 1e-12)] * 1000).epsilon_at(1e-6)
-    assert 1e-5 * math.sqrt(1000) < epsilon < 0.2 * 1e-2
-
-
-def test_a_refinement_is_what_composes():
-    fits = [GaussianDP(0.2).to_approx_dp(1e-6)] * 4
-    assert isinstance(compose(fits), GaussianDP)
-    assert_allclose(compose(fits).mu, 0.4, rtol=1e-12)
-    bare = compose([ApproxDP(fit.epsilon, fit.delta) for fit in fits])
-    assert compose(fits).epsilon_at(1e-5) < bare.epsilon_at(1e-5)
-
-
-def test_texts_do_not_count():
-    named = [ApproxDP(0.2, 1e-7, mechanism=str(i), source=str(i)) for i in range(5)]
-    composed = compose(named)
-    assert composed.parts == ((ApproxDP(0.2, 1e-7), 5),)
-    assert composed.delta_at(0.3) == compose([ApproxDP(0.2, 1e-7)] * 5).delta_at(0.3)
-
-
 def test_a_composition_speaks_of_the_neighbours_of_its_parts():
     context = {"adjacency": "add-remove", "unit": "user"}
     for parts in (
@@ -485,24 +359,6 @@ def test_unlike_neighbours_are_refused():
 def test_nothing_to_compose_is_refused():
     with pytest.raises(ValueError, match="at least one guarantee; got none"):
         compose([])
-
-
-def test_a_composition_survives_its_dictionary():
-    composed = compose([*mixed_parts(), ApproxDP(0.3)])
-    restored = Guarantee.from_dict(json.loads(json.dumps(composed.to_dict())))
-    assert restored == composed
-    assert hash(restored) == hash(composed)
-    assert restored.epsilon_at(1e-5) == composed.epsilon_at(1e-5)
-    pure = compose([ApproxDP(0.1), ApproxDP(0.2)])
-    assert Guarantee.from_dict(json.loads(json.dumps(pure.to_dict()))) == pure
-
-
-def test_a_composition_that_comes_several_times_counts_as_often():
-    part = compose([GaussianDP(0.3), ApproxDP(0.1), ApproxDP(0.1), ZCDP(0.01)])
-    alone = [GaussianDP(0.3)] * 3 + [ApproxDP(0.1)] * 6 + [ZCDP(0.01)] * 3
-    for delta in (1e-3, 1e-6):
-        claimed = compose([part] * 3).epsilon_at(delta)
-        assert claimed == pytest.approx(compose(alone).epsilon_at(delta), rel=1e-9)
 
 
 def test_an_interrupt_while_guarantees_are_composed_leaves_no_trace(monkeypatch):

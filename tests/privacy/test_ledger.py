@@ -20,7 +20,6 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import GridSearchCV
 
-import skdp.privacy._budget as budget_module
 import skdp.privacy._ledger as ledger_module
 from skdp.exceptions import BudgetExceededError
 from skdp.privacy import (
@@ -29,7 +28,6 @@ from skdp.privacy import (
     BoundedRangeDP,
     BudgetLedger,
     GaussianDP,
-    ShiftedGaussianDP,
     compose,
     gaussian_mu,
 )
@@ -116,14 +114,6 @@ def test_fifty_small_gaussian_fits_cost_less_than_their_sum(make):
     assert ledger.spent().delta == 1e-5
 
 
-def test_fifty_small_pure_fits_cost_less_than_their_sum_when_delta_is_positive(make):
-    ledger = make(4.0, 1e-5)
-    for _ in range(50):
-        ledger.charge(ApproxDP(0.1))
-    assert 1.0 < ledger.spent().epsilon < 4.0
-    assert refused(make_like(ledger, delta=0.0, n_fits=40), ApproxDP(0.1))
-
-
 def make_like(ledger, delta, n_fits):
     other = BudgetLedger(None, ledger.epsilon, delta)
     for record in ledger.history()[:n_fits]:
@@ -172,24 +162,6 @@ def test_what_remains_can_be_charged(delta, spent):
     assert left.epsilon == pytest.approx(1.0 - ledger.spent().epsilon, rel=1e-3)
     ledger.charge(left)
     assert refused(ledger, ApproxDP(1.0))
-
-
-def test_what_remains_after_seven_tenths_is_three_tenths():
-    ledger = BudgetLedger(epsilon=1.0)
-    ledger.charge(ApproxDP(0.7))
-    assert ledger.remaining().epsilon == 0.3
-
-
-def test_a_refusal_says_what_is_left_at_the_delta_that_was_asked(make):
-    ledger = make(1.0, 1e-5)
-    ledger.charge(GaussianDP(0.1))
-    with pytest.raises(BudgetExceededError) as error:
-        ledger.charge(ApproxDP(2.0, 1e-6))
-    (left,) = re.findall(r"Left: epsilon=(\S+) with delta=1e-06, of", str(error.value))
-    assert float(left) != pytest.approx(ledger.remaining().epsilon, rel=1e-3)
-    ledger.charge(ApproxDP(float(left), 1e-6))
-    with pytest.raises(BudgetExceededError, match=r"Left: epsilon=\S+ with delta=0, of"):
-        ledger.charge(GaussianDP(0.5))
 
 
 def test_the_refusal_says_what_was_asked_and_spent_and_what_is_left(make):
@@ -266,16 +238,6 @@ def test_a_ledger_knows_where_charges_may_follow_from_results(make):
     assert not ledger._is_filter_for(GaussianDP(0.2))
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -1.0])
-def test_numbers_that_are_no_guarantee_are_refused(make, value):
-    guarantee = ApproxDP(0.5)
-    object.__setattr__(guarantee, "epsilon", value)  # its own check would refuse
-    ledger = make(1.0)
-    with pytest.raises(ValueError):
-        ledger.charge(guarantee)
-    assert ledger.history() == []
-
-
 @pytest.mark.parametrize("wrong", [0.5, (0.5, 1e-5), None])
 def test_a_bare_number_is_no_guarantee(make, wrong):
     with pytest.raises(TypeError, match="must be a Guarantee"):
@@ -290,43 +252,6 @@ def test_charges_beyond_what_a_float_holds_are_refused_as_others_are(make, huge)
     ledger.charge(GaussianDP(0.1))
     with pytest.raises(BudgetExceededError, match=r"Asked: .* Nothing was charged"):
         ledger.charge(huge)
-
-
-@pytest.mark.parametrize(
-    "first", [ShiftedGaussianDP(0.0667, ((0.0167, 2.0),)), ZCDP(0.01)], ids=["shifted", "zcdp"]
-)
-def test_what_is_spent_does_not_fall_with_a_further_charge(first):
-    # Alone, neither profile is convex; composed, both become so.
-    ledger = BudgetLedger(epsilon=2.0, delta=0.01)
-    ledger.charge(first)
-    spent = ledger.spent().epsilon
-    ledger.charge(ApproxDP(1e-6))
-    assert ledger.spent().epsilon >= spent * (1 - 1e-6)
-
-
-def test_a_budget_beyond_what_an_exponential_holds_is_spent_like_others():
-    ledger = BudgetLedger(epsilon=2000.0, delta=1e-6)
-    ledger.charge(GaussianDP(0.1))
-    ledger.charge(ApproxDP(1000.0))
-    assert 1000.0 < ledger.spent().epsilon < 1001.0
-    ledger.charge(ledger.remaining())
-
-
-def test_a_profile_that_is_no_number_refuses(monkeypatch):
-    class Broken:
-        def delta_at(self, epsilon):
-            return math.nan
-
-    monkeypatch.setattr(budget_module, "compose", lambda guarantees: Broken())
-    ledger = BudgetLedger(None, 1.0, 1e-5)
-    assert not ledger._budget.bears([(GaussianDP(0.1), 1)])
-
-
-def test_equal_guarantees_are_stored_and_composed_as_one_kind(make):
-    ledger = make(1.0)
-    for _ in range(5):
-        ledger.charge(ApproxDP(np.float64(0.1)))
-    assert budget_module.parts_of(ledger._run(ledger._read), ledger.delta) == [(ApproxDP(0.1), 5)]
 
 
 # The file and its budget
@@ -369,12 +294,6 @@ def test_the_budget_does_not_change(path):
 def test_a_budget_needs_a_positive_epsilon(make, epsilon):
     with pytest.raises(ValueError, match="epsilon must be a positive"):
         make(epsilon)
-
-
-@pytest.mark.parametrize("delta", [-1e-9, 1.0, math.nan])
-def test_a_budget_needs_a_delta_below_one(make, delta):
-    with pytest.raises(ValueError, match="delta must be"):
-        make(1.0, delta)
 
 
 def test_a_ledger_needs_a_budget(path):
@@ -430,20 +349,6 @@ def test_foreign_and_damaged_files_are_refused_and_left_alone(path):
         BudgetLedger(path)
 
 
-def test_damage_is_noticed_when_the_file_is_opened(path):
-    ledger = BudgetLedger(path, 10.0)
-    for k in range(30):
-        ledger.charge(ApproxDP(0.01), label=f"fit {k} " + 1000 * "x")
-    content = bytearray(path.read_bytes())
-    content[8192:20480] = bytes(12288)
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match="damaged"):
-        BudgetLedger(path)
-    path.write_bytes(content[:6000])
-    with pytest.raises(ValueError, match="damaged"):
-        BudgetLedger(path, 10.0)
-
-
 def test_removed_charges_are_noticed(path):
     ledger = BudgetLedger(path, 1.0)
     for _ in range(3):
@@ -475,23 +380,6 @@ def test_a_charge_that_cannot_be_recorded_raises(path, monkeypatch):
     ledger.charge(ApproxDP(0.1))
 
 
-def test_commits_reach_the_disk(path):
-    with BudgetLedger(path, 1.0)._transaction() as db:
-        assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",)
-        assert db.execute("PRAGMA synchronous").fetchone() == (3,)  # EXTRA
-
-
-def test_relative_paths_are_resolved_once(path, monkeypatch):
-    monkeypatch.chdir(path.parent)
-    ledger = BudgetLedger("here.db", 1.0)
-    (path.parent / "elsewhere").mkdir()
-    monkeypatch.chdir(path.parent / "elsewhere")
-    for same in (ledger, pickle.loads(pickle.dumps(ledger))):
-        same.charge(ApproxDP(0.1))
-    assert len(ledger.history()) == 2
-    assert os.listdir() == []
-
-
 # Processes and threads
 
 
@@ -508,21 +396,10 @@ def test_processes_never_spend_more_than_the_budget(path, repetitions):
 def test_kill_9_never_loses_a_fit_that_started(path, repetitions):
     BudgetLedger(path, 1.0)
     rng = random.Random(0)
-    for _ in range(repetitions(50, 3)):
+    for _ in range(repetitions(50, 2)):
         started, _ = ledger_stress.crash(str(path), rng)
         assert all(started.values())
         assert ledger_stress.missing_fits(path, started) == []
-
-
-def test_the_test_would_notice_a_lost_or_repeated_charge(path):
-    ledger = BudgetLedger(path, 1.0)
-    for _ in range(3):
-        ledger.charge(ApproxDP(0.1), label="fit 0")
-    mine = os.getpid()
-    started = {mine: ["fit 0", "fit 1", "fit 2"]}
-    assert ledger_stress.missing_fits(path, started) == [(mine, "fit 1"), (mine, "fit 2")]
-    with pytest.raises(RuntimeError, match="charged twice"):
-        ledger_stress.missing_fits(path, {mine: ["fit 0"]})
 
 
 def test_a_journal_left_by_a_crash_is_rolled_back(path, tmp_path):
@@ -584,16 +461,6 @@ def in_child(function):
 
 @forks
 @fork_warning
-def test_a_fork_shares_the_file(path):
-    ledger = BudgetLedger(path, 1.0)
-    ledger.charge(ApproxDP(0.6))
-    assert in_child(lambda: ledger.charge(ApproxDP(0.4))) == "None"
-    assert refused(ledger, ApproxDP(0.1))
-    assert len({record.pid for record in ledger.history()}) == 2
-
-
-@forks
-@fork_warning
 def test_a_fork_while_other_threads_charge_is_sound(path):
     ledger = BudgetLedger(path, 1.0)
     stop = threading.Event()
@@ -633,21 +500,6 @@ def test_a_ledger_in_memory_says_that_it_belongs_to_one_process():
     assert len(ledger.history()) == 1
 
 
-def test_a_charge_in_the_midst_of_a_charge_is_refused(monkeypatch):
-    # A signal handler could do this. In memory there is no other lock to stop it.
-    ledger = BudgetLedger(None, 1.0, 1e-5)
-
-    def compose_and_charge(guarantees):
-        monkeypatch.setattr(budget_module, "compose", compose)
-        with pytest.raises(OSError, match="inside a transaction"):
-            ledger.charge(GaussianDP(0.1), "inner")
-        return compose(guarantees)
-
-    monkeypatch.setattr(budget_module, "compose", compose_and_charge)
-    ledger.charge(GaussianDP(0.1), "outer")
-    assert [record.label for record in ledger.history()] == ["outer"]
-
-
 # Copies
 
 
@@ -665,11 +517,6 @@ def test_a_pickle_shares_the_charges(make):
     assert refused(ledger, ApproxDP(0.6))
     assert ledger.history() == other.history()
     assert (other.epsilon, other.delta, other.path) == (1.0, 1e-5, ledger.path)
-
-
-def test_a_pickle_of_a_ledger_in_memory_is_the_ledger_itself():
-    ledger = BudgetLedger(epsilon=1.0)
-    assert pickle.loads(pickle.dumps(ledger)) is ledger
 
 
 def test_a_pickle_out_of_reach_can_be_loaded_and_refuses(path):
@@ -749,38 +596,6 @@ def test_the_history_records_each_charge(make):
         records[0].label = "another"
 
 
-def test_an_empty_ledger_has_spent_nothing(make):
-    ledger = make(1.0, 1e-5)
-    assert ledger.history() == []
-    assert ledger.spent() == ApproxDP(0.0, 1e-5)
-    assert ledger.remaining() == ApproxDP(1.0)
-    assert "(spent: 0, charges: 0)" in str(ledger)
-    assert "(spent: 0, charges: 0)" in ledger._repr_html_()
-
-
-def test_the_text_view_is_a_table_with_a_balance():
-    ledger = BudgetLedger(epsilon=1.0)
-    ledger.charge(ApproxDP(0.1), label="first\nmodel")
-    title, head, row, balance = str(ledger).splitlines()
-    assert title == "Budget ledger in memory"
-    assert head.split() == ["#", "UTC", "label", "guarantee", "pid"]
-    assert "first model" in row
-    assert row.index("0.1-diff") == head.index("guarantee")
-    assert balance == ("Left: epsilon=0.9 with delta=0, of epsilon=1.0 (spent: 0.1, charges: 1).")
-
-
-def test_the_text_view_fits_a_hundred_columns(path):
-    folder = path.parent / "a folder with a long name" / "and another one, in which ledgers are"
-    folder.mkdir(parents=True)
-    ledger = BudgetLedger(folder / "budget of the clinic.db", 10 / 3, 1e-5, label="team " * 9)
-    long = dict(mechanism="noisy gradient descent " * 3, source="Theorem 1 of many authors " * 4)
-    ledger.charge(GaussianDP(0.1, **long), label="A long label of a fit " * 4)
-    ledger.charge(compose([ApproxDP(0.1, 1e-7, **long), GaussianDP(0.123456789)]))
-    lines = str(ledger).splitlines()
-    assert max(map(len, lines)) <= 100
-    assert "A long label of a f..." in str(ledger) and "0.1-Gaussian" in str(ledger)
-
-
 @pytest.mark.parametrize("mu", [0.05, 0.1, 0.2, 0.3])
 def test_who_types_in_what_is_left_is_not_refused(mu):
     ledger = BudgetLedger(epsilon=5.0, delta=1e-5)
@@ -802,32 +617,3 @@ def test_the_html_view_escapes_labels(make):
     assert "<script" not in view
     assert "<i>" not in view
     assert "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;" in view
-
-
-def test_long_histories_are_shortened(make):
-    ledger = make(1.0)
-    for k in range(30):
-        ledger.charge(ApproxDP(0.01), label=f"fit {k}.")
-    for view in (str(ledger), ledger._repr_html_()):
-        assert "10 earlier" in view
-        assert "fit 9." not in view
-        assert "fit 10." in view
-        assert "(spent: 0.3, charges: 30)" in view
-
-
-def test_the_representation_is_short_and_does_not_change(path):
-    ledger = BudgetLedger(path, 1.0, 1e-5)
-    assert repr(ledger) == f"BudgetLedger({path.name!r}, epsilon=1.0, delta=1e-05)"
-    before = repr(ledger)
-    ledger.charge(ApproxDP(0.1))
-    assert repr(ledger) == before
-    assert repr(BudgetLedger(epsilon=1.0)) == "BudgetLedger(epsilon=1.0, delta=0.0)"
-
-
-def test_deltas_add_up(make):
-    ledger = make(1.0, 1e-5)
-    ledger.charge(ApproxDP(0.1, 0.6e-5))
-    with pytest.raises(BudgetExceededError):
-        ledger.charge(ApproxDP(0.1, 0.6e-5))
-    ledger.charge(ApproxDP(0.1, 0.4e-5))
-    assert len(ledger.history()) == 2

@@ -15,7 +15,6 @@ import pytest
 from sklearn.base import clone
 
 import skdp.privacy._ledger_file as file
-import skdp.privacy._transactions as transactions
 from skdp.exceptions import BudgetExceededError
 from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP
 
@@ -63,13 +62,6 @@ def test_an_emptied_file_is_an_error_and_stays_empty(path):
             attempt()
     assert path.read_bytes() == b""
     assert others_in(path) == []
-
-
-def test_a_missing_folder_is_named(path):
-    deep = path.parent / "no folder" / "budget.db"
-    for arguments in [(), (1.0,)]:
-        with pytest.raises(FileNotFoundError, match=r"nor the folder .*: make the folder first"):
-            BudgetLedger(deep, *arguments)
 
 
 def test_of_two_makers_the_second_gets_the_file_of_the_first(path, monkeypatch):
@@ -181,32 +173,6 @@ def test_an_older_copy_in_its_place_is_noticed(path, tmp_path, use):
     db.close()
 
 
-def test_a_copy_that_went_on_in_its_place_is_noticed(path, tmp_path):
-    ledger = BudgetLedger(path, 1.0)
-    shutil.copy(path, tmp_path / "copy")
-    ledger.charge(ApproxDP(0.6))
-    elsewhere = BudgetLedger(tmp_path / "copy")
-    for _ in range(3):
-        elsewhere.charge(ApproxDP(0.1))
-    shutil.copy(tmp_path / "copy", path)
-    with pytest.raises(ValueError, match="an older copy of the file, or an edited one"):
-        ledger.charge(ApproxDP(0.3))
-
-
-def test_charges_of_other_processes_are_read_on(path):
-    ledger = BudgetLedger(path, 1.0)
-    ledger.charge(ApproxDP(0.1))
-    transactions._BY_PATH.pop(
-        ledger.path
-    )  # so that the next one reads the file as another process would
-    other = BudgetLedger(path)
-    assert other._place is not ledger._place
-    for one, two in [(ledger, other), (other, ledger)] * 3:
-        one.charge(ApproxDP(0.1))
-        assert two.spent() == one.spent()
-    assert ledger.spent() == ApproxDP(0.7)
-
-
 # Format 1
 
 
@@ -290,16 +256,6 @@ def test_increments_of_format_1_are_summed_plainly(path, is_migrated):
         ledger.charge(ApproxDP(1.2))
 
 
-def test_a_charge_that_looks_like_an_old_increment_is_a_charge(path):
-    ledger = BudgetLedger(path, 9.0, 1e-6)
-    for guarantee, label in increments(20):
-        ledger.charge(guarantee, label)
-    plain = BudgetLedger(None, 9.0, 1e-6)
-    for guarantee, _ in increments(20):
-        plain.charge(ApproxDP(guarantee.epsilon))
-    assert ledger.spent() == plain.spent()
-
-
 def test_a_file_of_a_newer_version_is_refused(path):
     BudgetLedger(path, 1.0)
     with sqlite3.connect(path) as db:
@@ -321,13 +277,6 @@ def test_labels_cannot_steer_a_terminal(path):
     for view in (str(ledger), ledger._repr_html_()):
         assert not set(view) & set("\x1b\x00\r\u202e\u2028\x9b")
     assert "by mn." in ledger._repr_html_()
-
-
-def test_labels_in_a_file_that_another_program_wrote_are_shown_clean(path):
-    first_format(path, (1.0, 0.0), [(ApproxDP(0.1), "\x1b[2Ja\nb\u202e")])
-    view = str(BudgetLedger(path))
-    assert "a b" in view
-    assert not set(view) & set("\x1b\u202e")
 
 
 def test_teams_are_told_apart(path):
@@ -411,21 +360,6 @@ def test_a_fork_does_not_wait_for_who_waits(waiting, path):
 
     assert ends(fork)
     assert [record.label for record in other.history()] == ["child"]
-
-
-@forks
-@fork_warning
-def test_a_child_charges_the_file_for_which_its_parent_waited(waiting):
-    ledger, release = waiting
-    child = os.fork()
-    if child == 0:
-        try:
-            ledger.charge(ApproxDP(0.1), "child")
-        finally:
-            os._exit(0)
-    release()
-    os.waitpid(child, 0)
-    assert sorted(record.label for record in ledger.history()) == ["child", "waited"]
 
 
 def test_a_charge_that_fails_halfway_is_undone(path, monkeypatch):

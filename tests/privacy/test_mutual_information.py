@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import special
 
-from skdp.exceptions import BudgetExceededError, NoConversionError
+from skdp.exceptions import BudgetExceededError
 from skdp.privacy import (
     ZCDP,
     ApproxDP,
@@ -35,13 +35,6 @@ KINDS = {
 }
 every_kind = pytest.mark.parametrize("guarantee", KINDS.values(), ids=KINDS)
 EPSILONS = np.array([0.0, 0.1, 0.5, 1.0, 3.0, 3.9, 4.0])
-
-
-def test_a_bit_is_the_logarithm_of_two():
-    assert_allclose(MutualInformationPrivacy(math.log(2), GaussianDP(1.0)).bits, 1.0, rtol=1e-15)
-    several = MutualInformationPrivacy(math.log(2) / 4, GaussianDP(1.0), contributions=8)
-    assert_allclose(several.bits, 2.0, rtol=1e-15)
-    assert_allclose(several.mutual_information(), 2 * math.log(2), rtol=1e-15)
 
 
 @every_kind
@@ -75,15 +68,6 @@ def test_the_worst_case_is_that_of_all_contributions(guarantee):
     assert guarantee.to_approx_dp(1e-6).delta_at(9.0) <= 1e-6
 
 
-def test_the_worst_case_of_several_is_worse():
-    one, four = GAUSSIAN, replace(GAUSSIAN, contributions=4)
-    assert four.to_gdp().mu == 1.8 and one.to_gdp().mu == 0.9
-    assert replace(PURE, contributions=4).epsilon_at(0.0) == 5.2  # ten tenths are one
-    assert replace(PURE, nats=0.0, local=ApproxDP(0.1), contributions=10).epsilon_at(0.0) == 1.0
-    with pytest.raises(NoConversionError):
-        PURE.to_gdp()
-
-
 def test_mutual_information_is_not_what_a_profile_is_made_of():
     """Whatever the nats, the profile is that of the worst case."""
     for nats in (0.0, 1e-9, 5.0):
@@ -102,20 +86,6 @@ def test_composition_with_other_guarantees_keeps_the_worst_case_only():
     whole = compose([replace(PURE, contributions=2), ApproxDP(0.4, unit="user")])
     assert type(whole) is ApproxDP and whole.epsilon == 3.0
     assert_allclose(compose([GAUSSIAN, replace(GAUSSIAN, nats=0.3)]).mutual_information(), 0.4)
-
-
-def test_composing_in_steps_is_composing_at_once():
-    parts = [GAUSSIAN, replace(GAUSSIAN, contributions=3), replace(GAUSSIAN, nats=0.05)]
-    once, steps = compose(parts), compose([compose(parts[:2]), parts[2]])
-    assert_allclose(once.mutual_information(), steps.mutual_information(), rtol=1e-14)
-    assert_allclose(once.mutual_information(), 0.1 + 0.3 + 0.05, rtol=1e-14)
-    assert_allclose(once.to_gdp().mu, steps.to_gdp().mu, rtol=1e-14)
-    assert_allclose(once.to_gdp().mu, 0.9 * math.sqrt(5), rtol=1e-14)
-
-
-def test_units_are_not_mixed():
-    with pytest.raises(ValueError, match="share adjacency and unit"):
-        compose([GAUSSIAN, replace(GAUSSIAN, unit="contribution")])
 
 
 def test_the_ledger_takes_it():
@@ -141,23 +111,6 @@ def test_a_dictionary_of_plain_values_restores_it(guarantee):
     assert isinstance(restored.contributions, int) and restored.local == guarantee.local
     assert str(restored) == str(guarantee)
     assert pickle.loads(pickle.dumps(guarantee)) == guarantee
-
-
-def test_numpy_numbers_become_plain_ones():
-    guarantee = MutualInformationPrivacy(np.float32(0.5), GaussianDP(np.float64(0.5)))
-    assert type(guarantee.nats) is float
-    assert Guarantee.from_dict(json.loads(json.dumps(guarantee.to_dict()))) == guarantee
-
-
-def test_a_sentence_tells_both_promises_apart():
-    text = str(replace(GAUSSIAN, contributions=3, nats=math.log(2), source="theorem 1"))
-    assert text == (
-        "At most 2.07944 nats (3 bits) of mutual information, 3 contributions, which alone is an "
-        "average-case promise; in the worst case local 1.55885-Gaussian differential privacy when "
-        "replacing one user, by noise [theorem 1]."
-    )
-    text = str(PURE)
-    assert "contributions" not in text and "1.3-differential privacy (pure)" in text
 
 
 @pytest.mark.parametrize(

@@ -127,14 +127,6 @@ def test_a_point_keeps_its_delta_where_more_is_proven_behind_it():
     assert user_guarantee(ApproxDP(1.0, 1e-6), 2).delta == pytest.approx((1 + math.e) * 1e-6)
 
 
-def test_pure_guarantees_stay_pure():
-    for kind, epsilon in [("pure", 0.3), ("pure blocks", 0.3), ("selections", 0.3)]:
-        assert user_guarantee(KINDS[kind], 3).epsilon_at(0.0) == pytest.approx(3 * epsilon)
-    assert user_guarantee(ApproxDP(0.1), 3).epsilon == 0.3
-    runs = KINDS["pure runs"]
-    assert user_guarantee(runs, 2).epsilon_at(0.0) == pytest.approx(2 * runs.epsilon_at(0.0))
-
-
 @pytest.mark.parametrize(
     "guarantee",
     [ApproxDP(9.0, 1e-2), JointLogisticDP(1.0, 0.2), ShiftedGaussianDP(0.1, ((0.1, 1),))],
@@ -143,31 +135,3 @@ def test_what_says_nothing_of_so_many_rows_is_refused(guarantee):
     with pytest.raises(NoConversionError, match="for 2 records"):
         user_guarantee(guarantee, 2)
     assert user_guarantee(guarantee, 1).unit == "user"
-
-
-def test_texts_and_caveats_go_along():
-    guarantee = GaussianDP(0.2, mechanism="noise", source="a theorem", caveats=("recorded: void",))
-    two = user_guarantee(guarantee, 2)
-    assert two.mechanism == "noise" and two.caveats == ("recorded: void",)
-    assert two.source.startswith("a theorem; group privacy")
-    assert "one user" in str(two)
-
-
-@pytest.mark.parametrize(
-    "guarantee, max_rows, message",
-    [
-        (GaussianDP(0.2), 0, "max_rows must be a positive int; got 0"),
-        (0.5, 2, "guarantee must be a Guarantee; got 0.5"),
-        (GaussianDP(0.2, unit="user"), 2, "guarantee must be for one record"),
-    ],
-)
-def test_slips_are_named(guarantee, max_rows, message):
-    with pytest.raises(ValueError, match=message):
-        user_guarantee(guarantee, max_rows)
-
-
-@EVERY
-def test_it_composes_with_others_for_users(kind):
-    total = compose([user_guarantee(KINDS[kind], 2), GaussianDP(0.1, unit="user")])
-    assert total.unit == "user"
-    assert type(total).from_dict(total.to_dict()) == total

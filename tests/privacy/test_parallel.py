@@ -17,7 +17,6 @@ from skdp.privacy import (
     GaussianDP,
     Guarantee,
     ParallelDP,
-    ShiftedGaussianDP,
     compose,
     parallel,
 )
@@ -118,28 +117,6 @@ def test_a_selection_before_the_worst_of_two_is_above_both(crossing):
         assert (claimed >= hockey_stick(*product(choice, law), PLACES) * (1 - 1e-9)).all()
 
 
-def test_the_largest_is_kept_as_it_is():
-    assert parallel([GaussianDP(0.3), GaussianDP(0.5), GaussianDP(0.4)]) == GaussianDP(0.5)
-    assert parallel([ApproxDP(0.3), ApproxDP(0.5)]) == ApproxDP(0.5)
-    point = GaussianDP(0.5).to_approx_dp(1e-6)
-    assert parallel([GaussianDP(0.3), point]) == point
-    assert parallel([ZCDP(0.1)]) == ZCDP(0.1)
-    assert parallel([ZCDP(0.1), ZCDP(0.1)]) == ZCDP(0.1)
-
-
-def test_a_point_does_not_hide_what_is_behind_another():
-    # Five small releases, as one point: below its epsilon another point may be above it.
-    composed = compose([ApproxDP(0.1)] * 5)
-    both = parallel([composed, ApproxDP(0.4)])
-    assert both.epsilon_at(0.0) == 0.5
-    e = np.linspace(0.0, 0.5, 11)
-    larger = np.maximum(composed.delta_at(e), ApproxDP(0.4).delta_at(e))
-    np.testing.assert_array_equal(both.delta_at(e), larger)
-    # A point that claims more than what is behind it proves.
-    odd = ApproxDP(0.1, 1e-9, refined=GaussianDP(5.0))
-    assert parallel([odd, GaussianDP(4.0)]).delta_at(0.2) == GaussianDP(4.0).delta_at(0.2)
-
-
 @pytest.mark.parametrize(
     "guarantees",
     [
@@ -157,32 +134,6 @@ def test_no_caveat_is_lost(guarantees):
         for after in (point, both.to_zcdp(), compose([both, GaussianDP(0.1)])):
             assert {"a", "b"} <= set(after.caveats)
         assert {"a", "b"} <= set(BoundedRangeDP((0.1,), both).caveats)
-
-
-def test_conversions_are_the_largest_of_the_cases():
-    both = parallel([BoundedRangeDP((0.4,)), GaussianDP(0.3)])
-    assert both.to_zcdp().rho == max(BoundedRangeDP((0.4,)).to_zcdp().rho, 0.045)
-    assert both.to_gdp().mu == max(BoundedRangeDP((0.4,)).to_gdp().mu, 0.3)
-    e = np.linspace(0.0, 2.0, 9)
-    assert (both.to_gdp().delta_at(e) >= both.delta_at(e) * (1 - 1e-9)).all()
-    point = both.to_approx_dp(1e-5)
-    assert (point.epsilon, point.refined) == (both.epsilon_at(1e-5), both)
-    with pytest.raises(NoConversionError):
-        ParallelDP((ApproxDP(0.1), GaussianDP(0.3))).to_gdp()
-    with pytest.raises(NoConversionError):
-        ParallelDP((ShiftedGaussianDP(0.1, ((0.2, 1),)), GaussianDP(0.3))).to_zcdp()
-
-
-def test_cases_that_fail_more_often_than_sizes_are_measured_at_still_compose():
-    fails = compose([ApproxDP(0.0, 1e-8), GaussianDP(0.2)])
-    worst = parallel([fails, BoundedRangeDP((0.3,), then=GaussianDP(0.1))])
-    total = compose([ApproxDP(0.5), worst])
-    beside = max(
-        compose([ApproxDP(0.5), case]).epsilon_at(1e-6)
-        for case in (fails, BoundedRangeDP((0.3,), then=GaussianDP(0.1)))
-    )
-    assert beside * (1 - 1e-9) <= total.epsilon_at(1e-6) < 1.05 * beside  # both round up
-    assert BudgetLedger(epsilon=3.0, delta=1e-6).affords(total)
 
 
 def test_replacing_may_move_a_record_from_one_block_to_another():
@@ -218,13 +169,6 @@ def test_it_is_restored_from_json_and_pickles_and_charged_as_it_is():
     assert "The worst of 2 cases" in str(ledger)
 
 
-def test_equal_promises_are_one_part_of_a_composition():
-    a, b = BoundedRangeDP((0.3,), mechanism="choice"), GaussianDP(0.2)
-    total = compose([parallel([a, b]), parallel([b, BoundedRangeDP((0.3,))])])
-    assert [count for _, count in total.parts] == [2]
-    assert parallel([parallel([a, b]), GaussianDP(0.1)]).cases == (a, b, GaussianDP(0.1))
-
-
 def test_pure_cases_add_up_in_a_pure_ledger():
     ledger = BudgetLedger(epsilon=1.0)
     both = parallel([BoundedRangeDP((0.3, 0.1)), ApproxDP(0.2)])
@@ -249,3 +193,25 @@ def test_what_is_no_guarantee_of_the_same_neighbours_is_refused(wrong, message):
         ParallelDP(wrong)
     with pytest.raises(ValueError, match="guarantees must"):
         parallel([GaussianDP(0.1), *wrong] if wrong else [])
+
+
+def test_a_point_does_not_hide_what_is_behind_another():
+    # Five small releases, as one point: below its epsilon another point may be above it.
+    composed = compose([ApproxDP(0.1)] * 5)
+    both = parallel([composed, ApproxDP(0.4)])
+    assert both.epsilon_at(0.0) == 0.5
+    e = np.linspace(0.0, 0.5, 11)
+    larger = np.maximum(composed.delta_at(e), ApproxDP(0.4).delta_at(e))
+    np.testing.assert_array_equal(both.delta_at(e), larger)
+    # A point that claims more than what is behind it proves.
+    odd = ApproxDP(0.1, 1e-9, refined=GaussianDP(5.0))
+    assert parallel([odd, GaussianDP(4.0)]).delta_at(0.2) == GaussianDP(4.0).delta_at(0.2)
+
+
+def test_the_largest_is_kept_as_it_is():
+    assert parallel([GaussianDP(0.3), GaussianDP(0.5), GaussianDP(0.4)]) == GaussianDP(0.5)
+    assert parallel([ApproxDP(0.3), ApproxDP(0.5)]) == ApproxDP(0.5)
+    point = GaussianDP(0.5).to_approx_dp(1e-6)
+    assert parallel([GaussianDP(0.3), point]) == point
+    assert parallel([ZCDP(0.1)]) == ZCDP(0.1)
+    assert parallel([ZCDP(0.1), ZCDP(0.1)]) == ZCDP(0.1)

@@ -132,11 +132,3 @@ def test_categories_above_a_threshold(n_columns, p, sigma):
     assert epsilon == pytest.approx(alone, rel=1e-9)
     assert claimed.delta_at(epsilon) <= 1e-5 * (1 + 1e-12)
     assert claimed.epsilon_at(0.9 * lost) == math.inf
-
-
-def test_failures_alone_add():
-    both = compose([ApproxDP(0.0, 1e-6), ApproxDP(0.0, 2e-6)])
-    expected = 3e-6 - 2e-12
-    assert both.delta_at(0.0) == pytest.approx(expected, rel=1e-9)
-    assert both.epsilon_at(3e-6) == 0.0
-    assert both.epsilon_at(2.9e-6) == math.inf

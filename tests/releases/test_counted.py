@@ -13,7 +13,7 @@ from skdp.audit import recording
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.losses import LogisticLoss
 from skdp.privacy import ApproxDP, BudgetLedger, compose
-from skdp.releases import CountedRelease, ObjectivePerturbation, _counted
+from skdp.releases import CountedRelease, ObjectivePerturbation
 from skdp.solvers.rows import RowBlocks
 
 TARGET = ApproxDP(1.5, adjacency="add-remove")
@@ -51,6 +51,9 @@ def test_the_count_and_what_follows_are_what_is_charged():
         together = compose([plan.counting, chosen.guarantee])
         assert_allclose(together.epsilon, 1.5, rtol=1e-12)
     assert 0.0 < plan.counting.epsilon < 0.05 * 1.5
+    plan.check_n_rows(200)
+    with pytest.raises(ValueError, match="must have at most"):
+        plan.check_n_rows(10**18)
 
 
 def test_the_count_is_drawn_first_and_chooses_by_its_nearest_power_of_two():
@@ -78,16 +81,6 @@ def test_neighbours_that_hear_the_same_count_go_the_same_way():
     assert again[-1].sensitivity == records[-1].sensitivity
     alone, _ = transcript(partial(plan, rows(91), noise_source(0)))
     assert alone[-1].sensitivity != records[-1].sensitivity
-
-
-def test_every_plan_is_checked_before_the_charge(monkeypatch):
-    plan = planned()
-    seen = []
-    monkeypatch.setattr(
-        ObjectivePerturbation, "check_n_rows", lambda self, n: seen.append((self, n))
-    )
-    plan.check_n_rows(17)
-    assert seen == [(each, 17) for each in plan.plans]
 
 
 def test_a_delta_is_refused():
@@ -118,10 +111,3 @@ def test_estimators_count_only_what_is_private_and_of_use(kind):
     assert model.guarantee_.epsilon == 2.0 and model.guarantee_.delta == 0.0
     alike = kind(2.0, random_state=0, **removed).fit(X, y)
     assert_array_equal(model.coef_, alike.coef_)
-
-
-def test_a_count_beyond_all_plans_takes_the_last(monkeypatch):
-    plan, data = planned(), rows(20)
-    monkeypatch.setattr(_counted, "release_n_samples", lambda n, **how: 1e30)
-    expected = plan.plans[-1](data, noise_source(0))
-    assert_array_equal(plan(data, noise_source(0)), expected)

@@ -1,12 +1,12 @@
 """Noisy descent of linear models: its releases, one by one."""
 
+import inspect
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import linalg
 from sklearn.linear_model import LogisticRegression
 from support.insides import noise_source
 from support.linear import LAYOUTS, random_problem
@@ -16,7 +16,7 @@ from support.statistics import composed, strength
 from skdp.exceptions import SolverError
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.privacy import ApproxDP, GaussianDP
-from skdp.releases import NoisyDescent, _descent
+from skdp.releases import NoisyDescent
 from skdp.solvers import whitening
 from skdp.solvers.newton import minimise
 from skdp.solvers.rows import RowBlocks
@@ -118,22 +118,6 @@ def test_the_releases_of_a_descent_compose_to_its_guarantee(
             assert composed(spent, guarantee) > 0.95 * 2.0
 
 
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_opposite_gradients_stay_opposite_where_residuals_are_clipped(adjacency):
-    # Scores stay small, so that residuals are near a half and keep their clipped size.
-    guarantee = GaussianDP(2.0, adjacency=adjacency)
-    here, there = descent_neighbours(adjacency, "dense", mixed=True)
-    first, _ = transcript(LogisticLoss(), here, 0.05, guarantee)
-    second, _ = transcript(LogisticLoss(), there, 0.05, guarantee, replay=first)
-    steps = [(a, b) for a, b in zip(first, second, strict=True) if np.ndim(a.asked) == 2]
-    spent = [np.linalg.norm(a.asked - b.asked) / a.scale for a, b in steps]
-    assert len(steps) > 1
-    for (step, _), each in zip(steps, spent, strict=True):
-        assert 0.97 < each / step.law.guarantee.mu <= 1.0
-    # The steps have nearly the whole budget.
-    assert 0.9 * 2.0 < composed(spent, guarantee) <= 2.0
-
-
 def test_second_moments_move_most_between_rows_that_are_orthogonal():
     guarantee = GaussianDP(2.0)
     here, there = descent_neighbours("replace-one", "dense", across=True)
@@ -158,7 +142,7 @@ def test_errors_of_sums_that_pass_are_part_of_the_sensitivity(kind, adjacency, m
             super().__init__(*args)
             caps.append(self.cap)
 
-    monkeypatch.setattr(_descent, "CappedSums", Sums)
+    monkeypatch.setattr(inspect.getmodule(NoisyDescent), "CappedSums", Sums)
     error = 1.0
     while True:  # the largest that passes, to a few percent
         error *= 0.95
@@ -208,38 +192,12 @@ def test_a_penalty_of_a_descent_is_that_of_the_minimiser():
     assert_allclose(weights, exact, atol=0.02 * np.linalg.norm(exact))
 
 
-@pytest.mark.parametrize("layout", ["dense", "csr"])
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("pure", [False, True], ids=["gaussian", "pure"])
-@pytest.mark.parametrize("n", [0, 1, 5])
-def test_few_rows_are_enough_to_descend(n, pure, adjacency, layout):
-    guarantee = (ApproxDP if pure else GaussianDP)(0.01, adjacency=adjacency)
-    rows = LAYOUTS[layout](np.ones((n, 3)))
-    data = RowBlocks(rows, np.zeros(n, dtype=int), x_norm=1.0)
-    for loss in (LogisticLoss(0.5), SoftmaxLoss(3)):
-        weights = gradient_descent(
-            loss, data, clip_norm=0.5, guarantee=guarantee, noise=noise_source(n)
-        )
-        assert weights.shape == (loss.n_outputs, 3)
-        assert np.isfinite(weights).all()
-
-
-def test_eigenvalues_that_do_not_converge_are_failures_of_the_solver(monkeypatch):
-    def fail(*args, **options):
-        raise linalg.LinAlgError("did not converge")
-
-    monkeypatch.setattr(linalg, "eigh", fail)
-    X, codes = random_problem(LogisticLoss(), np.random.default_rng(20))
-    data = RowBlocks(X, codes, x_norm=1.0)
-    with pytest.raises(SolverError):
-        transcript(LogisticLoss(), data, 0.5, GaussianDP(2.0))
-
-
 def test_weights_are_shrunk_at_the_end_and_steps_are_not(monkeypatch):
     # So few that no more is read of the rows.
     X, codes = random_problem(LogisticLoss(), np.random.default_rng(0), n=30)
     data, guarantee = RowBlocks(X, codes, x_norm=1.0), GaussianDP(1.0)
-    planned = _descent.plan_descent
+    module = inspect.getmodule(NoisyDescent)
+    planned = module.plan_descent
 
     def result():
         return gradient_descent(
@@ -248,20 +206,6 @@ def test_weights_are_shrunk_at_the_end_and_steps_are_not(monkeypatch):
 
     shrunk = result()
     monkeypatch.setattr(
-        _descent, "plan_descent", lambda **public: replace(planned(**public), shrinkage=1.0)
+        module, "plan_descent", lambda **public: replace(planned(**public), shrinkage=1.0)
     )
     assert_allclose(shrunk, 0.6 * result(), rtol=1e-12)
-
-
-@pytest.mark.parametrize("guarantee", [ApproxDP(5.0), GaussianDP(5.0)], ids=str)
-def test_no_cap_is_larger_than_any_gradient(guarantee):
-    X, codes = random_problem(LogisticLoss(), np.random.default_rng(0), n=3000)
-    data = RowBlocks(X, codes, x_norm=1.0)
-    release = NoisyDescent(
-        LogisticLoss(), data.n_features, data.row_norm, 50.0, 0.0, guarantee, guarantee
-    )
-    plan = release._planned(3000)
-    assert (plan.gram_guarantee is None) == isinstance(guarantee, ApproxDP)
-    _, coordinates, cap = release._coordinates(data, 3000, noise_source(0))
-    longest = 1.0 if plan.gram_guarantee is None else coordinates.stretch
-    assert cap <= data.row_norm * longest

@@ -1,6 +1,5 @@
 """Plans of private gradient descent: how budgets are split, and sane numbers for any data set."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +9,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from support.statistics import strength
 
-from skdp.audit import recording
-from skdp.kernel import DPKernelRidge
 from skdp.linear_model import DPLogisticRegression
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.privacy import ApproxDP, GaussianDP, compose
@@ -54,35 +51,6 @@ def test_steps_and_second_moments_share_the_budget_without_rest(loss, kind, adja
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("kind", BUDGETS)
-@pytest.mark.parametrize("loss", LOSSES, ids=str)
-def test_plans_are_sane_for_any_public_numbers(loss, kind, adjacency):
-    rng = np.random.default_rng(0)
-    for _ in range(300):
-        row_norm = 10.0 ** rng.uniform(-6, 6)
-        n_samples = 10.0 ** rng.uniform(0, 9)
-        descent = plan(
-            kind(10.0 ** rng.uniform(-6, 6), adjacency=adjacency),
-            n_samples=n_samples,
-            n_features=int(10.0 ** rng.uniform(0, 6)),
-            loss=loss,
-            clip_norm=loss.lipschitz * rng.uniform(0.01, 1.0),
-            row_norm=row_norm,
-        )
-        assert isinstance(descent.n_steps, int) and descent.n_steps >= 1
-        assert 0.0 <= descent.momentum < 1.0
-        assert 0.0 < descent.floor < math.inf
-        assert 0.0 < descent.clip_norm <= loss.lipschitz  # as was asked for
-        assert 0.5 < descent.shrinkage <= 1.0
-        # A softmax bends by half of the bound in most places.
-        least = loss.curvature / (2 if loss.n_outputs > 1 else 1)
-        assert least <= descent.curvature <= (least if kind is ApproxDP else loss.curvature)
-        if kind is ApproxDP:
-            # A step longer than the inverse curvature could diverge.
-            assert descent.floor >= descent.curvature * row_norm**2 * (1 - 1e-9)
-
-
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_second_moments_are_bought_only_where_they_can_be_seen(adjacency):
     enough = plan(GaussianDP(1.0, adjacency=adjacency), n_samples=1e5)
     assert enough.gram_guarantee is not None
@@ -90,14 +58,6 @@ def test_second_moments_are_bought_only_where_they_can_be_seen(adjacency):
     wide = plan(GaussianDP(1.0, adjacency=adjacency), n_samples=1e5, n_features=10**6)
     assert wide.gram_guarantee is None
     assert plan(ApproxDP(1.0, adjacency=adjacency), n_samples=1e5).gram_guarantee is None
-
-
-def test_second_moments_of_more_features_are_bought_for_many_classes():
-    # Text of 20 topics: with them .52 are right instead of .48 at epsilon=3.
-    budget, loss = GaussianDP(1.0), SoftmaxLoss(20)
-    assert plan(budget, n_samples=1e5, n_features=2049, loss=loss).gram_guarantee is not None
-    assert plan(budget, n_samples=1e5, n_features=2050, loss=loss).gram_guarantee is None
-    assert plan(budget, n_samples=1e5, n_features=2049).gram_guarantee is None
 
 
 @pytest.mark.parametrize("adjacency, share", [("replace-one", 1.0), ("add-remove", 0.5)])
@@ -108,23 +68,16 @@ def test_second_moments_of_more_features_are_bought_for_many_classes():
         (500, 10, 24, 0.5),
         (500, 21, 12, 0.5),
         (600, 21, 24, 0.5),
-        (600, 40, 12, 0.5),
-        (800, 20, 24, 0.5),
         (800, 40, 12, 0.7),
         (1600, 20, 24, 0.85),
-        (4900, 70, 24, 0.5),
         (5100, 70, 24, 0.5),
-        (5100, 20, 24, 0.85),
         (19_000, 270, 24, 0.5),
         (21_000, 270, 24, 0.85),
         (21_000, 410, 24, 0.5),
         (5100, 10, 30, 0.85),
-        (21_000, 20, 40, 0.85),
         (39_000, 20, 52, 0.85),
         (39_000, 5, 72, 0.85),
-        (41_000, 20, 72, 0.85),
         (41_000, 600, 72, 0.5),
-        (99_000, 20, 72, 0.85),
         (290_000, 20, 72, 0.85),
         (310_000, 20, 96, 0.85),
     ],
@@ -160,64 +113,6 @@ def test_later_steps_have_less_noise_where_signals_are_clear(loss, kind):
     assert len({strength(part) for part in wide.step_guarantees()}) == 1
 
 
-def drawn(model, X, y):
-    """Squared mus of the steps of a fit, in their order."""
-    with recording() as heard:
-        model.fit(X, y)
-    steps = [each for each in heard if "_descend" in each.where]
-    return np.square([each.law.guarantee.mu for each in steps])
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_noise_of_a_fit_falls_from_step_to_step(n_classes):
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(3000, 5)), rng.integers(0, n_classes, 3000)
-    squares = drawn(DPLogisticRegression(3.0, 1e-5), X, y)
-    assert len(squares) >= 12
-    assert_allclose(squares[-1] / squares[0], 3.0)
-    assert_allclose(np.diff(squares), np.diff(squares).mean(), atol=1e-12)
-
-
-def test_noise_of_a_kernel_fit_rises_from_step_to_step():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1.0, 1.0, size=(3000, 2))
-    squares = drawn(DPKernelRidge(1.0, 1e-5, y_bounds=(-1.0, 1.0)), X, X[:, 0])
-    assert len(squares) == 48 and (np.diff(squares) < 0.0).all()
-    assert squares[0] > 4.0 * squares[-1]
-
-
-def test_more_classes_take_more_steps():
-    signals = np.geomspace(76.0 * 20, 39_000.0, 20)
-    for n_classes in (3, 26, 1000):
-        counts = [
-            plan(GaussianDP(1.0), n_samples=n, n_features=20, loss=SoftmaxLoss(n_classes)).n_steps
-            for n in signals
-        ]
-        asked = np.round(24.0 * (n_classes * signals / 40_000.0) ** 0.4)
-        assert_allclose(counts, np.clip(asked, 24, 72))
-
-
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("loss", LOSSES, ids=str)
-def test_clear_descents_are_stable_however_a_loss_bends(loss, adjacency):
-    budget, shares = GaussianDP(1.0, adjacency=adjacency), np.linspace(0.0, 1.0, 101)
-
-    def largest(n_samples, n_features):
-        """Factor by which a step may lengthen the way to the minimum, in seen directions."""
-        descent = plan(budget, n_samples=n_samples, n_features=n_features, loss=loss)
-        m, found = descent.momentum, []
-        for q in shares * loss.curvature / descent.curvature:
-            step = np.array([[(1.0 - q) * (1.0 + m), -(1.0 - q) * m], [1.0, 0.0]])
-            found.append(np.abs(np.linalg.eigvals(step)).max())
-        return max(found)
-
-    for n_samples in (41_000.0, 1e6, 1e9):
-        for n_features in (5, 500):
-            assert largest(n_samples, n_features) <= 1.0 + 1e-6
-    if loss.n_outputs > 1:  # what noise damps
-        assert largest(15_000.0, 5) > 1.5
-
-
 def test_clear_descents_find_the_minimum_where_one_of_three_classes_is_rare():
     # Two classes that rows hardly tell apart: the softmax bends by nearly its bound.
     rng = np.random.default_rng(0)
@@ -229,46 +124,6 @@ def test_clear_descents_find_the_minimum_where_one_of_three_classes_is_rare():
     exact = LogisticRegression(C=1e4).fit(X, y)
     losses = [log_loss(y, found.predict_proba(X)) for found in (model, exact)]
     assert losses[0] < losses[1] + 0.001
-
-
-def test_wide_rows_take_no_more_pure_steps_than_their_way_asks_for():
-    sizes = np.geomspace(10, 1e9, 40)
-    assert {plan(GaussianDP(1.0), n_samples=n, n_features=1500).n_steps for n in sizes} == {100}
-    plans = [plan(ApproxDP(1.0), n_samples=n, n_features=1500) for n in sizes]
-    steps = [p.n_steps for p in plans]
-    assert steps == sorted(steps) and (steps[0], steps[-1]) == (12, 100)
-    assert len(set(steps)) > 5
-    # Simulated: how far as many unit gradients lead. It grows with the signal, without jumps.
-    ways = []
-    for descent in plans:
-        position = velocity = 0.0
-        for _ in range(descent.n_steps):
-            velocity = descent.momentum * velocity + 1.0 / descent.floor
-            position += velocity
-        ways.append(position)
-        assert descent.n_steps == 100 or descent.momentum <= 0.95
-    growth = np.diff(np.log(ways))
-    assert (growth >= 0.0).all() and growth.max() < 2.0 * math.log(1e8) / 39 + 0.01
-
-
-@pytest.mark.parametrize("kind", BUDGETS)
-def test_a_plan_follows_the_units_of_the_rows(kind):
-    small, large = (
-        plan(kind(1.0), n_samples=3000.0, row_norm=row_norm) for row_norm in (1.0, 20.0)
-    )
-    assert_allclose(large.floor, 400.0 * small.floor)
-    assert_allclose(large.momentum, small.momentum)
-    assert large.even_guarantee == small.even_guarantee
-
-
-def test_a_penalty_is_part_of_curvatures_that_are_not_seen():
-    plan = plan_descent(
-        n_samples=8, n_features=5, loss=LogisticLoss(), row_norm=2.0, guarantee=GaussianDP(1.0)
-    )
-    assert plan.gram_guarantee is None
-    curvatures, cap = plan.metric(np.zeros(5), 0.5)
-    assert_allclose(curvatures, plan.floor + 0.5)
-    assert_allclose(cap, plan.clip_norm * 2.0 / math.sqrt(plan.floor + 0.5))
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -293,19 +148,6 @@ def test_caps_follow_the_mean_length_of_rows_as_much_as_their_bound(row_norm, n_
     assert 0.99 * caps[0] < plan.metric(less, 0.0)[1] < 1.3 * caps[0]
 
 
-@pytest.mark.parametrize("budget", [GaussianDP(0.3), ApproxDP(1.0)])
-@pytest.mark.parametrize("n_samples", [1.0, 300.0, 1e5])
-def test_caps_are_no_smaller_than_what_is_certified_beforehand(budget, n_samples):
-    rng = np.random.default_rng(0)
-    for loss in LOSSES:
-        found = plan(budget, n_samples=n_samples, loss=loss, row_norm=3.0)
-        steepest = max(found.curvature * found.row_norm**2, found.floor)
-        least = found.clip_norm * found.row_norm / math.sqrt(steepest + 0.1)
-        for size in (0.0, 1e-9, 0.1, 1.0, 1e3):
-            values = 9.0 * size * rng.normal(size=10)
-            assert found.metric(values, 0.1)[1] >= least * (1.0 - 1e-12)
-
-
 def test_directions_that_are_no_longer_than_noise_are_shortened():
     options = dict(n_features=60, loss=LogisticLoss(), row_norm=1.0)
     seen = plan_descent(n_samples=5000, guarantee=GaussianDP(1.0), **options)
@@ -326,22 +168,3 @@ def test_short_descents_are_made_longer_where_they_found_more_than_noise():
     variances, bare = np.full(60, 0.5), np.arange(60) < 59
     for excess, factor in ((0.1, 0.7), (1.0, 1.0), (1.5, 1.5**1.2), (9.0, 2.0)):
         assert_allclose(short.kept(excess * variances, variances, bare), factor)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        dict(guarantee=ApproxDP(1.0)),
-        dict(loss=SoftmaxLoss(3)),
-        dict(loss=HuberHingeLoss()),
-        dict(n_features=1001),
-    ],
-    ids=str,
-)
-def test_other_descents_are_not_weighed(options):
-    public = dict(
-        n_samples=500, n_features=60, loss=LogisticLoss(), row_norm=1.0, guarantee=GaussianDP(1.0)
-    )
-    plan = plan_descent(**public | options)
-    ones = np.ones(plan_descent(**public).n_steps)
-    assert (plan.kept(9.0 * ones, ones, ones > 0.0) == 1.0).all()

@@ -6,12 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from support.insides import NoiseSource, Perturbed, noise_source, released_values
+from support.insides import Perturbed, density_audit, noise_source
 from support.problems import feature_blocks as blocks
 from support.releases import transcript
 
-from skdp.audit._density import linear_findings, linear_noise, log_ratio
-from skdp.audit._density_profile import density_audit
+from skdp.audit import recording
 from skdp.exceptions import SolverError
 from skdp.features import fourier_features
 from skdp.kernel import DPKernelRidge
@@ -24,8 +23,7 @@ from skdp.releases import (
     plan_pure,
     pure_components,
 )
-from skdp.releases._feature_pure import VARIANCES, release_level
-from skdp.solvers.certificates import MOST_ROWS
+from skdp.releases._feature_pure import release_level
 from skdp.solvers.feature_rows import (
     ERROR_SHARE,
     MOST_ROW_NORM,
@@ -98,25 +96,6 @@ def test_the_mean_is_right_in_the_end_whatever_the_cap_does_to_it(adjacency):
     assert -1.0 <= offset <= 1.0
 
 
-def test_without_noise_the_minimiser_has_the_cap_of_the_targets_deviation():
-    """The weights come from targets less their mean, with a penalty by the rule."""
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1.0, 1.0, (3000, 3))
-    y = 0.5 + 0.4 * X[:, 0]
-    data = blocks(FEATURES["linear"], X, y)
-    records = released(data, ApproxDP(1e6))[0]
-    plan = plan_pure(n_samples=3000, guarantee=ApproxDP(1e6))
-    variance = y.var()
-    cap = plan.residual_cap(variance)
-    assert 0.08 < cap == pytest.approx(0.5 * math.sqrt(variance))
-    penalty = plan.penalty(variance, cap, 3)
-    rows = FEATURES["linear"].transform(X)
-    weights = records[1].asked
-    residuals = rows @ weights - (y - y.mean())
-    gradient = rows.T @ np.clip(residuals, -cap, cap) + penalty * weights
-    assert np.linalg.norm(gradient) < 0.02  # of 3000 rows
-
-
 # Rules
 
 
@@ -155,95 +134,13 @@ def test_features_are_more_the_more_rows_and_no_private_number_of_rows_counts():
     assert pure_components(n_samples=None, epsilon=1.0) == 70
 
 
-@pytest.mark.parametrize("n_samples", [500, 501])
-def test_a_private_number_of_rows_decides_no_size(n_samples):
-    rng = np.random.default_rng(0)
-    X, y = rng.uniform(-1.0, 1.0, (n_samples, 2)), rng.uniform(-1.0, 1.0, n_samples)
-    model = DPKernelRidge(0.5, adjacency="add-remove", y_bounds=(-1.0, 1.0)).fit(X, y)
-    assert len(model.coef_) == pure_components(n_samples=None, epsilon=0.5)
-    model = DPKernelRidge(0.5, y_bounds=(-1.0, 1.0)).fit(X, y)
-    assert len(model.coef_) == pure_components(n_samples=n_samples, epsilon=0.5)
-
-
 @pytest.mark.parametrize("kind", [CentredOutput, CentredObjective])
 def test_a_delta_is_refused(kind):
     with pytest.raises(ValueError, match="target must have delta 0"):
         kind.plan(ApproxDP(1.0, 1e-6))
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "linear"])
-def test_where_nothing_can_be_learned_the_mean_is_predicted(kernel):
-    """A skewed target that no column tells: R^2 of -0.02 at 1,000 rows times epsilon.
-
-    Over 200 fits R^2 was -0.018 for "rbf" and -0.007 for "linear", with deviations of 0.013.
-    A mean of twenty is below -0.033 with a chance of 1e-7, by the normal law.
-    """
-    rng = np.random.default_rng(0)
-    X, y = rng.uniform(-1.0, 1.0, (2000, 8)), rng.exponential(0.3, 2000) - 1.0
-    scores = [
-        DPKernelRidge(0.5, kernel=kernel, random_state=i, y_bounds=(-1.0, 1.0))
-        .fit(X, y)
-        .score(X, y)
-        for i in range(20)
-    ]
-    assert np.mean(scores) > -0.033
-
-
 # A random linear term
-
-
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("kernel, pairs", [("rbf", False), ("rbf", True), ("linear", False)])
-@pytest.mark.parametrize("penalty", [2.0, 200.0])
-def test_an_objective_with_a_linear_term_loses_no_more_than_is_left_of_epsilon(
-    penalty, kernel, pairs, adjacency
-):
-    """Densities of the exact minimiser on neighbours, at the same released mean and variance.
-
-    Many rows alike and one whose target is at the other end; outputs in all directions and at
-    all lengths, as residuals are beyond their cap or within it.
-    """
-    X, y = np.full((40, 3), 0.6), np.zeros(40)
-    y[0] = 1.0
-    worlds = [(X, y), (X[1:], y[1:]) if adjacency == "add-remove" else (X, np.append(-1.0, y[1:]))]
-    rng = np.random.default_rng(0)
-    size = 20 if kernel == "rbf" else 3
-    objective = ObjectivePerturbation.plan(
-        ApproxDP(0.8, adjacency=adjacency),
-        loss=HuberLoss(0.3),
-        n_features=size,
-        row_norm=MOST_ROW_NORM,
-        penalty=penalty,
-        pair_norm=MOST_ROW_NORM / math.sqrt(size / 2) if pairs else None,
-    )
-    records = [
-        Perturbed(
-            objective.loss,
-            blocks(FEATURES[kernel], *world).centred(0.1),
-            objective.penalty,
-            objective.law,
-            np.zeros((1, size)),
-            1e-9,
-            1e-9,
-            np.zeros((1, size)),
-            "",
-        )
-        for world in worlds
-    ]
-    row = next(iter(records[0].data.blocks))[0][0]
-    outputs = [
-        weights[np.newaxis]
-        for length in (-8.0, -3.0, -1.0, -0.5, 0.0, 0.3, 0.9, 3.0, 8.0)
-        for weights in (length * row, length * row + 0.1 * rng.standard_normal(size))
-    ]
-    found = [log_ratio(*records, weights) for weights in outputs]
-    # Where the penalty is small much is for curvature, which other rows have more of.
-    assert penalty < 100.0 or 0.9 * objective.law.guarantee.epsilon < max(np.abs(found))
-    assert max(np.abs(found)) <= objective.law.guarantee.epsilon * (1 + 1e-9)
-    less = replace(objective.law, scale=0.8 * objective.law.scale)
-    short = [replace(record, law=less) for record in records]
-    found = [log_ratio(*short, weights) for weights in outputs]
-    assert penalty < 100.0 or max(np.abs(found)) > 1.1 * objective.law.guarantee.epsilon
 
 
 def paired(n_features=4, n_rows=6, target=0.8, seed=0):
@@ -262,37 +159,18 @@ def paired(n_features=4, n_rows=6, target=0.8, seed=0):
     return objective, [blocks(features, X, y) for y in ends]
 
 
-def heard(objective, data, seed):
-    """Linear term of one fit."""
-    records = []
-    token = released_values.set(lambda record: records.append(record))
-    try:
-        objective(data, noise_source(seed))
-    finally:
-        released_values.reset(token)
-    return records[0]
-
-
 def test_noise_for_pairs_is_as_little_as_worst_neighbours_allow():
     objective, worlds = paired()
-    records = [heard(objective, data, 0) for data in worlds]
+    records = []
+    for data in worlds:
+        with recording() as heard:
+            objective(data, noise_source(0))
+        records.append(heard[0])  # its linear term
     audit = density_audit(*records, rng=0)
     assert audit.findings == [] and 0.97 < audit.share <= 1.0
     less = replace(objective.law, scale=0.8 * objective.law.scale)
     audit = density_audit(*(replace(record, law=less) for record in records), rng=0)
     assert [finding.kind for finding in audit.findings] == ["sensitivity"]
-
-
-def test_linear_terms_of_pairs_have_the_law_that_is_recorded(monkeypatch):
-    objective, (data, _) = paired(n_features=20)
-    assert linear_findings([heard(objective, data, seed) for seed in range(200)]) == []
-    # A ball in place of ten discs, for the same longest pair.
-    draw = NoiseSource.k_norms
-    monkeypatch.setattr(
-        NoiseSource, "k_norm_pairs", lambda s, n, scale: draw(s, 1, 2 * n, scale)[0]
-    )
-    (finding,) = linear_findings([heard(objective, data, seed) for seed in range(200)])
-    assert finding.kind == "noise"
 
 
 def test_rows_must_be_the_pairs_that_noise_is_for():
@@ -304,8 +182,6 @@ def test_rows_must_be_the_pairs_that_noise_is_for():
     for rows in (linear, RowBlocks(np.full((6, 4), 0.1), np.zeros(6, dtype=int), x_norm=1.0)):
         with pytest.raises(ValueError, match="pair_norm must be None for rows that are not pairs"):
             objective(rows, noise_source(0))
-    with pytest.raises(ValueError, match="not that of pairs"):
-        linear_noise(heard(objective, data, 0))
 
 
 @pytest.mark.parametrize("kind", [FeatureBlocks, IntegerFeatureBlocks])
@@ -323,36 +199,14 @@ def test_rounded_cosines_and_sines_are_no_longer_than_planned(kind, n_components
         data.check_pairs(0.999 * bound)
 
 
-def test_estimators_take_noise_for_pairs_where_features_are():
-    X, y = np.random.default_rng(0).uniform(-1.0, 1.0, (300, 2)), np.zeros(300)
-    for options, pairs in (
-        ({}, True),
-        ({"kernel": "laplacian"}, True),
-        ({"kernel": "linear"}, False),
-    ):
-        model = DPKernelRidge(1.0, y_bounds=(-1.0, 1.0), **options)
-        records, _ = [], None
-        token = released_values.set(lambda record, records=records: records.append(record))
-        try:
-            model.fit(X, y)
-        finally:
-            released_values.reset(token)
-        (record,) = [record for record in records if isinstance(record, Perturbed)]
-        assert record.law.pairs == pairs
-
-
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("n_samples", [1000, 4000])
 def test_all_releases_around_an_objective_add_up_to_epsilon(n_samples, adjacency):
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1.0, 1.0, (n_samples, 3)), rng.uniform(-1.0, 1.0, n_samples)
-    heard = []
-    token = released_values.set(lambda record: heard.append(record))
-    try:
-        release = CentredObjective.plan(ApproxDP(1.0, adjacency=adjacency))
+    release = CentredObjective.plan(ApproxDP(1.0, adjacency=adjacency))
+    with recording() as heard:
         release(blocks(FEATURES["rbf"], X, y), noise_source(0))
-    finally:
-        released_values.reset(token)
     assert sum(isinstance(record, Perturbed) for record in heard) == 1
     spent = sum(record.law.guarantee.epsilon for record in heard)
     assert_allclose(spent, 1.0, rtol=1e-9)
@@ -367,7 +221,9 @@ def test_without_noise_it_is_the_minimiser_at_the_cap_and_penalty_of_the_plan():
     plan = plan_pure(n_samples=3000, guarantee=guarantee)
     variance = y.var()
     cap = plan.residual_cap(variance)
-    (record,) = perturbed_by(CentredObjective.plan(guarantee), X, y)
+    with recording() as heard:
+        CentredObjective.plan(guarantee)(blocks(FEATURES["linear"], X, y), noise_source(0))
+    (record,) = [record for record in heard if isinstance(record, Perturbed)]
     assert_allclose(record.loss.width, cap, rtol=1e-3)
     assert_allclose(record.penalty, plan.objective_penalty(variance, cap, 3), rtol=1e-3)
     rows = FEATURES["linear"].transform(X)
@@ -376,17 +232,6 @@ def test_without_noise_it_is_the_minimiser_at_the_cap_and_penalty_of_the_plan():
         weights, _ = release(blocks(FEATURES["linear"], X, y), noise_source(0))
         residuals = np.clip(rows @ weights - (y - y.mean()), -used, used)
         assert np.linalg.norm(rows.T @ residuals + 300.0 * weights) < 0.05  # of 3000 rows
-
-
-def perturbed_by(release, X, y):
-    """Linear terms that a release draws."""
-    heard = []
-    token = released_values.set(lambda record: heard.append(record))
-    try:
-        release(blocks(FEATURES["linear"], X, y), noise_source(0))
-    finally:
-        released_values.reset(token)
-    return [record for record in heard if isinstance(record, Perturbed)]
 
 
 def test_the_penalty_of_an_objective_falls_with_the_rows():
@@ -402,29 +247,6 @@ def test_the_penalty_of_an_objective_falls_with_the_rows():
     few = plan_pure(n_samples=500.0, guarantee=ApproxDP(1.0))
     penalties = [few.objective_penalty(0.04, 0.1, 50, pairs=pairs) for pairs in (False, True)]
     assert_allclose(penalties[1], 0.6 * penalties[0])
-
-
-def test_a_default_without_a_delta_has_an_objective_and_learns_more_than_noise_on_weights():
-    """R^2 was 0.889 with the objective, and 0.805 with noise on the minimiser, in 40 fits each.
-
-    Deviations were 0.05, so that the difference of the means has one of 0.011: it is below 0.02
-    with a chance of 1e-8.
-    """
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1.0, 1.0, (4000, 2))
-    y = np.sin(3.0 * X[:, 0]) * X[:, 1]
-    model = DPKernelRidge(1.0, y_bounds=(-1.0, 1.0), random_state=0)
-    assert model.fit(X, y).guarantee_.mechanism == "objective perturbation on random features"
-    scores = {
-        name: np.mean(
-            [
-                model.set_params(mechanism=name, random_state=i).fit(X, y).score(X, y)
-                for i in range(40)
-            ]
-        )
-        for name in ("auto", "output")
-    }
-    assert scores["auto"] > scores["output"] + 0.02
 
 
 @pytest.mark.parametrize(
@@ -445,37 +267,6 @@ def test_more_rows_than_can_be_certified_are_refused_before_data_are_used():
     release.check_n_rows(10_000_000, 300)
     with pytest.raises(ValueError, match="X must have at most"):
         release.check_n_rows(10**12, 300)
-
-
-@pytest.mark.parametrize("kind", [CentredOutput, CentredObjective])
-def test_rows_are_as_many_as_are_certified_for_targets_that_reach_two(kind):
-    # Less an offset of one they do, and Huber's loss is four times as large there.
-    guarantee = ApproxDP(100.0)
-    release = kind.plan(guarantee, penalty=1e-6)  # so small that certificates are what decides
-    plan = plan_pure(n_samples=MOST_ROWS, guarantee=guarantee)
-
-    def passes(check):
-        try:
-            check()
-        except ValueError:
-            return False
-        return True
-
-    def most(larger):
-        low, high = 10**6, 10**12
-        while high > 1.001 * low:
-            n = (low + high) // 2
-            checks = (
-                lambda n=n, v=v: release._check_minimiser(plan, v, n, 300, larger=larger)
-                for v in VARIANCES
-            )
-            low, high = (n, high) if all(map(passes, checks)) else (low, n)
-        return low
-
-    fewer, more = most(4.0), most(1.0)
-    assert more > 1.4 * fewer
-    assert passes(lambda: release.check_n_rows(int(0.99 * fewer), 300))
-    assert not passes(lambda: release.check_n_rows(int(1.01 * fewer), 300))
 
 
 def test_the_level_is_refused_where_scores_may_err_by_too_much():

@@ -1,6 +1,5 @@
 """Public rules of the linear classifiers: limits, order, units."""
 
-import itertools
 import math
 
 import numpy as np
@@ -12,7 +11,6 @@ from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP
 from skdp.releases import (
-    TYPICAL_ROWS,
     ObjectivePerturbation,
     linear_signal,
     objective_margin,
@@ -20,11 +18,6 @@ from skdp.releases import (
     objective_slope_cap,
     output_penalty,
 )
-
-LOSSES = [LogisticLoss(0.4), HuberHingeLoss(), SoftmaxLoss(3), SoftmaxLoss(26)]
-EPSILONS = [1e-3, 0.1, 0.5, 1.0, 3.0, 8.0, 100.0]
-ROWS = [1.0, 1e2, 1e3, TYPICAL_ROWS, 1e5, 1e8]
-FEATURES = [1, 3, 60, 4000]
 
 
 def penalty(epsilon, loss, n_features, n_samples, delta=0.0, adjacency="replace-one"):
@@ -56,26 +49,6 @@ def test_the_signal_is_that_of_the_noise_of_the_linear_term():
         assert_allclose(found, 2.0 * 4e4 * math.sqrt(2.0) / linear, rtol=0.05)
     sizes = dict(n_features=25, n_samples=3730.6, n_outputs=4)
     assert_allclose(linear_signal(gaussian, **sizes), 100.0, rtol=1e-3)
-
-
-@pytest.mark.parametrize("loss", LOSSES, ids=str)
-def test_a_penalty_falls_with_rows_and_epsilon_and_rises_with_features(loss):
-    values = np.array(
-        [[[penalty(e, loss, d, n) for n in ROWS] for d in FEATURES] for e in EPSILONS]
-    )
-    assert (np.diff(values, axis=0) < 0.0).all()
-    assert (np.diff(values, axis=1) >= 0.0).all() and (np.diff(values, axis=2) <= 0.0).all()
-    assert len(np.unique(values)) > 50
-
-
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_with_many_rows_the_penalty_is_that_at_which_curvature_costs_little(epsilon):
-    for delta in (0.0, 1e-5):
-        assert_allclose(penalty(epsilon, LogisticLoss(0.4), 3, 1e12, delta), 2.0 / epsilon)
-        assert_allclose(penalty(epsilon, HuberHingeLoss(), 3, 1e12, delta), 2.0 / epsilon)
-        assert_allclose(penalty(epsilon, SoftmaxLoss(3), 3, 1e12, delta), 4.0 / epsilon)
-        least = penalty(epsilon, SoftmaxLoss(10), 3, 1e12, delta)
-        assert SoftmaxLoss(10).log_determinant(1.0 / least) <= epsilon / 6.0
 
 
 @pytest.mark.parametrize(
@@ -120,14 +93,6 @@ def test_margins_go_to_zero_and_are_for_noise_that_grows_with_features():
     assert objective_margin(ApproxDP(2.0, 1e-5), n_samples=10.0, **sizes) == 0.0
 
 
-def test_with_gaussian_noise_the_number_of_rows_does_not_count():
-    for loss, epsilon in itertools.product(LOSSES, EPSILONS):
-        values = {penalty(epsilon, loss, 100, n, 1e-5) for n in ROWS}
-        assert len(values) == 1
-    removed = penalty(0.5, LogisticLoss(), 9, 1e4, 1e-5, "add-remove")
-    assert_allclose(removed, 1.0 / 0.5)
-
-
 @pytest.mark.parametrize("delta, least", [(0.0, 0.4), (1e-5, 0.5)])
 def test_caps_of_slopes_go_to_one(delta, least):
     caps = np.array([cap(1.0, 100, n, delta) for n in np.geomspace(1.0, 1e9, 60)])
@@ -136,8 +101,6 @@ def test_caps_of_slopes_go_to_one(delta, least):
     # A bias is gone before 245,000 rows of 54 features.
     assert cap(3.0, 54, 245_000, delta) == 1.0
     assert cap(0.1, 100, 1e4, delta) == least
-    larger = [cap(epsilon, 100, 1e5, delta) for epsilon in EPSILONS]
-    assert larger == sorted(larger)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])

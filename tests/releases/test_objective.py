@@ -1,5 +1,6 @@
 """Objective perturbation: its exact distribution, and the mask over the solver's error."""
 
+import inspect
 import math
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ from support.releases import let_the_solver_err, transcript
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP
-from skdp.releases import ObjectiveNoise, ObjectivePerturbation, _objective, calibrate
+from skdp.releases import ObjectiveNoise, ObjectivePerturbation, calibrate
 from skdp.solvers.newton import minimise
 from skdp.solvers.rows import RowBlocks
 
@@ -39,7 +40,8 @@ def test_the_solver_of_the_objective_is_masked_however_it_errs(delta, monkeypatc
     solver = ApproxDP(0.01)
 
     def masked(sign):
-        let_the_solver_err(monkeypatch, _objective, sign, closer=1e-3)
+        module = inspect.getmodule(ObjectivePerturbation)
+        let_the_solver_err(monkeypatch, module, sign, closer=1e-3)
         options = dict(law=law, solver_guarantee=solver, noise=noise_source(0))
         (release,), _ = transcript(lambda: objective_perturbation(loss, data, **options))
         return release
@@ -56,7 +58,7 @@ def test_the_lattice_of_the_linear_term_is_masked_as_well(monkeypatch):
         seen.append((tolerance, linear))
         return np.zeros_like(linear)
 
-    monkeypatch.setattr(_objective, "minimise", solver)
+    monkeypatch.setattr(inspect.getmodule(ObjectivePerturbation), "minimise", solver)
     data = RowBlocks(np.eye(50), np.arange(50) % 3, x_norm=1.0)
     law = ObjectiveNoise(2.0, 30.0, True, ApproxDP(1.0, 1e-5))
     options = dict(law=law, solver_guarantee=ApproxDP(0.01), noise=Ruler())

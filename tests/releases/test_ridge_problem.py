@@ -110,14 +110,6 @@ def test_the_norm_bound_is_attained_and_not_exceeded(n_samples, lam):
     assert max(norms) <= bound * (1 + 1e-12)
 
 
-def test_norms_of_random_problems_stay_within_the_bound():
-    rng = np.random.default_rng(1)
-    for _ in range(1000):
-        points, targets, copies, public = random_problem(rng)
-        norm = np.linalg.norm(ridge(points, targets, copies, public["penalty"]))
-        assert norm <= ridge_norm_bound(n_samples=copies.sum(), **public) * (1 + 1e-9)
-
-
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_huber_neighbours_attain_the_sensitivity_and_do_not_exceed_it(adjacency):
     kappa, y_bound, width, penalty = 2.0, 5.0, 0.7, 3.0
@@ -159,36 +151,6 @@ def test_the_width_of_huber_defaults_to_the_bound_on_targets():
 def test_the_squared_loss_is_refused_where_its_sensitivity_is_infinite():
     with pytest.raises(ValueError, match=r"infinite sensitivity.*loss='huber'"):
         ridge_sensitivity(penalty=1.0, y_bound=1.0, n_samples=10, adjacency="add-remove")
-    # The reason: one further row moves the solution by as much as one likes.
-    base, new = [0.0, 1.0], [0.7, 0.7]
-    distances = []
-    for n_samples in (1e2, 1e4, 1e6):
-        points, targets = np.array([base, new]), np.array([1.0, -1.0])
-        points[0, 1] = n_samples**-0.5
-        with_it, without = (
-            ridge(points, targets, np.array([n_samples, copies]), 1.0) for copies in (1.0, 0.0)
-        )
-        distances.append(np.linalg.norm(with_it - without))
-    assert distances[1] > 5 * distances[0] and distances[2] > 5 * distances[1]
-
-
-def test_the_published_sensitivity_holds_and_is_eight_times_too_large_in_the_end():
-    for kappa in (0.1, 1.0, 6.0):
-        for lam in np.geomspace(1e-8, 1.0, 30):
-            public = {"n_samples": 1e12, "penalty": 1e12 * lam, "y_bound": 2.0, "kappa": kappa}
-            assert ridge_sensitivity(**public) <= paper_sensitivity(**public)
-    public = {"n_samples": 1e12, "penalty": 1e2, "y_bound": 2.0}
-    assert_allclose(paper_sensitivity(**public) / ridge_sensitivity(**public), 8.0, rtol=1e-3)
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
-def test_laplace_noise_of_the_query_variance_hides_the_tight_pair_and_is_not_wasted(epsilon):
-    public = {"n_samples": 1e6, "penalty": 400.0, "y_bound": 3.0, "kappa": 2.0}
-    here, there = tight_pair(**public)
-    # The prediction that differs most; the log ratio of two shifted Laplace laws.
-    apart = public["kappa"] * np.linalg.norm(here - there)
-    scale = math.sqrt(query_variance(**public, epsilon=epsilon) / 2.0)
-    assert 0.95 * epsilon < apart / scale <= epsilon
 
 
 def test_projection_limits_the_noise_of_a_tiny_penalty():
@@ -203,15 +165,9 @@ PUBLIC = {"n_samples": 10, "penalty": 1.0, "y_bound": 1.0}
     "call, message",
     [
         (lambda: ridge_norm_bound(**PUBLIC | {"n_samples": 0}), "n_samples must be a pos"),
-        (lambda: ridge_sensitivity(penalty=-1.0, y_bound=1.0), "penalty must be a positive"),
         (lambda: ridge_sensitivity(penalty=1.0, y_bound=1.0), "n_samples must be given"),
         (lambda: ridge_sensitivity(**PUBLIC, adjacency="one"), "adjacency must be one of"),
         (lambda: ridge_sensitivity(**PUBLIC, loss="hinge"), "loss must be one of"),
-        (
-            lambda: ridge_sensitivity(**PUBLIC, loss="huber", huber_width=0.0),
-            "huber_width must be",
-        ),
-        (lambda: ridge_sensitivity(**PUBLIC, kappa=math.inf), "kappa must be a positive, finite"),
         (lambda: query_variance(**PUBLIC, epsilon=0.0), "epsilon must be a positive"),
     ],
 )

@@ -5,31 +5,22 @@ import math
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
-from sklearn.metrics import log_loss
 from support.insides import noise_source
 from support.releases import transcript
 
-from skdp.exceptions import SolverError
-from skdp.linear_model import DPLinearSVC, DPLogisticRegression
-from skdp.losses import SoftmaxLoss
+from skdp.linear_model import DPLogisticRegression
 from skdp.privacy import ApproxDP, GaussianDP
-from skdp.releases import NoisyDescent, _descent, _score_length
-from skdp.releases._coefficient_noise import CoefficientNoise
+from skdp.releases import _score_length
 from skdp.releases._score_length import (
     ScoreSlope,
     factor_of_slope,
-    held_against,
     kept_of_start,
     largest_terms,
     release_slope,
     share_for_slope,
-    slope_is_certain,
     start_moved,
 )
-from skdp.solvers.certificates import MOST_ROWS
-from skdp.solvers.hits import slopes_error
 from skdp.solvers.rows import RowBlocks
 
 ADJACENCIES = ["replace-one", "add-remove"]
@@ -59,23 +50,6 @@ def sums_of(scores, codes, steepest=np.inf, fixed=0.0):
     return np.stack([np.maximum(slope, -steepest), bend], axis=-1)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 6, 15])
-def test_no_row_adds_more_than_the_largest_terms(n_classes):
-    rng = np.random.default_rng(0)
-
-    def slope(scores):
-        return scores[0] - softmax(scores) @ scores
-
-    def variance(scores):
-        chances = softmax(scores)
-        return chances @ (scores - chances @ scores) ** 2
-
-    for term, most in zip((slope, variance), largest_terms(n_classes), strict=True):
-        starts = rng.normal(size=(40, n_classes)) * rng.uniform(0.5, 4.0, (40, 1))
-        found = max(-minimize(lambda scores: -term(scores), start).fun for start in starts)  # noqa: B023
-        assert most - 3e-4 < found <= most
-
-
 @pytest.mark.parametrize("n_classes", [30, 100, 1000])
 def test_largest_terms_of_many_classes_solve_their_equations(n_classes):
     slope, bend = largest_terms(n_classes)
@@ -86,38 +60,6 @@ def test_largest_terms_of_many_classes_solve_their_equations(n_classes):
     gap = np.log(chance / (1.0 - chance) * (n_classes - 1))
     most = np.max(chance * (1.0 - chance) * gap**2)
     assert most <= bend < most + 2e-4
-
-
-def test_sums_that_are_not_certified_are_refused(monkeypatch):
-    data = RowBlocks(np.eye(4) / 2.0, np.array([0, 1, 0, 1]), x_norm=1.0)
-
-    def inexact(*args):
-        return np.zeros(2), 0.01
-
-    monkeypatch.setattr(_score_length, "score_slopes", inexact)
-    with pytest.raises(SolverError):
-        asked(data, np.ones((1, 4)), GaussianDP(1.0))
-
-
-@pytest.mark.parametrize("n_classes", [2, 3, 5000])
-def test_as_many_rows_as_are_promised_are_certified(n_classes):
-    release = NoisyDescent.plan(
-        ApproxDP(1.0, 1e-6), loss=SoftmaxLoss(n_classes), n_features=3000, row_norm=1.0
-    )
-    most = release._most_rows()
-    steepest = max(8.0, 1.72 + largest_terms(n_classes)[0])
-    assert most > 1e6 and slopes_error(most, n_classes, steepest) <= 1e-3
-    # Of two classes as many as there may be at all, with pure budgets as well.
-    assert n_classes > 2 or slope_is_certain(MOST_ROWS, 2)
-    for has_start in (False, True):
-        error = slopes_error(10_000_000, n_classes, steepest, has_start)
-        certain = slope_is_certain(10_000_000, n_classes, has_start=has_start)
-        assert certain == (error <= 1e-3)
-    # Scores that are 12 below the top weigh more than those of probabilities.
-    n_samples = round(0.7e-3 / slopes_error(1, n_classes, steepest))
-    assert slope_is_certain(n_samples, n_classes)
-    if n_classes < 5000:
-        assert not slope_is_certain(n_samples, n_classes, has_start=True)
 
 
 def two_levels(n_classes):
@@ -145,37 +87,6 @@ def test_no_two_rows_are_farther_apart_than_the_sensitivity(
     assert record.scale >= record.sensitivity * (1.0 - 1e-9)
 
 
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("n_samples, steepest", [(4, 1.0), (200, 2.0), (1e6, 8.0)])
-def test_pure_noise_is_for_the_sum_of_both_changes(adjacency, n_samples, steepest):
-    points = sums_of(*two_levels(2), steepest) * [1.0, 0.5]
-    gaps = points[:, np.newaxis] - points if adjacency == "replace-one" else points
-    most = np.abs(gaps).sum(axis=-1).max()
-    data = RowBlocks(np.eye(4) / 2.0, np.array([0, 1, 0, 1]), x_norm=1.0)
-    record = asked(data, np.ones((1, 4)), ApproxDP(1.0, adjacency=adjacency), n_samples)
-    assert record.law.kind == "laplace" and record.law.order == 1
-    assert most + 4e-4 < record.sensitivity < 1.3 * most
-    assert record.scale >= record.sensitivity * (1.0 - 1e-9)
-
-
-@pytest.mark.parametrize("n_samples, steepest", [(4.0, 0.9985), (200.0, 2.0), (1e6, 8.0)])
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_a_record_moves_pure_sums_as_far_as_noise_is_for(adjacency, n_samples, steepest):
-    # Far on the wrong side, or where the score is that of the largest slope or bend.
-    weights, guarantee = np.array([[1.0]]), ApproxDP(1.0, adjacency=adjacency)
-    for score, other in ((-900.0, 1.278), (-900.0, 2.4), (2.4, 0.0)):
-        here = RowBlocks(np.array([[0.5], [score]]), np.ones(2, dtype=int), x_norm=1000.0)
-        there = RowBlocks(np.array([[0.5], [other]]), np.ones(2, dtype=int), x_norm=1000.0)
-        if adjacency == "add-remove":
-            there = RowBlocks(np.array([[0.5]]), np.ones(1, dtype=int), x_norm=1000.0)
-        first, second = (asked(data, weights, guarantee, n_samples) for data in (here, there))
-        both = np.array([[0.0, score], [0.0, other]])
-        sums = sums_of(both, np.ones(2, dtype=int), steepest) * [1.0, 0.5]
-        expected = sums[0] - (sums[1] if adjacency == "replace-one" else 0.0)
-        assert_allclose(first.asked - second.asked, expected, atol=5e-3)
-        assert np.abs(first.asked - second.asked).sum() < first.sensitivity
-
-
 @pytest.mark.parametrize("kind", [ApproxDP, GaussianDP])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("n_classes, n_samples", [(3, 30.0), (3, 1e6), (20, 30.0), (20, 500.0)])
@@ -199,89 +110,6 @@ def test_a_record_moves_what_is_beyond_a_start_no_farther(n_classes, n_samples, 
     assert first.law.order == order
     assert 0.75 * first.sensitivity < most < first.sensitivity
     assert first.scale >= first.sensitivity * (1.0 - 1e-9)
-
-
-def test_what_is_beyond_a_start_is_asked_for_its_own_length():
-    rng = np.random.default_rng(0)
-    X, codes = rng.uniform(-0.3, 0.3, (50, 4)), rng.integers(3, size=50)
-    weights, start = 3.0 * rng.normal(size=(2, 3, 4))
-    data = RowBlocks(X, codes, x_norm=1.0)
-    record = asked(data, weights, GaussianDP(1e3), along=weights - start)
-    scores = X @ (weights - start).T
-    expected = sums_of(scores, codes, fixed=X @ start.T)
-    bend = largest_terms(3)[1]
-    assert (expected[:, 0] > largest_terms(3)[0]).any()
-    expected = np.clip(expected, [-8.0, 0.0], [6.0, bend])
-    assert (expected[:, 1] == bend).any()
-    assert_allclose(record.asked, expected.sum(axis=0), atol=1e-3)
-
-
-@pytest.mark.parametrize("factor", [0.4, 2.5])
-def test_a_start_goes_a_part_of_the_way(monkeypatch, factor):
-    monkeypatch.setattr(_score_length, "factor_of_slope", lambda *args, **public: (factor, 0.1))
-    rng = np.random.default_rng(0)
-    weights, start = rng.normal(size=(2, 3, 4))
-    data = RowBlocks(np.eye(4) / 2.0, np.arange(4) % 3, x_norm=1.0)
-    seen = []
-    original = _score_length.release_slope
-
-    def slope(*args, **public):
-        seen.append((args[1], public["along"]))
-        return original(*args, **public)
-
-    monkeypatch.setattr(_score_length, "release_slope", slope)
-    public = dict(n_samples=4.0, guarantee=ApproxDP(1.0), noise=noise_source(0), temperature=2.0)
-    spread = CoefficientNoise("bound", np.full(4, 0.3))
-    found, noise = held_against(data, weights, spread, start=start, moved=0.25, **public)
-    assert_allclose(seen[0][0], weights / 2.0)
-    assert_allclose(seen[0][1], (weights - start) / 2.0)
-    kept = 1.0 - 0.25 * 0.25 * 0.6 if factor < 1.0 else 1.0
-    assert_allclose(found, kept * start + factor * (weights - start))
-    moved = 0.1 * factor * (weights - start)
-    expected = np.hypot(factor * 0.3, np.sqrt(np.mean(moved**2, axis=0)))
-    assert_allclose(noise.deviations, expected)
-    assert noise.kind == "approximation"
-
-
-@pytest.mark.parametrize("n_classes", [2, 3, 26])
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("x_norm", [1e-3, 1.0, 1e6])
-def test_a_record_moves_the_sums_as_far_as_its_own_scores(adjacency, n_classes, x_norm):
-    rng = np.random.default_rng(0)
-    X = x_norm * rng.uniform(-0.2, 0.2, (20, 4))
-    codes = rng.integers(n_classes, size=20)
-    # Where the slope is largest all other scores are lower by one and the slope.
-    size = 1.0 + largest_terms(n_classes)[0]
-    weights = np.zeros((n_classes, 4))
-    weights[1, :2] = 2000.0 / x_norm, size / x_norm
-    far, right = x_norm * np.eye(2, 4)  # far on the wrong side, and where the slope is largest
-    here = RowBlocks(np.vstack([X, far]), np.append(codes, 0), x_norm=x_norm)
-    most = np.array([-4.0, 0.0])
-    if adjacency == "replace-one":
-        there = RowBlocks(np.vstack([X, right]), np.append(codes, 1), x_norm=x_norm)
-        expected = most - sums_of(size * (np.arange(n_classes) == 1), np.array(1))
-    else:
-        there, expected = RowBlocks(X, codes, x_norm=x_norm), most
-    guarantee = GaussianDP(1.0, adjacency=adjacency)
-    outputs = weights[1:] if n_classes == 2 else weights
-    first, second = (asked(data, outputs, guarantee, 200.0) for data in (here, there))
-    # The score where the slope is largest is one of few steps of a grid.
-    assert_allclose(first.asked - second.asked, expected, atol=5e-3)
-    assert first.scale == second.scale
-
-
-@pytest.mark.parametrize("n_classes", [2, 5])
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("mu", [1e-300, 1e-9, 0.03, 0.06, 3.0, 1e5, 1e300])
-def test_a_share_is_set_aside_where_it_tells_something(mu, adjacency, n_classes):
-    guarantee = GaussianDP(mu, adjacency=adjacency)
-    share = share_for_slope(guarantee, n_samples=1000.0, n_classes=n_classes)
-    assert share == 0.0 if mu < 0.05 else 0.002 <= share <= 0.04
-    data = RowBlocks(np.eye(4) / 2.0, np.array([0, 1, 0, 1]), x_norm=1.0)
-    if share > 0.0:  # noise in a mean is as small as promised
-        check = GaussianDP(math.sqrt(share) * mu, adjacency=adjacency)
-        weights = np.ones((1 if n_classes == 2 else n_classes, 4))
-        assert asked(data, weights, check, 1000.0).scale < 0.31 * 1000.0
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -348,11 +176,6 @@ def test_the_factor_leads_most_of_the_way_to_the_right_length(length, spread, n_
     assert abs(math.log(factor * length)) < 0.6 * abs(math.log(length))
 
 
-@pytest.mark.parametrize("n_classes", [2, 4, 20])
-def test_scores_of_the_right_length_stay(n_classes):
-    assert factor_of(slope_of(1.0, 1.0, n_classes), n_classes)[0] == pytest.approx(1.0, abs=0.03)
-
-
 @pytest.mark.parametrize("n_classes, likely", [(2, 1.0), (3, 0.7), (30, 0.7)])
 def test_noise_leaves_what_is_likely(n_classes, likely):
     for slope in (-0.1, 0.1):
@@ -397,57 +220,18 @@ def test_what_a_model_gains_on_rows_of_its_own_is_taken_off():
     assert factor_of(found, 5, n_features=250, n_samples=1000)[0] == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("slope, bend", [(0.1, 0.4), (-0.2, 0.3), (0.0, 0.2), (0.01, -0.2)])
-def test_the_deviation_is_that_of_the_logarithm_under_fresh_noise(slope, bend):
-    rng = np.random.default_rng(0)
-    told = factor_of(ScoreSlope(slope, bend, 0.02, 0.04))[1]
-    found = [
-        math.log(factor_of(ScoreSlope(slope + one, bend + other, 0.02, 0.04))[0])
-        for one, other in rng.normal(size=(2000, 2)) * [0.02, 0.04]
-    ]
-    # The standard error of a deviation is a sixtieth of it.
-    assert told == pytest.approx(np.std(found), rel=0.12)
-
-
-def problem(noise, n_samples=4000):
+def fitted(n_classes):
     rng = np.random.default_rng(1)
-    X = rng.normal(size=(n_samples, 8)) / 4.0
-    return X, (X[:, 0] + noise * rng.logistic(size=n_samples) > 0.0).astype(int)
+    X, weights = rng.normal(size=(2000, 8)) / 4.0, rng.normal(size=(8, n_classes))
+    y = (X @ weights + 0.01 * rng.gumbel(size=(2000, n_classes))).argmax(axis=1)
+    return DPLogisticRegression(1.0, 1e-5, random_state=0).fit(X, y)
 
 
-def classes(noise=0.3, n_classes=3, n_samples=4000):
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(n_samples, 8)) / 4.0
-    noise = noise * rng.gumbel(size=(n_samples, n_classes))
-    return X, (X @ rng.normal(size=(8, n_classes)) + noise).argmax(axis=1)
-
-
-def fitted(rows, seed, epsilon=1.0):
-    X, y = rows
-    model = DPLogisticRegression(epsilon, 1e-5, random_state=seed).fit(X[:2000], y[:2000])
-    return model, log_loss(y[2000:], model.predict_proba(X[2000:]))
-
-
-def as_learned(monkeypatch):
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_the_factor_multiplies_weights_and_what_is_known_of_their_noise(n_classes, monkeypatch):
+    model = fitted(n_classes)
     monkeypatch.setattr(_score_length, "factor_of_slope", lambda *args, **public: (1.0, 0.0))
-
-
-@pytest.mark.parametrize(
-    "rows, gain",
-    [(problem(0.001), 0.03), (problem(0.01), 0.03), (classes(0.001), 0.005)],
-    ids=["two", "two with noise", "three"],
-)
-def test_probabilities_are_surer_where_rows_are_told_apart(rows, gain, monkeypatch):
-    found = [fitted(rows, seed, 2.0)[1] for seed in range(5)]
-    as_learned(monkeypatch)
-    assert np.mean(found) < np.mean([fitted(rows, seed, 2.0)[1] for seed in range(5)]) - gain
-
-
-@pytest.mark.parametrize("rows", [problem(0.01), classes(0.01, 5)], ids=["two", "five"])
-def test_the_factor_multiplies_weights_and_what_is_known_of_their_noise(rows, monkeypatch):
-    model, _ = fitted(rows, 0)
-    as_learned(monkeypatch)
-    learned, _ = fitted(rows, 0)
+    learned = fitted(n_classes)
     factor = model.coef_[0, 0] / learned.coef_[0, 0]
     assert abs(factor - 1.0) > 0.05
     assert_allclose(model.coef_, factor * learned.coef_, rtol=1e-12)
@@ -460,70 +244,3 @@ def test_the_factor_multiplies_weights_and_what_is_known_of_their_noise(rows, mo
     assert moved[0] > 0.02 * lengths[0]
     assert_allclose(moved / moved[0], lengths / lengths[0], atol=1e-4)
     assert_allclose(np.sqrt(np.diag(noise.covariance)), noise.deviations)
-
-
-@pytest.mark.parametrize("epsilon", [1.0, 8.0])
-def test_deviations_are_those_of_refits_where_scores_are_made_longer(epsilon):
-    X, y = problem(0.001, 1500)
-    found, told = [], []
-    for seed in range(60):
-        model = DPLogisticRegression(epsilon, 1e-5, random_state=seed).fit(X, y)
-        found.append(model.coef_[0, 0])
-        told.append(model.coef_noise_.deviations[0])
-    # The standard error of what is found is a tenth of it.
-    assert 0.6 < np.mean(told) / np.std(found) < 2.0
-
-
-@pytest.mark.parametrize("temperature", [0.01, 1.0, 10.0])
-def test_probabilities_are_those_of_a_loss_with_a_temperature(temperature):
-    X, y = classes()
-    loss = SoftmaxLoss(3, temperature=temperature)
-    data = RowBlocks(X, y, x_norm=1.0)
-    release = NoisyDescent.plan(
-        ApproxDP(8.0, 1e-5), loss=loss, n_features=8, row_norm=data.row_norm
-    )
-    slopes = []
-    for seed in range(4):
-        weights = release(data, noise_source(seed))
-        scores = np.vstack([rows for rows, _ in data.blocks]) @ weights.T
-        slopes.append(sums_of(scores / temperature, y).mean(axis=0))
-    slope, bend = np.mean(slopes, axis=0)
-    assert abs(slope) < 0.15 * bend
-
-
-@pytest.mark.parametrize("labels", [2, 3])
-@pytest.mark.parametrize(
-    "model, n_samples",
-    [
-        (DPLogisticRegression(1.0, 1e-5), 100),
-        (DPLogisticRegression(1.0, 1e-5, C=1.0), 4000),
-        (DPLogisticRegression(1.0, 1e-5, class_weight={0: 0.5, 1: 1.0}), 4000),
-        (DPLogisticRegression(1.0, 1e-5, mechanism="objective"), 4000),
-        (DPLogisticRegression(1.0, mechanism="gradient"), 4000),
-        (DPLinearSVC(1.0, 1e-5), 4000),
-    ],
-    ids=["few rows", "C", "class_weight", "objective", "pure", "no logits"],
-)
-def test_where_it_would_tell_little_nothing_more_is_read(model, n_samples, labels, monkeypatch):
-    def never(*args, **kwargs):
-        raise AssertionError
-
-    monkeypatch.setattr(_descent, "held_against", never)
-    rows = {2: problem, 3: classes}[labels]
-    model.fit(*rows(0.1, n_samples=n_samples))
-    X, y = rows(0.1)
-    with pytest.raises(AssertionError):
-        DPLogisticRegression(1.0, 1e-5).fit(X, y)
-    # Nor of users, whose rows count by their means.
-    DPLogisticRegression(1.0, 1e-5).fit(X, y, groups=np.arange(4000) // 2)
-    if labels == 2:  # or of many features
-        wide = np.hstack([X, np.zeros((4000, 1000))])
-        DPLogisticRegression(1.0, 1e-5).fit(wide, y)
-
-
-def test_few_rows_of_several_classes_are_taken_for_too_sure(monkeypatch):
-    X, y = classes(n_samples=300)
-    model = DPLogisticRegression(0.1, 1e-5, random_state=0).fit(X, y)
-    monkeypatch.setattr(_score_length, "_BLIND_FACTOR", 1.0)
-    longer = DPLogisticRegression(0.1, 1e-5, random_state=0).fit(X, y)
-    assert_allclose(model.coef_, 0.7 * longer.coef_, rtol=1e-12)

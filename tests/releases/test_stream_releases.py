@@ -1,5 +1,6 @@
 """Releases of a stream: what is recorded of them, and what their transcript is made of."""
 
+import inspect
 import pickle
 from dataclasses import FrozenInstanceError, fields
 
@@ -21,10 +22,8 @@ from skdp.releases import (
     MatrixRelease,
     QueryRelease,
     TreeRelease,
-    _stream_matrix,
     step_sensitivity,
 )
-from skdp.releases._stream import FunctionBounds
 from skdp.solvers.feature_rows import NormalisedRows
 from skdp.solvers.online import Recursion
 from skdp.solvers.prefix_factors import LONGEST, column_norm
@@ -107,56 +106,13 @@ def test_all_sums_of_a_matrix_together_satisfy_what_was_asked_for(adjacency):
 def test_the_rounding_of_sums_is_part_of_what_noise_covers(monkeypatch):
     with recording() as records:
         fitted(MATRIX)
-        monkeypatch.setattr(_stream_matrix, "encoding_error", lambda horizon: 0.25)
+        monkeypatch.setattr(
+            inspect.getmodule(MatrixRelease), "encoding_error", lambda horizon: 0.25
+        )
         model, _ = fitted(MATRIX)
     stream, before, after = model._stream.release, records[0], records[-1]
     added = 2 * 0.25 * stream.recursion.cap * stream.kappa / column_norm(40, stream.recursion)
     assert_allclose(after.sensitivity - before.sensitivity, added, rtol=1e-6)
-
-
-@pytest.mark.parametrize("options", [*RELEASES, MATRIX], ids=name)
-def test_targets_are_clipped_to_what_sensitivities_rest_on(options):
-    X, y = problem(20)
-    signs, found = np.where(y > 0.0, 1.0, -1.0), []
-    for targets in (signs, 9.0 * signs):
-        # A seed, for a plan with the same features, noise and keys.
-        model = DPOnlineKernelRegressor(
-            n_components=8, random_state=0, **options, y_bounds=(-1.0, 1.0)
-        )
-        release = model._plan(X.shape[1], 1.0)
-        _, fitted = release.advance(X, targets, lambda cost, account=None: cost(account))
-        found.append(fitted["predictor"].answer(X[:5]))
-    assert_array_equal(*found)
-
-
-@pytest.mark.parametrize("options", [*RELEASES, MATRIX], ids=name)
-def test_what_was_recorded_does_not_change_afterwards(options):
-    records, copies = [], []
-
-    def note(record):
-        records.append(record)
-        copies.append((record.asked.copy(), record.released.copy()))
-
-    with listening(note):
-        fitted(options)
-    for record, (asked, released) in zip(records, copies, strict=True):
-        assert_array_equal(record.asked, asked)
-        assert_array_equal(record.released, released)
-
-
-@pytest.mark.parametrize("options", LIVE[1:], ids=name)
-def test_what_is_asked_lies_on_the_grid_and_within_its_bound(options):
-    """So that nothing is rounded after the noise, and no gradient exceeds half its change."""
-    with recording() as records:
-        fitted(options)
-    for record in records:
-        step = 2.0**-30
-        assert_array_equal(np.rint(record.asked / step), record.asked / step)
-        assert_array_equal(np.rint(record.released / step), record.released / step)
-    if options["release"] == "sgd":
-        lengths = [np.linalg.norm(record.asked) for record in records]
-        bound = records[0].sensitivity / 2.0
-        assert 0.9 * bound < max(lengths) <= bound
 
 
 def plans():
@@ -198,18 +154,6 @@ def test_going_on_makes_another_stream_and_asks_for_its_charge_first(stream):
     with pytest.raises(FrozenInstanceError):
         stream.time = 3
 
-    class Unread:
-        """Rows whose number is all that may be read before the charge."""
-
-        shape = X.shape
-
-    def refuse(cost, account=None):
-        cost(account)
-        raise RuntimeError("refused")
-
-    with pytest.raises(RuntimeError, match="refused"):
-        stream.advance(Unread(), None, refuse)
-
 
 @pytest.mark.parametrize("stream", [plans()[0], plans()[-1]], ids=["final", "query"])
 def test_the_rounding_of_a_recursion_is_part_of_what_noise_covers(stream, monkeypatch):
@@ -220,23 +164,9 @@ def test_the_rounding_of_a_recursion_is_part_of_what_noise_covers(stream, monkey
         return lattices[-1]
 
     monkeypatch.setattr(Lattice, "for_sensitivity", chosen)
-    monkeypatch.setattr(FunctionBounds, "rounding_error", lambda self, time, size: 0.25)
+    monkeypatch.setattr(type(stream.bounds), "rounding_error", lambda self, time, size: 0.25)
     stream.advance(np.eye(2), np.array([1.0, -1.0]), lambda cost, account=None: cost(account))
     assert lattices[-1].sensitivity > stream.bounds.sensitivity(2) + 2 * 0.25
-
-
-def test_rows_longer_than_their_bound_count_as_rows_on_it():
-    stream, y = plans()[-1], np.array([1.0, -1.0])
-    linear = {part.name: getattr(stream, part.name) for part in fields(stream)} | {
-        "kernel": "linear"
-    }
-    kept = [
-        QueryRelease(**linear).advance(factor * np.eye(2), y, lambda cost: cost(None))[0]
-        for factor in (1.0, 50.0)
-    ]
-    one, fifty = (stream.gathered for stream in kept)
-    assert_allclose(fifty.rows, one.rows, rtol=1e-12)
-    assert_allclose(fifty.coef, one.coef, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -251,9 +181,3 @@ def test_a_matrix_refuses_what_its_bound_does_not_cover(target, horizon, message
     shared = dict(recursion=Recursion(0.75, 4.0, cap=0.5), kappa=1.0, noise=noise_source(0))
     with pytest.raises(ValueError, match=message):
         MatrixRelease.plan(target, horizon=horizon, features=NormalisedRows(2, 1.0), **shared)
-
-
-def test_a_stream_is_refused_beyond_its_horizon():
-    for stream in (plans()[2], plans()[3]):
-        with pytest.raises(ValueError, match=r"would make 10; got 9\. .* fit starts another"):
-            stream.advance(np.eye(10, 2), np.ones(10), lambda cost: cost(None))

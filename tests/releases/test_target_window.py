@@ -4,24 +4,20 @@ import math
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
-from support.insides import Users, noise_source
+from numpy.testing import assert_allclose
+from support.insides import noise_source
 from support.releases import transcript
 
 from skdp import DPKernelRidge
-from skdp.privacy import GaussianDP, compose
-from skdp.releases._feature_descent import FeatureDescent, plan_features, release_target_scale
+from skdp.privacy import GaussianDP
 from skdp.releases._target_window import (
     N_CELLS,
     TargetParts,
     TargetWindow,
     narrowest,
     release_parts,
-    release_window,
-    split_for_window,
 )
 from skdp.solvers.feature_rows import FeatureBlocks, NormalisedRows
-from skdp.solvers.hits import cell_counts
 
 ADJACENCIES = ["replace-one", "add-remove"]
 ROWS = NormalisedRows(2, 1.0)
@@ -31,72 +27,7 @@ def data_of(targets, users=None):
     return FeatureBlocks(np.ones((len(targets), 2)), np.asarray(targets), ROWS, users=users)
 
 
-# Budgets.
-
-
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_parts_make_the_whole_and_the_window_is_left_out_where_it_tells_nothing(adjacency):
-    shares = []
-    for signal in (1.0, 90.0, 95.0, 100.0, 300.0, 1e3, 1e6):
-        whole = GaussianDP(0.5, adjacency=adjacency)
-        window, rest = split_for_window(whole, n_samples=signal / 0.5)
-        if window is None:
-            assert rest == whole
-            shares.append(0.0)
-            continue
-        assert_allclose(compose([window, rest]).mu, 0.5, rtol=1e-12)
-        assert window.adjacency == rest.adjacency == adjacency
-        shares.append(window.mu**2 / 0.25)
-    assert_allclose(shares, [0.0, 0.0, 0.1, 0.1, 0.0225, 0.002025, 0.001])
-
-
 # What is released.
-
-
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_cells_move_as_far_as_declared_and_no_further(adjacency):
-    guarantee = GaussianDP(1.0, adjacency=adjacency)
-
-    def asked(targets):
-        (found,), window = transcript(
-            lambda: release_window(
-                data_of(targets), n_samples=5.0, guarantee=guarantee, noise=noise_source(0)
-            )
-        )
-        assert found.law.guarantee == guarantee and isinstance(window, TargetWindow)
-        return found
-
-    others = [0.3, -0.9, 0.0, 1.0]
-    grid = np.linspace(-1.2, 1.2, 25)  # beyond the bounds as well
-    distances = []
-    for y in grid:
-        here = asked([y, *others])
-        assert here.asked.shape == (N_CELLS,) and here.asked.sum() == 5.0
-        for z in [None] if adjacency == "add-remove" else grid:
-            there = asked(others if z is None else [z, *others])
-            distances.append(np.linalg.norm(here.asked - there.asked))
-    exact = math.sqrt(2.0) if adjacency == "replace-one" else 1.0
-    assert max(distances) == pytest.approx(exact)
-    assert exact <= here.sensitivity < 1.001 * exact
-
-
-def test_a_user_adds_one_in_all_spread_over_cells():
-    owners = np.repeat(["a", "b", "c"], [70, 2, 1])
-    targets = np.concatenate([np.linspace(-1.0, 1.0, 70), [-1.0, 1.0], [0.0]])
-    users = Users.of(owners, len(owners))
-    (found,), _ = transcript(
-        lambda: release_window(
-            data_of(targets, users),
-            n_samples=3.0,
-            guarantee=GaussianDP(1.0),
-            noise=noise_source(0),
-        )
-    )
-    alone = cell_counts(
-        np.minimum(((targets + 1.0) * 16.0).astype(int), 31), N_CELLS, users.shares
-    )
-    assert_array_equal(found.asked, alone)
-    assert 3.0 - 1e-5 < alone.sum() <= 3.0 and alone.max() < 1.1
 
 
 @pytest.mark.parametrize("window", [(0.0, 0.25), (0.6875, 0.125), (-0.8, 0.2), (0.0, 1.0)])
@@ -145,30 +76,6 @@ def test_the_window_is_where_the_targets_are_and_wider():
         assert narrowest(all_alike, deviation=0.0) == TargetWindow(0.0, 1.0)
 
 
-def test_without_noise_the_window_holds_all_targets():
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        targets = np.clip(rng.normal(rng.uniform(-1, 1), 10 ** rng.uniform(-3, 0), 300), -1, 1)
-        cells = np.minimum(((targets + 1.0) * 16.0).astype(int), 31)
-        found = narrowest(cell_counts(cells, N_CELLS) / 300.0, deviation=1e-6)
-        ends = found.centre - found.half_width, found.centre + found.half_width
-        assert ends[0] - 1e-12 <= targets.min() and targets.max() <= ends[1] + 1e-12
-
-
-@pytest.mark.parametrize("deviation", [0.033, 0.047])
-def test_noise_seldom_cuts_much_of_wide_targets_away(deviation):
-    # Targets everywhere, and noise in the shares: windows that hold less than two thirds of them
-    # had a chance of 0.004 in a million draws.
-    rng = np.random.default_rng(5)
-    flat = np.full(N_CELLS, 1.0 / N_CELLS)
-    found = [
-        narrowest(flat + deviation * rng.normal(size=N_CELLS), deviation=deviation).half_width
-        for _ in range(2000)
-    ]
-    assert np.mean(np.array(found) < 0.66) < 0.025
-    assert np.mean(found) > 0.85
-
-
 def test_parts_are_put_together_where_both_are_there():
     window = TargetWindow(-0.75, 0.25)
     targets = np.array([-1.0, -0.75, -0.5, 0.0, 1.0])
@@ -191,22 +98,6 @@ def test_parts_are_put_together_where_both_are_there():
     mean = 0.5 * 0.3 * 1.75
     expected = 0.25**2 * 0.4 + 0.5 * 0.0275 * 1.75**2 - mean**2
     assert_allclose([offset, variance, unit], [mean - 0.75, expected, 1.0])
-
-
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_mean_and_variance_are_in_units_of_the_targets(adjacency):
-    rng = np.random.default_rng(1)
-    targets = 0.7 + 0.02 * rng.normal(size=4000)
-    guarantee = GaussianDP(1.0, adjacency=adjacency)
-    plan = plan_features(n_samples=4000.0, n_components=2, guarantee=guarantee)
-
-    def scale(window):
-        return release_target_scale(data_of(targets), plan, noise_source(2), window)
-
-    near, far = scale(TargetWindow(0.6875, 0.125)), scale(None)
-    assert near[0] == pytest.approx(0.7, abs=0.008)  # the noise is 0.005, and draws to the centre
-    assert 0.1 * 0.02**2 < near[1] < 4.0 * 0.02**2 < far[1]
-    assert near[2] == 0.125 and far[2] == 1.0
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -237,15 +128,3 @@ def test_a_few_far_targets_are_learned(share):
     model.fit(X[:4000], y[:4000])
     assert model.score(X[4000:], y[4000:]) > 0.5
     assert abs(model.predict(X[4000:]).mean() - y[4000:].mean()) < 0.1
-
-
-def test_a_descent_without_a_window_has_that_of_the_bounds():
-    # Of so few rows cells would tell nothing: the release is left out, and so is its budget.
-    guarantee = GaussianDP(0.1)
-    assert (
-        plan_features(n_samples=50.0, n_components=2, guarantee=guarantee).window_guarantee is None
-    )
-    releases, _ = transcript(
-        lambda: FeatureDescent(guarantee, guarantee)(data_of(np.zeros(50)), noise_source(0))
-    )
-    assert releases[0].asked.shape == (2,)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from support.linear import LAYOUTS, LOSSES
 
-from skdp.losses import LogisticLoss
 from skdp.solvers.certificates import (
     largest_n_rows,
     linear_step,
@@ -53,11 +52,3 @@ def test_fewer_rows_than_the_limit_are_certified_wherever_the_solver_goes(loss, 
     weights = np.zeros((loss.n_outputs, 50))
     weights[0, 0] = math.sqrt(2.0 * start / 1e-3)
     assert data.rounding_error(loss, weights, exactly=True) <= 1e-9 / 2 * (1 + 1e-5)
-
-
-@pytest.mark.parametrize("weights", [(1.0, 1e-9), (1e-9, 1.0)])
-def test_rows_of_a_light_class_certify_no_more_rows(weights):
-    numbers = dict(n_features=50, row_norm=1.0, tolerance=1e-9, penalty=1e-3)
-    alone = largest_n_rows(LogisticLoss(), **numbers)
-    assert 0 < alone < 100_000_000
-    assert largest_n_rows(LogisticLoss(weights=weights), **numbers) == alone

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
-from scipy.optimize import linprog, minimize
+from scipy.optimize import linprog
 from support.problems import outliers as problem
 
-from skdp.exceptions import SolverError
 from skdp.losses import AbsoluteLoss, EpsilonInsensitiveLoss, HuberLoss
 from skdp.solvers import comparator
 from skdp.solvers.comparator import best_in_ball
@@ -45,21 +44,6 @@ def test_one_feature_agrees_with_a_grid(loss, radius, seed):
     assert value <= best + gap + 1e-9
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
-@pytest.mark.parametrize("radius", [0.1, 0.4, 0.9])
-def test_two_features_agree_with_a_grid_of_the_disc(loss, radius):
-    rows, targets = problem(40, 2, seed=3, norm=1.5)
-    weights, value, gap = best_in_ball(rows, targets, loss, radius=radius)
-    check(rows, targets, loss, radius, 1e-4, weights, value, gap)
-    angles, lengths = np.meshgrid(np.linspace(0, 2 * np.pi, 721), np.linspace(0, radius, 61))
-    points = np.stack([lengths * np.cos(angles), lengths * np.sin(angles)]).reshape(2, -1)
-    best = losses_of(rows @ points - targets[:, np.newaxis], loss).min()
-    assert value - gap <= best + 1e-9
-    # A point of the grid is within half a cell of the best one; losses are Lipschitz.
-    cell = radius * np.hypot(np.pi / 720, 1 / 120)
-    assert best <= value + loss.lipschitz * cell * np.linalg.norm(rows, axis=1).sum()
-
-
 @pytest.mark.parametrize("width", [0.0, 0.15])
 def test_in_a_wide_ball_it_is_a_linear_program(width):
     rows, targets = problem(120, 4, seed=5)
@@ -76,28 +60,6 @@ def test_in_a_wide_ball_it_is_a_linear_program(width):
     check(rows, targets, loss, 50.0, 1e-7, weights, value, gap)
     assert_allclose(value, program.fun, atol=2e-7 * n)
     assert value - gap <= program.fun + 1e-8
-
-
-@pytest.mark.parametrize("radius", [0.3, 50.0])
-def test_huber_agrees_with_a_general_optimiser(radius):
-    rows, targets = problem(200, 5, seed=8)
-    loss = HuberLoss(0.3)
-
-    def total(w):
-        return losses_of(rows @ w - targets, loss)
-
-    def gradient(w):
-        return rows.T @ np.clip(rows @ w - targets, -0.3, 0.3)
-
-    ball = {"type": "ineq", "fun": lambda w: radius**2 - w @ w, "jac": lambda w: -2 * w}
-    other = minimize(
-        total, np.zeros(5), jac=gradient, constraints=[ball], method="SLSQP", tol=1e-12
-    )
-    weights, value, gap = best_in_ball(rows, targets, loss, radius=radius, tolerance=1e-8)
-    check(rows, targets, loss, radius, 1e-8, weights, value, gap)
-    assert_allclose(value, other.fun, atol=1e-5)
-    assert_allclose(weights, other.x, atol=1e-3)
-    assert value - gap <= other.fun + 1e-9
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -118,14 +80,6 @@ def test_sparse_rows_and_krylov_steps_find_the_same_minimum(loss, radius, monkey
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
-def test_more_rows_and_more_features(loss):
-    for n, d, radius in [(50_000, 30, 1.0), (300, 600, 2.0), (50_000, 1, 0.3)]:
-        rows, targets = problem(n, d, seed=4, norm=1.2)
-        result = best_in_ball(rows, targets, loss, radius=radius)
-        check(rows, targets, loss, radius, 1e-4, *result)
-
-
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_extreme_data_are_certified_too(loss):
     columns = np.random.default_rng(6).standard_normal((300, 6))
     cases = [
@@ -140,31 +94,3 @@ def test_extreme_data_are_certified_too(loss):
     for rows, targets, radius in cases:
         result = best_in_ball(rows, targets, loss, radius=radius)
         check(rows, targets, loss, radius, 1e-4, *result)
-
-
-def test_an_unreachable_tolerance_is_an_error():
-    rows, targets = problem(300, 6, seed=1)
-    with pytest.raises(SolverError, match="could not be certified: the gap per row"):
-        best_in_ball(rows, targets, AbsoluteLoss(), radius=1.0, tolerance=1e-20)
-
-
-def test_a_loss_of_another_form_is_refused():
-    class QuarticLoss(AbsoluteLoss):
-        def conjugate(self, slope):
-            return np.asarray(slope) ** 4
-
-    rows, targets = problem(20, 2, seed=0)
-    with pytest.raises(ValueError, match="loss must have the conjugate"):
-        best_in_ball(rows, targets, QuarticLoss(), radius=1.0)
-
-
-def test_bad_arguments_are_named():
-    rows, targets = problem(20, 2, seed=0)
-    with pytest.raises(ValueError, match="radius must be a positive"):
-        best_in_ball(rows, targets, AbsoluteLoss(), radius=0.0)
-    with pytest.raises(ValueError, match="tolerance must be a positive"):
-        best_in_ball(rows, targets, AbsoluteLoss(), radius=1.0, tolerance=-1.0)
-    with pytest.raises(ValueError, match=r"rows and targets must have the shapes.*\(20, 2\)"):
-        best_in_ball(rows, targets[:-1], AbsoluteLoss(), radius=1.0)
-    with pytest.raises(ValueError, match="rows and targets must have the shapes"):
-        best_in_ball(rows[:0], targets[:0], AbsoluteLoss(), radius=1.0)

@@ -48,14 +48,23 @@ def test_products_in_single_precision_are_near_those_in_double(loss, x_norm):
     assert not curvature_product(data, loss, scores, 0.0, dtype=np.float32)(0.0 * weights).any()
 
 
-def test_some_rows_stand_for_all():
-    X, codes = texts(9000, 50)
-    data = RowBlocks(X, codes, x_norm=1.0)
-    scores = scores_at(data, LogisticLoss(), np.zeros((1, 50)))
-    direction = np.ones((1, 50))
-    whole = curvature_product(data, LogisticLoss(), scores, 0.0)(direction)
-    some = curvature_product(data, LogisticLoss(), scores, 0.0, every=4)(direction)
-    assert_allclose(some, whole, rtol=0.3)
+@pytest.mark.parametrize(
+    "loss, penalty",
+    [
+        (LogisticLoss(), 0.01),
+        (HuberHingeLoss(0.1), 2.0),
+        (SoftmaxLoss(2), 2.0),
+    ],
+    ids=str,
+)
+def test_the_minimum_of_wide_rows_is_certified(loss, penalty):
+    X, codes = texts(3000, 1600)
+    data = RowBlocks(X, codes, x_norm=1.0, constant=0.3)
+    linear = np.random.default_rng(3).normal(size=(loss.n_outputs, 1601))
+    tolerance = solver_tolerance(loss, data.row_norm)
+    weights = minimise(loss, data, penalty=penalty, tolerance=tolerance, linear=linear)
+    gradient = data.gradient(loss, weights)[0] + penalty * weights + linear
+    assert np.linalg.norm(gradient) <= tolerance
 
 
 @pytest.mark.parametrize("every", [1, 4])
@@ -73,33 +82,3 @@ def test_the_matrix_of_frequent_columns_is_positive_and_near_the_hessian(every):
     inner = np.linalg.eigvalsh(root.T @ hessian @ root)
     plain = np.linalg.eigvalsh(hessian)
     assert inner[-1] / inner[0] < 0.1 * plain[-1] / plain[0]
-
-
-def test_where_few_rows_bend_the_matrix_is_not_used():
-    X, codes = texts(2000, 300)
-    data = RowBlocks(X, codes, x_norm=1.0, constant=0.3)
-    weights = np.zeros((1, 301))
-    weights[0, -1] = 100.0  # margins far out, where the loss is straight
-    columns = FrequentColumns(LogisticLoss(), data, 0.5, 1)
-    assert columns.at(scores_at(data, LogisticLoss(), weights)) is np.copy
-    assert columns.at(scores_at(data, LogisticLoss(), 0.0 * weights)) is not np.copy
-
-
-@pytest.mark.parametrize(
-    "loss, penalty",
-    [
-        (LogisticLoss(), 0.01),
-        (LogisticLoss(), 2.0),
-        (HuberHingeLoss(0.1), 2.0),
-        (SoftmaxLoss(2), 2.0),
-    ],
-    ids=str,
-)
-def test_the_minimum_of_wide_rows_is_certified(loss, penalty):
-    X, codes = texts(9000, 1600)
-    data = RowBlocks(X, codes, x_norm=1.0, constant=0.3)
-    linear = np.random.default_rng(3).normal(size=(loss.n_outputs, 1601))
-    tolerance = solver_tolerance(loss, data.row_norm)
-    weights = minimise(loss, data, penalty=penalty, tolerance=tolerance, linear=linear)
-    gradient = data.gradient(loss, weights)[0] + penalty * weights + linear
-    assert np.linalg.norm(gradient) <= tolerance

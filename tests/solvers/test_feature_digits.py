@@ -43,11 +43,6 @@ def test_scores_are_those_of_the_rounded_weights_exactly(d, size):
     assert_array_equal(again, scores_of(rows))
 
 
-def test_zero_weights_have_zero_scores():
-    rows = np.full((2, 3), 127.0, dtype=np.float32)
-    assert_array_equal(exact_scores(np.zeros(3), 3)(rows), np.zeros(2))
-
-
 @pytest.mark.parametrize("bits", [20, 28])
 def test_rows_times_residuals_are_exact(bits):
     rng = np.random.default_rng(bits)

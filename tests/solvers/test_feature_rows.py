@@ -19,12 +19,10 @@ from skdp.solvers.feature_rows import (
     NormalisedRows,
 )
 from skdp.solvers.feature_whitening import Whitening
-from skdp.solvers.newton import minimise
 
 KINDS = [FeatureBlocks, IntegerFeatureBlocks]
 FOURIER = fourier_features("rbf", 40, n_components=12, gamma=0.5, random_state=0)
 LINEAR = NormalisedRows(6, 2.0)
-SOME = fourier_features("rbf", 2, n_components=16, gamma=1.0, random_state=9)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -55,47 +53,6 @@ def test_sums_over_features_visit_every_row_once(kind, n, layout):
     capped, error = data.capped_sum(weights, 0.4)
     rounding = 0.51 * 0.4 * 2.0**-18 * n  # of residuals, and of weights far less
     assert np.linalg.norm(capped - gradient[0]) <= error + rounding + 1e-11 * n
-
-
-@pytest.mark.parametrize("kind, cells", [(FeatureBlocks, 4), (IntegerFeatureBlocks, 1)])
-def test_the_feature_matrix_is_never_whole_unless_it_is_small(kind, cells):
-    n, p = 40_000, 250
-    X = np.random.default_rng(2).normal(size=(n, 3))
-    features = fourier_features("rbf", 3, n_components=p, gamma=1.0, random_state=0)
-    peaks = {}
-    for cache_size in (0, 2**30):
-        data = kind(X, X[:, 0], features, cache_size=cache_size)
-        tracemalloc.start()
-        data.capped_sum(np.zeros(p), 1.0)
-        data.second_moments()
-        peaks[cache_size] = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-    # A few squares of p and a few blocks of 2 megabytes.
-    assert peaks[0] < 9e6 < cells * n * p < peaks[2**30] < cells * n * p + 9e6
-    # The smallest that is kept, and the smallest that is not.
-    for rows, few in ((10, True), (11, False)):
-        data = kind(X[:rows], X[:rows, 0], features, cache_size=10 * p * cells)
-        list(data.blocks)
-        again = [rows for rows, _ in data._made()], [rows for rows, _ in data._made()]
-        assert (again[0][0] is again[1][0]) == few
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
-def test_integer_features_make_nearly_the_same_fit(kernel):
-    rng = np.random.default_rng(3)
-    X, targets = rng.normal(size=(2000, 8)), rng.uniform(-1.0, 1.0, 2000)
-    features = fourier_features(kernel, 8, n_components=60, gamma=0.3, random_state=3)
-    exact, whole = (kind(X, targets, features) for kind in KINDS)
-    weights = rng.normal(size=60)
-    for name, arguments in (("capped_sum", (weights, 0.25)), ("second_moments", ())):
-        one, two = (getattr(data, name)(*arguments)[0] for data in (exact, whole))
-        assert 0.0 < np.linalg.norm(one - two) / 2000 < 1e-3
-    fits = [
-        minimise(HuberLoss(0.25), data, penalty=20.0, tolerance=1e-5)[0] for data in (exact, whole)
-    ]
-    # Predictions of one by the features of the other.
-    Z = features.transform(X)
-    assert np.std(Z @ fits[0] - Z @ fits[1]) < 0.02 * np.std(Z @ fits[0])
 
 
 # What neighbours rest on: sums of integer features are those of the rows, in any order; other
@@ -133,47 +90,6 @@ def test_removing_a_row_removes_its_share_of_a_sum_and_nothing_else(p):
     moments = [data.second_moments()[0] for data in (whole, mixed, less)]
     assert_array_equal(moments[0], moments[1])
     assert_allclose(moments[0] - moments[2], np.outer(row, row), rtol=0.0, atol=1e-10)
-
-
-@pytest.mark.parametrize("p", [12, 1000, 2000])
-def test_no_place_makes_a_residual_round_the_other_way(p):
-    # A target at which the rounded residual of a row jumps: the row has the same score wherever
-    # it stands, or many of its copies would jump when they move.
-    rng = np.random.default_rng(6)
-    features = fourier_features("rbf", 3, n_components=p, gamma=0.5, random_state=6)
-    x, weights = rng.normal(size=(1, 3)), rng.normal(size=p)
-
-    def share(target, n=1):
-        data = blocks(features, x.repeat(n, axis=0), np.full(n, target))
-        return data.capped_sum(weights, 16.0)[0]
-
-    for low, high in rng.uniform(0.1, 0.3, size=(3, 2)) + [[0.0, 0.3]]:
-        first = share(low)
-        while np.nextafter(low, high) < high:
-            middle = low / 2 + high / 2
-            low, high = (middle, high) if (share(middle) == first).all() else (low, middle)
-        for target in (low, high):
-            for n in (7, 500, 1027):
-                one = share(target)
-                assert_allclose(share(target, n), n * one, rtol=1e-14, atol=0.0)
-        assert (share(low) != share(high)).any()
-
-
-@pytest.mark.parametrize("case", ["linear", "fourier"])
-def test_a_sum_of_scores_is_that_of_each_row_wherever_it_stands(case):
-    rng = np.random.default_rng(6)
-    features, X = HOSTILE[case][0], rng.normal(size=(2300, 6))
-    weights, cap = rng.normal(size=features.n_components), 0.75
-    total, error = blocks(features, X, np.zeros(2300)).score_sum(weights, cap)
-    single = [blocks(features, x[np.newaxis], np.zeros(1)).score_sum(weights, cap)[0] for x in X]
-    assert total == math.fsum(single)  # whole units of a sum of two powers of two
-    places = rng.permutation(2300)
-    assert blocks(features, X[places], np.zeros(2300)).score_sum(weights, cap)[0] == total
-    Z = np.vstack([rows for rows, _ in blocks(features, X, np.zeros(2300)).blocks])
-    exact = np.clip(Z @ weights, -cap, cap)
-    assert 0.05 < np.mean(np.abs(exact) == cap) < 0.95
-    assert np.abs(single - exact).max() < cap * 2.0**-17 + 2.0**-20 * np.abs(weights).sum()
-    assert error < 1e-10 and np.abs(single).max() == cap
 
 
 def test_targets_beyond_their_bounds_are_cut():
@@ -305,49 +221,6 @@ def test_whitened_sums_are_those_of_limited_residuals_to_their_certified_error(c
         assert error < 1e-9
 
 
-def test_sums_of_integers_stay_exact_beyond_the_integers_of_a_float():
-    # More rows than 2**26 of full residuals, by passing the same block many times: a float
-    # loses what a record adds then.
-    data = blocks(SOME, np.zeros((1024, 2)), np.ones(1024))
-    made = list(data._made())
-    few = data.capped_sum(np.zeros(16), 0.5)[0]
-    data._made = lambda: iter(made * 70_000 + [(rows[:1], y[:1]) for rows, y in made])
-    many = data.capped_sum(np.zeros(16), 0.5)[0]
-    one = few / 1024
-    exact = [math.fsum([70_000 * 1024 * share, share]) for share in one]
-    assert_allclose(many, exact, rtol=2.0**-52)
-
-
-@pytest.mark.parametrize("kind", [FeatureBlocks, IntegerFeatureBlocks])
-def test_centred_rows_share_features_and_leave_the_others_alone(kind):
-    rng = np.random.default_rng(0)
-    X, targets = rng.normal(size=(2500, 3)), rng.uniform(-1.0, 1.0, 2500)
-    features = fourier_features("rbf", 3, n_components=20, gamma=1.0, random_state=1)
-    data = kind(X, targets, features)
-    centred = data.centred(-0.75)
-    assert_array_equal(centred.targets, targets + 0.75)  # beyond 1 for some
-    assert_array_equal(data.targets, targets)
-    weights = rng.normal(size=20)
-    other = kind(X, np.zeros(2500), features)
-    other.targets = targets + 0.75
-    assert_array_equal(centred.capped_sum(weights, 0.5)[0], other.capped_sum(weights, 0.5)[0])
-    for (rows, y), (kept, z) in zip(centred.blocks, data.blocks, strict=True):
-        assert rows.shape == kept.shape
-        assert_array_equal(y, z + 0.75)
-    assert data._kept is centred._kept and len(data._kept) == len(data)
-
-
-def test_columns_tell_no_more_shortening_than_there_is_along_vectors_that_are_not_orthonormal():
-    rng = np.random.default_rng(0)
-    vectors = np.linalg.qr(rng.normal(size=(6, 3)))[0] * [1.05, 1.1, 0.9]
-    whitening = Whitening(2.0, vectors, np.array([-1.7, -1.2, -1.5]))
-    rows = np.vstack([rng.normal(size=(200, 6)), vectors.T])
-    whole, unit = whitening.columns(40)
-    most = 4.0 * (rows**2).sum(axis=1) - ((rows @ whole * unit) ** 2).sum(axis=1)
-    images = np.array([whitening.apply(row) for row in rows])
-    assert np.all((images**2).sum(axis=1) <= most * (1 + 1e-9))
-
-
 def test_whitening_a_vector_errs_by_less_than_is_stated():
     rng = np.random.default_rng(1)
     vectors = np.linalg.qr(rng.normal(size=(300, 300)))[0]
@@ -358,3 +231,26 @@ def test_whitening_a_vector_errs_by_less_than_is_stated():
     # More than the rounding of the result alone.
     assert 2.0**-52 * np.linalg.norm(3.0 * vector) < error
     assert error <= whitening.rounding_error(float(np.linalg.norm(vector)))
+
+
+@pytest.mark.parametrize("kind, cells", [(FeatureBlocks, 4), (IntegerFeatureBlocks, 1)])
+def test_the_feature_matrix_is_never_whole_unless_it_is_small(kind, cells):
+    n, p = 40_000, 250
+    X = np.random.default_rng(2).normal(size=(n, 3))
+    features = fourier_features("rbf", 3, n_components=p, gamma=1.0, random_state=0)
+    peaks = {}
+    for cache_size in (0, 2**30):
+        data = kind(X, X[:, 0], features, cache_size=cache_size)
+        tracemalloc.start()
+        data.capped_sum(np.zeros(p), 1.0)
+        data.second_moments()
+        peaks[cache_size] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    # A few squares of p and a few blocks of 2 megabytes.
+    assert peaks[0] < 9e6 < cells * n * p < peaks[2**30] < cells * n * p + 9e6
+    # The smallest that is kept, and the smallest that is not.
+    for rows, few in ((10, True), (11, False)):
+        data = kind(X[:rows], X[:rows, 0], features, cache_size=10 * p * cells)
+        list(data.blocks)
+        again = [rows for rows, _ in data._made()], [rows for rows, _ in data._made()]
+        assert (again[0][0] is again[1][0]) == few

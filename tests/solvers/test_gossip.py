@@ -24,14 +24,11 @@ from skdp.losses import (
     MulticlassHingeLoss,
     SoftmaxLoss,
 )
-from skdp.solvers import gossip
 from skdp.solvers.gossip import (
     GossipState,
     GossipUpdate,
-    Schedule,
     batches,
     run_gossip,
-    soft_threshold,
 )
 from skdp.solvers.gossip_sums import grid_csr_rows, slope_step
 from skdp.topology import make_topology
@@ -45,7 +42,6 @@ LOSSES = {
     "multi log": SoftmaxLoss(3),
     "multi huber": SoftmaxLoss(3, margin=1.0, temperature=0.5),
 }
-BINARY = ("hinge", "log", "huber")
 losses = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 kinds = pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 
@@ -200,22 +196,17 @@ def node_by_node(topology, X, codes, owners, update, noise, n_passes=1, x_norm=2
 ALGORITHMS = {
     "1": dict(radius=3.0),
     "1 regularised": dict(penalty=0.3, steps=lambda t: 1.0 / (0.3 * t)),
-    "1 inside": dict(radius=1e6),
     "3": dict(threshold=2.0),
-    "3 regularised": dict(threshold=2.0, penalty=0.2),
     "3 in a small ball": dict(threshold=0.5, radius=0.5),
     "4": dict(batch_size=5, radius=0.5),
     "1 lazy": dict(lazy=True, radius=0.5, decay=3.0),
     "1 lazy and regularised": dict(lazy=True, radius=0.5, penalty=0.3),
     "4 lazy, mixed often": dict(lazy=True, batch_size=5, radius=0.5, n_mixings=3),
-    "4 mixed twice": dict(batch_size=5, radius=0.5, n_mixings=2),
     "3 and 4": dict(threshold=1.0, batch_size=4, decay=3.0),
 }
 NETWORKS = {
     "ring": ("ring", 6, 1.0),
     "links up and down": ("erdos_renyi", 7, 0.4),
-    "star": ("star", 4, 0.7),
-    "two": ("complete", 2, 1.0),
     "one": ("ring", 1, 1.0),
 }
 
@@ -259,80 +250,6 @@ def test_every_algorithm_is_a_loop_over_nodes_and_rows(algorithm, network, kind)
         assert longest > 0.5  # sums of gradients are not projected
 
 
-@kinds
-def test_several_passes_take_the_same_rows_again(kind):
-    compare(of_update(HingeLoss(), batch_size=4), "ring", kind, n_passes=3)
-
-
-def test_long_runs_cross_blocks(monkeypatch):
-    update = of_update(LogisticLoss(), decay=3.0)
-    monkeypatch.setattr(gossip, "_BLOCK", 6 * (5 * 3 + 6) * 7)  # 7 rounds of the ring
-    lengths = []
-    topology = make_topology("ring", 6)
-    X, codes = problem()
-    schedule = batches(uneven(60, 6), 6, 1)
-    noise = noise_of(len(schedule), 6, update, 4)
-    gossiped(topology, X, codes, schedule, update, noise, monitor=lengths.append)
-    assert sum(lengths) == len(schedule) and max(lengths) == 7
-    compare(update, "links up and down", np.asarray)
-
-
-@kinds
-@pytest.mark.parametrize("name", ["log", "multi hinge"])
-@pytest.mark.parametrize("options", [dict(decay=3.0), dict(threshold=1.0)], ids=["1", "3"])
-def test_a_stream_can_be_cut_anywhere(options, name, kind):
-    update = of_update(LOSSES[name], batch_size=2, **options)
-    topology = make_topology("erdos_renyi", 5, edge_probability=0.5, seed=1)
-    X, codes = problem(83, n_classes=max(2, update.loss.n_outputs))
-    schedule = batches(uneven(83, 5), 5, 2)
-    noise = noise_of(len(schedule), 5, update, 4)
-    whole, sent = gossiped(topology, kind(X), codes, schedule, update, noise)
-    for cuts in ([1], [3, 4, 11], list(range(1, len(schedule)))):
-        state, parts = None, []
-        for start, stop in itertools.pairwise([0, *cuts, len(schedule)]):
-            state, part = gossiped(
-                topology,
-                kind(X),
-                codes,
-                schedule[start:stop],
-                update,
-                noise[start:stop],
-                state=state,
-            )
-            parts.append(part[:-1])
-        assert_array_equal(np.concatenate([*parts, part[-1:]]), sent)
-        assert_allclose(state.total, whole.total, rtol=1e-12)
-        assert (state.time, state.weight) == (whole.time, pytest.approx(whole.weight))
-
-
-def test_states_are_left_as_they_were():
-    update, topology = of_update(HingeLoss()), make_topology("ring", 3)
-    X, codes = problem(9)
-    schedule = batches(np.arange(9) % 3, 3, 1)
-    noise = noise_of(3, 3, update, 4)
-    first, _ = gossiped(topology, X, codes, schedule, update, noise)
-    before = first.released.copy(), first.total.copy()
-    rows, schedule_before = X.copy(), schedule.copy()
-    gossiped(topology, X, codes, schedule, update, noise, state=first)
-    assert_array_equal(first.released, before[0])
-    assert_array_equal(first.total, before[1])
-    assert_array_equal(X, rows)
-    assert_array_equal(schedule, schedule_before)
-    assert first.time == 3
-
-
-def test_before_the_first_round_the_average_is_the_start():
-    assert_array_equal(GossipState.zeros(3, 2).average(), np.zeros((3, 2)))
-
-
-def test_no_rounds_change_nothing():
-    update, topology = of_update(HingeLoss()), make_topology("ring", 3)
-    X, codes = problem(5)
-    schedule = batches(np.arange(5) % 3, 3, 1, n_rounds=None)[:0]
-    state, _ = gossiped(topology, X, codes, schedule, update, np.zeros((0, 3, 5)))
-    assert state.time == 0 and not state.released.any()
-
-
 # Schedules
 
 
@@ -352,72 +269,6 @@ def test_each_row_is_taken_once_in_its_order_by_its_owner(n_nodes, batch_size):
     longer = batches(owners, n_nodes, batch_size, n_rounds=len(table) + 2)
     assert_array_equal(longer[:-2], table)
     assert (longer[-2:] == -1).all()
-
-
-@pytest.mark.parametrize("batch_size", [1, 3])
-def test_schedules_are_written_out_for_the_rounds_that_are_asked_for(batch_size):
-    owners = uneven(50, 6)
-    whole = batches(owners, 6, batch_size)
-    schedule = Schedule(owners, 6, batch_size)
-    assert len(schedule) == len(whole)
-    for rounds in (slice(None), slice(0, 2), slice(2, 9), slice(9, 9), slice(len(whole) - 1, 99)):
-        assert_array_equal(schedule[rounds], whole[rounds])
-    # One node has all rows: the whole table would hold ten billion numbers.
-    lopsided = Schedule(np.zeros(100_000, dtype=int), 100_000, 1)
-    table = lopsided[77_000:77_002]
-    assert table.shape == (2, 100_000, 1)
-    assert table[:, 0, 0].tolist() == [77_000, 77_001] and (table[:, 1:] == -1).all()
-
-
-@kinds
-@pytest.mark.parametrize("batch_size", [1, 4, 100])
-@pytest.mark.parametrize("room", [0, 100, 1 << 28])
-def test_rows_come_onto_the_grid_once_for_all_passes(monkeypatch, kind, batch_size, room):
-    update, n_nodes = of_update(LogisticLoss(), batch_size=batch_size, decay=3.0), 5
-    topology = make_topology("grid", n_nodes, edge_probability=0.6)
-    X, codes = problem(90)
-    schedule = batches(uneven(90, n_nodes), n_nodes, batch_size)
-    noise = noise_of(6 * len(schedule), n_nodes, update, 4)
-    tiled = np.tile(schedule, (6, 1, 1))
-    keep = []
-    expected, sent = gossiped(topology, kind(X), codes, tiled, update, noise, keep=keep)
-
-    taken = []
-
-    def noted(X):
-        taken.append(X.shape[0])
-        return on_grid(X, 2.0, update.row_step)
-
-    monkeypatch.setattr(gossip, "_KEPT", room)
-    monkeypatch.setattr(gossip, "_BLOCK", 500)  # several blocks a pass
-    kept, options = [], dict(n_passes=6, rows=noted)
-    found, heard = gossiped(
-        topology, kind(X), codes, schedule, update, noise, keep=kept, **options
-    )
-    assert_array_equal(heard, sent)
-    assert_array_equal(found.total, expected.total)
-    assert (found.weight, found.time) == (expected.weight, expected.time)
-    assert_array_equal(np.concatenate(kept), np.concatenate(keep))
-    if room == 1 << 28:
-        assert sum(taken) == 90
-    if room == 0:
-        assert sum(taken) == 6 * 90
-
-
-@kinds
-def test_a_process_whose_rows_are_used_up_goes_on_mixing(kind):
-    update, topology = of_update(HingeLoss()), make_topology("ring", 300, edge_probability=0.5)
-    X, codes = problem(300)
-    schedule = batches(np.arange(300), 300, 1, n_rounds=4)
-    noise = noise_of(8, 300, update, 4)
-    state, sent = gossiped(topology, kind(X), codes, schedule, update, noise, n_passes=2)
-    assert topology.is_sparse and state.time == 8
-    for t in (1, 2, 3, 5, 6, 7):
-        assert_allclose(sent[t + 1], topology.mixing(t, t + 1)[0] @ sent[t], atol=1e-12)
-
-
-def test_no_rows_make_no_rounds():
-    assert batches(np.zeros(0, dtype=int), 3, 2).shape == (0, 3, 2)
 
 
 # Exactness: what noise is added to
@@ -509,173 +360,12 @@ def test_rows_have_gradients_on_the_grid_of_at_most_their_bound(loss, x_norm, ki
     assert math.isclose(bound, 2.0 * loss.lipschitz**2)
 
 
-@kinds
-@losses
-def test_a_sum_is_the_sum_of_what_its_rows_give_alone(loss, kind):
-    X = hostile_rows(5, 1.0)
-    codes = np.random.default_rng(1).integers(0, max(2, loss.n_outputs), len(X))
-    point = np.random.default_rng(2).normal(size=(1, sizes(loss, 5)))
-    alone = np.arange(len(X)).reshape(1, -1, 1)
-    each, _ = exact_sums(loss, X, codes, alone, np.repeat(point, len(X), 0), kind=kind)
-    batch = np.append(np.arange(len(X)), [-1, -1]).reshape(1, 1, -1)
-    total, update = exact_sums(loss, X, codes, batch, point, kind=kind)
-    assert is_multiple(total, update.grid)
-    for found, parts in zip(total[0].tolist(), each.T.tolist(), strict=True):
-        assert Fraction(found) == sum(map(Fraction, parts))
-
-
-@losses
-def test_sparse_rows_give_what_dense_rows_give(loss):
-    X, codes = problem(200, 9, max(2, loss.n_outputs))
-    for row_step in (2.0**-16, 2.0**-8):
-        update = of_update(loss, batch_size=3, row_step=row_step)
-        schedule = batches(uneven(200, 5), 5, 3)
-        noise = noise_of(len(schedule), 5, update, 9)
-        topology = make_topology("grid", 5, edge_probability=0.6)
-        dense, _ = gossiped(topology, X, codes, schedule, update, noise)
-        for kind in (sparse.csr_array, sparse.csr_matrix):
-            found, _ = gossiped(topology, kind(X), codes, schedule, update, noise)
-            assert_array_equal(found.released, dense.released)
-            assert_array_equal(found.total, dense.total)
-
-
-@pytest.mark.parametrize("step", [2.0**-8, 2.0**-16])
-@pytest.mark.parametrize("x_norm", [1.0, 3.0, 1e-40, 1e40])
-@pytest.mark.parametrize("constant", [True, False])
-def test_sparse_rows_are_rounded_like_dense_ones(x_norm, step, constant):
-    for n_features in (1, 7, 60):
-        X = hostile_rows(n_features, x_norm)
-        X[np.random.default_rng(3).random(X.shape) < 0.3] = 0.0
-        before = sparse.csr_array(X)
-        found = grid_csr_rows(before, x_norm, constant, step)
-        assert_array_equal(found.toarray(), grid_rows(X, x_norm, constant, step))
-        assert_array_equal(before.toarray(), X)
-
-
-def test_rows_of_many_features_stay_within_the_bound():
-    rng = np.random.default_rng(0)
-    X = np.vstack([np.full(30_000, 1.0), rng.normal(size=30_000), rng.exponential(size=30_000)])
-    dense = grid_rows(X, 1.0, True, 2.0**-16)
-    assert_array_equal(grid_csr_rows(sparse.csr_array(X), 1.0, True, 2.0**-16).toarray(), dense)
-    assert max(map(squared_norm, dense)) <= 2
-
-
 @losses
 def test_slopes_have_a_public_step_that_hits_their_bound(loss):
     step = slope_step(loss)
     assert math.log2(step).is_integer() and 2.0**-10 <= step <= 1.0
     assert (1.0 / step).is_integer()  # slopes of 1 are not rounded
     assert of_update(loss).grid == step * ROW_STEP
-
-
-# Neighbours
-
-
-@kinds
-@losses
-@pytest.mark.parametrize("batch_size", [1, 3])
-def test_worst_neighbours_at_every_place_are_as_far_apart_as_declared(loss, batch_size, kind):
-    # Two unit rows, nearly equal, on either side of steep weights: with the wrong label each,
-    # both have the full slope, in opposite directions.
-    here, there = ([math.sqrt(1.0 - 0.02**2), 0.02], 0), ([math.sqrt(1.0 - 0.02**2), -0.02], 1)
-    weights = np.zeros((loss.n_outputs, 3))
-    weights[:2, 1] = [4000.0] if loss.n_outputs == 1 else [-4000.0, 4000.0]
-
-    n_nodes, n_rounds, step = 3, 3, 2.0**-10
-    topology = make_topology("ring", n_nodes)
-    X = np.tile(here[0], (n_nodes * n_rounds * batch_size, 1))
-    codes = np.full(len(X), here[1])
-    schedule = batches(np.arange(len(X)) % n_nodes, n_nodes, batch_size)
-    update = of_update(
-        loss,
-        batch_size=batch_size,
-        radius=1e6,
-        row_step=2.0**-16,
-        steps=lambda t: np.full(len(t), step),
-    )
-    noise = noise_of(n_rounds, n_nodes, update, 2)
-    start = np.tile(weights.ravel(), (n_nodes, 1))
-    state = replace(GossipState.zeros(*start.shape), released=start)
-
-    def broadcasts(X, codes):
-        options = dict(state=state, x_norm=1.0)
-        return gossiped(topology, kind(X), codes, schedule, update, noise, **options)[1]
-
-    sent = broadcasts(X, codes)
-    claimed = 2.0 * loss.lipschitz * math.sqrt(2.0) / batch_size
-    for t, i in np.ndindex(n_rounds, n_nodes):
-        other, labels = X.copy(), codes.copy()
-        place = schedule[t, i, (t + i) % batch_size]
-        other[place], labels[place] = there
-        seen = broadcasts(other, labels)
-        assert_array_equal(seen[: t + 1], sent[: t + 1])
-        change = (seen[t + 1] - sent[t + 1]) / step
-        assert not change[np.arange(n_nodes) != i].any()
-        distance = np.linalg.norm(change[i])
-        assert claimed * (1.0 - 1e-3) <= distance <= claimed * (1.0 + 1e-9)
-
-
-@pytest.mark.parametrize("n_rows", [1, 2, 5])
-def test_a_short_batch_is_divided_by_the_public_size(n_rows):
-    # Rows of zeros: the gradient of the intercept is -1/2 for each row.
-    update = of_update(LogisticLoss(), batch_size=5, steps=lambda t: np.ones(len(t)))
-    X, codes = np.zeros((n_rows, 2)), np.ones(n_rows, dtype=int)
-    schedule = batches(np.zeros(n_rows, dtype=int), 1, 5)
-    topology = make_topology("ring", 1)
-    state, _ = gossiped(topology, X, codes, schedule, update, np.zeros((1, 1, 3)))
-    assert_allclose(state.released, [[0.0, 0.0, 0.5 * n_rows / 5]], atol=1e-15)
-
-
-def test_a_step_makes_noise_smaller_once():
-    # Points stay where the slope is 1, so that noise moves broadcasts as in a linear system.
-    update = of_update(HingeLoss(), batch_size=4, radius=1e6, steps=lambda t: 1e-4 / t)
-    X, codes = np.ones((6, 1)), np.zeros(6, dtype=int)
-    schedule = batches(np.arange(6) % 2, 2, 4, n_rounds=1)
-    schedule = np.tile(schedule, (3, 1, 1))
-    noise = noise_of(3, 2, update, 1, spread=100.0)
-    topology = make_topology("complete", 2)
-    _, quiet = gossiped(topology, X, codes, schedule, update, 0.0 * noise)
-    _, sent = gossiped(topology, X, codes, schedule, update, noise)
-    moved = sent - quiet
-    for t in range(3):
-        expected = np.full((2, 2), 0.5) @ moved[t] - 1e-4 / (t + 1) * noise[t] / 4
-        assert_allclose(moved[t + 1], expected, rtol=1e-9)
-
-
-def test_a_node_without_rows_passes_on_what_it_heard():
-    # Its number of rows is public, and no noise is needed to hide nothing.
-    update = of_update(HingeLoss(), batch_size=2, radius=1e6)
-    X, codes = problem(5)
-    topology = make_topology("ring", 3)
-    schedule = batches(np.zeros(5, dtype=int), 3, 2)
-    _, sent = gossiped(topology, X, codes, schedule, update, noise_of(3, 3, update, 4))
-    for t in range(3):
-        heard = metropolis(topology, t) @ sent[t]
-        assert_allclose(sent[t + 1, 1:], heard[1:], rtol=1e-12)
-        assert (np.abs(sent[t + 1, 0] - heard[0]) > 1e-3).any()
-
-
-def test_noise_is_inside_the_projection():
-    update = of_update(HingeLoss(), radius=1.5)
-    X, codes = problem(40)
-    noise = noise_of(10, 4, update, 4, spread=50.0)
-    topology = make_topology("ring", 4)
-    _, sent = gossiped(topology, X, codes, batches(np.arange(40) % 4, 4, 1), update, noise)
-    assert_allclose(np.linalg.norm(sent[1:], axis=2), 1.5, rtol=1e-12)
-
-
-# Soft threshold
-
-
-def test_soft_thresholds_are_nearest_points_with_an_l1_penalty():
-    values = np.array([-3.0, -1.0, -0.4, 0.0, 0.4, 1.0, 3.0])
-    found = soft_threshold(values, 1.0)
-    assert_array_equal(found, [-2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 2.0])
-    line = np.linspace(-4.0, 4.0, 80_001)
-    for value, best in zip(values, found, strict=True):
-        objective = 0.5 * (line - value) ** 2 + np.abs(line)
-        assert line[objective.argmin()] == pytest.approx(best, abs=1e-4)
-    assert_array_equal(soft_threshold(values, 0.0), values)
 
 
 @pytest.mark.parametrize("loss", [LogisticLoss(), HuberHingeLoss(), HingeLoss(), SoftmaxLoss(3)])

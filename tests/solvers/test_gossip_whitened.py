@@ -84,17 +84,6 @@ def test_norms_are_those_of_the_map_of_sums(order, kind):
     assert_allclose(coordinates.divide(rows), rows @ matrix @ matrix)
 
 
-@pytest.mark.parametrize("order", [1, 2])
-def test_sparse_rows_stay_sparse(order, monkeypatch):
-    rng = np.random.default_rng(0)
-    rows = sparse.random_array((5, 40), density=0.2, format="csr", random_state=rng)
-    coordinates = NodeRows(np.ones(40), 0.25, 0.01, order)
-    expected = coordinates.norms(rows.toarray(), 10.0)
-    # Of many features an array would have gigabytes.
-    monkeypatch.setattr(sparse.csr_array, "toarray", None)
-    assert_allclose(coordinates.norms(rows, 10.0), expected, rtol=1e-12)
-
-
 @pytest.mark.parametrize("loss", [LogisticLoss(), SoftmaxLoss(3)], ids=["binary", "several"])
 @pytest.mark.parametrize("order", [1, 2])
 def test_no_record_moves_a_sum_by_more_than_two_caps(loss, order):

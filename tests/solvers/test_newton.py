@@ -3,33 +3,14 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import linalg, optimize, sparse
-from sklearn.linear_model import LogisticRegression
+from scipy import optimize, sparse
 from support.linear import LAYOUTS, LOSSES, exact_gradient, random_problem, stored_rows
-from support.threads import blas_threads
-from threadpoolctl import threadpool_limits
 
 from skdp.exceptions import SolverError
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.solvers.certificates import solver_tolerance
 from skdp.solvers.newton import minimise
 from skdp.solvers.rows import RowBlocks
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("n_classes, d", [(2, 6), (4, 6), (2, 1700)])
-def test_the_minimiser_is_that_of_scikit_learn(n_classes, d, layout):
-    # 1,700 unknowns are solved by conjugate gradients.
-    rng = np.random.default_rng(5)
-    n = 400 if d < 100 else 120
-    X = sparse.random_array((n, d), density=min(1.0, 30 / d), random_state=rng).toarray()
-    codes = (X @ rng.normal(size=(d, n_classes)) + rng.normal(size=(n, n_classes))).argmax(axis=1)
-    loss = LogisticLoss() if n_classes == 2 else SoftmaxLoss(n_classes)
-    data = RowBlocks(LAYOUTS[layout](X), codes, x_norm=100.0)
-    weights = minimise(loss, data, penalty=0.7, tolerance=1e-6)
-    reference = LogisticRegression(C=1 / 0.7, fit_intercept=False, tol=1e-10, max_iter=10_000)
-    reference.fit(X, codes)
-    assert_allclose(weights, reference.coef_, atol=1e-5)
 
 
 @pytest.mark.parametrize("layout", ["dense", "csr"])
@@ -57,28 +38,6 @@ def test_the_minimiser_is_that_of_scipy(loss, layout):
     assert_allclose(weights.ravel(), found.x, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    "layout, d, inside", [("csr", 12_000, 1), ("csr", 400, 2), ("dense", 12_000, 2)]
-)
-def test_blas_has_one_thread_where_vectors_are_all_it_sees(layout, d, inside, monkeypatch):
-    X = sparse.random_array((60, d), density=0.01, random_state=0).toarray()
-    data = RowBlocks(LAYOUTS[layout](X), np.arange(60) % 2, x_norm=100.0)
-    real, seen = LogisticLoss.residuals, set()
-
-    def noted(*arguments, **options):
-        seen.update(blas_threads())
-        return real(*arguments, **options)
-
-    monkeypatch.setattr(LogisticLoss, "residuals", noted)
-    with threadpool_limits(2, user_api="blas"):
-        minimise(LogisticLoss(), data, penalty=1.0, tolerance=1e-3)
-        assert blas_threads() == {2}
-        with pytest.raises(SolverError):
-            minimise(LogisticLoss(), data, penalty=1.0, tolerance=1e-18)
-        assert blas_threads() == {2}
-    assert seen == {inside}
-
-
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_the_certificate_holds_in_extended_precision(loss):
     rng = np.random.default_rng(7)
@@ -95,33 +54,6 @@ def test_the_certificate_holds_in_extended_precision(loss):
             gradient = exact_gradient(loss, rows, codes, weights)
             gradient += np.longdouble(penalty) * weights + linear
             assert np.sqrt((gradient**2).sum()) <= tolerance
-
-
-@pytest.mark.parametrize("layout", ["dense", "csr"])
-def test_large_weights_are_certified(layout):
-    # A column of small numbers decides: its weight is large, and plain sums are not good enough.
-    rng = np.random.default_rng(19)
-    X = np.column_stack([rng.normal(size=100_000) * 1e-5, np.ones(100_000)])
-    codes = (X[:, 0] > 0).astype(int)
-    data = RowBlocks(LAYOUTS[layout](X), codes, x_norm=1.0)
-    loss = LogisticLoss()
-    tolerance = solver_tolerance(loss, data.row_norm)
-    weights = minimise(loss, data, penalty=1e-7, tolerance=tolerance)
-    assert data.rounding_error(loss, weights) > tolerance
-    rows = stored_rows(data)
-    gradient = exact_gradient(loss, rows, codes, weights) + np.longdouble(1e-7) * weights
-    assert np.sqrt((gradient**2).sum()) <= tolerance
-
-
-def test_failures_of_lapack_are_failures_of_the_solver(monkeypatch):
-    def fail(*args, **options):
-        raise linalg.LinAlgError("did not converge")
-
-    monkeypatch.setattr(linalg, "cho_factor", fail)
-    X, codes = random_problem(LogisticLoss(), np.random.default_rng(20))
-    data = RowBlocks(X, codes, x_norm=1.0)
-    with pytest.raises(SolverError):
-        minimise(LogisticLoss(), data, penalty=1.0, tolerance=1e-5)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
@@ -207,9 +139,7 @@ def counted_gradients(monkeypatch):
     return passes
 
 
-@pytest.mark.parametrize(
-    "n, d, most", [(300, 5, 60), (3000, 100, 180), (300, 1700, 180)], ids=["few", "some", "many"]
-)
+@pytest.mark.parametrize("n, d, most", [(300, 5, 60), (300, 1700, 180)], ids=["few", "many"])
 @pytest.mark.parametrize("width", [0.01, 0.001])
 def test_sharp_kinks_take_few_passes(n, d, most, width, monkeypatch):
     # Without a rounder start and lengths of steps from slopes these take hundreds and thousands.
@@ -221,46 +151,3 @@ def test_sharp_kinks_take_few_passes(n, d, most, width, monkeypatch):
     passes = counted_gradients(monkeypatch)
     minimise(loss, data, penalty=0.01, tolerance=solver_tolerance(loss, data.row_norm))
     assert len(passes) <= most
-
-
-def text_like_rows(rng, n, d):
-    """Rows of norm one with few frequent columns and many rare ones, in the worst shapes."""
-    chances = np.minimum(0.9, 30.0 / np.arange(3.0, d + 3.0))
-    X = (rng.random((n, d)) < chances) * rng.uniform(0.5, 2.0, (n, d))
-    X[:, 1] = X[:, 0]  # repeated columns
-    X[:, d // 2] *= 1e-6
-    X[:, d // 2 + 1] = 0.0
-    X[: n // 20] = 0.0
-    X[n // 20 : n // 4] = X[n // 4]  # one row, many times
-    return X / np.maximum(1e-300, np.linalg.norm(X, axis=1, keepdims=True))
-
-
-@pytest.mark.parametrize("penalty", [4.0, 0.01])
-@pytest.mark.parametrize("noise", [0.0, 5.0, 3000.0])
-@pytest.mark.parametrize(
-    "loss",
-    [
-        LogisticLoss(),
-        LogisticLoss(0.4),
-        HuberHingeLoss(),
-        HuberHingeLoss(0.01),
-        SoftmaxLoss(4),
-        SoftmaxLoss(4, margin=1.0, temperature=0.05),
-    ],
-    ids=str,
-)
-def test_many_unknowns_are_certified_on_text_like_rows(loss, noise, penalty, monkeypatch):
-    rng = np.random.default_rng(21)
-    n, d = 400, 1600 // loss.n_outputs
-    X = text_like_rows(rng, n, d)
-    truth = rng.normal(size=(d, max(2, loss.n_outputs))) * 3.0
-    codes = (X @ truth).argmax(axis=1)
-    data = RowBlocks(sparse.csr_array(X), codes, x_norm=1.0, constant=1.0)
-    linear = noise * rng.normal(size=(loss.n_outputs, d + 1)) / np.sqrt(d)
-    tolerance = solver_tolerance(loss, data.row_norm)
-    passes = counted_gradients(monkeypatch)
-    weights = minimise(loss, data, penalty=penalty, tolerance=tolerance, linear=linear)
-    assert len(passes) < 250
-    gradient = exact_gradient(loss, stored_rows(data), codes, weights)
-    gradient += np.longdouble(penalty) * weights + linear
-    assert np.sqrt((gradient**2).sum()) <= tolerance

@@ -53,27 +53,6 @@ def test_blocks_are_the_plain_recursion(mode, theta, t0):
     assert_allclose(coef @ Z / (len(y) - 1 + t0), w, atol=1e-12)
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("chunk", [1, 7, 128, 300])
-def test_any_chunks_give_the_same_function(mode, chunk):
-    X, y = stream(500)
-    recursion = Recursion(0.75, 2 ** (4 / 3), **MODES[mode])
-    nothing = parts = StreamExpansion(rbf, 3)
-    whole = run_kernel(X, y, nothing, 0, recursion)
-    for start in range(0, 500, chunk):
-        stop = min(start + chunk, 500)
-        parts = run_kernel(X[start:stop], y[start:stop], parts, start, recursion)
-    assert_allclose(parts.coef, whole.coef, atol=1e-11)
-    assert parts.rows.tobytes() == whole.rows.tobytes() == X.tobytes()
-    Z = fourier_features("rbf", 3, n_components=40, gamma=1.0, random_state=0).transform(X)
-    whole, parts = run_features(Z, y, np.zeros(40), 0, recursion), np.zeros(40)
-    for start in range(0, 500, chunk):
-        parts = run_features(
-            Z[start : start + chunk], y[start : start + chunk], parts, start, recursion
-        )
-    assert_allclose(parts, whole, atol=1e-10)
-
-
 def test_the_ball_is_never_left():
     X, y = stream(600)
     recursion = Recursion(0.6, 3.2, radius=0.3)
@@ -87,19 +66,3 @@ def test_the_ball_is_never_left():
         norm = math.sqrt(coef @ rbf(X[:stop], X[:stop]) @ coef) / (stop - 1 + recursion.t0)
         assert norm <= 0.3 + 1e-12
     assert norm > 0.25  # the bound is at work
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_a_difference_contracts_as_the_theory_says(mode):
-    # Whatever the rows, a step multiplies distances by at most 1 - 1/(t + t0).
-    X, y = stream(200)
-    recursion = Recursion(0.75, 2 ** (4 / 3), **MODES[mode])
-    Z = fourier_features("rbf", 3, n_components=40, gamma=1.0, random_state=0).transform(X)
-    rng = np.random.default_rng(1)
-    here, there = 5 * rng.normal(size=(2, 40))
-    if recursion.radius < math.inf:
-        here, there = (v * recursion.radius * 10 / np.linalg.norm(v) for v in (here, there))
-    start = np.linalg.norm(here - there)
-    ends = [run_features(Z, y, v, 60, recursion) for v in (here, there)]
-    # In units of what is gathered, the contraction is no growth.
-    assert np.linalg.norm(ends[0] - ends[1]) <= start * (1 + 1e-12)

@@ -9,10 +9,8 @@ from numpy.testing import assert_allclose
 from scipy.linalg import toeplitz
 from scipy.signal import fftconvolve
 
-from skdp.solvers import prefix_factors as module
 from skdp.solvers.online import Recursion
 from skdp.solvers.prefix_factors import (
-    LONGEST,
     calls_norm,
     calls_sum,
     column_norm,
@@ -73,18 +71,6 @@ def test_the_factors_make_the_weighted_prefix_sums(horizon, recursion):
     assert norms.max() <= bound <= norms.max() * (1.0 + 1e-9)
 
 
-def test_exponentials_are_positive_and_do_not_grow():
-    for horizon in (*HORIZONS, 10**6, LONGEST):
-        factors = prefix_factors(horizon)
-        assert len(factors.amounts) == len(factors.back_amounts) == 8
-        assert (factors.amounts > 0.0).all() and math.isclose(factors.amounts.sum(), 1.0)
-        assert factors.decays[0] == 0.0 and (np.diff(factors.decays) > 0.0).all()
-        assert factors.decays[-1] < 1.0
-        assert_allclose(factors.gaps, 1.0 - factors.decays, rtol=1e-6)
-        assert (factors.back_amounts > 0.0).all() and factors.back_decays[0] == 1.0
-        assert ((factors.back_decays > 0.0) & (factors.back_decays <= 1.0)).all()
-
-
 @pytest.mark.parametrize("theta", [0.6, 0.75])
 @pytest.mark.parametrize("horizon", [1000, 16_384, 131_072])
 def test_noise_is_that_of_the_square_root_and_far_below_that_of_a_tree(horizon, theta):
@@ -103,20 +89,6 @@ def test_noise_is_that_of_the_square_root_and_far_below_that_of_a_tree(horizon, 
     times = np.arange(horizon) + recursion.t0
     mean = [math.sqrt(np.mean((values / times) ** 2)) for values in (ours, full, tree)]
     assert mean[0] < mean[1] and mean[0] < mean[2] / 2.1
-
-
-def test_long_horizons_have_a_bound_without_weights(monkeypatch):
-    recursion = RECURSIONS[0]
-    for horizon in (3, 1000, 20_000):
-        exact = column_norm(horizon, recursion)
-        with monkeypatch.context() as patch:
-            patch.setattr(module, "_EXACT", 1)
-            bound = module._column_norm.__wrapped__(horizon, recursion.theta, recursion.t0)
-        factors = prefix_factors(horizon)
-        forth = coefficients(factors.amounts, factors.decays, horizon)
-        assert math.sqrt((forth**2).sum()) <= bound <= math.sqrt((forth**2).sum()) * (1 + 1e-8)
-        assert exact < bound < 1.15 * exact
-    assert 2.3 < column_norm(LONGEST, recursion) < 2.6
 
 
 @pytest.mark.parametrize("horizon", [30, 3000])
@@ -148,25 +120,3 @@ def test_no_columns_in_several_calls_are_longer_together(recursion):
         assert calls_norm(horizon, recursion, calls) <= (1 + 1e-9) * calls * column_norm(
             horizon, recursion
         )
-
-
-@pytest.mark.parametrize("calls", [2, 7, 30])
-def test_calls_that_follow_each_other_are_the_worst_and_nearly_as_bad_as_bounded(calls):
-    recursion = Recursion(0.6, 730.0)  # as matrices have it
-    C, _ = matrices(1000, recursion)
-    sums = np.cumsum(np.hstack([np.zeros((1000, 1)), C]), axis=1)
-    longest = np.linalg.norm(sums[:, calls:] - sums[:, :-calls], axis=0).max()
-    rng = np.random.default_rng(0)
-    apart = [np.sort(rng.choice(1000, size=calls, replace=False)) for _ in range(50)]
-    assert max(np.linalg.norm(C[:, c].sum(axis=1)) for c in apart) < longest
-    assert 0.94 < longest / calls_norm(1000, recursion, calls) <= 1.0
-
-
-def test_one_call_is_one_column():
-    recursion = Recursion(0.6, 2.2)
-    for horizon in (1, 100, 2**21):
-        assert_allclose(
-            calls_norm(horizon, recursion, 1), column_norm(horizon, recursion), rtol=1e-11
-        )
-        assert_allclose(calls_sum(horizon, 1), 1.0, rtol=1e-9)
-    assert calls_norm(2**21, recursion, 1000) < 1000 * column_norm(2**21, recursion)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 from support.linear import LAYOUTS, stored_rows
 
 from skdp.solvers.exact_sums import on_lattice
@@ -63,15 +63,6 @@ def test_its_rounding_error_is_bounded(n, d, constant, layout):
     assert n * sketch_error(data.n_features) < 1e-6 * SKETCH_REACH
 
 
-def test_products_do_not_depend_on_where_a_row_is():
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(3000, 70))
-    direction = direction_of(rng.normal(size=70))
-    order = rng.permutation(3000)
-    here, there = (sketched_spread(blocks(Z), 1.0, direction) for Z in (X, X[order]))
-    assert_allclose(here, there, rtol=1e-12)
-
-
 @pytest.mark.parametrize("layout", ["dense", "csr"])
 def test_it_is_about_the_largest_second_moment_beside_the_direction(layout):
     rng = np.random.default_rng(3)
@@ -88,22 +79,6 @@ def test_it_is_about_the_largest_second_moment_beside_the_direction(layout):
         assert 0.65 * values[-1] < spread < 2.5 * np.sqrt((values**2).sum())
         # Beside nothing it is that of the mean.
         assert sketched_spread(data, 1.0) / n > 0.2
-
-
-def test_one_long_direction_is_rarely_missed():
-    # Of dense directions, of features and of the differences of two. The longest of eight normal
-    # numbers is below 0.66 for 4 in 1,000 directions: twice as many of 100,000 have, as the
-    # vectors are the same, some common cause. None is nearly missed.
-    vectors, rng = public_vectors(2000), np.random.default_rng(4)
-    dense = rng.normal(size=(3000, 2000)) @ vectors
-    dense /= np.sqrt(2000)
-    first, second = rng.integers(0, 2000, (2, 100_000))
-    kept = first != second
-    pairs = (vectors[first[kept]] - vectors[second[kept]]) / np.sqrt(2)
-    for images in (dense, vectors, pairs):
-        seen = np.abs(images).max(axis=1)
-        assert (seen < 0.66).mean() < 0.012
-        assert seen.min() > 0.15
 
 
 def test_vectors_are_the_same_for_all():

@@ -5,13 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
 from support.insides import Users
 from support.linear import LAYOUTS, LOSSES
 
 from skdp.losses import LogisticLoss
 from skdp.solvers.rows import RowBlocks
-from skdp.solvers.user_norms import REACH, TOGETHER, UserCap
+from skdp.solvers.user_norms import REACH, TOGETHER
 from skdp.solvers.whitening import CappedSums, PlainRows, WhitenedRows
 
 D = 4
@@ -52,23 +51,6 @@ def stored(data):
 
 
 exact = np.vectorize(Fraction, otypes=[object])
-
-
-@pytest.mark.parametrize("most", [1, 3, 64])
-def test_chunks_are_of_one_user_and_keep_the_order_of_their_rows(most):
-    rng = np.random.default_rng(0)
-    users = Users.of(rng.integers(0, 40, 1000), 1000)
-    order, lengths = users.chunks(most)
-    assert_array_equal(np.sort(order), np.arange(1000))
-    assert lengths.max() <= most and (np.diff(lengths) >= 0).all()
-    parts = np.split(order, np.cumsum(lengths)[:-1])
-    assert all(len(set(users.codes[part])) == 1 for part in parts)
-    for user in range(users.n_users):
-        own = [row for part in parts for row in sorted(part) if users.codes[row] == user]
-        assert_array_equal(np.sort(own), np.flatnonzero(users.codes == user))
-    assert all((np.diff(part) > 0).all() for part in parts)
-    # One row a user leaves all rows where they are.
-    assert_array_equal(Users.of(np.arange(9)[::-1], 9).chunks(most)[0], np.arange(9))
 
 
 @pytest.mark.parametrize("coordinates", COORDINATES)
@@ -143,23 +125,6 @@ def dense(data):
 
 
 @pytest.mark.parametrize("layout", ["dense", "csr"])
-def test_the_order_of_users_moves_a_sum_by_rounding_alone(layout):
-    rng = np.random.default_rng(0)
-    loss, counts = LogisticLoss(), rng.integers(1, 200, 60)
-    groups = np.repeat(np.arange(60), counts)
-    X, y = rng.normal(size=(len(groups), D)), rng.integers(0, 2, len(groups))
-    weights, found = rng.normal(size=(1, D)), []
-    for order in (np.arange(60), rng.permutation(60)):
-        taken = np.concatenate([np.flatnonzero(groups == user) for user in order])
-        users = Users.of(groups[taken], len(taken))
-        data = RowBlocks(LAYOUTS[layout](X[taken]), y[taken], x_norm=1.0, users=users)
-        sums = CappedSums(data, loss, whitened(), 0.3)
-        found.append(sums(weights))
-    error = sums._error(weights, exactly=False)
-    assert 0.0 < np.linalg.norm(found[0] - found[1]) <= 2.0 * error
-
-
-@pytest.mark.parametrize("layout", ["dense", "csr"])
 @pytest.mark.parametrize("n_rows", COUNTS)
 @pytest.mark.parametrize("coordinates", COORDINATES)
 def test_two_caps_are_what_a_user_can_move_a_sum_by(coordinates, n_rows, layout):
@@ -180,15 +145,3 @@ def test_two_caps_are_what_a_user_can_move_a_sum_by(coordinates, n_rows, layout)
         sums._error(np.zeros((1, D)), exactly=False),
     )
     assert 0.999 * 2 * cap <= moved <= 2 * cap + 2 * error
-
-
-@pytest.mark.parametrize("coordinates", COORDINATES)
-def test_rows_agree_between_not_at_all_and_fully(coordinates):
-    rng = np.random.default_rng(0)
-    counts = [1, 50, 300, 50, 64, 7]
-    data = blocks(["random", "alike", "alike", "random", "hostile", "zero"], counts, "dense", rng)
-    slopes = data.users.shares[:, np.newaxis]
-    found = UserCap(data, LogisticLoss(), COORDINATES[coordinates](), 1.0).agreements(slopes)
-    assert_allclose(found[[0, 1, 2, 5]], 1.0, rtol=1e-9)
-    assert 0.03 < found[3] < 0.5  # about one over the root of the number of rows
-    assert ((found >= 0.0) & (found <= 1.0)).all()

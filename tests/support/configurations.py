@@ -123,6 +123,39 @@ def _pipeline(delta):
 
 CONFIGURATIONS = dict(_all())
 
+# With ``--full`` only: code that others of their class run as well, or other numbers.
+SELDOM = {
+    "DPLogisticRegression-adjacency=add-remove",
+    "DPLogisticRegression-mechanism=gradient",
+    "DPLinearSVC-delta=0.0001",
+    "DPLinearSVC-adjacency=add-remove-delta=0.0001",
+    "DPLinearSVC-mechanism=output",
+    "DPLogisticRegression-epsilon=50.0-delta=0.0001",
+    "DPLinearSVC-class_weight={1: 4.0}",
+    "DPLogisticRegression-class_weight={0: 0.1}-delta=0.0001",
+    "DPLogisticRegression-class_weight={0: 0.1}-mechanism=output",
+    "DPKernelRidge-kernel=linear",
+    "DPKernelRidge-delta=0.0001-mechanism=output",
+    "DPKernelRidge-release=query-kernel=linear",
+    "DPOnlineKernelRegressor-kernel=linear",
+    "DPOnlineKernelRegressor-release=final-delta=0.0001",
+    "DPOnlineKernelRegressor-release=sgd-delta=0.0",
+    "DPOnlineKernelRegressor-release=tree-delta=0.0",
+    "DPOnlineKernelRegressor-release=query-delta=0.0001",
+    "MIPrivateSGDRegressor-noise=k_norm",
+    "MIPrivateSGDRegressor-intercept_scaling=0.3-average=uniform",
+    "DistributedDPClassifier-loss=hinge",
+    "DistributedDPClassifier-loss=huber_hinge",
+    "DistributedDPClassifier-step=regret-algorithm=paper",
+    "DistributedDPClassifier-delta=0.0001-algorithm=paper-n_passes=auto",
+    "DPPipeline-delta=0.0",
+    "DPGridSearch-delta",
+    "DPGridSearch-regression",
+    "DPRandomizedSearch-regression",
+}
+if not CONFIGURATIONS.keys() >= SELDOM:
+    raise LookupError(SELDOM - CONFIGURATIONS.keys())
+
 
 def _others():
     """What uses the parameters that are idle above, and what learns nothing from data."""

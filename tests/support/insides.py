@@ -5,11 +5,20 @@ from skdp._random import NoiseSource, noise_source
 from skdp._recording import Perturbed, Released, Selected, one_of_runs, released_values
 from skdp._targets import TargetRange
 from skdp._users import Users, Visitors, Visits, chosen_rows
+from skdp.audit._data import DataSet
+from skdp.audit._density_profile import density_audit
+from skdp.audit._steering import Honest, Player
+from skdp.audit._transcript import listening
+from skdp.model_selection._blocks import Blocks
 
 __all__ = [
+    "Blocks",
+    "DataSet",
     "GridNoise",
+    "Honest",
     "NoiseSource",
     "Perturbed",
+    "Player",
     "Released",
     "Selected",
     "TargetRange",
@@ -17,8 +26,10 @@ __all__ = [
     "Visitors",
     "Visits",
     "chosen_rows",
+    "density_audit",
     "grid_below",
     "grid_rows",
+    "listening",
     "noise_source",
     "one_of_runs",
     "released_values",

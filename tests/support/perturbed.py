@@ -9,12 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp.audit import recording
-from skdp.audit._density_profile import density_audit
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.privacy import ApproxDP
 from skdp.releases import ObjectivePerturbation, calibrate
 from skdp.solvers.rows import RowBlocks
-from support.insides import Perturbed, noise_source
+from support.insides import Perturbed, density_audit, noise_source
 
 PURE, GAUSSIAN = ("tight", "jmlr2011"), ("tight", "kst2012", "redberg2023")
 MANY = 50_000

@@ -5,11 +5,10 @@ from contextlib import contextmanager
 import pytest
 
 from skdp.audit import recording
-from skdp.audit._steering import Player
-from skdp.audit._transcript import listening
 from skdp.mechanisms import Released
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.solvers.newton import minimise
+from support.insides import Player, listening
 
 # What a release is planned for: pure and Gaussian, of both adjacencies.
 TARGETS = pytest.mark.parametrize(

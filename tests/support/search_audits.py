@@ -4,8 +4,8 @@ import numpy as np
 
 from skdp.linear_model import DPLinearSVC
 from skdp.model_selection import DPEpsilonSearch, DPGridSearch, DPRandomizedSearch
-from skdp.model_selection._blocks import Blocks
 from support.audits import MOMENTS, Case, changed, each, lessened, named
+from support.insides import Blocks
 
 # So small that margins stay in the straight part of the loss.
 GRID = {"C": [1e-4, 2e-4, 3e-4]}

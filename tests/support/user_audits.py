@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 from sklearn.base import clone, is_classifier
 
-from skdp.audit._data import DataSet
 from skdp.distributed import DistributedDPClassifier
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from support.audits import DELTAS, FEWER, LENGTHS, MOMENTS, POINTS, PREDICTED, Case, each, named
+from support.insides import DataSet
 
 N_USERS = 14
 AGREE = (

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
-from support.learners import learn
 
-from skdp.releases import bandit_noise, scalar_sigma, vector_leakage, vector_sigma
+from skdp.releases import vector_leakage
 from skdp.theory.bandit import (
     anytime_bandit_explorations,
     anytime_bandit_regret,
@@ -107,63 +106,6 @@ def test_anytime_explorations_and_steps_are_the_best_powers():
     assert_allclose(ratio, 4 / 3**0.75 / math.sqrt(2))
 
 
-def test_a_cap_costs_less_than_a_small_start():
-    bandit = BANDITS[2]
-    capped = anytime_bandit_regret(10**7, **bandit)
-    assert capped < 0.5 * anytime_bandit_regret(10**7, exploration=0.5, **bandit)
-
-
-@pytest.mark.parametrize("perturbation", ["scalar", "vector"])
-@pytest.mark.parametrize("anytime", [False, True])
-def test_learners_stay_below_the_bound_with_values(perturbation, anytime):
-    rng, n_runs, n_rounds, d, radius = np.random.default_rng(5), 300, 400, 2, 1.0
-    nats = 2.0
-    relative = bandit_noise(dimension=d, nats=nats, perturbation=perturbation)
-    F, _ = bandit_range(
-        abs,
-        dimension=d,
-        relative_noise=relative,
-        radius=radius,
-        lipschitz=1.0,
-        horizon=None if anytime else n_rounds,
-    )
-    amplitude = bandit_amplitude(dimension=d, value_range=F, relative_noise=relative)
-    bandit = {"radius": radius, "lipschitz": 1.0, "amplitude": amplitude}
-    times = np.arange(1, n_rounds + 1)
-    if anytime:
-        explorations = anytime_bandit_explorations(times, **bandit)
-        steps = anytime_bandit_steps(times, **bandit)
-        bound = anytime_bandit_regret(n_rounds, **bandit)
-    else:
-        delta = bandit_exploration(n_rounds, **bandit)
-        step = bandit_step(n_rounds, radius=radius, amplitude=amplitude, exploration=delta)
-        explorations, steps = np.full(n_rounds, delta), np.full(n_rounds, step)
-        bound = bandit_regret(n_rounds, **bandit)
-    rows = np.outer(np.ones(n_rounds), [0.6, 0.8])
-    targets = np.where(times % 4 == 0, -0.5, 1.0)
-    paid = []
-
-    def answers(w, t):
-        e = rng.standard_normal((n_runs, d))
-        e /= np.linalg.norm(e, axis=1, keepdims=True)
-        values = np.abs((w + explorations[t] * e) @ rows[t] - targets[t])
-        assert values.max() <= F
-        paid.append(values.mean())
-        centred = (values - F / 2)[:, np.newaxis]
-        if perturbation == "scalar":
-            centred = centred + scalar_sigma(value_range=F, nats=nats) * rng.standard_normal(
-                (n_runs, 1)
-            )
-            return d / explorations[t] * centred * e
-        sigma = vector_sigma(dimension=d, value_range=F, exploration=explorations[t], nats=nats)
-        return d / explorations[t] * centred * e + sigma * rng.standard_normal((n_runs, d))
-
-    learn(answers, steps, radius)
-    best = np.abs(rows @ np.array([0.6, 0.8]) - targets).sum()  # the median of the targets is 1
-    regret = sum(paid) - best
-    assert 0.05 * bound < regret < bound
-
-
 @pytest.mark.parametrize("horizon", [None, 10, 10**6])
 @pytest.mark.parametrize("relative_noise", [0.0, 4.0, 1000.0])
 def test_the_range_covers_the_exploration_that_it_causes(horizon, relative_noise):
@@ -195,14 +137,3 @@ def test_the_range_covers_the_exploration_that_it_causes(horizon, relative_noise
             )
             assert_allclose(used, delta, rtol=1e-9)
             assert value((radius + used) * row_norm + 1.0) <= F
-
-
-def test_bad_arguments_are_named():
-    with pytest.raises(ValueError, match="dimension must be a positive int; got 0"):
-        bandit_amplitude(dimension=0, value_range=1.0, relative_noise=1.0)
-    with pytest.raises(ValueError, match="exploration must be a positive"):
-        bandit_regret(5, exploration=0.0, **BANDITS[0])
-    with pytest.raises(ValueError, match="value must be positive at the largest residual"):
-        bandit_range(
-            lambda r: max(r - 9.0, 0.0), dimension=1, relative_noise=1.0, radius=1.0, lipschitz=1.0
-        )

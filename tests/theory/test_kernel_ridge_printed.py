@@ -2,17 +2,11 @@
 
 import math
 
-import pytest
 from numpy.testing import assert_allclose
 
-from skdp.releases import query_variance
 from skdp.theory.kernel_ridge import (
-    approximation_bound,
     epsilon_rule,
-    penalty_rule,
     rate,
-    relative_risk_bound,
-    risk_bound,
 )
 from skdp.theory.kernel_ridge_printed import (
     printed_approximation_bound,
@@ -21,7 +15,6 @@ from skdp.theory.kernel_ridge_printed import (
 )
 
 ROOT = math.sqrt(2.0 * math.pi)
-RS = [0.1, 0.25, 0.5, 0.75, 1.0]
 
 
 def test_constants_are_those_of_the_print():
@@ -45,29 +38,6 @@ def test_constants_are_those_of_the_print():
     )
 
 
-@pytest.mark.parametrize("r", RS)
-@pytest.mark.parametrize("kappa", [0.5, 1.0, 3.0])
-@pytest.mark.parametrize("lam", [1e-6, 1e-3, 0.3, 1.0])
-def test_the_approximation_error_as_printed_is_valid_and_loose(r, kappa, lam):
-    ours = approximation_bound(lam, r=r, source=1.3, kappa=kappa)
-    printed = printed_approximation_bound(1e300, lam, r=r, source=1.3, kappa=kappa)
-    assert ours <= printed
-    if kappa == 1.0:
-        assert 4.0 * ours <= printed * (1.0 + 1e-12)
-
-
-@pytest.mark.parametrize("r", [0.25, 0.5, 1.0])
-@pytest.mark.parametrize("n_samples", [10**3, 10**5, 10**8])
-def test_our_bounds_are_smaller(n_samples, r):
-    sizes = dict(n_samples=n_samples, epsilon=0.5, y_bound=1.0, kappa=1.0)
-    noise = query_variance(**sizes, penalty=penalty_rule(n_samples, 1.0, r))
-    ours = relative_risk_bound(**sizes, variance=noise, r=r)
-    assert ours < printed_relative_risk_bound(n_samples, 0.5, r=r)
-    sizes["epsilon"] = epsilon_rule(n_samples, r)
-    noise = query_variance(**sizes, penalty=penalty_rule(n_samples, sizes["epsilon"], r))
-    assert risk_bound(**sizes, variance=noise, r=r) < printed_risk_bound(n_samples, r=r)
-
-
 def test_the_printed_epsilon_is_too_large_for_the_theorem_beside_it():
     # The term 8 M^2 eps of its proof alone outgrows the claim, with the corrected rule it fits.
     many = 10**9
@@ -76,17 +46,3 @@ def test_the_printed_epsilon_is_too_large_for_the_theorem_beside_it():
         assert 8.0 * epsilon_rule(n_samples) < printed_risk_bound(n_samples)
     slope = math.log(printed_risk_bound(10**6) / printed_risk_bound(10**12)) / math.log(10**6)
     assert_allclose(slope, rate())
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: printed_approximation_bound(0, 0.1),
-        lambda: printed_relative_risk_bound(10, 0.0),
-        lambda: printed_risk_bound(10, kappa=0.0),
-        lambda: printed_risk_bound(10, source=-1.0),
-    ],
-)
-def test_bad_numbers_are_named(call):
-    with pytest.raises(ValueError, match=r"^(n_samples|epsilon|kappa|source) must be"):
-        call()

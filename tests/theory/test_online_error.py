@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pytest
 from numpy.testing import assert_allclose
 
 from skdp.theory.online import rate
@@ -35,41 +34,6 @@ def test_the_printed_theorem_is_false_and_the_corrected_one_holds_on_a_single_po
     assert_allclose(errors[-1], error_bound(many, part="bias", **law), rtol=0.01)
 
 
-def circle(n_points, r):
-    """A kernel of known eigenvalues on a circle, and a regression function L^r g."""
-    t = np.arange(n_points) / n_points
-    row = 0.5 + 3.0 * (t**2 - t + 1.0 / 6.0)
-    eigenvalues = np.fft.rfft(row).real / n_points
-    g = np.sqrt(2.0) * np.cos(2.0 * np.pi * t)
-    target = np.fft.irfft(eigenvalues**r * np.fft.rfft(g), n_points)
-    size = 0.5 / np.abs(target).max()
-    index = (np.arange(n_points)[:, None] - np.arange(n_points)) % n_points
-    return row[index], eigenvalues, size * target, size
-
-
-def test_the_corrected_bound_holds_on_streams_and_its_sample_term_is_of_the_right_size():
-    n_points, n_steps, r, theta, failure = 32, 3000, 1.5, 0.75, 0.05
-    K, eigenvalues, target, source = circle(n_points, r)
-    t0, rng = 2.0 ** (1.0 / theta), np.random.default_rng(0)
-    n_streams = 200
-    f = np.zeros((n_streams, n_points))
-    for t in range(n_steps):
-        X = t + t0
-        x = rng.integers(n_points, size=n_streams)
-        y = target[x] + 0.5 * rng.choice([-1.0, 1.0], n_streams)
-        residuals = f[np.arange(n_streams), x] - y
-        f -= X**-theta * residuals[:, None] * K[x] + f / X
-    powers = np.abs(np.fft.fft(f - target, axis=1) / n_points) ** 2
-    spectrum = np.concatenate([eigenvalues, eigenvalues[-2:0:-1]])
-    distances = np.sqrt((powers / spectrum).sum(axis=1))
-    law = dict(theta=theta, t0=t0, failure=failure, r=r, source=source)
-    bound = error_bound(n_steps, **law)
-    # All 200 within, where 10 may be outside; and not by a factor that makes the bound idle.
-    assert distances.max() <= bound
-    assert distances.max() >= bound / 12.0
-    assert np.abs(f - target).max() <= bound
-
-
 def test_parts_add_up_and_fall_at_their_rates():
     law = dict(theta=0.8, t0=3.0, failure=0.1, r=1.2, source=0.7, kappa=1.5, noise_scale=0.01)
     law["t0"] = 9.0
@@ -81,24 +45,6 @@ def test_parts_add_up_and_fall_at_their_rates():
         here, there = (error_bound(t, part=part, **law) for t in (10**5, 10**6))
         assert_allclose(math.log10(here / there), power, atol=0.02)
     assert_allclose(rate(0.8, 1.2), 0.14)
-
-
-def test_the_printed_constant_by_hand():
-    # kappa = 2, M = 3: 4*5*2*3/0.5 = 240; 1.5 * 0.7; 11/3 (6 + 5 * 0.7) = 34.83.
-    value = printed_error_bound(
-        17, theta=0.75, t0=1.5, failure=0.2, norm=0.7, epsilon=0.5, y_bound=3.0, kappa=2.0
-    )
-    assert_allclose(value, (240.0 + 1.05 + 11.0 / 3.0 * 9.5) * 0.5 * 20.0)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [dict(theta=0.5), dict(failure=1.0), dict(r=0.5), dict(source=-1.0), dict(part="all of it")],
-)
-def test_bad_numbers_are_named(wrong):
-    law = dict(theta=0.75, t0=3.0, failure=0.1, r=1.0, source=1.0) | wrong
-    with pytest.raises(ValueError, match=rf"^{next(iter(wrong))} must be"):
-        error_bound(10, **law)
 
 
 def test_parts_are_those_of_the_proof_written_out():

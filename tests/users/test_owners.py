@@ -10,14 +10,6 @@ from numpy.testing import assert_array_equal
 from support.insides import Users, chosen_rows
 
 
-def test_users_are_numbered_in_the_order_in_which_they_come():
-    users = Users.of(["b", "a", "b", "c", "a"], 5)
-    assert_array_equal(users.codes, [0, 1, 0, 2, 1])
-    assert users.n_users == 3
-    assert Users.of(None, 5) is None
-    assert "codes" not in repr(users)
-
-
 def test_shares_of_a_user_add_up_to_one_at_most_and_nearly():
     counts = [*range(1, 300), 10_000]
     users = Users.of(np.repeat(np.arange(len(counts)), counts), sum(counts))
@@ -74,26 +66,6 @@ def of_each(ids, **options):
     return {one: [own[one].index(row) for row in kept if ids[row] == one] for one in own}
 
 
-@pytest.mark.parametrize("max_rows", [1, 2, 5, 100])
-@pytest.mark.parametrize("repeat", [False, True])
-def test_of_each_user_so_many_rows_are_chosen(max_rows, repeat):
-    rng = np.random.default_rng(0)
-    ids = rng.permutation(np.repeat(np.arange(40), rng.integers(1, 12, 40)))
-    kept = chosen(ids, max_rows=max_rows, repeat=repeat)
-    first = list(dict.fromkeys(ids.tolist()))
-    assert list(dict.fromkeys(ids[kept].tolist())) == first  # users in their order
-    for one in first:
-        rows = kept[ids[kept] == one]
-        count = int((ids == one).sum())
-        assert_array_equal(rows, np.sort(rows))
-        times = np.unique(rows, return_counts=True)[1]
-        assert len(times) == min(count, max_rows)
-        if repeat:
-            assert len(rows) == max_rows and np.ptp(times) <= 1
-        else:
-            assert times.max() == 1
-
-
 @pytest.mark.parametrize("repeat", [False, True])
 def test_a_choice_follows_from_the_users_own_rows_alone(repeat):
     rng = np.random.default_rng(1)
@@ -110,19 +82,6 @@ def test_a_choice_follows_from_the_users_own_rows_alone(repeat):
         assert len(again[user]) == 3
     turned = of_each(rng.permutation(ids), **options)
     assert turned == all_of_them
-
-
-def test_rows_are_chosen_evenly_and_by_the_seed():
-    ids = np.repeat(np.arange(6000), 5)
-    for max_rows in (1, 2):
-        places = chosen(ids, max_rows=max_rows) % 5
-        counts = np.bincount(places, minlength=5)
-        mean, deviation = 1200 * max_rows, (6000 * 0.25) ** 0.5
-        assert (np.abs(counts - mean) < 4.5 * deviation).all()
-    pairs = (chosen(ids, max_rows=2) % 5).reshape(-1, 2)
-    assert len({tuple(pair) for pair in pairs}) == 10
-    assert (chosen(ids) != chosen(ids, seed=1)).mean() == pytest.approx(0.8, abs=0.03)
-    assert_array_equal(chosen(ids, seed=1), chosen(ids, seed=1))
 
 
 def test_the_same_ids_are_known_in_any_container():
@@ -144,13 +103,3 @@ def test_the_same_ids_are_known_in_any_container():
     )
     flags = np.array(ids) > 3
     assert_array_equal(chosen(flags), chosen(flags.astype(int)))
-
-
-def test_ids_that_are_known_by_their_address_choose_nothing():
-    class Person:
-        def __hash__(self):
-            return 0
-
-    someone = Person()
-    with pytest.raises(ValueError, match="a text of their own"):
-        chosen(np.array([someone, someone], dtype=object))

@@ -27,15 +27,6 @@ def test_calls_are_counted_once_for_each_user():
     assert all(long > 2 * short for long, short in pairwise(sizes))
 
 
-def test_an_earlier_count_stays_what_it_was():
-    one = Visits().after(visitors("a", "b"))
-    two, other = one.after(visitors("b")), one.after(visitors("b", "c"))
-    everybody = visitors("a", "b", "c")
-    assert one.counts(everybody).tolist() == [1, 1, 0]
-    assert two.counts(everybody).tolist() == [1, 2, 0]
-    assert other.counts(everybody).tolist() == [1, 2, 1]
-
-
 @pytest.mark.parametrize(
     "first, second",
     [
@@ -64,13 +55,3 @@ def test_ids_of_another_kind_are_refused():
     with pytest.raises(ValueError, match="groups must hold ids of one kind in all calls, which"):
         visits.check(visitors("1", "2"))
     assert Visitors.of(None, 2) is None
-
-
-def test_who_comes_along_makes_no_other_user_of_anybody():
-    # numpy makes texts of numbers beside a text, and of long integers beside a fraction others.
-    calls = ([1, "x"], [1, 2], ["x", 1], [2**53 + 1, 0.5], [2**53 + 1])
-    visits = Visits()
-    for ids in calls:
-        visits.check(visitors(*ids))
-        visits = visits.after(visitors(*ids))
-    assert visits.counts(visitors(1, "x", 2**53 + 1, 2**53)).tolist() == [3, 2, 2, 0]
