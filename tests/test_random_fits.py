@@ -13,7 +13,7 @@ from skdp.privacy import ApproxDP, BudgetLedger
 
 @pytest.mark.slow
 def test_random_calls_on_random_data_break_nothing(repetitions):
-    found = [cases.attempt(seed) for seed in range(repetitions(5000, 300))]
+    found = [cases.attempt(seed) for seed in range(repetitions(5000, 200))]
     assert [(one.told, one.breaches) for one in found if one.breaches] == []
     fitted = [one for one in found if one.result == "fitted"]
     assert len(fitted) >= len(found) / 3

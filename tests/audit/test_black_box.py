@@ -197,6 +197,10 @@ class TestBrokenPromises:
 
 
 class TestWhatIsReturned:
+    def test_numbers_are_compared_by_value(self):
+        kinds = iter([int, float, np.float32, np.int8, bool] * 1000)
+        assert audit(lambda v: next(kinds)(1), n=500).epsilon == 0.0
+
     def test_it_can_be_read(self):
         found = audit(lattice_noise("laplace", 0.1), guarantee=ApproxDP(1.0), delta=0.01, n=500)
         first, second, third = str(found).splitlines()

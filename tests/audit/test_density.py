@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from support.insides import NoiseSource, listening, noise_source
 from support.linear import LAYOUTS, LOSSES, exact_gradient, random_problem, stored_rows
 from support.noise import Silent
-from support.perturbed import CASES, PAIRS, blocks, heard, world
+from support.perturbed import CASES, NONE, PAIRS, blocks, heard, world
 
 from skdp.audit._density import (
     Worlds,
@@ -349,3 +349,13 @@ def test_few_coordinates_say_what_all_of_them_do(loss, noise):
             assert_allclose(log_ratio(one, other, weights + outside), found, rtol=1e-9)
     both = log_density(one, weights) - log_density(other, weights)
     assert both == log_ratio(one, other, weights)
+
+
+def test_equal_rows_lose_nothing_and_public_numbers_are_compared():
+    one, other = (problem(LogisticLoss())[0] for _ in range(2))
+    assert density_audit(one, other).share == 0.0
+    empty = [world(LogisticLoss(), blocks(*NONE), PURE) for _ in range(2)]
+    assert density_audit(*empty).dimension == 0
+    (finding,) = density_audit(one, replace(other, penalty=3.0, step=0.5)).findings
+    assert finding.kind == "law"
+    assert finding.what.startswith("penalty, step of")

@@ -6,11 +6,13 @@ from functools import partial
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
+from sklearn.neighbors import KNeighborsRegressor
 from support.insides import Users
 from support.search_audits import GRID, turning
 
 from skdp.audit import (
     _session,
+    estimate_epsilon_one_run,
     recording,
     replay,
 )
@@ -269,3 +271,18 @@ def test_without_another_accountant_the_report_says_so(monkeypatch):
     report = replay(a_count_and_sums, problem()[0], guarantee=claim, n=4, random_state=0)
     assert report.passed
     assert any("dp-accounting is not installed" in what for what in report.not_checked)
+
+
+def test_scores_that_are_nan_cannot_tell():
+    X = np.arange(200.0).reshape(-1, 1)
+    found = estimate_epsilon_one_run(
+        KNeighborsRegressor(1),
+        X[::2],
+        np.zeros(100),
+        X[1::2],
+        np.ones(100),
+        score=lambda model, X, y: np.full(len(X), np.nan),
+        guarantee=ApproxDP(1.0, adjacency="add-remove"),
+        random_state=0,
+    )
+    assert found.violated is None and "every score is NaN" in found.event

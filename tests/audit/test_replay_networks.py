@@ -44,6 +44,7 @@ def model(**params):
     return DistributedDPClassifier(**{**paper, **params})
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(("params", "n_classes", "n_releases", "share"), NETWORKS, ids=str)
 def test_networks_keep_their_promise_and_use_it_up(params, n_classes, n_releases, share):
     X, y = problem(n_classes)

@@ -27,14 +27,14 @@ CLEAN = [
 
 
 @pytest.mark.slow
-@pytest.mark.every(36)
+@pytest.mark.every(50)
 @pytest.mark.parametrize("slip", OF_FITS, ids=lambda slip: slip.name)
 def test_a_slip_of_a_fit_is_found(slip):
     assert slip.report().findings
 
 
 @pytest.mark.slow
-@pytest.mark.every(130)
+@pytest.mark.every(200)
 @pytest.mark.parametrize("slip", OF_WHOLES, ids=lambda slip: slip.name)
 def test_a_slip_of_several_fits_or_selections_is_found(slip):
     assert slip.report().findings

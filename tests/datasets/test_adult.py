@@ -80,24 +80,6 @@ def test_the_files_are_found_by_the_environment_variable(tiny):
     assert test.data["native-country"].tolist() == ["United-States", "?"]
 
 
-def test_the_bunch_is_complete_and_does_not_share_its_constants(tiny):
-    adult = fetch_adult()
-    X, y = fetch_adult(return_X_y=True)
-    assert_frame_equal(X, adult.data)
-    assert y.equals(adult.target)
-    assert adult.feature_names == list(adult.data.columns)
-    assert list(adult.frame.columns) == [*adult.feature_names, "income"]
-    assert adult.classes == ["<=50K", ">50K"]
-    assert adult.indicators == []
-    assert "CC BY 4.0" in adult.DESCR
-    assert set(adult.bounds) | set(adult.categories) == set(adult.feature_names)
-    assert not set(adult.bounds) & set(adult.categories)
-
-    adult.bounds.clear()
-    adult.categories["sex"].clear()
-    assert len(fetch_adult().bounds) == 6 and len(fetch_adult().categories["sex"]) == 2
-
-
 @pytest.mark.parametrize(
     ("order", "part"),
     [(("test", "train"), "train"), (("train", "test"), "test"), (("test", "train"), "all")],

@@ -40,18 +40,6 @@ def test_the_file_is_found_by_the_environment_variable(tiny):
     assert y.equals(cover.target)
 
 
-def test_scikit_learn_is_asked_when_the_file_is_not_there(tiny, monkeypatch, scikit_learn):
-    expected = fetch_covertype().frame
-
-    def fetch(*, data_home, return_X_y):
-        assert data_home == "home" and return_X_y
-        return ROWS[:, :-1], ROWS[:, -1].astype(np.int32)
-
-    scikit_learn(fetch_covertype, "fetch_covtype", fetch)
-    monkeypatch.delenv("SKDP_DATA")
-    assert_frame_equal(fetch_covertype(data_home="home").frame, expected)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [("1,2,3\n", "must have 55 columns; got 3"), ("0," * 54 + "9\n", "cover types 1 to 7")],

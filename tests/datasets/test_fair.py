@@ -1,5 +1,3 @@
-import numpy as np
-import pytest
 from pandas.testing import assert_frame_equal
 from statsmodels.datasets import fair as records
 
@@ -41,12 +39,3 @@ def test_bounds_and_types_do_not_depend_on_the_rows(monkeypatch):
     part = fetch_fair()
     assert len(part.data) == 3 and part.data.dtypes.equals(whole.data.dtypes)
     assert part.bounds == whole.bounds and part.categories == whole.categories
-
-
-@pytest.mark.parametrize(("column", "value"), [("occupation", 7.0), ("age", np.nan)])
-def test_damaged_records_are_refused(column, value, monkeypatch):
-    damaged = records.load_pandas()
-    damaged.data.loc[5, column] = value
-    monkeypatch.setattr(records, "load_pandas", lambda: damaged)
-    with pytest.raises(ValueError, match=f"column '{column}' of the file has others"):
-        fetch_fair()

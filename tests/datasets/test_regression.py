@@ -124,18 +124,6 @@ def test_the_public_pipeline_takes_one_line(tiny, name):
     assert np.abs(out).max() <= 1.0
 
 
-@each_set
-def test_bounds_and_types_do_not_depend_on_the_rows(tiny, name):
-    everything = FETCHERS[name]()
-    header, first, *_ = FILES[name].splitlines()
-    (tiny / f"{name}.gz").write_bytes(gzip.compress(f"{header}\n{first}\n".encode()))
-    one = FETCHERS[name]()
-    assert len(one.data) == 1
-    assert one.data.dtypes.equals(everything.data.dtypes)
-    for key in ("bounds", "categories", "log", "target_bounds"):
-        assert one[key] == everything[key]
-
-
 def test_scikit_learns_averages_give_the_original_columns_of_california(
     tiny, monkeypatch, scikit_learn
 ):
@@ -160,15 +148,6 @@ def test_scikit_learns_averages_give_the_original_columns_of_california(
     scikit_learn(datasets.fetch_california_housing, "fetch_from_scikit_learn", fetch)
     monkeypatch.delenv("SKDP_DATA")
     assert_frame_equal(datasets.fetch_california_housing(data_home="home").frame, expected)
-
-
-@each_set
-def test_without_any_source_one_sentence_says_what_to_do(name, monkeypatch, scikit_learn):
-    scikit_learn(datasets.fetch_california_housing, "fetch_from_scikit_learn")
-    monkeypatch.delenv("SKDP_DATA", raising=False)
-    with pytest.raises(OSError, match=r"SKDP_DATA \(not set\)") as refusal:
-        FETCHERS[name]()
-    assert f"{name}.gz" in str(refusal.value) and "from https://" in str(refusal.value)
 
 
 @pytest.mark.parametrize(

@@ -111,23 +111,6 @@ def test_the_bunch_is_complete_and_does_not_share_its_constants(tiny, fetch, row
     assert fetch().target_names
 
 
-def test_hashed_columns_are_sums_of_signed_columns(tiny, image):
-    columns = image(7).toarray()
-    assert_array_equal(np.abs(columns).sum(axis=1), 1.0)
-    assert_array_equal(np.unique(columns), [-1.0, 0.0, 1.0])
-    for fetch, rows, n_tokens in ((fetch_imdb, FILMS, 74_849), (fetch_newsgroups20, NEWS, 5)):
-        # Columns have the same image among however many.
-        known = [row for row in rows["train"] if all(column < n_tokens for column in row[1])]
-        kept = [row in known for row in rows["train"]]
-        hashed = fetch(n_features=7)
-        assert hashed.data.shape == (len(rows["train"]), 7)
-        assert hashed.data.indices.dtype == np.int32 and hashed.data.has_canonical_format
-        expected = dense(known, n_tokens) @ columns[:n_tokens]
-        norms = np.linalg.norm(expected, axis=1, keepdims=True)
-        expected = np.divide(expected, norms, out=np.zeros_like(expected), where=norms > 0)
-        assert_allclose(hashed.data.toarray()[kept], expected, atol=1e-14)
-
-
 @pytest.mark.parametrize(
     "text",
     ["-1 3:-2\n", "-1 0:2\n", "-1 74850:1\n", "2 3:1\n", "-1 3:nan\n", "-1 3:inf\n", "-1 a:b\n"],
@@ -136,18 +119,3 @@ def test_damaged_files_are_refused(tiny, text):
     (tiny / "imdb" / "imdb_train.svm.bz2").write_bytes(bz2.compress(text.encode()))
     with pytest.raises(ValueError, match="must hold counts of 74849 tokens and labels"):
         fetch_imdb()
-
-
-@pytest.mark.parametrize(
-    ("fetch", "options", "message"),
-    [
-        (fetch_imdb, {"subset": "dev"}, "subset must be one of 'train', 'test', 'all'; got 'dev'"),
-        (fetch_imdb, {"n_features": 0}, "n_features must be a positive integer or None; got 0"),
-        (fetch_newsgroups20, {"n_features": 2.5}, "n_features must be a positive integer or None"),
-        (fetch_newsgroups20, {"binary": "yes"}, "binary must be True or False; got 'yes'"),
-        (fetch_newsgroups20, {"stripped": 1}, "stripped must be True or False; got 1"),
-    ],
-)
-def test_other_options_are_refused(tiny, fetch, options, message):
-    with pytest.raises(ValueError, match=message):
-        fetch(**options)

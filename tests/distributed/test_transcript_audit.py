@@ -95,6 +95,7 @@ EACH = [(law, algorithm) for algorithm in ALGORITHMS for law in (PURE[0], GAUSSI
 EACH += [(law, algorithm) for law in PURE[1:] + GAUSSIAN[1:] for algorithm in ("1", "passes")]
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(("law", "algorithm"), EACH, ids=name)
 def test_a_whole_transcript_costs_the_claim_and_not_more(algorithm, law):
     # The other label is the worst case of replacing, and two null records apart.

@@ -15,10 +15,13 @@ ROOT = Path(__file__).parents[2]
 
 
 def pytest_generate_tests(metafunc):
-    """Three processes are neither one each for two parties nor as many as there are nodes."""
+    """Most take two processes; three are neither one each nor as many as there are nodes."""
     if "size" in metafunc.fixturenames:
         full = metafunc.config.getoption("--full")
-        metafunc.parametrize("size", [2, 3, 4] if full else [3])
+        several = (
+            metafunc.function is test_processes_do_what_one_process_does_and_send_what_is_released
+        )
+        metafunc.parametrize("size", [2, 3, 4] if full else [3] if several else [2])
 
 
 def test_processes_do_what_one_process_does_and_send_what_is_released(mpiexec, size):

@@ -9,7 +9,7 @@ from support.insides import Users, noise_source
 from support.problems import LAYOUTS
 from support.problems import feature_blocks as blocks
 from support.releases import transcript
-from support.statistics import composed, strength
+from support.statistics import composed, name, strength
 
 from skdp.features import fourier_features
 from skdp.kernel import DPKernelRidge
@@ -240,3 +240,17 @@ def test_the_automatic_mechanism_is_one_for_users(loss, adjacency):
             "squared": ("noisy sufficient statistics of random features",),
         }[loss]
     )
+
+
+@pytest.mark.parametrize("y_bounds", [(-1.0, 1.0), "auto"])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("options", [{}, dict(loss="squared"), dict(kernel="linear")], ids=name)
+def test_a_fit_for_users_is_charged_as_planned(options, adjacency, y_bounds):
+    if (options.get("loss"), adjacency) == ("squared", "add-remove"):
+        return
+    X, y, ids = problem(1500)
+    model = DPKernelRidge(2.0, 1e-6, adjacency=adjacency, y_bounds=y_bounds, **options)
+    planned = model._planned_for_users(2)
+    fitted = model.fit(X, y, groups=ids).guarantee_
+    assert planned._plain("user") == fitted._plain("user")
+    assert planned.unit == fitted.unit == "user"

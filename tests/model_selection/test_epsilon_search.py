@@ -3,6 +3,7 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
 from dp_accounting.pld import PLDAccountant
@@ -14,6 +15,8 @@ from skdp.exceptions import BudgetExceededError
 from skdp.kernel import DPKernelRidge
 from skdp.linear_model import DPLogisticRegression
 from skdp.model_selection import DPEpsilonSearch
+from skdp.pipeline import DPPipeline
+from skdp.preprocessing import DPQuantileScaler
 from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP, gaussian_mu
 
 N = 4000  # of which 1000 score
@@ -333,3 +336,26 @@ def test_what_it_tells_on_the_way_is_released(capsys):
     assert f">{found.best_epsilon_:.4g}</td>" in view
     assert ">standard error</th>" in view
     assert "DPLogisticRegression" in search()._repr_html_()
+
+
+def test_other_scorings_and_estimators_are_searched():
+    X, y = rows()
+    targets = {"roc_auc": 0.7, "neg_log_loss": -0.65, "balanced_accuracy": 0.7}
+    targets |= {"average_precision": 0.7, "precision": 0.6, "recall": 0.6}
+    for scoring, target in targets.items():
+        assert search(target, scoring=scoring).fit(X, y).reached_
+    t = np.clip(X[:, 0] + 0.05 * np.random.default_rng(1).normal(size=N), -1, 1)
+    ridge = DPKernelRidge(kernel="linear", y_bounds=(-1.0, 1.0))
+    found = DPEpsilonSearch(ridge, 0.5, epsilons=[0.3, 2.0, 8.0], delta=1e-5, random_state=0)
+    assert found.fit(X, t).reached_ and found.predict(X).shape == (N,)
+    steps = [
+        ("bounds", DPQuantileScaler()),
+        ("length", Normalizer()),
+        ("m", DPLogisticRegression()),
+    ]
+    found = DPEpsilonSearch(DPPipeline(steps), 0.7, max_epsilon=6.0, delta=1e-5, random_state=0)
+    frame = pd.DataFrame(X, columns=list("abc"))
+    assert found.fit(frame, y).reached_
+    assert found.guarantee_.epsilon <= 6.0
+    assert found.feature_names_in_.tolist() == list("abc")
+    assert found.predict(frame).shape == (N,)

@@ -135,3 +135,15 @@ def test_next_to_a_spike_splines_are_narrow(column, sign):
     X[:, column] = spike + shares * (far - spike)
     hats = scaler.transform(X).toarray()[:, 5 * column : 5 * column + 5]
     assert_allclose(hats[:: int(sign)], np.eye(5), atol=1e-6)
+
+
+def test_bad_rows_are_refused_without_a_value():
+    text = pd.DataFrame({"size": [1.0, 2.0], "city": ["Ulm", "Bonn"]})
+    with pytest.raises(ValueError, match="X must hold numbers in every column") as refused:
+        DPQuantileScaler(AMPLE).fit(text)
+    assert "Ulm" not in str(refused.value) and refused.value.__context__ is None
+    twice = pd.DataFrame([[1.0, 2.0]] * 9, columns=["size", "size"])
+    with pytest.raises(ValueError, match=r"a name of its own for each column; got \['size'\]"):
+        DPQuantileScaler(AMPLE).fit(twice)
+    with pytest.raises(ValueError, match="NaN: pass missing='center'"):
+        DPQuantileScaler(AMPLE, missing="error").fit([[np.nan], [1.0]])

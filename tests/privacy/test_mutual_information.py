@@ -199,3 +199,14 @@ def test_the_worst_case_of_repeated_answers_is_exact(k):
     assert Fraction(replace(PURE, contributions=k).epsilon_at(0.0)) <= Fraction(13 * k, 10) * (
         1 + Fraction(1, 2**52)
     )
+
+
+def test_a_sentence_tells_both_promises_apart():
+    text = str(replace(GAUSSIAN, contributions=3, nats=math.log(2), source="theorem 1"))
+    assert text == (
+        "At most 2.07944 nats (3 bits) of mutual information, 3 contributions, which alone is an "
+        "average-case promise; in the worst case local 1.55885-Gaussian differential privacy when "
+        "replacing one user, by noise [theorem 1]."
+    )
+    text = str(PURE)
+    assert "contributions" not in text and "1.3-differential privacy (pure)" in text

@@ -23,7 +23,8 @@ from skdp.releases import (
     plan_pure,
     pure_components,
 )
-from skdp.releases._feature_pure import release_level
+from skdp.releases._feature_pure import VARIANCES, release_level
+from skdp.solvers.certificates import MOST_ROWS
 from skdp.solvers.feature_rows import (
     ERROR_SHARE,
     MOST_ROW_NORM,
@@ -286,3 +287,34 @@ def test_what_is_added_to_predictions_is_in_the_range_of_targets():
     release = CentredOutput.plan(ApproxDP(200.0))
     offsets = [release(data, noise_source(seed))[1] for seed in range(200)]
     assert max(np.abs(offsets)) <= 1.0
+
+
+@pytest.mark.parametrize("kind", [CentredOutput, CentredObjective])
+def test_rows_are_as_many_as_are_certified_for_targets_that_reach_two(kind):
+    # Less an offset of one they do, and Huber's loss is four times as large there.
+    guarantee = ApproxDP(100.0)
+    release = kind.plan(guarantee, penalty=1e-6)  # so small that certificates are what decides
+    plan = plan_pure(n_samples=MOST_ROWS, guarantee=guarantee)
+
+    def passes(check):
+        try:
+            check()
+        except ValueError:
+            return False
+        return True
+
+    def most(larger):
+        low, high = 10**6, 10**12
+        while high > 1.001 * low:
+            n = (low + high) // 2
+            checks = (
+                lambda n=n, v=v: release._check_minimiser(plan, v, n, 300, larger=larger)
+                for v in VARIANCES
+            )
+            low, high = (n, high) if all(map(passes, checks)) else (low, n)
+        return low
+
+    fewer, more = most(4.0), most(1.0)
+    assert more > 1.4 * fewer
+    assert passes(lambda: release.check_n_rows(int(0.99 * fewer), 300))
+    assert not passes(lambda: release.check_n_rows(int(1.01 * fewer), 300))

@@ -10,6 +10,7 @@ from support.releases import transcript
 
 from skdp import DPKernelRidge
 from skdp.privacy import GaussianDP
+from skdp.releases._feature_descent import plan_features, release_target_scale
 from skdp.releases._target_window import (
     N_CELLS,
     TargetParts,
@@ -128,3 +129,19 @@ def test_a_few_far_targets_are_learned(share):
     model.fit(X[:4000], y[:4000])
     assert model.score(X[4000:], y[4000:]) > 0.5
     assert abs(model.predict(X[4000:]).mean() - y[4000:].mean()) < 0.1
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_mean_and_variance_are_in_units_of_the_targets(adjacency):
+    rng = np.random.default_rng(1)
+    targets = 0.7 + 0.02 * rng.normal(size=4000)
+    guarantee = GaussianDP(1.0, adjacency=adjacency)
+    plan = plan_features(n_samples=4000.0, n_components=2, guarantee=guarantee)
+
+    def scale(window):
+        return release_target_scale(data_of(targets), plan, noise_source(2), window)
+
+    near, far = scale(TargetWindow(0.6875, 0.125)), scale(None)
+    assert near[0] == pytest.approx(0.7, abs=0.008)  # the noise is 0.005, and draws to the centre
+    assert 0.1 * 0.02**2 < near[1] < 4.0 * 0.02**2 < far[1]
+    assert near[2] == 0.125 and far[2] == 1.0

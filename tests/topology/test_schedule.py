@@ -158,18 +158,3 @@ def test_the_gap_is_that_of_the_whole_cycle(n_nodes, n_matrices):
         long = MixingSchedule(np.tile(A, (400, 1, 1))).spectral_gap()
         values = np.abs(np.linalg.eigvals(whole))
         assert_allclose(long, 1.0 - values.max() ** (1.0 / n_matrices), rtol=0.02)
-
-
-# Names
-
-
-@pytest.mark.parametrize(
-    "names", ["abc", ["a", "b"], ["a", "b", "b"], ["a", "b", 1], [0.0, 1.0, 2.0], 3, [True, 1, 2]]
-)
-def test_names_are_different_and_of_one_kind(names):
-    for make in (
-        lambda: make_topology("ring", 3, node_names=names),
-        lambda: Topology(3, [(0, 1), (1, 2)], node_names=names),
-    ):
-        with pytest.raises(ValueError, match="node_names must hold 3 different names"):
-            make()
