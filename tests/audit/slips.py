@@ -1,8 +1,8 @@
 """Slips in the code under audit, made by objects: no text of the code, no place of it.
 
 A slip changes for the length of a block what a release is given, what is charged or claimed, or
-which rows a fit gets. ``python tests/audit/slips.py [WORD...]`` replays all slips whose names have
-a word in them, each with the defaults of `~skdp.audit.replay`, and prints those not found.
+which rows a fit gets. ``PYTHONPATH=tests python tests/audit/slips.py [WORD...]`` replays all whose
+names have the words in them, with the defaults of `~skdp.audit.replay`, and prints what is found.
 """
 
 import argparse
