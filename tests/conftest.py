@@ -37,14 +37,13 @@ def pytest_collection_modifyitems(config, items):
     """
     if config.getoption("--full"):
         return
-    seldom = [item for item in items if not _names(item).isdisjoint(SELDOM)]
-    config.hook.pytest_deselected(items=seldom)
-    items[:] = [item for item in items if _names(item).isdisjoint(SELDOM)]
-    grids = {}
+    grids, dropped = {}, set()
     for item in items:
-        if hasattr(item, "callspec"):
+        if not _names(item).isdisjoint(SELDOM):
+            dropped.add(id(item))
+        elif hasattr(item, "callspec"):
             grids.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    dropped = {id(item) for grid in grids.values() for item in _combinations(grid)}
+    dropped.update(id(item) for grid in grids.values() for item in _combinations(grid))
     config.hook.pytest_deselected(items=[item for item in items if id(item) in dropped])
     items[:] = [item for item in items if id(item) not in dropped]
 
