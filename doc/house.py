@@ -6,7 +6,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 PICTURE = HERE / "_static" / "house.svg"
 
-WIDTH, WALL, ROOF, STOREY = 1136, 44, 118, 60  # pixels
+WIDTH, WALL, ROOF, STOREY = 1280, 44, 118, 60  # pixels
 LETTER, PAD, GAP = 7.7, 9, 8
 COLOURS = ("#f3eee3", "#efe9dc")  # of the floors, in turn
 

@@ -22,6 +22,7 @@ __all__ = [
     "LOSSES",
     "NOISES",
     "SLOPE_BITS",
+    "TINY",
     "UP",
     "VALUE_BITS",
     "GridNoise",
@@ -48,6 +49,7 @@ _BLOCK = 256
 _FEW = 2**12  # squares whose sum is exact enough in any order
 INSIDE = 1.0 - 2.0**-40  # rounding errors of a norm stay below
 CONSTANTS = (2.0**-8, 16.0)  # of which a norm with them still is inside
+TINY = 1e-300  # what keeps a divisor from 0
 UP = 1.0 + 1e-12  # what rounding may take from a public number on its way is far below
 
 

@@ -11,6 +11,10 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 __all__ = [
+    "LARGEST",
+    "LARGEST_ARRAY",
+    "LARGEST_RADIUS",
+    "SEARCH_RANGE",
     "between",
     "boolean",
     "check_y_bounds",
@@ -37,6 +41,11 @@ __all__ = [
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+SEARCH_RANGE = (-1e6, 1e6)  # in which bounds of a column are looked for
+LARGEST = 1e50  # of a parameter; one over it is the least
+LARGEST_RADIUS = 1e6
+LARGEST_ARRAY = 2**27  # numbers: a gigabyte
 
 _SHOWN = 80  # characters of a value in a message
 

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import linalg, sparse
 from scipy.spatial.distance import cdist
 
+from skdp._defaults import kernel as defaults
 from skdp._random import seed_sequence
 from skdp._validation import one_of, positive, positive_int, shown
 
@@ -99,7 +100,11 @@ def automatic_gamma(kernel, n_features_in, *, sparse_rows=False):
     d = int(n_features_in)
     if sparse_rows:
         return {"rbf": 0.5, "laplacian": 1.0 / math.sqrt(d), "matern": 1.0}[kernel]
-    return {"rbf": 3.0 / d, "laplacian": 2.0 / d, "matern": 1.5 / math.sqrt(d)}[kernel]
+    return {
+        "rbf": defaults.GAMMA_RBF / d,
+        "laplacian": 2.0 / d,
+        "matern": defaults.GAMMA_MATERN / math.sqrt(d),
+    }[kernel]
 
 
 def kernel_matrix(kernel, X, Y=None, *, gamma, nu=1.5):

@@ -11,6 +11,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, r2_score, roc_auc_score
 
+import skdp
+
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 NAMES = ("compare", "comparison", "data", "descent", "exchange", "regression", "report")
 NAMES += ("scores", "table")
@@ -135,3 +137,15 @@ def test_what_peers_get_has_public_bounds_and_no_label_of_a_test_row(peers, tmp_
             assert len(rows[f"codes{end}"]) == len(rows[f"numbers{end}"]) == len(rows[f"X{end}"])
         if split.y_bounds is not None:
             assert np.all((rows["x_low"] <= rows["X"]) & (rows["X"] <= rows["x_high"]))
+
+
+def test_few_numbers_stand_in_rules():
+    sys.path.insert(0, str(FOLDER))
+    try:
+        defaults = importlib.import_module("defaults")
+    finally:
+        sys.path.remove(str(FOLDER))
+    found = defaults.counted(Path(skdp.__file__).parents[1])
+    assert sum(map(len, found.values())) <= 100, found
+    places = {"linear", "kernel", "network", "pipeline", "search"}
+    assert {f"_defaults/{place}.py" for place in places} <= set(found)

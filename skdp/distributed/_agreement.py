@@ -10,6 +10,8 @@ from skdp.engines import LocalEngine, MPIEngine
 
 __all__ = ["Together", "asked", "engine_of", "is_first_with"]
 
+_BLOCK_DIGEST = 4  # numbers of a digest
+
 
 def engine_of(engine):
     """Engine of a parameter, checked."""
@@ -53,7 +55,7 @@ def is_first_with(identity, engine):
     """Whether this process is the first of those that share its ledger, and pays for them."""
     if not engine.is_distributed:
         return True
-    own = np.zeros(4, dtype=np.int64)
+    own = np.zeros(_BLOCK_DIGEST, dtype=np.int64)
     if identity is not None:
         own[:] = np.frombuffer(hashlib.sha256(identity.encode()).digest(), dtype=np.int64)
     everyone = engine.collect(np.tile(own, (len(engine.mine), 1)))

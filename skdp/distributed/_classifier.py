@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from skdp._defaults import network as defaults
 from skdp.distributed._network import NetworkLearner
 from skdp.distributed._whitened import chosen_form
 from skdp.estimators import LinkedDocumentation, NoisyPredictions, has_begun, with_callbacks
@@ -108,7 +109,7 @@ default="ring"
     n_passes : int or "auto", default="auto"
         Passes of `fit` over the rows. The budget covers all: each pass has one part in
         ``n_passes`` of epsilon, or in its square root of the Gaussian ``mu``. "auto" is 40 with
-        Gaussian noise and 2 to 40 with pure noise, more where the noise is small for the number of
+        Gaussian noise and 1 to 40 with pure noise, more where the noise is small for the number of
         rows: a rule of public counts. `partial_fit` always makes one pass.
 
     output_node : str or int, default=None
@@ -222,13 +223,12 @@ default="ring"
     guarantee it states does not hold. Here it is ``2 L c(epsilon, delta) / batch_size``.
 
     With ``algorithm="whitened"`` a record is in several releases of its node: the number of rows
-    of each class if the budget is small, second moments of the rows or with ``delta=0`` their sum,
-    the sum of gradients of each round, and with ``delta=0`` the number of rows that the model gets
-    right. Each gradient is capped in coordinates that follow from released values, and epsilons
-    add up, or squares of the Gaussian mu. Numbers of rows of nodes are public. Nodes pass on the
-    noisy moments of all others, so that all have the same mean: at most 999 features (2,048 with
-    more classes than two), and at most 134 million numbers of all nodes; with more of either there
-    are none, and steps are the same in all directions.
+    of each class, second moments of the rows or with ``delta=0`` their sum, and the sum of
+    gradients of each round. Each gradient is capped in coordinates that follow from released
+    values, and epsilons add up, or squares of the Gaussian mu. Numbers of rows of nodes are
+    public. Nodes pass on the noisy moments of all others, so that all have the same mean: at most
+    999 features (2,048 with more classes than two), and at most 134 million numbers of all nodes;
+    with more of either there are none, and steps are the same in all directions.
 
     `partial_fit` goes on from the nodes' released parameters. Its rows are taken for new ones with
     a budget of their own: a record is in the fit or in one call, and ``guarantee_`` covers both.
@@ -271,7 +271,7 @@ default="ring"
         delta=0.0,
         *,
         algorithm="auto",
-        n_nodes=8,
+        n_nodes=int(defaults.N_NODES),
         topology="ring",
         edge_probability=1.0,
         topology_seed=0,
@@ -282,7 +282,7 @@ default="ring"
         sparsity=0.0,
         batch_size="auto",
         step="auto",
-        radius=20.0,
+        radius=float(defaults.RADIUS),
         average=True,
         n_mixings=1,
         n_passes="auto",

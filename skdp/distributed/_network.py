@@ -28,6 +28,8 @@ from skdp.estimators import (
 
 __all__ = ["NetworkLearner"]
 
+_TOLERANCE = 1e-3
+
 
 class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
     """Runs the rounds of nodes that learn together, and states what is promised."""
@@ -98,7 +100,7 @@ class NetworkLearner(CallbackSupportMixin, StatedGuarantee, LinearPredictions):
         guarantee = self._stream.of_unit(max(int(np.max(self._stream.rows_of)), 1), "node")
         return guarantee.with_caveats(*self.guarantee_.caveats)
 
-    def regret(self, X, y, node=None, *, of=None, tolerance=1e-3):
+    def regret(self, X, y, node=None, *, of=None, tolerance=_TOLERANCE):
         """Losses at the points of the nodes, minus those of the best fixed parameters in the ball.
 
         The penalty ``alpha`` is left out of both.

@@ -5,6 +5,8 @@ from functools import partial
 
 import numpy as np
 
+from skdp._defaults import network as defaults
+from skdp._grid import TINY
 from skdp._validation import is_auto
 from skdp.losses import (
     HingeLoss,
@@ -15,7 +17,6 @@ from skdp.losses import (
 )
 from skdp.privacy import ApproxDP
 from skdp.releases import GossipRelease
-from skdp.releases._gossip_rules import passes_for, streaming_batch
 from skdp.solvers.gossip import GossipUpdate
 
 __all__ = ["loss_of", "paper_form"]
@@ -105,7 +106,7 @@ def _with_passes(plan, estimator, n_rows):
     made = []
     for kind in kinds:
         one = plan(noise=kind)
-        n_passes = passes_for(kind, one.energy(1), one.noise.size, n_rows, n_nodes)
+        n_passes = _passes(kind, one.energy(1), n_rows, n_nodes)
         made.append(plan(noise=kind, n_passes=n_passes))
     return min(made, key=lambda release: release.energy(1) / release.n_passes)
 
@@ -119,7 +120,7 @@ def _batch_size(estimator, release, counts):
     if release.n_passes > 1:
         return most
     energy, n_nodes = release.energy(1), int(estimator.n_nodes)
-    return min(most, streaming_batch(energy, release.clip_norm, n_nodes))
+    return min(most, _batch(energy, release.clip_norm, n_nodes))
 
 
 def _update(estimator, release, batch_size):
@@ -132,7 +133,7 @@ def _update(estimator, release, batch_size):
         _steps(estimator, release.clip_norm, energy),
         penalty=float(estimator.alpha),
         threshold=level if is_auto(estimator.sparsity) else float(estimator.sparsity),
-        decay={True: 3.0, False: 0.0}.get(estimator.average, 0.0),
+        decay={True: float(defaults.AVERAGE_POWER), False: 0.0}.get(estimator.average, 0.0),
         # The bound on the regret is that of the form that projects what is broadcast.
         lazy=not _is(estimator.step, "regret"),
         n_mixings=int(estimator.n_mixings),
@@ -163,3 +164,27 @@ def _inverse_root(first, times):
 
 def _inverse(first, times):
     return first / times
+
+
+def _passes(kind, energy, n_rows, n_nodes):
+    """Passes over the rows, each in one round of all rows of a node.
+
+    Pure noise of a pass is in proportion to their number, so that all passes together know less
+    the more there are: as many as a gradient of all rows is above the noise, averaged over nodes,
+    allows. Gaussian noise grows with the square root only, and all passes together know the same.
+    """
+    most = int(defaults.MOST_PASSES)
+    if kind == "gaussian":
+        return most
+    ratio = n_rows / max(math.sqrt(n_nodes * energy), TINY)
+    return max(1, min(most, round(defaults.PASSES * min(ratio, most / defaults.PASSES))))
+
+
+def _batch(energy, gradient_norm, n_nodes):
+    """Rows of a node in a round of a stream of unknown length, of which each row is seen once.
+
+    With T rounds of n rows in all the regret a row is of the order of
+    ``sqrt((gradient_norm^2 + energy / (n_nodes batch^2)) / T)``, T being ``n / batch``: least
+    where both terms are equal. The last model is better for a few times as many rows.
+    """
+    return max(1, round(defaults.STREAMING * math.sqrt(energy / n_nodes) / gradient_norm))

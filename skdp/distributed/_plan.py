@@ -8,6 +8,9 @@ import numpy as np
 from skdp import __version__
 from skdp._random import noise_source, seed_sequence
 from skdp._validation import (
+    LARGEST,
+    LARGEST_ARRAY,
+    LARGEST_RADIUS,
     between,
     boolean,
     is_auto,
@@ -27,22 +30,21 @@ from skdp.solvers.gossip import GossipUpdate
 from skdp.topology import MixingSchedule, Topology, make_topology
 from skdp.topology._names import node_number
 
-__all__ = ["MOST_NUMBERS", "Plan", "check_parameters"]
+__all__ = ["Plan", "check_parameters"]
 
 ALGORITHMS = ("auto", "whitened", "paper")
 LOSSES = ("hinge", "log_loss", "huber_hinge")
 STEPS = ("auto", "final", "regret")
 NOISES = ("auto", "k_norm", "laplace", "gaussian")
-MOST_NUMBERS = 2**27  # in an array: a gigabyte
 _LARGEST = {
-    "radius": 1e6,
-    "x_norm": 1e50,
-    "x_l1_norm": 1e50,
-    "intercept_scaling": 1e50,
-    "huber_width": 1e6,
-    "alpha": 1e50,
-    "step": 1e50,
-    "sparsity": 1e50,
+    "radius": LARGEST_RADIUS,
+    "x_norm": LARGEST,
+    "x_l1_norm": LARGEST,
+    "intercept_scaling": LARGEST,
+    "huber_width": LARGEST_RADIUS,
+    "alpha": LARGEST,
+    "step": LARGEST,
+    "sparsity": LARGEST,
 }
 
 
@@ -115,9 +117,9 @@ class Plan:
             node_number(topology, or_none=True, output_node=estimator.output_node)
         release, update = paper_form(estimator, len(classes), n_features, unit=unit)
         size = release.noise.size
-        if topology.n_nodes * size > MOST_NUMBERS:
+        if topology.n_nodes * size > LARGEST_ARRAY:
             raise ValueError(
-                f"n_nodes must be at most {MOST_NUMBERS // size:,} for {size:,} "
+                f"n_nodes must be at most {LARGEST_ARRAY // size:,} for {size:,} "
                 f"parameters a node; got {shown(estimator.n_nodes)}."
             )
         sources: tuple = ()
@@ -182,11 +184,11 @@ class Plan:
         self.topology.check(time * n_mixings, (time + n_rounds) * n_mixings)
         size = n_rounds * self.topology.n_nodes * self.size
         keep_iterates = self.params["keep_iterates"]
-        if keep_iterates and size > MOST_NUMBERS:
+        if keep_iterates and size > LARGEST_ARRAY:
             raise ValueError(
                 f"keep_iterates must be False for {n_rounds:,} rounds of "
                 f"{self.topology.n_nodes:,} nodes with {self.size:,} parameters each: at "
-                f"most {MOST_NUMBERS:,} numbers are kept; got {shown(keep_iterates)}."
+                f"most {LARGEST_ARRAY:,} numbers are kept; got {shown(keep_iterates)}."
             )
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 from scipy import sparse
 
+from skdp._grid import TINY
 from skdp._inputs import checked_data, encode_labels
 from skdp._validation import shown
 from skdp.estimators import warn_of_seed
@@ -82,7 +83,7 @@ def clipped_in_l1(X, x_norm, bound):
     """
     X = clip_rows(X, x_norm)
     norms = np.ravel(abs(X).sum(axis=1, dtype=np.float64))
-    factors = np.minimum(1.0, bound / np.maximum(norms, 1e-300))
+    factors = np.minimum(1.0, bound / np.maximum(norms, TINY))
     if not sparse.issparse(X):
         return X * factors[:, np.newaxis]
     X = X.astype(np.float64)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from skdp._defaults import network as defaults
 from skdp._validation import is_auto, shown
 from skdp.distributed._paper import loss_of
 from skdp.distributed._rows import clipped_in_l1
@@ -16,6 +17,7 @@ from skdp.solvers.rows import RowBlocks
 
 __all__ = ["PAPER_ONLY", "WhitenedForm", "chosen_form"]
 
+_TOLERANCE, _TOLERANCE_FURTHER = 2.0**-50, 8  # rounding of a sum, and of what follows
 # What only the paper's algorithms read, with what stands there if nobody asks for them.
 PAPER_ONLY = {
     "noise": "auto",
@@ -23,7 +25,7 @@ PAPER_ONLY = {
     "sparsity": 0.0,
     "batch_size": "auto",
     "step": "auto",
-    "radius": 20.0,
+    "radius": float(defaults.RADIUS),
     "average": True,
     "n_passes": "auto",
     "huber_width": 0.5,
@@ -67,7 +69,11 @@ def _l1_bound(estimator, constant, n_features, unit):
     """Bound on the l1 norm of a row, its constant and rounding included; None if none is given."""
     if estimator.x_l1_norm is None:
         return None
-    return (float(estimator.x_l1_norm) + constant) * (1 + 2.0**-50 * (n_features + 8)) / unit
+    return (
+        (float(estimator.x_l1_norm) + constant)
+        * (1 + _TOLERANCE * (n_features + _TOLERANCE_FURTHER))
+        / unit
+    )
 
 
 def _constant(estimator):

@@ -29,6 +29,8 @@ from skdp.features import automatic_gamma, check_kernel, fourier_features
 from skdp.releases import QueryAnswers
 from skdp.solvers.feature_rows import NormalisedRows
 
+_LIMIT_NORMS = 1e-50, 1e50
+
 
 class BaseKernelRegressor(
     CallbackSupportMixin,
@@ -78,7 +80,7 @@ class BaseKernelRegressor(
         check_kernel(self.kernel, 1.0 if is_auto(self.gamma) else self.gamma, self.nu)
         boolean(orthogonal=self.orthogonal)
         positive(x_norm=self.x_norm)
-        between(1e-50, 1e50, x_norm=self.x_norm)
+        between(*_LIMIT_NORMS, x_norm=self.x_norm)
         self._check_y_bounds()
 
     def _check_y_bounds(self):

@@ -3,10 +3,8 @@
 from skdp._validation import shown
 
 __all__ = [
-    "CANDIDATES",
     "LOSSES",
     "MECHANISMS",
-    "OF_USERS",
     "check_loss",
     "check_mechanism",
     "check_paper",
@@ -15,13 +13,6 @@ __all__ = [
 
 MECHANISMS = ("auto", "gradient", "sufficient_statistics", "objective", "output")
 LOSSES = ("auto", "squared", "huber")
-
-# What "auto" chooses among, for each loss.
-CANDIDATES = {
-    "auto": ("gradient", "sufficient_statistics", "output"),
-    "squared": ("sufficient_statistics", "output"),
-    "huber": ("gradient", "output"),
-}
 
 # Those that release sums over records, which are as well sums over users of their rows' means.
 OF_USERS = ("gradient", "sufficient_statistics")

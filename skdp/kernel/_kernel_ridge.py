@@ -32,6 +32,9 @@ from skdp.solvers.threads import one_blas_thread
 
 __all__ = ["DPKernelRidge"]
 
+_LIMIT_STREAMS = 3  # of random numbers: features, noise, bounds
+_LIMIT_SECRET = 32  # bytes
+
 
 class DPKernelRidge(BaseKernelRegressor):
     """Kernel ridge regression with differential privacy.
@@ -79,7 +82,8 @@ class DPKernelRidge(BaseKernelRegressor):
             default="auto"
         How "features" releases: by noisy gradients, by noisy second moments and products with
         the targets, by a random linear term in the objective, or by noise on the minimiser. "auto"
-        is "objective" for ``delta=0``, and the least expected error by public numbers otherwise.
+        is "objective" for ``delta=0`` and "gradient" otherwise; with ``loss="squared"`` it is
+        "output" and "sufficient_statistics".
 
     loss : {"auto", "squared", "huber"}, default="auto"
         "huber" is half the square up to ``residual_cap`` and straight beyond. "squared" has the
@@ -189,7 +193,7 @@ class DPKernelRidge(BaseKernelRegressor):
     place of the number of rows; it is public under "replace-one". ``y_bounds="auto"`` sees one row
     of each user, drawn by a public key. How many rows a user has is private. This is possible for
     sums over records: ``release="features"`` with a positive delta and ``mechanism`` "gradient" or
-    "sufficient_statistics", which "auto" chooses between. Otherwise use
+    "sufficient_statistics". Otherwise use
     :func:`~skdp.preprocessing.bound_contributions`.
 
     One random number that is added to the whole function, as in the paper's Lemma 1, would protect
@@ -325,7 +329,7 @@ class DPKernelRidge(BaseKernelRegressor):
             warn_of_delta(self, n_public, unit)
             charge(self, guarantee)
             gamma = self._public_gamma(X)
-            *streams, bounds_state = self._random_streams(3)
+            *streams, bounds_state = self._random_streams(_LIMIT_STREAMS)
             bounds = self.y_bounds
             if released_bounds is not None:
                 bounds = released_bounds(seen, noise_source(bounds_state))
@@ -370,7 +374,9 @@ class DPKernelRidge(BaseKernelRegressor):
             # Products are of a few rows at a time, for which threads would wait for each other.
             with one_blas_thread():
                 return FeatureFunction(features, *release(data, noise_source(noise_state)))
-        secret = os.urandom(32) if noise_state is None else noise_state.bytes(32)
+        secret = (
+            os.urandom(_LIMIT_SECRET) if noise_state is None else noise_state.bytes(_LIMIT_SECRET)
+        )
         if linear:
             X = clip_rows(X, float(self.x_norm)) / float(self.x_norm)
         else:

@@ -66,7 +66,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
 
     t0 : float or "auto", default="auto"
         Offset of the time. "auto" is the smallest with which no step overshoots, see
-        :func:`~skdp.releases.automatic_t0`, and 300 times that for "matrix" and "tree", whose
+        :func:`~skdp.releases.automatic_t0`, and 100 times that for "matrix" and "tree", whose
         noise is high at first.
 
     residual : {"huber", "ball", "plain"}, default="huber"
@@ -76,9 +76,9 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
 
     residual_cap : float or "auto", default="auto"
         Largest residual for "huber", in units of the target. "auto" is a share of half the range
-        of ``y_bounds``: 0.4 with "final", 0.5 with "query", 0.2 with "sgd", whose noise needs it
-        small, and with "matrix" and "tree" one that grows with the root of ``horizon`` times the
-        budget, from 0.05 to 0.5.
+        of ``y_bounds``: 0.25 with "final" and "sgd", whose noise needs it small, 0.5 with "query",
+        and with "matrix" and "tree" one that grows with the root of ``horizon`` times the budget,
+        up to 0.5.
 
     radius : float, default=1.0
         Norm of the ball, for targets in units of half their range.

@@ -4,6 +4,7 @@ import math
 import os
 from functools import lru_cache
 
+from skdp._defaults import kernel as defaults
 from skdp._random import noise_source
 from skdp._validation import (
     between,
@@ -43,14 +44,18 @@ __all__ = [
 RELEASES = ("auto", "final", "matrix", "tree", "sgd", "query")
 BOUNDS = ("tight", "paper")
 NOISY_POINTS = ("sgd", "tree", "matrix")  # gradients are taken there
-MOST_CALLS = 100
+_LIMIT_VISITS = 100
 NEEDED = {"tree": "horizon", "matrix": "horizon", "query": "n_queries"}
 
 # Where targets span [-1, 1]: noise is proportional to the cap, and so is what a step can learn.
-CAPS = {"final": 0.4, "sgd": 0.2, "query": 0.5}
-# How far beyond the smallest offset: early functions are less noisy the larger it is.
-OFFSETS = {"tree": 300.0, "matrix": 300.0}
-TYPICAL_SIZE = 200  # features
+CAPS = {"final": defaults.CAP, "sgd": defaults.CAP, "query": 0.5}
+TYPICAL_SIZE = int(defaults.ONLINE_FEATURES)
+
+_LIMIT_RADIUS = 1e-6, 1e6
+_LIMIT_OFFSET = 1e9
+_LIMIT_SECRET = 32  # bytes
+_LIMIT_BYTES = 8.0  # of a number
+_LIMIT_BLOCKS = 4  # that are held at once
 
 
 def kind_of_release(model):
@@ -72,7 +77,7 @@ def check_stream_parameters(model):
     positive(theta=model.theta, radius=model.radius)
     if not 0.5 < model.theta < 1.0:
         raise ValueError(f"theta must be above 1/2 and below 1; got {shown(model.theta)}.")
-    between(1e-6, 1e6, radius=model.radius)
+    between(*_LIMIT_RADIUS, radius=model.radius)
     if model.release == "auto" and model.horizon is not None:
         positive_int(horizon=model.horizon)
     release = kind_of_release(model)
@@ -89,10 +94,10 @@ def check_stream_parameters(model):
     if release == "matrix":
         _check_matrix(model)
     positive_int(max_calls_per_user=model.max_calls_per_user)
-    if release == "final" and model.max_calls_per_user > MOST_CALLS:
+    if release == "final" and model.max_calls_per_user > _LIMIT_VISITS:
         raise ValueError(
-            f"max_calls_per_user must be at most {MOST_CALLS} with release='final', whose account "
-            f"compares the calls of a user; got {shown(model.max_calls_per_user)}."
+            f"max_calls_per_user must be at most {_LIMIT_VISITS} with release='final', whose "
+            f"account compares the calls of a user; got {shown(model.max_calls_per_user)}."
         )
     stream_recursion(model, 1.0)
 
@@ -156,10 +161,11 @@ def stream_recursion(model, kappa, size=TYPICAL_SIZE, calls=1):
     release = kind_of_release(model)
     t0 = automatic_t0(model.theta, kappa)
     if is_auto(model.t0):
-        t0 *= OFFSETS.get(release, 1.0)
+        # Early functions are less noisy the larger it is.
+        t0 *= defaults.ONLINE_OFFSET if release in ("tree", "matrix") else 1.0
     else:
         least = automatic_t0(model.theta, 1.0)
-        if not least <= model.t0 <= 1e9:
+        if not least <= model.t0 <= _LIMIT_OFFSET:
             raise ValueError(
                 f"t0 must be at least {least:.6g} with theta={shown(model.theta)}, for steps "
                 f"not to overshoot, and at most 1e9; got {shown(model.t0)}."
@@ -167,7 +173,9 @@ def stream_recursion(model, kappa, size=TYPICAL_SIZE, calls=1):
         t0 = max(float(model.t0), t0)
     cap, radius = math.inf, math.inf
     if model.residual == "huber":
-        cap = model._cap(CAPS[release] if release in CAPS else _planned_cap(model, size, calls))
+        cap = model._cap(
+            float(CAPS[release]) if release in CAPS else _planned_cap(model, size, calls)
+        )
     elif model.residual == "ball":
         radius = float(model.radius)
         if release in NOISY_POINTS:  # points are projected: no residual gets there
@@ -182,11 +190,10 @@ def _planned_cap(model, size, calls):
     else:  # of Gaussian noise as loud
         mu = float(model.epsilon) / math.sqrt((size + 1.0) * int(model.horizon).bit_length())
     signal = float(model.horizon) * mu * 2.0 / n_records_changed(model.adjacency) / calls
-    share = 0.08 if kind_of_release(model) == "matrix" else 0.06
-    return min(max(share * math.sqrt(signal / 200.0), 0.05), 0.5)
+    return min(math.sqrt(signal / defaults.ONLINE_ROWS), 0.5)
 
 
-@lru_cache(maxsize=64)
+@lru_cache
 def _mu(epsilon, delta):
     return ApproxDP(epsilon, delta).gaussian_target().mu
 
@@ -199,7 +206,7 @@ def stream_plan(model, n_features, gamma, unit="record"):
     function = dict(residual=model.residual, bound=model.sensitivity)
     feature_state, noise_state = model._random_streams()
     # Drawn for all releases, so that a seed has the same noise in each.
-    secret = os.urandom(32) if noise_state is None else noise_state.bytes(32)
+    secret = os.urandom(_LIMIT_SECRET) if noise_state is None else noise_state.bytes(_LIMIT_SECRET)
     release = kind_of_release(model)
     if release == "query":
         return QueryRelease.plan(
@@ -216,9 +223,13 @@ def stream_plan(model, n_features, gamma, unit="record"):
             seeded=model.random_state is not None,
             **function,
         )
-    automatic = 1000 if release == "final" and model.delta > 0.0 else TYPICAL_SIZE
+    automatic = (
+        int(defaults.MOST_FEATURES) if release == "final" and model.delta > 0.0 else TYPICAL_SIZE
+    )
     size = model._n_components(n_features, automatic)
-    check_memory(8.0 * size * (n_features + 4 * BLOCK), "n_components must be smaller")
+    check_memory(
+        _LIMIT_BYTES * size * (n_features + _LIMIT_BLOCKS * BLOCK), "n_components must be smaller"
+    )
     features = model._draw_features(n_features, size, gamma, feature_state)
     vectors = dict(
         recursion=stream_recursion(model, features.row_norm, size, calls),

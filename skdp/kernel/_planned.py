@@ -3,14 +3,14 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
+from skdp._defaults import kernel as defaults
 from skdp._validation import is_auto
 from skdp.mechanisms import NoiseLaw
 from skdp.releases import QueryPlan, TargetBounds
 
 __all__ = ["planned_guarantee", "planned_of_stream"]
 
-_MANY = 2**30  # rows, on which the cost of bounds does not depend
-_FEWEST = 100  # random features that a rule takes, whatever the number of rows is
+_LIMIT_ROWS = 2**30  # rows, on which the cost of bounds does not depend
 
 
 def planned_guarantee(model, target, n_features):
@@ -32,7 +32,7 @@ def planned_guarantee(model, target, n_features):
     """
     if not is_auto(model.y_bounds):
         return _of_the_fit(model, target, n_features)
-    public = _MANY if target.adjacency == "replace-one" else None
+    public = _LIMIT_ROWS if target.adjacency == "replace-one" else None
     try:
         bounds = TargetBounds.plan(target, n_samples=public, search_range=model.y_search_range)
     except ValueError:  # the fit will say so
@@ -55,12 +55,14 @@ def _of_the_fit(model, target, n_features):
 
 
 def _is_gaussian(model, target, n_features):
-    if target.unit == "user" or model.mechanism in ("gradient", "sufficient_statistics"):
+    if model.mechanism != "output":
         return True
     if model.kernel == "linear":
         size = n_features or 1
+    elif is_auto(model.n_components):
+        size = int(defaults.FEWEST_FEATURES)
     else:
-        size = _FEWEST if is_auto(model.n_components) else int(model.n_components)
+        size = int(model.n_components)
     # Of more features it is Gaussian as well.
     return NoiseLaw.meeting(target, size=size).kind == "gaussian"
 

@@ -1,5 +1,6 @@
 """Public numbers of kernel ridge regression, and the release that follows from them."""
 
+from skdp._defaults import kernel as defaults
 from skdp._validation import (
     between,
     is_auto,
@@ -11,10 +12,8 @@ from skdp._validation import (
 )
 from skdp.estimators import check_budget
 from skdp.kernel._choices import (
-    CANDIDATES,
     LOSSES,
     MECHANISMS,
-    OF_USERS,
     check_loss,
     check_mechanism,
     check_paper,
@@ -30,7 +29,6 @@ from skdp.releases import (
     FeatureStatistics,
     TargetBounds,
     automatic_components,
-    expected_error,
     pure_components,
 )
 from skdp.releases._limits import check_memory, check_noise
@@ -43,10 +41,15 @@ RELEASES = ("features", "query")
 BOUNDS = ("tight", "paper")
 
 # Where targets span [-1, 1].
-_CAP = 0.25
+_CAP = float(defaults.CAP)
 
-# Rows that the choice of a mechanism supposes; more only where their number is public.
-_TYPICAL_ROWS = 10_000
+_LIMIT_PENALTIES = 1e-6, 1e12
+_LIMIT_GROWTH = 30.0  # noise of the last of 48 steps, which has a third of an even share
+# Bytes of matrices that are held together, by the squares of their sizes and by their products.
+_LIMIT_BYTES_OF_SQUARES = 48.0
+_LIMIT_BYTES_OF_FREQUENCIES = 16.0
+_LIMIT_BYTES_OF_GRAM = 32.0
+_LIMIT_BYTES_OF_ROWS = 8.0
 
 
 def check_ridge_parameters(model):
@@ -77,7 +80,7 @@ def _check_penalty(model):
     if is_auto(model.alpha):
         return
     unit = _scaled(model, 1.0)
-    between(1e-6 / unit, 1e12 / unit, alpha=model.alpha)
+    between(*(limit / unit for limit in _LIMIT_PENALTIES), alpha=model.alpha)
 
 
 def _check_queries(model):
@@ -142,13 +145,17 @@ def _plan_features(model, target, n_samples, n_features, penalty):
         rule = "X must have fewer columns, of which the linear kernel takes the square"
     else:
         rule = "n_components must be smaller"
-    check_memory(48.0 * size**2 + 16.0 * size * n_features, rule, f"; got {size}")
+    check_memory(
+        _LIMIT_BYTES_OF_SQUARES * size**2 + _LIMIT_BYTES_OF_FREQUENCIES * size * n_features,
+        rule,
+        f"; got {size}",
+    )
     level = NoiseLaw.meeting(target, size=size).level(size)
     check_noise(level, size)
     refuse_rows(n_samples, MOST_ROWS, model.adjacency)
-    match _resolved(model, target, n_samples, size, level):
+    match _resolved(model, target):
         case "gradient":
-            check_noise(30.0 * level, size)  # the last of 48 steps has a third of an even share
+            check_noise(_LIMIT_GROWTH * level, size)
             cap = model._cap(None)
             return FeatureDescent.plan(target, clip_norm=cap, penalty=penalty or 0.0)
         case "sufficient_statistics":
@@ -176,24 +183,13 @@ def _plan_output(model, target, n_samples, size, penalty):
     )
 
 
-def _resolved(model, target, n_samples, size, level):
-    """Mechanism, from public numbers; a private number of rows has no part in it."""
+def _resolved(model, target):
+    """Mechanism, from public numbers."""
     if model.mechanism != "auto":
         return model.mechanism
-    if target.delta == 0.0 and model.loss != "squared":
-        return "objective"
-    public = n_samples if target.adjacency == "replace-one" else 0
-    numbers = dict(
-        n_samples=max(public, _TYPICAL_ROWS),
-        n_components=size,
-        clip_norm=2.0 if model.loss == "squared" else model._cap(_CAP),
-        level=level,
-        guarantee=target,
-    )
-    candidates = CANDIDATES[model.loss]
-    if target.unit == "user":
-        candidates = tuple(name for name in candidates if name in OF_USERS)
-    return min(candidates, key=lambda name: expected_error(name, **numbers))
+    if model.loss == "squared":
+        return "output" if target.delta == 0.0 else "sufficient_statistics"
+    return "objective" if target.delta == 0.0 else "gradient"
 
 
 def _plan_queries(model, target, n_samples, n_features, penalty):
@@ -218,7 +214,7 @@ def _plan_queries(model, target, n_samples, n_features, penalty):
     )
     release.check_n_rows(n_samples, given=shown(model.alpha))
     check_memory(
-        32.0 * n_samples**2 + 8.0 * n_samples * n_features,
+        _LIMIT_BYTES_OF_GRAM * n_samples**2 + _LIMIT_BYTES_OF_ROWS * n_samples * n_features,
         "X must have fewer rows with release='query', which holds their kernel matrix",
         f"; got {n_samples}" if model.adjacency == "replace-one" else None,
     )

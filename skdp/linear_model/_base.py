@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from skdp._defaults import linear as defaults
 from skdp._inputs import checked_data, encode_labels
 from skdp._random import noise_source
 from skdp._users import Users
@@ -53,10 +54,13 @@ MECHANISMS = ("auto", "objective", "output", "gradient")
 
 # Largest second derivative of the loss of a record over the penalty, where it is minimised:
 # Newton steps across kinks that are sharper need not end.
-_SHARPEST = 1e8
+_LIMIT_SHARPEST = 1e8
 
 # Constant feature over the norm of a row from which on it can carry the log-odds of the classes.
-_LEAST_CONSTANT = 1e-3
+_LIMIT_CONSTANT = 1e-3
+
+# Norms whose squares are floats, and C over the squared norm of a row.
+_LIMIT_NORM, _LIMIT_C, _TOLERANCE = (1e-50, 1e50), (1e-12, 1e9), 1e-9
 
 
 class BaseDPLinearClassifier(
@@ -202,7 +206,7 @@ class BaseDPLinearClassifier(
         public = dict(n_features=n_features, row_norm=row_norm / self._unit())
         if mechanism == "objective":
             return self._counted(classes, target, n_samples, public)
-        automatic = 0.4 if target.delta == 0.0 else 0.5
+        automatic = float(defaults.SLOPE_CAP)
         if len(classes) > 2:
             automatic = 0.0
         loss, heaviest = self._weighted_loss(classes, mechanism, automatic)
@@ -234,7 +238,7 @@ class BaseDPLinearClassifier(
                 has_odds=self._has_odds,
             )
         if counted and self._is_checked(classes):
-            planned = partial(CheckedObjective.plan, release=planned)
+            planned = partial(CheckedObjective.plan, release=planned, n_classes=len(classes))
         if n_samples is None and counted:
             return CountedRelease.plan(target, release=planned)
         return planned(target, TYPICAL_ROWS if n_samples is None else n_samples)
@@ -243,7 +247,7 @@ class BaseDPLinearClassifier(
         """Whether penalties are around the log-odds of the classes, which the constant scores."""
         if len(classes) == 2:
             return False
-        return self._constant() >= _LEAST_CONSTANT * float(self.x_norm)
+        return self._constant() >= _LIMIT_CONSTANT * float(self.x_norm)
 
     def _is_checked(self, classes):
         """Whether scores of two classes are held against the rows in the end."""
@@ -317,21 +321,21 @@ class BaseDPLinearClassifier(
     def _check_parameters(self):
         check_budget(self)
         positive(x_norm=self.x_norm)
-        between(1e-50, 1e50, x_norm=self.x_norm)  # squares stay within the range of floats
+        between(*_LIMIT_NORM, x_norm=self.x_norm)  # squares stay within the range of floats
         one_of(MECHANISMS, mechanism=self.mechanism)
         one_of(CALIBRATIONS, calibration=self.calibration)
         boolean(fit_intercept=self.fit_intercept)
         if self.fit_intercept:
             number_or_auto(intercept_scaling=self.intercept_scaling)
             if not is_auto(self.intercept_scaling):
-                between(1e-50, 1e50, intercept_scaling=self.intercept_scaling)
+                between(*_LIMIT_NORM, intercept_scaling=self.intercept_scaling)
         number_or_auto(C=self.C)
         check_class_weight(self.class_weight)
 
     def _check_penalty(self, heaviest):
         """Refuse a penalty beyond which floating point could no longer certify a minimiser."""
         square = heaviest * math.hypot(float(self.x_norm), self._constant()) ** 2
-        if is_auto(self.C) or 1e-12 <= float(self.C) * square <= 1e9:
+        if is_auto(self.C) or _LIMIT_C[0] <= float(self.C) * square <= _LIMIT_C[1]:
             return
         others = ""
         if self.fit_intercept:
@@ -339,7 +343,7 @@ class BaseDPLinearClassifier(
         if heaviest != 1.0:
             others += f" and a largest class_weight of {heaviest:g}"
         raise ValueError(
-            f"C must be between {1e-12 / square:g} and {1e9 / square:g} with "
+            f"C must be between {_LIMIT_C[0] / square:g} and {_LIMIT_C[1] / square:g} with "
             f"x_norm={shown(self.x_norm)}{others}; got {shown(self.C)}."
         )
 
@@ -351,7 +355,7 @@ class BaseDPLinearClassifier(
     def _check_sharpness(self, release, heaviest):
         """Check that the curvature of the loss is not out of proportion to the penalty."""
         least, unit = _least_penalty(release.loss, release.row_norm), self._unit()
-        if release.penalty < least * (1 - 1e-9):
+        if release.penalty < least * (1 - _TOLERANCE):
             raise ValueError(
                 f"C must be at most {1.0 / (least * heaviest * unit) / unit:g} for the solver to "
                 f"get along with the curvature of the loss; got {shown(self.C)}."
@@ -383,4 +387,4 @@ class BaseDPLinearClassifier(
 
 
 def _least_penalty(loss, row_norm):
-    return loss.curvature * row_norm**2 / _SHARPEST
+    return loss.curvature * row_norm**2 / _LIMIT_SHARPEST

@@ -6,6 +6,8 @@ from skdp._validation import between, shown
 
 __all__ = ["check_class_weight", "with_class_weight"]
 
+_LIMIT = 1e6
+
 
 def check_class_weight(class_weight):
     """Check the parameter, as far as that needs no classes."""
@@ -22,7 +24,7 @@ def check_class_weight(class_weight):
             f"class_weight must be None or a dict {{label: weight}}; got {shown(class_weight)}."
         )
     for label, weight in class_weight.items():
-        between(1e-6, 1e6, **{f"class_weight[{shown(label)}]": weight})
+        between(1.0 / _LIMIT, _LIMIT, **{f"class_weight[{shown(label)}]": weight})
 
 
 def with_class_weight(loss, class_weight, classes):

@@ -1,10 +1,13 @@
 """Private linear support vector classification."""
 
+from skdp._defaults import linear as defaults
 from skdp._validation import between, is_auto, number_or_auto
 from skdp.linear_model._base import BaseDPLinearClassifier
 from skdp.losses import HuberHingeLoss, SoftmaxLoss
 
 __all__ = ["DPLinearSVC"]
+
+_LIMIT_WIDTH = 1e-3, 1e6
 
 
 class DPLinearSVC(BaseDPLinearClassifier):
@@ -23,25 +26,17 @@ class DPLinearSVC(BaseDPLinearClassifier):
         Inverse strength of the penalty as in :class:`~sklearn.svm.LinearSVC` with the hinge loss
         (sum of losses). "auto" follows from public and released numbers: the penalty is stronger
         where rows are few, features are many or epsilon is small, and the gradient mechanism has
-        none. The
-        objective mechanism uses a stronger penalty than asked for where the budget does not pay
-        for the curvature of the loss. ``C`` times the squared norm of a row, the constant feature
-        included, must be between 1e-12 and 1e9, and with the mechanisms "objective" and "output"
-        below 2e8 times ``huber_width``.
+        none. The objective mechanism uses a stronger penalty than asked for where the budget does
+        not pay for the curvature of the loss. ``C`` times the squared norm of a row, the constant
+        feature included, must be between 1e-12 and 1e9, and with the mechanisms "objective" and
+        "output" below 2e8 times ``huber_width``.
 
         What "auto" releases with the objective mechanism and ``delta=0`` for more than two classes
         with an intercept: first the number of rows of each class, for an epsilon of
-        ``min(50 * sqrt(n_classes / 3), 100) / n``, from 1 to 50 % of it, so that the penalty is
-        around their log-odds, times the temperature. Then, where ``n * epsilon`` is 500 or more
-        and ``class_weight`` is None, how many more rows the model gets right than the largest
-        class does, for an epsilon of ``100 / n`` and at least 1 % of it. Without a gain beyond the
-        root of n a tenth of what was learned is kept.
-
-        Under "add-remove", where the number of rows is private, the sum of the counts stands for
-        n, read to a power of two for all that follows. Shares are half as large, that of the
-        counts for n = 1000 whatever it is, and at least 2 and 1 %. For two classes, or without an
-        intercept, the number of rows is released for 2 % of epsilon. The rules of the other
-        mechanisms do not read it.
+        ``30 * sqrt(n_classes) / n`` and at most half of it, so that the penalty is around their
+        log-odds, times the temperature. Under "add-remove" 2 % of the budget tell the number of
+        rows, which rules read; those of the mechanism "output", and of "objective" with a delta,
+        do not.
 
     mechanism : {"auto", "objective", "output", "gradient"}, default="auto"
         "objective" adds a random linear term to the objective, "output" adds noise to the
@@ -68,11 +63,9 @@ class DPLinearSVC(BaseDPLinearClassifier):
         back onto the ball, in `fit` and in `predict`. Where ``C`` is "auto" and no
         ``intercept_scaling`` is given, `fit` under "replace-one" first reads a smaller norm from
         the rows, ``x_norm_``, that hardly any exceeds: ``x_norm`` over a power of the root of 2,
-        from 1 to 128. Noise is in proportion to it. With ``delta=0`` that takes an epsilon of
-        ``60 / n``, from 1 to 4 % of it, where ``n * epsilon`` is 1000 or more; with the gradient
-        mechanism and ``delta > 0`` a part of ``(70 / (mu * n))**2`` of the squared mu, from 0.5 to
-        4 %, where ``mu * n`` is 200 or more. All other releases share what is left, and limits of
-        ``n * epsilon`` and ``mu * n`` for them are of that.
+        from 1 to 128. Noise is in proportion to it. That takes 2 % of epsilon, or of the squared
+        mu with the gradient mechanism and ``delta > 0``, where ``n * epsilon`` is 1000 or more,
+        or ``mu * n`` 100. All other releases share what is left.
 
     classes : array-like, default=None
         Public list of labels. None takes the labels present in ``y`` and treats them as
@@ -213,8 +206,8 @@ class DPLinearSVC(BaseDPLinearClassifier):
         width = self.huber_width
         number_or_auto(huber_width=width)
         if is_auto(width):
-            width = 0.05 if mechanism == "output" and n_classes == 2 else 0.5
-        between(1e-3, 1e6, huber_width=width)
+            width = defaults.SHARP_HINGE if mechanism == "output" and n_classes == 2 else 0.5
+        between(*_LIMIT_WIDTH, huber_width=width)
         if n_classes == 2:
             return HuberHingeLoss(float(width))
         return SoftmaxLoss(n_classes, margin=1.0, temperature=float(width))

@@ -6,6 +6,8 @@ from skdp.losses import LogisticLoss, SoftmaxLoss
 
 __all__ = ["DPLogisticRegression"]
 
+_LIMIT_SLOPE_CAP = 1e-6
+
 
 class DPLogisticRegression(BaseDPLinearClassifier):
     """Logistic regression with differential privacy.
@@ -31,34 +33,15 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         feature included, must be between 1e-12 and 1e9, and with the mechanisms "objective" and
         "output" below 1e8 over the curvature of the loss (1/4; 1/2 for more than two classes).
 
-        What "auto" releases with the objective mechanism and ``delta=0``: for more than two
-        classes with an intercept, first the number of rows of each class, for an epsilon of
-        ``min(50 * sqrt(n_classes / 3), 100) / n``, from 1 to 50 % of it, so that the penalty is
-        around their log-odds.
-
-        In the end, where ``class_weight`` is None, two derivatives of the log-likelihood along the
-        length of the scores: for two classes where ``n * epsilon`` is 800 or more, for an epsilon
-        of ``200 / n``, at least 1.5 and at most 4 % of it, and for more of them with an intercept
-        where it is 1,000 or more, for ``150 / n``, at least 1.5 and at most 7.5 % of it. The
-        factor that follows, up to 3.3, multiplies all scores of two classes, at least by 0.22,
-        which changes no predicted class, and of more what was learned beyond the log-odds, at
-        least by 0.1. Log-odds go up to half of the way with what is shortened. With more than two
-        classes and an ``n * epsilon`` from 500 on it is how many more rows the model gets right
-        than the log-odds do, for ``100 / n``: without a gain beyond the root of n a tenth of what
-        was learned is kept.
-
-        Under "add-remove", where the number of rows is private, the sum of the counts stands for
-        n, read to a power of two for all that follows. The gain takes half as much, and so do
-        counts, for n = 1000 whatever it is, and at least 2 % of epsilon. For two classes the
-        number of rows is released for 2 % of epsilon, and read to a power of two. The rules of the
-        other mechanisms do not read that number.
-
-        What it releases with the gradient mechanism and ``delta > 0``, without ``class_weight``
-        and users: in the end, two derivatives of the log-likelihood along the length of the
-        scores, for 0.2 to 4 % of the squared mu, so that scores are multiplied by a factor from
-        0.22 to 3.3. With two classes that is where there are up to 1,000 features, and mu n is 39
-        or more (35 under "add-remove"); with three where mu n is 46 or more, with ten 74.
-        Where mu n is less, scores of more than two classes are multiplied by 0.7.
+        What "auto" releases besides the coefficients: where ``class_weight`` is None and no
+        ``groups`` are given, two derivatives of the log-likelihood along the length of the scores,
+        for 3 % of epsilon (of the squared mu with ``delta > 0``) where noise does not hide them.
+        The factor that follows multiplies all scores, which changes no predicted class of two;
+        with ``delta=0`` and more classes, what was learned beyond the log-odds. For more than two
+        classes with an intercept and ``delta=0`` the number of rows of each class comes first, for
+        an epsilon of ``30 * sqrt(n_classes) / n`` and at most half of it. Under "add-remove" 2 %
+        of the budget tell the number of rows, which rules read; those of the mechanism "output",
+        and of "objective" with a delta, do not.
 
     mechanism : {"auto", "objective", "output", "gradient"}, default="auto"
         "objective" adds a random linear term to the objective, "output" adds noise to the
@@ -71,8 +54,8 @@ class DPLogisticRegression(BaseDPLinearClassifier):
 
     slope_cap : float from 1e-6 to 1, "auto" or None, default="auto"
         Largest slope of the loss: where the logistic loss is steeper it goes on as a straight
-        line, and the noise shrinks in proportion. "auto" is 0.4 for ``delta=0`` and 0.5 otherwise;
-        with the objective mechanism it goes up to 1 where there are many rows for this epsilon and
+        line, and the noise shrinks in proportion. "auto" is 0.4; with
+        the objective mechanism it goes up to 1 where there are many rows for this epsilon and
         this number of features. None does not cap. The gradient mechanism caps gradients instead,
         so that residuals of rows of typical norm are at most the cap, or sqrt(2) times the cap for
         more than two classes; there "auto" has a rule of its own, and None is 1. The other
@@ -87,11 +70,9 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         back onto the ball, in `fit` and in `predict`. Where ``C`` is "auto" and no
         ``intercept_scaling`` is given, `fit` under "replace-one" first reads a smaller norm from
         the rows, ``x_norm_``, that hardly any exceeds: ``x_norm`` over a power of the root of 2,
-        from 1 to 128. Noise is in proportion to it. With ``delta=0`` that takes an epsilon of
-        ``60 / n``, from 1 to 4 % of it, where ``n * epsilon`` is 1000 or more; with the gradient
-        mechanism and ``delta > 0`` a part of ``(70 / (mu * n))**2`` of the squared mu, from 0.5 to
-        4 %, where ``mu * n`` is 200 or more. All other releases share what is left, and limits of
-        ``n * epsilon`` and ``mu * n`` for them are of that.
+        from 1 to 128. Noise is in proportion to it. That takes 2 % of epsilon, or of the squared
+        mu with the gradient mechanism and ``delta > 0``, where ``n * epsilon`` is 1000 or more,
+        or ``mu * n`` 100. All other releases share what is left.
 
     classes : array-like, default=None
         Public list of labels. None takes the labels present in ``y`` and treats them as
@@ -241,7 +222,7 @@ class DPLogisticRegression(BaseDPLinearClassifier):
             raise ValueError(f"slope_cap must be 'auto', None or in (0, 1]; got {shown(cap)}.")
         if cap is not None and not isinstance(cap, str):
             positive(slope_cap=cap)
-            if float(cap) < 1e-6:
+            if float(cap) < _LIMIT_SLOPE_CAP:
                 raise ValueError(f"slope_cap must be at least 1e-6; got {shown(cap)}.")
         binary = LogisticLoss(1.0 if cap is None or is_auto(cap) else cap)
         if n_classes > 2:

@@ -24,6 +24,7 @@ from skdp.solvers.ogd import OGDState, learn_value, mean_played, played, run_noi
 __all__ = ["Learner", "MessageStream"]
 
 _BLOCK = 1 << 22  # numbers in memory beside the input
+_BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class MessageStream:
     def advance(self, X, targets):
         """Play both parties, each record once, after the ledger has paid."""
         channel, state, kept = self.channel, self.state, []
-        length = max(1, min(4096, _BLOCK // channel.size))
+        length = max(1, min(_BLOCK_ROWS, _BLOCK // channel.size))
         starts = range(0, X.shape[0], length)
         for start in told(starts, "contributions", len(starts), of="rows"):
             block = slice(start, start + length)

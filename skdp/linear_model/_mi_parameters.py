@@ -4,10 +4,13 @@ import math
 
 import numpy as np
 
+from skdp._defaults import network as defaults
 from skdp._grid import CONSTANTS, NOISES, constant_on_grid, residual_slope, row_bound
 from skdp._random import check_random_state
 from skdp._targets import TargetRange
 from skdp._validation import (
+    LARGEST,
+    LARGEST_RADIUS,
     between,
     boolean,
     int_or_none,
@@ -34,7 +37,7 @@ __all__ = [
 ]
 
 FEEDBACKS = ("full", "bandit")
-_LATE = 3  # power of the time
+_LIMIT_BUDGET = 100.0
 
 
 def check_parameters(model):
@@ -44,13 +47,13 @@ def check_parameters(model):
     one_of(NOISES, noise=model.noise)
     one_of(PERTURBATIONS, perturbation=model.perturbation)
     positive(mi_budget=model.mi_budget, radius=model.radius, x_norm=model.x_norm)
-    between(1e-6, 100.0, mi_budget=model.mi_budget)
-    between(1e-6, 1e6, radius=model.radius)
-    between(1e-50, 1e50, x_norm=model.x_norm)
+    between(1.0 / LARGEST_RADIUS, _LIMIT_BUDGET, mi_budget=model.mi_budget)
+    between(1.0 / LARGEST_RADIUS, LARGEST_RADIUS, radius=model.radius)
+    between(1.0 / LARGEST, LARGEST, x_norm=model.x_norm)
     _check_loss(model)
     number_or_auto(step=model.step)
     if not is_auto(model.step):
-        between(1e-50, 1e50, step=model.step)
+        between(1.0 / LARGEST, LARGEST, step=model.step)
     int_or_none(horizon=model.horizon)
     positive_int(contributions_per_user=model.contributions_per_user)
     averaging_power(model)
@@ -71,7 +74,7 @@ def _check_loss(model):
     number_or_auto(gradient_norm=model.gradient_norm)
     if is_auto(model.gradient_norm):
         return
-    between(1e-50, 1e50, gradient_norm=model.gradient_norm)
+    between(1.0 / LARGEST, LARGEST, gradient_norm=model.gradient_norm)
     if not is_custom(model):
         raise ValueError(
             "gradient_norm must be 'auto' unless loss='custom', as the loss decides it; "
@@ -95,7 +98,7 @@ def averaging_power(model):
     """Power of the time that weights have in the mean; None predicts with the latest ones."""
     average = model.average
     if isinstance(average, str) and average in ("uniform", "late"):
-        return _LATE if average == "late" else 0
+        return int(defaults.AVERAGE_POWER) if average == "late" else 0
     if not isinstance(average, bool | np.bool_):
         raise ValueError(
             f"average must be 'uniform', 'late', True or False; got {shown(average)}."

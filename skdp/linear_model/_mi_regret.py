@@ -15,6 +15,8 @@ from skdp.theory.ogd import regret_of_steps
 
 __all__ = ["Regret", "loss_of"]
 
+_TOLERANCE = 1e-4
+
 
 class Regret:
     """Mixin: what the learner lost by not knowing the stream in advance."""
@@ -48,7 +50,7 @@ class Regret:
         steps, radius = channel.projection.steps(0, time), channel.projection.radius
         return regret_of_steps(steps, energies, radius=radius, slack=slack)
 
-    def regret(self, X, y, *, tolerance=1e-4):
+    def regret(self, X, y, *, tolerance=_TOLERANCE):
         """Losses of the weights played, minus those of the best fixed weights in the ball.
 
         Parameters

@@ -5,6 +5,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._defaults import network as defaults
 from skdp._inputs import checked_data, checked_rows
 from skdp._targets import TargetRange, warn_of_bounds
 from skdp.estimators import (
@@ -212,7 +213,7 @@ class MIPrivateSGDRegressor(
 
     def __init__(
         self,
-        mi_budget=0.1,
+        mi_budget=float(defaults.MI_BUDGET),
         *,
         unit="nats",
         loss="absolute",

@@ -33,6 +33,8 @@ from skdp.releases import QueryAnswers
 
 __all__ = ["DPScorer", "dp_evaluate", "make_dp_scorer"]
 
+_LIMIT_DEPTH = 8  # of models within models
+
 
 def dp_evaluate(
     estimator: Any,
@@ -402,7 +404,7 @@ def _check_rows(estimator: Any, X: Any) -> None:
         checked_rows(estimator, X, accept_sparse=inputs.sparse)
 
 
-def _refuse_queries(estimator: Any, depth: int = 8) -> None:
+def _refuse_queries(estimator: Any, depth: int = _LIMIT_DEPTH) -> None:
     """Refuse a model that charges for its answers, wherever it is within another one."""
     if isinstance(getattr(estimator, "_predictor", None), QueryAnswers):
         raise ValueError(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from skdp._grid import TINY
 from skdp._validation import store
 from skdp._views import card, note, table
 from skdp.metrics._display import EvaluationDisplay
@@ -56,6 +57,11 @@ class ScoreValue:
         return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
 
 
+LAPLACE_KURTOSIS = 3.0  # beyond that of a normal number
+CONFIDENCE = 0.95
+FEWEST = 3.0  # standard errors by which a count is above 0, if one can divide by it
+
+
 @dataclass(frozen=True)
 class Spread:
     """Error of a number: normal, and of Laplace noise.
@@ -71,7 +77,7 @@ class Spread:
 
     normal: float
     laplace: float = 0.0
-    kurtosis: float = 3.0
+    kurtosis: float = LAPLACE_KURTOSIS
 
     @property
     def variance(self) -> float:
@@ -81,7 +87,7 @@ class Spread:
     def quantile(self, confidence: float) -> float:
         """Half of the width of an interval, in standard errors: Cornish and Fisher's."""
         z = float(ndtri(0.5 + confidence / 2.0))
-        tail = self.kurtosis * (self.laplace / max(self.variance, 1e-300)) ** 2
+        tail = self.kurtosis * (self.laplace / max(self.variance, TINY)) ** 2
         return z + tail * (z**3 - 3.0 * z) / 24.0
 
 
@@ -137,7 +143,7 @@ class Evaluation:
 
     values: dict[str, ScoreValue]
     guarantee_: Guarantee
-    confidence: float = 0.95
+    confidence: float = CONFIDENCE
     counts: dict[str, np.ndarray] = field(default_factory=dict)
     level: dict[str, float] = field(default_factory=dict)
     classes: tuple = ()

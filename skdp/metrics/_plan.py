@@ -11,7 +11,7 @@ from sklearn.base import is_regressor
 from skdp._random import NoiseSource
 from skdp._targets import TargetRange
 from skdp._validation import fraction, shown
-from skdp.metrics._evaluation import Evaluation
+from skdp.metrics._evaluation import CONFIDENCE, Evaluation
 from skdp.metrics._releases import Releases, shares_of
 from skdp.metrics._row_losses import OF_CONFUSION, OF_RANKS, OF_TWO, public_classes, public_range
 from skdp.metrics._scored_rows import LabelledRows, TargetRows
@@ -32,7 +32,7 @@ _AUTOMATIC = (
     *("accuracy", "roc_auc", "neg_brier_score", "r2"),
     *("neg_mean_absolute_error", "neg_root_mean_squared_error"),
 )
-_MOST_CLASSES = 30  # of a confusion matrix that nobody asked for
+_LIMIT_CLASSES = 30  # of a confusion matrix that nobody asked for
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class EvaluationPlan:
     guarantee: ApproxDP | GaussianDP
     classes: tuple = ()
     y_range: TargetRange | None = None
-    confidence: float = 0.95
+    confidence: float = CONFIDENCE
 
     @classmethod
     def of(
@@ -71,7 +71,7 @@ class EvaluationPlan:
         *,
         classes: Any = None,
         y_bounds: Any = None,
-        confidence: float = 0.95,
+        confidence: float = CONFIDENCE,
     ) -> Self:
         """Plan that meets ``target``, from public numbers.
 
@@ -188,7 +188,7 @@ class EvaluationPlan:
             return ""
         if is_regressor(estimator):
             return "residuals"
-        return "confusion" if len(self.known(estimator)) <= _MOST_CLASSES else ""
+        return "confusion" if len(self.known(estimator)) <= _LIMIT_CLASSES else ""
 
 
 def _rows(plan: EvaluationPlan, estimator: Any, X: Any, y: Any) -> LabelledRows | TargetRows:

@@ -5,27 +5,27 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from skdp._defaults import pipeline as defaults
+from skdp._grid import TINY
 from skdp._random import NoiseSource
 from skdp.mechanisms import NoiseLaw
-from skdp.metrics._evaluation import ScoreValue, Spread, nothing, scored
+from skdp.metrics._evaluation import FEWEST, LAPLACE_KURTOSIS, ScoreValue, Spread, nothing, scored
 from skdp.metrics._row_losses import OF_CONFUSION
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.releases import BoundedSums, CountsRelease, PrecisionSum
 
-__all__ = ["FEWEST", "MEANS", "Column", "Releases", "column_of", "shares_of"]
+__all__ = ["MEANS", "Column", "Releases", "column_of", "shares_of"]
 
-FEWEST = 3.0  # standard errors by which a count is above 0, if one can divide by it
-_FAR_OFF = 10.0  # standard errors of a number of rows, beyond which they are left out
-_CLEAR = 6.0  # by how many it is with the number of rows that is advised
+_LIMIT_FAR_OFF = 10.0  # standard errors of a number of rows, beyond which they are left out
+_GRID_BASE = 10.0
+_LIMIT_CLEAR = 6.0  # by how many it is with the number of rows that is advised
 
-# Parts of a budget, before they are scaled to 1. That of squares tells how much a number varies.
-_TABLES = {"scores": 0.25, "confusion": 0.25, "residuals": 0.1}
-_SUMS = {
-    **{"missed": 0.15, "log_loss": 0.13, "brier": 0.13, "absolute": 0.1, "square": 0.4},
-    **{"rank": 0.35, "rows": 0.05, "y": 0.06, "deviation": 0.18, "influence": 0.05},
-    **{"precision": 0.3, "positive": 0.05},
+# Budgets of parts over that of a mean: of those that have to be precise twice as much, as a score
+# divides by them or sums their noise over many bins, and of what corrects others a half.
+_WEIGHTS = {
+    **dict.fromkeys(("scores", "confusion", "rank", "square", "precision"), 2.0),
+    **dict.fromkeys(("residuals", "rows", "y", "influence", "positive"), 0.5),
 }
-_OF_SQUARES = 0.02
 _COLUMNS = {
     "accuracy": "missed",
     "neg_log_loss": "log_loss",
@@ -72,8 +72,10 @@ def shares_of(names: tuple[str, ...], *, picture: str, is_counted: bool) -> dict
         needed += own
     if is_counted:
         needed.append("rows")
-    offered = {**_TABLES, **_SUMS}
-    shares = {part: offered.get(part, _OF_SQUARES) for part in needed}
+    shares = {
+        part: float(defaults.SQUARES) if part.endswith("^2") else _WEIGHTS.get(part, 1.0)
+        for part in needed
+    }
     total = math.fsum(shares.values())
     return {part: share / total for part, share in shares.items()}
 
@@ -162,7 +164,7 @@ class Releases:
         most = self.n_rows
         if self.is_counted:
             self.sum({})  # the number of rows
-            most = math.ceil(self.n + _FAR_OFF * math.sqrt(self.n_variance))
+            most = math.ceil(self.n + _LIMIT_FAR_OFF * math.sqrt(self.n_variance))
         part = self._part(self.shares["precision"])
         planned = PrecisionSum.plan(part, most_rows=most)
         self.values["precision"] = planned(scores, is_positive, self.noise)
@@ -191,7 +193,7 @@ class Releases:
         """Variance of the noise of a mean."""
         return (self.variances[name] + self.mean(name) ** 2 * self.n_variance) / self.n**2
 
-    def spread(self, normal: float, noise: float, kurtosis: float = 3.0) -> Spread:
+    def spread(self, normal: float, noise: float, kurtosis: float = LAPLACE_KURTOSIS) -> Spread:
         """Error of a number, from the variance of sampling and that of the noise."""
         if self.kind == "gaussian":
             return Spread(normal + noise)
@@ -217,6 +219,6 @@ class Releases:
         size, error : float
             What the score divides by, released, and the standard error of the noise in it.
         """
-        rows = self.n * max(_CLEAR * error / max(size, error, 1e-300), 2.0)
-        digit = 10.0 ** max(math.floor(math.log10(rows)) - 1, 0)
+        rows = self.n * max(_LIMIT_CLEAR * error / max(size, error, TINY), 2.0)
+        digit = _GRID_BASE ** max(math.floor(math.log10(rows)) - 1, 0)
         return nothing(bounds, digit * math.ceil(rows / digit))

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import expit
 
+from skdp._defaults import pipeline as defaults
 from skdp._targets import TargetRange
 from skdp.metrics._evaluation import ScoreValue
 from skdp.metrics._ranking import N_BINS, Ranking, places
@@ -32,9 +33,9 @@ from skdp.metrics._scores import (
 
 __all__ = ["MEANS", "LabelledRows", "TargetRows"]
 
-_STEEPNESS = 4.0  # of scores that are no probabilities, on their way to places among bins
-_SHAPE = (8, 12)  # of the picture of residuals: predictions, residuals
-_WIDEST = 3.0  # residuals in it, in root mean squared errors
+_GRID_SHAPE = (8, 12)  # of the picture of residuals: predictions, residuals
+_TOLERANCE, _TOLERANCE_ERROR = 1e-9, 1e-6
+_LIMIT_RESIDUAL = 3.0  # residuals in it, in root mean squared errors
 
 
 def _with_squares(columns: dict[str, Column], column: str, losses: np.ndarray) -> None:
@@ -82,7 +83,7 @@ class LabelledRows:
                 place = places(scores)
         elif len(classes) == 2 and hasattr(estimator, "decision_function"):
             scores = answers(estimator, "decision_function", X).astype(np.float64).ravel()
-            place = places(expit(_STEEPNESS * scores))
+            place = places(expit(defaults.SLOPE * scores))
         codes, found = label_codes(y, classes), predicted_codes(estimator, X, classes)
         if scores is not None:
             worst = np.where(codes == 1, -np.inf, np.inf)
@@ -180,14 +181,18 @@ class TargetRows:
             sums.sum({"influence": Column(influence)})
         if "residuals" in sums.shares:
             low, high = self._reach(sums)
-            across = np.clip((self.y - self.residuals + 1.0) / 2.0, 0.0, 1.0 - 1e-9)
-            up = np.clip((self.residuals - low) / (high - low), 0.0, 1.0 - 1e-9)
-            cells = (across * _SHAPE[0]).astype(int) * _SHAPE[1] + (up * _SHAPE[1]).astype(int)
-            sums.count("residuals", cells, _SHAPE)
+            across = np.clip((self.y - self.residuals + 1.0) / 2.0, 0.0, 1.0 - _TOLERANCE)
+            up = np.clip((self.residuals - low) / (high - low), 0.0, 1.0 - _TOLERANCE)
+            cells = (across * _GRID_SHAPE[0]).astype(int) * _GRID_SHAPE[1] + (
+                up * _GRID_SHAPE[1]
+            ).astype(int)
+            sums.count("residuals", cells, _GRID_SHAPE)
 
     def _reach(self, sums: Releases) -> tuple[float, float]:
         """Residuals of the picture: as far as the released mean square says."""
-        reach = min(_WIDEST * math.sqrt(max(Variation.of(sums).error, 1e-6)), LONGEST)
+        reach = min(
+            _LIMIT_RESIDUAL * math.sqrt(max(Variation.of(sums).error, _TOLERANCE_ERROR)), LONGEST
+        )
         return -reach, reach
 
     def value(self, name: str, sums: Releases) -> ScoreValue:

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp.metrics._evaluation import ScoreValue, nothing, scored
+from skdp._defaults import pipeline as defaults
+from skdp._grid import TINY
+from skdp.metrics._evaluation import FEWEST, LAPLACE_KURTOSIS, ScoreValue, nothing, scored
 from skdp.metrics._ranking import Ranking
-from skdp.metrics._releases import FEWEST, Releases, column_of
+from skdp.metrics._releases import Releases, column_of
 from skdp.metrics._row_losses import RowLoss
 
 __all__ = [
@@ -23,6 +25,9 @@ __all__ = [
     "r2_score",
     "roc_auc",
 ]
+
+_TOLERANCE = 1e-6
+_THEOREM_SQUARE = 5.0  # variance of the square of a Laplace variable over its squared variance
 
 
 def mean_score(sums: Releases, loss: RowLoss) -> ScoreValue:
@@ -44,7 +49,7 @@ def mean_score(sums: Releases, loss: RowLoss) -> ScoreValue:
     if found.says_nothing:
         return nothing((worst, best), found.n_needed)
     low, high = loss.score(found.high), loss.score(found.low)
-    slope = (high - low) / max(found.high - found.low, 1e-300)
+    slope = (high - low) / max(found.high - found.low, TINY)
     return ScoreValue(loss.score(found.value), slope * found.standard_error, low, high)
 
 
@@ -116,7 +121,7 @@ def average_precision(sums: Releases) -> ScoreValue:
     """
     part, whole = sums.values["precision"], sums.values["positive"]
     noise = (sums.variances["precision"], 0.0, sums.variances["positive"])
-    missing = 1.0 - min(max(part / max(whole, 1.0), 0.0), 1.0 - 1e-6)
+    missing = 1.0 - min(max(part / max(whole, 1.0), 0.0), 1.0 - _TOLERANCE)
     return _proportion(sums, part, whole, noise, wider=max(1.0, -math.log(missing)))
 
 
@@ -144,8 +149,8 @@ def of_confusion(sums: Releases, name: str) -> ScoreValue:
     centred = gradient - (shares * gradient).sum()
     normal = sums.n * float((shares * centred**2).sum())
     noise = float((gradient**2).sum()) * level**2
-    weight = float((gradient**4).sum()) / max(float((gradient**2).sum()) ** 2, 1e-300)
-    spread = sums.spread(normal, noise, 3.0 * weight)
+    weight = float((gradient**2 * gradient**2).sum()) / max(float((gradient**2).sum()) ** 2, TINY)
+    spread = sums.spread(normal, noise, LAPLACE_KURTOSIS * weight)
     return scored(score(counts), spread, sums.confidence, (0.0, 1.0))
 
 
@@ -172,7 +177,6 @@ _CONFUSION: dict[str, tuple[Callable[[np.ndarray], float], int]] = {
 
 
 LONGEST = 2.0  # residual, in units of half the range: none is cut
-_FAR = 12.0  # times the mean squared error, where influences on R^2 are cut
 
 
 @dataclass(frozen=True)
@@ -209,7 +213,7 @@ class Variation:
     @property
     def cap(self) -> float:
         """Of squared influences."""
-        return (_FAR * max(self.error, 1e-6)) ** 2
+        return (defaults.FAR * max(self.error, _TOLERANCE)) ** 2
 
     def influence(self, residuals: np.ndarray, y: np.ndarray) -> np.ndarray:
         """How each row moves R^2, times the variance: squared, cut, and in units of the cap."""
@@ -225,10 +229,12 @@ def r2_score(sums: Releases) -> ScoreValue:
         return sums.cannot_tell(bounds, sums.n, math.sqrt(sums.n_variance))
     known = Variation.of(sums)
     # The square of a Laplace variable varies by 5 times the square of its variance.
-    below = sums.variances["deviation"] / sums.n**2 + 5.0 * sums.noise_of_mean("y") ** 2
+    below = (
+        sums.variances["deviation"] / sums.n**2 + _THEOREM_SQUARE * sums.noise_of_mean("y") ** 2
+    )
     if known.variance <= 0.0:
         return sums.cannot_tell(bounds, known.variance, math.sqrt(below))
-    above, ratio = LONGEST**4 * sums.variances["square"] / sums.n**2, known.ratio
+    above, ratio = (LONGEST**2) ** 2 * sums.variances["square"] / sums.n**2, known.ratio
     least = 2.0 * known.error**2  # of normal residuals
     normal = max(known.cap * sums.mean("influence"), least) / sums.n
     spread = sums.spread(normal, above + ratio**2 * below)

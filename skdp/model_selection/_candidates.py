@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 
 from skdp._config import config_context
+from skdp._defaults import search as defaults
 from skdp._tables import count_of_rows, rows_of
 from skdp._validation import is_whole, shown
 from skdp.estimators import without_callbacks
@@ -25,10 +26,8 @@ from skdp.privacy import gaussian_epsilon
 from skdp.privacy._budget import covers
 
 __all__ = [
-    "FEW",
     "OF_DELTA",
     "REFUSED",
-    "TOO_FEW",
     "NothingLeftError",
     "check_estimator",
     "check_jobs",
@@ -48,13 +47,9 @@ __all__ = [
     "with_params",
 ]
 
-# What a row may lose more with a candidate than with the best one, before it counts in full: of
-# the range of a loss. Good candidates differ by much less in most rows, and the noise of a choice
-# is in proportion to it. Replayed on five sets, a half of it or twice as much changes little.
-_REGRET = 0.2
 OF_DELTA = 0.5  # for all fits of a search that need some of it as a point
-# Rows of a fit times its mu, or its epsilon: below them it tells little, and nothing.
-FEW, TOO_FEW = 200.0, 60.0
+# Number of jobs; where a profile is still above a part of its delta it has one at any epsilon.
+_LIMIT_JOBS, _LIMIT_EPSILON, _TOLERANCE_DELTA = 2**31, 50.0, 0.01
 # Of a solver, by what it computed. What else a fit raises is about its rows or its parameters.
 _FAILURES = (RuntimeError, ArithmeticError, np.linalg.LinAlgError)
 REFUSED = (
@@ -101,7 +96,7 @@ def _check_answers(estimator):
 
 def check_jobs(n_jobs):
     """Refuse a number of jobs that is none."""
-    if n_jobs is not None and (not is_whole(n_jobs) or not 0 < abs(n_jobs) < 2**31):
+    if n_jobs is not None and (not is_whole(n_jobs) or not 0 < abs(n_jobs) < _LIMIT_JOBS):
         raise ValueError(f"n_jobs must be None, or an int that is not 0; got {shown(n_jobs)}.")
 
 
@@ -170,8 +165,8 @@ def gaussian_point(mu, target, *, share_of_delta=1.0):
 
 def needs_delta(planned):
     """Whether a guarantee has a delta at whatever epsilon, so that those of many add up."""
-    far = 50.0 * max(1.0, getattr(planned, "epsilon", 1.0))
-    return planned.delta > 0.0 and planned.delta_at(far) > 0.01 * planned.delta
+    far = _LIMIT_EPSILON * max(1.0, getattr(planned, "epsilon", 1.0))
+    return planned.delta > 0.0 and planned.delta_at(far) > _TOLERANCE_DELTA * planned.delta
 
 
 def check_pure(planned, params):
@@ -402,8 +397,8 @@ def regrets(losses):
     """What each row loses more with a candidate than with the best of all for that row.
 
     Between the candidates nothing changes by what is taken from a row, except that few rows
-    decide less: a regret counts in full from `_REGRET` on. Losses of 0 and 1 stay as they are, but
-    for rows that all candidates lose.
+    decide less: a regret counts in full from a fifth of the range on. Losses of 0 and 1 stay as
+    they are, but for rows that all candidates lose.
 
     Privacy: what a row counts depends on that row, on fits to other rows and on public numbers.
 
@@ -418,4 +413,4 @@ def regrets(losses):
         In [0, 1].
     """
     losses = np.asarray(losses)
-    return np.minimum((losses - losses.min(axis=0)) / _REGRET, 1.0)
+    return np.minimum((losses - losses.min(axis=0)) / defaults.REGRET, 1.0)

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from skdp._defaults import search as defaults
+from skdp._grid import TINY
 from skdp._validation import is_auto, plain, positive, shown
 from skdp.exceptions import NoConversionError
 from skdp.metrics import EvaluationPlan
@@ -23,15 +25,14 @@ from skdp.privacy._guarantees import gaussian_behind
 
 __all__ = ["EpsilonGrid", "score_noise"]
 
-# From stage to stage, by whether they are pure. Sums of squares of mu that double are at most 4/3
-# of the last one, sums of epsilons that triple at most 3/2 of it.
-_RATIO = {True: 3.0, False: 2.0}
-# Noise of the first score in units of one over the root of the rows that score: .4 of what the
-# binomial error is at most .5 of. Below that, noise stops the search by luck.
-_NOISE = 0.4
+# From stage to stage, by whether they are pure. The last of epsilons that grow by r costs
+# r / (r - 1) times itself with those before, and is (r - 1) / log r times as much as needed, on
+# average: least where r is e. Sums of squares of mu that double are at most 4/3 of the last one.
+_RATIO = {True: math.e, False: 2.0}
 # Of each stage's part of delta, what all fits have together that need some of it as a point.
 _POINTS = 0.5
-_DIGITS = 4  # of automatic epsilons, rounded down
+_GRID_BASE, _GRID_DOWN, _TOLERANCE = 10.0, 0.99, 1e-9
+_GRID_DIGITS = 4  # of automatic epsilons, rounded down
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,9 @@ class EpsilonGrid:
             if excess <= target.epsilon:
                 return grid._quotable(target)
             # Fits that are not Gaussian compose to more than their mu says.
-            top *= min(0.99, _size(target.epsilon, target.delta) / _size(excess, target.delta))
+            top *= min(
+                _GRID_DOWN, _size(target.epsilon, target.delta) / _size(excess, target.delta)
+            )
 
     def __len__(self):
         return len(self.points)
@@ -166,7 +169,7 @@ def _fits(epsilons, target, planned):
     if target.delta > 0.0 and any(isinstance(fit, ApproxDP) and needs_delta(fit) for fit in fits):
         # Their deltas add up, and what all of them spent is told at one stage's part of delta.
         part = _POINTS * target.delta / len(points) ** 2
-        if part < 1e-300:
+        if part < TINY:
             raise ValueError(
                 f"delta must be large enough to be divided among {len(points)} stages; got "
                 f"{target.delta!r}."
@@ -201,7 +204,7 @@ def _automatic(top, target, n_scoring, at_most):
 
 def _least(n_scoring, is_pure):
     """Size of the first stage."""
-    return _noise(1.0, is_pure) / (_NOISE * math.sqrt(n_scoring))
+    return _noise(1.0, is_pure) / (defaults.FIRST_NOISE * math.sqrt(n_scoring))
 
 
 def score_noise(point):
@@ -219,7 +222,7 @@ def _epsilon(size, delta):
 
 
 def _rounded_down(epsilon):
-    return float(f"{epsilon * (1 - 0.5 * 10.0 ** (1 - _DIGITS)):.{_DIGITS}g}")
+    return float(f"{epsilon * (1 - 0.5 * _GRID_BASE ** (1 - _GRID_DIGITS)):.{_GRID_DIGITS}g}")
 
 
 def _check(epsilons: Any, delta: float) -> None:
@@ -234,7 +237,7 @@ def _check(epsilons: Any, delta: float) -> None:
     sizes = [_size(float(epsilon), delta) for epsilon in values]
     what = "epsilons" if delta == 0.0 else "the mu of epsilons"
     for position, (low, high) in enumerate(pairwise(sizes)):
-        if high < 2.0 * low * (1.0 - 1e-9):
+        if high < 2.0 * low * (1.0 - _TOLERANCE):
             at_least = _epsilon(2.0 * low, delta)
             raise ValueError(
                 f"epsilons must be such that {what} at least double from stage to stage: after "

@@ -26,6 +26,7 @@ from skdp.privacy import ApproxDP
 
 __all__ = ["DPEpsilonSearch", "SearchStage"]
 
+_LIMIT_EPSILON = 8.0
 _EX_POST = "ex-post: of this outcome, stated after it was seen"
 # Standard errors that a score must be above the target, by whether stages are pure: then one too
 # many costs three times as much, and not twice.
@@ -81,8 +82,8 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
     epsilons : "auto" or list of float, default="auto"
         Budget of the fit at each stage, at ``delta``. From one stage to the next, epsilon must at
         least double if ``delta`` is 0, and mu otherwise. "auto" begins where a score of that mu is
-        not lost in its noise, doubles mu, or triples epsilon if ``delta`` is 0, and ends such that
-        all stages together cost ``max_epsilon``.
+        not lost in its noise, doubles mu, or multiplies epsilon by e if ``delta`` is 0, and ends
+        such that all stages together cost ``max_epsilon``.
 
     delta : float, default=0.0
         Delta of the whole search. 0 is pure differential privacy: epsilons then add up, and the
@@ -93,7 +94,7 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
         states.
 
     blocks : "auto" or float, default="auto"
-        Part of the rows that score and are not learned from; "auto" is a quarter.
+        Part of the rows that score and are not learned from; "auto" is a fifth.
 
     row_key : str, int or callable, default=None
         Needed under adjacency="add-remove": a column, or a function of ``X``, that tells a row
@@ -242,7 +243,7 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
         epsilons="auto",
         delta=0.0,
         *,
-        max_epsilon=8.0,
+        max_epsilon=_LIMIT_EPSILON,
         blocks="auto",
         row_key=None,
         classes=None,

@@ -5,6 +5,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
+from skdp._defaults import search as defaults
 from skdp._validation import is_auto, level_of_the_user, shown
 from skdp.model_selection._blocks import Blocks
 from skdp.model_selection._candidates import planned_guarantee, rehearse_candidate, with_params
@@ -15,8 +16,9 @@ from skdp.privacy import compose
 
 __all__ = ["EpsilonTask"]
 
-_SCORING = 0.25  # of the rows
-_COARSE = 0.05  # standard error, as part of the range of a score, that is worth a warning
+_TOLERANCE_COARSE = (
+    0.05  # standard error, as part of the range of a score, that is worth a warning
+)
 _RANGES = {"r2": (-math.inf, 1.0)}  # of scorings that are no means over rows; else from 0 to 1
 
 
@@ -51,7 +53,7 @@ class EpsilonTask:
         """Plan a search; all that public numbers show to be out of reach is refused."""
         searched = Searched.of(search, X, y, by_rows=False)
         _check_target(search, searched)
-        part = _SCORING if is_auto(search.blocks) else float(search.blocks)
+        part = float(defaults.HELD_OUT) if is_auto(search.blocks) else float(search.blocks)
         blocks = Blocks.of((1 - part, part), row_key=search.row_key, adjacency=search.adjacency)
         sizes = blocks.sizes(searched.n_samples)
         searched.check_sizes(sizes)
@@ -84,7 +86,7 @@ class EpsilonTask:
         if self.resolution is not None:
             told = f"{n_scoring} rows score: steps below {self.resolution:.2g} cannot be told. "
             worst, best = _range(self.searched)
-            if self.resolution > _COARSE * (best - worst):
+            if self.resolution > _TOLERANCE_COARSE * (best - worst):
                 warnings.warn(
                     f"Scores of {n_scoring} rows have a standard error of {self.resolution:.2g} "
                     "at the target, and cannot tell smaller steps: the search may stop too soon "

@@ -244,7 +244,7 @@ def expected_score(
     ...     DPLogisticRegression(delta=1e-6),
     ...     n_samples=1000,
     ...     n_features=50,
-    ...     epsilons=[0.1, 1.0],
+    ...     epsilons=[0.1, 3.0],
     ...     n_repetitions=5,
     ...     random_state=0,
     ... )

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from skdp._defaults import search as defaults
 from skdp._validation import between, is_auto, level_of_the_user, shown
 from skdp.model_selection._candidates import (
-    FEW,
     OF_DELTA,
-    TOO_FEW,
     NothingLeftError,
     check_pure,
     gaussian_point,
@@ -24,11 +23,8 @@ from skdp.releases import ChoiceRelease
 __all__ = ["GridPlan", "GridPlanner", "check_rows", "plan_of", "shares_of"]
 
 PARTS = ("fits", "choice", "score", "refit")
-# Of the budget, times the root of the number of candidates, for all that is not the last fit: of
-# mu^2, of epsilon without a delta. Measured on six sets: less, and the noise of the first fits
-# decides; what the last fit loses by it is little.
-_SEARCH, _LEAST, _MOST = 0.15, 0.15, 0.5
-_SCORE = 0.1  # of what the rows that compare have, for the score of the winner
+_MOST = 0.5  # of the budget, for all that is not the last fit
+_LIMIT_SHARE, _TOLERANCE = 1e-6, 1e-12
 _SMALL = 0.5  # of what the last fit should have: below it all parts have less
 
 
@@ -56,14 +52,14 @@ def shares_of(shares, n_candidates, *, refit):
     for name, share in given.items():
         if name not in PARTS or (name == "refit" and not refit):
             raise ValueError(f"shares must name {', '.join(PARTS)}; got {shown(name)}.")
-        between(1e-6, 1.0, **{f"shares[{name!r}]": share})
-    searched = min(max(_SEARCH * math.sqrt(n_candidates), _LEAST), _MOST) if refit else 1.0
+        between(_LIMIT_SHARE, 1.0, **{f"shares[{name!r}]": share})
+    searched = min(defaults.SEARCH * math.sqrt(n_candidates), _MOST) if refit else 1.0
     searched = 1.0 - given.get("refit", 1.0 - searched)
     fits = given.get("fits", searched)
-    score = given.get("score", _SCORE * searched)
+    score = given.get("score", defaults.SCORE * searched)
     choice = given.get("choice", searched - score)
     last = 1.0 - max(fits, choice + score)
-    if last < given.get("refit", 0.0) - 1e-12 or (refit and last <= 0.0) or choice <= 0.0:
+    if last < given.get("refit", 0.0) - _TOLERANCE or (refit and last <= 0.0) or choice <= 0.0:
         raise ValueError(
             "shares must leave something for each part: fits and refit sum to at most 1, and so "
             f"do choice, score and refit; got {shown(dict(given))}."
@@ -356,16 +352,16 @@ def check_rows(n_samples, target, n_candidates, share_of, *, disjoint):
         fewer = (count for count in range(n_candidates - 1, 0, -1) if tells(count, needed))
         return next(fewer, 1)
 
-    if n_candidates == 1 or tells(n_candidates, FEW):
+    if n_candidates == 1 or tells(n_candidates, defaults.FEW):
         return
     what = f"{n_samples} rows and {'epsilon' if pure else 'mu'}={amount(n_candidates):.3g}"
-    if not tells(n_candidates, TOO_FEW):
+    if not tells(n_candidates, defaults.TOO_FEW):
         raise ValueError(
             "param_grid must hold fewer candidates for this budget, at most "
-            f"{most(TOO_FEW)}: {what} for the fit of each tell nothing about which is best. "
-            f"Choose by knowledge or by public data; got {n_candidates}."
+            f"{most(defaults.TOO_FEW)}: {what} for the fit of each tell nothing about which "
+            f"is best. Choose by knowledge or by public data; got {n_candidates}."
         )
-    fewer = most(FEW)
+    fewer = most(defaults.FEW)
     better = f" A grid of {fewer} would be told apart." if fewer > 1 else ""
     warnings.warn(
         f"{what} for the fit of each of {n_candidates} candidates tell little about which is "

@@ -5,6 +5,7 @@ from inspect import signature
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.parallel import Parallel, delayed
 
+from skdp._defaults import search as defaults
 from skdp._progress import told
 from skdp._random import noise_source
 from skdp._validation import boolean, is_auto, one_of, shown
@@ -35,10 +36,12 @@ from skdp.privacy import compose
 
 __all__ = ["DPGridSearch"]
 
+_BLOCK_SEEDS = 3  # of the choice, the score and the refit
+
+
 STRATEGIES = ("blocks", "split")
 # Results as they come, of which callbacks are told; joblib before 1.3 has none.
 _ONE_BY_ONE = {"return_as": "generator"} if "return_as" in signature(Parallel).parameters else {}
-_COMPARED = 0.2  # of the rows, for the choice among candidates
 
 
 class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
@@ -292,7 +295,7 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
             fitted = self._rows_of_fits(parts, len(candidates))
             _rehearse(plan, searched, candidates, fitted)
             charge(self, plan.guarantee)
-            *own, choice, score, last = seeds(self.random_state, len(candidates) + 3)
+            *own, choice, score, last = seeds(self.random_state, len(candidates) + _BLOCK_SEEDS)
             with progress_of(self, context) as progress:
                 models, losses = self._compared(plan, searched, candidates, own, fitted, parts[-1])
                 best = plan.choice(regrets(losses), noise_source(choice))
@@ -341,7 +344,7 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
 
     def _blocks(self, n_candidates):
         n_parts = n_candidates if self.strategy == "split" else 1
-        automatic = 1 / (n_parts + 1) if self.strategy == "split" else _COMPARED
+        automatic = 1 / (n_parts + 1) if self.strategy == "split" else float(defaults.HELD_OUT)
         compared = automatic if is_auto(self.blocks) else float(self.blocks)
         fractions = [(1.0 - compared) / n_parts] * n_parts + [compared]
         return Blocks.of(fractions, row_key=self.row_key, adjacency=self.adjacency)

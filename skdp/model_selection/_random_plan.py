@@ -10,11 +10,10 @@ import numpy as np
 from scipy.optimize import brentq
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
+from skdp._defaults import search as defaults
 from skdp._validation import between, is_auto, level_of_the_user, shown
 from skdp.model_selection._candidates import (
-    FEW,
     OF_DELTA,
-    TOO_FEW,
     NothingLeftError,
     check_pure,
     gaussian_point,
@@ -40,11 +39,14 @@ from skdp.privacy import (
 
 __all__ = ["RandomPlan", "RandomPlanner", "check_rows", "drawn_params", "refit_share"]
 
-_REFIT = 0.75  # of mu^2, or of epsilon
-_MOST_TRIED = 256  # lists of parameters up to here are looked at one by one
-_TRIED = 64  # draws that are looked at otherwise
-_NEAR, _N_STEPS = 0.02, 20  # of the logarithm of delta, below that of the budget
-_NARROW = 1e-2  # of the logarithm of mu
+_LIMIT_TRIED = 256  # lists of parameters up to here are looked at one by one
+_BLOCK_TRIED = 64  # draws that are looked at otherwise
+_LIMIT_SHARE, _TOLERANCE = 1e-6, 1e-15
+# A root is looked for by a secant from a slope, in a bracket of logarithms, off its ends.
+_GRID_SLOPE, _GRID_REACH, _GRID_INSIDE = 5.0, 12.0, 0.1
+_LIMIT_STEPS = 20
+_TOLERANCE_DELTA = 0.02  # of the logarithm of delta, below that of the budget
+_TOLERANCE_MU = 1e-2  # of the logarithm of mu
 
 
 def drawn_params(distributions, seed):
@@ -58,9 +60,9 @@ def _examples(distributions):
     parts = [distributions] if isinstance(distributions, Mapping) else list(distributions)
     if not any(hasattr(each, "rvs") for part in parts for each in part.values()):
         grid = ParameterGrid(parts)
-        if len(grid) <= _MOST_TRIED:
+        if len(grid) <= _LIMIT_TRIED:
             return list(grid)
-    return [drawn_params(distributions, seed) for seed in range(_TRIED)]
+    return [drawn_params(distributions, seed) for seed in range(_BLOCK_TRIED)]
 
 
 def refit_share(shares, *, refit):
@@ -85,10 +87,10 @@ def refit_share(shares, *, refit):
     if not refit:
         return 0.0
     for name, share in given.items():
-        between(1e-6, 1.0 - 1e-6, **{f"shares[{name!r}]": share})
+        between(_LIMIT_SHARE, 1.0 - _LIMIT_SHARE, **{f"shares[{name!r}]": share})
     if sum(given.values()) > 1.0:
         raise ValueError(f"shares must sum to at most 1; got {shown(dict(given))}.")
-    return given.get("refit", 1.0 - given.get("runs", 1.0 - _REFIT))
+    return given.get("refit", 1.0 - given.get("runs", 1.0 - float(defaults.REFIT)))
 
 
 @dataclass(frozen=True)
@@ -286,10 +288,10 @@ class RandomPlanner:
         if self.is_pure:
             amount = self.base * (1.0 - self.share) / (2.0 + self.eta)
             while above(amount) > 0.0:
-                amount *= 1.0 - 1e-15
+                amount *= 1.0 - _TOLERANCE
             return amount
         # Composing costs little, dividing the budget of a pipeline much: that is done a few times.
-        guess, slope = _largest(self._if_gaussian, self._guess(), 5.0)
+        guess, slope = _largest(self._if_gaussian, self._guess(), _GRID_SLOPE)
         return math.exp(_largest(above, guess, slope)[0])
 
     def _if_gaussian(self, amount):
@@ -307,7 +309,7 @@ class RandomPlanner:
             return law.epsilon_at(self.target.delta) - alone
 
         most = math.log(self.base)
-        return brentq(excess, most - 12.0, most)
+        return brentq(excess, most - _GRID_REACH, most)
 
 
 def _largest(above, guess, slope):
@@ -325,20 +327,22 @@ def _largest(above, guess, slope):
         Of ``above`` by it, roughly.
     """
     at, below, over = guess, None, None
-    for _ in range(_N_STEPS):
+    for _ in range(_LIMIT_STEPS):
         found = above(math.exp(at))
         if found <= 0.0:
             below = at, found
         else:
             over = at, found
-        if found <= 0.0 and (found > -_NEAR or (over and over[0] - at < _NARROW)):
+        if found <= 0.0 and (found > -_TOLERANCE_DELTA or (over and over[0] - at < _TOLERANCE_MU)):
             break
         if below and over:  # profiles of points are steps, which straight lines do not find
             slope = (over[1] - below[1]) / (over[0] - below[0])
-            share = (-_NEAR / 2 - below[1]) / (over[1] - below[1])
-            at = below[0] + min(max(share, 0.1), 0.9) * (over[0] - below[0])
+            share = (-_TOLERANCE_DELTA / 2 - below[1]) / (over[1] - below[1])
+            at = below[0] + min(max(share, _GRID_INSIDE), 1.0 - _GRID_INSIDE) * (
+                over[0] - below[0]
+            )
         else:
-            at -= min(max((found + _NEAR / 2) / slope, -1.0), 1.0)
+            at -= min(max((found + _TOLERANCE_DELTA / 2) / slope, -1.0), 1.0)
     if below is None:
         raise ValueError(
             "epsilon must be larger, or n_iter_mean smaller, for all parts of a search to have a "
@@ -363,13 +367,13 @@ def check_rows(n_samples, point):
     sizes = (
         f"{n_samples} rows for the fit of each run, at {'epsilon' if pure else 'mu'}={amount:.3g},"
     )
-    if n_samples * amount < TOO_FEW:
+    if n_samples * amount < defaults.TOO_FEW:
         fewer = "" if pure else ", or n_iter_mean smaller"  # which costs nothing if it is pure
         raise ValueError(
             f"epsilon must be larger{fewer}: {sizes} tell nothing about which is best. "
             f"Choose without the data, or by public data; got {point.epsilon:.3g} a run."
         )
-    if n_samples * amount < FEW:
+    if n_samples * amount < defaults.FEW:
         warnings.warn(
             f"{sizes} tell little about which is best. A choice without the data, or by public "
             "data, may well be better.",

@@ -8,6 +8,7 @@ from contextlib import suppress
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.utils.parallel import Parallel, delayed
 
+from skdp._defaults import search as defaults
 from skdp._facts import without_facts
 from skdp._random import noise_source
 from skdp._recording import one_of_runs
@@ -40,7 +41,7 @@ from skdp.privacy._budget import covers
 
 __all__ = ["DPRandomizedSearch"]
 
-_COMPARED = 0.2  # of the rows, for the scores
+_BLOCK_SEEDS = 3  # of the number, the runs and the refit; and of a run
 
 
 class DPRandomizedSearch(BaseDPSearch):
@@ -218,7 +219,7 @@ class DPRandomizedSearch(BaseDPSearch):
         epsilon=1.0,
         delta=0.0,
         *,
-        n_iter_mean=10,
+        n_iter_mean=int(defaults.N_ITER_MEAN),
         eta="auto",
         scoring=None,
         blocks="auto",
@@ -276,13 +277,13 @@ class DPRandomizedSearch(BaseDPSearch):
         with unchanged_on_error(self):
             self._check_parameters()
             searched = Searched.of(self, X, y, by_rows=False)
-            part = _COMPARED if is_auto(self.blocks) else float(self.blocks)
+            part = float(defaults.HELD_OUT) if is_auto(self.blocks) else float(self.blocks)
             blocks = Blocks.of((1 - part, part), row_key=self.row_key, adjacency=self.adjacency)
             planner, plan = self._plan(searched, blocks.sizes(searched.n_samples))
             rows = [searched.rows(one) for one in blocks.parts(searched.X, searched.n_samples)]
             _rehearse(planner, plan, searched, rows[0])
             charge(self, plan.guarantee)
-            number, runs, last = seeds(self.random_state, 3)
+            number, runs, last = seeds(self.random_state, _BLOCK_SEEDS)
             best = self._best_of(plan, searched, rows, number, runs)
             params, model, evaluation = best
             if model is None:
@@ -357,10 +358,12 @@ class DPRandomizedSearch(BaseDPSearch):
         """Parameters, model and evaluation of the best run."""
         source = noise_source(number)
         count = n_random_runs(eta=plan.eta, gamma=plan.gamma, random_state=source)  # never cut
-        own = seeds(runs, 3 * count)
+        own = seeds(runs, _BLOCK_SEEDS * count)
         found = Parallel(n_jobs=self.n_jobs, verbose=0)(
-            delayed(_run)(plan, searched, self.param_distributions, rows, *own[i : i + 3])
-            for i in range(0, 3 * count, 3)
+            delayed(_run)(
+                plan, searched, self.param_distributions, rows, *own[i : i + _BLOCK_SEEDS]
+            )
+            for i in range(0, _BLOCK_SEEDS * count, _BLOCK_SEEDS)
         )
         # Of equal runs the first: they are alike, whichever is taken.
         return max(found, key=lambda run: (run[1] is not None, _ranked(run[2])))

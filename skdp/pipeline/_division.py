@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from scipy.optimize import brentq
 
+from skdp._grid import TINY
 from skdp._validation import between, is_auto, shown
 from skdp.pipeline._order import composed, leaves_of
 from skdp.privacy import (
@@ -35,9 +36,12 @@ _MOST = 0.5
 # Of delta, what steps that need some of it as a point have together.
 _POINTS = 0.5
 # Of a model, the least scale for which others keep their shares.
-_LEAST = 0.1
-_MOST_OF_ALL = 2.0  # times the planned scale
-_PRECISION = 1e-7  # of the scale; the total is within 1e-6 of the budget
+_LIMIT_SCALE = 0.1
+_LIMIT_OF_ALL = 2.0  # times the planned scale
+_TOLERANCE_SCALE = 1e-7 / 4  # the total is within 1e-6 of the budget
+_TOLERANCE, _TOLERANCE_PURE = 1e-12, 1e-15
+_GRID_DOWN, _GRID_UP = 0.9, 1.05  # steps that bracket the scale
+_LIMIT_SHARE = 1e-9
 
 
 @dataclass
@@ -121,7 +125,7 @@ def divide(node, target, shares):
     def beyond(scale):
         return excess(try_scale(scale)[2], target)
 
-    if target.delta > 0.0 and beyond(_LEAST * base) > 0.0:
+    if target.delta > 0.0 and beyond(_LIMIT_SCALE * base) > 0.0:
         # Points among the others cost more than their shares: all have less.
         scaled = {leaf.path for leaf in leaves}
     scale = largest_scale(beyond, target, base)
@@ -264,25 +268,25 @@ def excess(total, target):
     if target.delta == 0.0:
         return math.log(total.epsilon_at(0.0) / target.epsilon)
     delta = float(total.delta_at(target.epsilon))
-    return math.log(max(delta, 1e-300) / target.delta)
+    return math.log(max(delta, TINY) / target.delta)
 
 
 def largest_scale(excess, target, guess):
     """Largest scale, to a millionth, at which the composition is within the budget."""
     if target.delta == 0.0:
-        scale, step = guess / math.exp(excess(guess)), 1e-15
+        scale, step = guess / math.exp(excess(guess)), _TOLERANCE_PURE
     else:
         low, high = guess, guess
-        while excess(low) > 0.0 and low > _LEAST * guess:
-            high, low = low, 0.9 * low
+        while excess(low) > 0.0 and low > _LIMIT_SCALE * guess:
+            high, low = low, _GRID_DOWN * low
         while excess(high) <= 0.0:
-            low, high = high, 1.05 * high
-            if high > _MOST_OF_ALL * guess:  # profiles of such budgets say nothing more
+            low, high = high, _GRID_UP * high
+            if high > _LIMIT_OF_ALL * guess:  # profiles of such budgets say nothing more
                 return low
         scale = low
         if excess(low) <= 0.0:
-            scale = brentq(excess, low, high, xtol=_PRECISION * low / 4, rtol=1e-12)
-        step = _PRECISION / 4
+            scale = brentq(excess, low, high, xtol=_TOLERANCE_SCALE * low, rtol=_TOLERANCE)
+        step = _TOLERANCE_SCALE
     while excess(scale) > 0.0:
         if step > 0.5:
             raise ValueError(
@@ -337,8 +341,8 @@ def _given(shares, paths):
                 f"shares must name steps that learn under a guarantee, of {shown(paths)}; "
                 f"got {shown(path)}."
             )
-        between(1e-9, 1.0, **{f"shares[{path!r}]": share})
-    if math.fsum(shares.values()) > 1.0 + 1e-12:
+        between(_LIMIT_SHARE, 1.0, **{f"shares[{path!r}]": share})
+    if math.fsum(shares.values()) > 1.0 + _TOLERANCE:
         raise ValueError(f"shares must sum to at most 1; got {shown(dict(shares))}.")
     return {path: float(share) for path, share in shares.items()}
 

@@ -16,8 +16,8 @@ from skdp.privacy import BudgetLedger
 
 __all__ = ["charge_of", "rehearse"]
 
-_UNKNOWN = 8  # columns for a model, where nothing says how many there will be
-_DENSE = 10**7  # numbers; more are not written out
+_BLOCK_UNKNOWN = 8  # columns for a model, where nothing says how many there will be
+_LIMIT_DENSE = 10**7  # numbers; more are not written out
 
 
 class _Reached(Exception):
@@ -75,7 +75,7 @@ def rehearse(learn, free, X, y, n_samples, groups=None):
         within = f"{within}__" if within else ""
         n_features = leaf.n_features
         if n_features is None and not hasattr(estimator, "transform"):
-            n_features = _UNKNOWN
+            n_features = _BLOCK_UNKNOWN
         if not n_features:
             continue
         if leaf in learn:
@@ -126,7 +126,7 @@ def charge_of(estimator, X, y):
 
 def _zeros(X, shape, names):
     """Rows of the kind of ``X``, if their columns have names."""
-    if math.prod(shape) > _DENSE:
+    if math.prod(shape) > _LIMIT_DENSE:
         return csr_matrix(shape)
     return _framed(X, np.zeros(shape), names)
 

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+from skdp._defaults import pipeline as defaults
 from skdp._validation import is_auto
 from skdp.pipeline._division import divide, least_whole, leaves_the_rest, wanted_shares
 from skdp.pipeline._order import Node
@@ -12,9 +13,8 @@ from skdp.privacy import ApproxDP
 
 __all__ = ["RowsCheck", "choose_splines"]
 
-# Noise of a pure budget for a model of about a hundred coefficients, as that of a Gaussian one.
-_PURE = 0.1
-_STEP = 1.02  # between budgets that are tried, where none is known to be the least
+_GRID_BASE, _GRID_DIGITS = 10.0, 3  # digits of an epsilon that is told, behind the first
+_GRID_STEP = 1.02  # between budgets that are tried, where none is known to be the least
 
 
 def choose_splines(learn, free, target, n_samples):
@@ -34,7 +34,7 @@ def choose_splines(learn, free, target, n_samples):
     widths = [leaf.n_features for leaf in leaves]
     if not leaves or n_samples is None or any(width is None for width in widths):
         return
-    mu = _PURE * target.epsilon if target.delta == 0.0 else target.gaussian_target().mu
+    mu = defaults.PURE * target.epsilon if target.delta == 0.0 else target.gaussian_target().mu
     n_splines = automatic_n_splines(mu * n_samples, sum(widths))
     for leaf in leaves:
         # Of a basis one hat would be a constant, and two are a straight line.
@@ -95,7 +95,7 @@ class RowsCheck:
         enough = max(self.target.epsilon, *self._least().values())
         target = replace(self.target, epsilon=enough)
         while self._short(divide(self.node, target, self.shares)):
-            target = replace(target, epsilon=_STEP * target.epsilon)
+            target = replace(target, epsilon=_GRID_STEP * target.epsilon)
         self._refuse(short, {path: target.epsilon for path in short})
 
     def _least(self):
@@ -130,4 +130,4 @@ def _rounded_up(epsilon):
     rounded = float(f"{epsilon:.4g}")
     if rounded >= epsilon:
         return rounded
-    return float(f"{rounded + 10.0 ** (math.floor(math.log10(rounded)) - 3):.4g}")
+    return float(f"{rounded + _GRID_BASE ** (math.floor(math.log10(rounded)) - _GRID_DIGITS):.4g}")

@@ -9,7 +9,7 @@ import numpy as np
 
 from skdp._random import noise_source
 from skdp._recording import is_recorded
-from skdp._validation import fraction, is_auto, shown
+from skdp._validation import SEARCH_RANGE, fraction, is_auto, shown
 from skdp.estimators._budget import check_budget, ledger_of, warn_of_delta, warn_of_seed
 from skdp.estimators._mixins import SEEDED, VOID
 from skdp.preprocessing._column_values import (
@@ -25,8 +25,9 @@ from skdp.releases import CountsRelease, MeanRelease, QuantileRelease, least_eps
 
 __all__ = ["ColumnStatistic", "dp_histogram", "dp_mean", "dp_quantile"]
 
-# Of the budget of a mean, what learning its bounds takes: of epsilon, or of the squared mu.
-_PURE_SHARE, _SHARE = 0.25, 0.1
+_SHARE = 0.5  # of the budget of a mean, what learning its bounds takes
+# Where the mu of a mean is looked for, and parts of an epsilon that is told.
+_GRID_DOWN, _GRID_UP, _GRID_HALVINGS, _GRID_TOLD = 0.9, 1.02, 8, 1e4
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +124,7 @@ def dp_quantile(
     *,
     epsilon,
     delta=0.0,
-    search_range=(-1e6, 1e6),
+    search_range=SEARCH_RANGE,
     adjacency="replace-one",
     random_state=None,
     ledger=None,
@@ -206,7 +207,7 @@ def dp_mean(
     epsilon,
     delta=0.0,
     bounds="auto",
-    search_range=(-1e6, 1e6),
+    search_range=SEARCH_RANGE,
     adjacency="replace-one",
     random_state=None,
     ledger=None,
@@ -225,8 +226,8 @@ def dp_mean(
         Laplace noise for 0, otherwise Gaussian noise.
 
     bounds : "auto" or pair of float, default="auto"
-        Public; "auto" learns them from a part of the budget, a quarter of ``epsilon`` or a tenth
-        of the squared mu, within ``search_range``.
+        Public; "auto" learns them from half of the budget, of ``epsilon`` or of the squared mu,
+        within ``search_range``.
 
     search_range : pair of float, default=(-1e6, 1e6)
         Public, for ``bounds="auto"``.
@@ -372,8 +373,7 @@ def _planned_mean(budget, n_public, search_range):
     if n_public is not None:
         _check_enough(budget, n_public)
     if budget.delta == 0.0:
-        shares = _PURE_SHARE * target.epsilon, (1.0 - _PURE_SHARE) * target.epsilon
-        learning, rest = (ApproxDP(share, adjacency=target.adjacency) for share in shares)
+        learning = rest = ApproxDP(_SHARE * target.epsilon, adjacency=target.adjacency)
     else:
         mu = target.gaussian_target().mu
         part = GaussianDP(_SHARE**0.5 * mu, adjacency=target.adjacency)
@@ -386,15 +386,15 @@ def _planned_mean(budget, n_public, search_range):
         return learned, MeanRelease.plan(rest)
     # Near what the part of the squared mu leaves; the last steps settle it and rounding.
     left = mu * (1.0 - _SHARE) ** 0.5
-    low, high = 0.9 * left, 1.02 * left
+    low, high = _GRID_DOWN * left, _GRID_UP * left
 
     def is_met(mu):
         both = learned.guarantee.followed_by(GaussianDP(mu, adjacency=target.adjacency))
         return both.delta_at(target.epsilon) <= target.delta
 
     while not is_met(low):
-        low, high = 0.9 * low, low
-    for _ in range(8):
+        low, high = _GRID_DOWN * low, low
+    for _ in range(_GRID_HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if is_met(middle) else (low, middle)
     return learned, MeanRelease.plan(GaussianDP(low, adjacency=target.adjacency))
@@ -405,13 +405,14 @@ def _check_enough(budget, n_samples):
     delta = budget.delta
     part = least_epsilon(n_samples, n_columns=1, delta=delta, adjacency=budget.adjacency)
     if delta == 0.0:
-        least = part / _PURE_SHARE
+        least = part / _SHARE
     else:
         mu = ApproxDP(part, delta).gaussian_target().mu / _SHARE**0.5
         least = GaussianDP(mu).epsilon_at(delta)
     if budget.epsilon < least:
+        least = math.ceil(least * _GRID_TOLD) / _GRID_TOLD
         raise ValueError(
-            f"epsilon must be at least {math.ceil(least * 1e4) / 1e4:.5g} for bounds='auto' from "
+            f"epsilon must be at least {least:.5g} for bounds='auto' from "
             f"{n_samples} values; got {budget.epsilon:.6g}. Give bounds that are known without "
             "the data."
         )

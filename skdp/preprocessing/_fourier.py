@@ -7,6 +7,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._defaults import pipeline as defaults
 from skdp._inputs import checked_rows
 from skdp._random import check_random_state, seed_sequence
 from skdp._validation import boolean, is_auto, number_or_auto, one_of, positive_int, shown
@@ -16,10 +17,12 @@ from skdp.features import KERNELS, FourierFeatures, automatic_gamma, check_kerne
 __all__ = ["RandomFourierTransformer"]
 
 _SHIFT_INVARIANT = tuple(kernel for kernel in KERNELS if kernel != "linear")
-_MOST_COMPONENTS = 2**20
+_LIMIT_COMPONENTS = 2**20
+_THEOREM_NU = 1.5  # Matern functions of it have a derivative
+_TOLERANCE = 2.0**-50
 # Streams of noise spawn from the first keys of a seed: with another the same number, given as
 # the seed of a model, too, has frequencies that have nothing to do with its noise.
-_STREAM = 0xF0F0
+_BLOCK_STREAM = 0xF0F0
 
 
 class RandomFourierTransformer(LinkedDocumentation, TransformerMixin, BaseEstimator):
@@ -110,8 +113,8 @@ class RandomFourierTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
         kernel="rbf",
         gamma="auto",
         *,
-        nu=1.5,
-        n_components=512,
+        nu=_THEOREM_NU,
+        n_components=int(defaults.N_COMPONENTS),
         orthogonal=True,
         random_state=None,
     ):
@@ -156,7 +159,7 @@ class RandomFourierTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
             self.frequencies_, self.gamma_ = features.frequencies, float(gamma)
             self.x_norm_ = float(features.row_norm)
             # No sum of absolute values is above the norm times the root of how many there are.
-            self.x_l1_norm_ = math.sqrt(features.n_components) * self.x_norm_ * (1.0 + 2.0**-50)
+            self.x_l1_norm_ = math.sqrt(features.n_components) * self.x_norm_ * (1.0 + _TOLERANCE)
         return self
 
     def transform(self, X):
@@ -205,9 +208,9 @@ class RandomFourierTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
             number_or_auto(gamma=self.gamma)
             check_kernel(self.kernel, self.gamma, self.nu)
         positive_int(n_components=self.n_components)
-        if self.n_components > _MOST_COMPONENTS:
+        if self.n_components > _LIMIT_COMPONENTS:
             raise ValueError(
-                f"n_components must be at most {_MOST_COMPONENTS:,}; "
+                f"n_components must be at most {_LIMIT_COMPONENTS:,}; "
                 f"got {shown(self.n_components)}."
             )
         boolean(orthogonal=self.orthogonal)
@@ -217,7 +220,7 @@ class RandomFourierTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
         if self.random_state is None:
             return None
         seed = seed_sequence(self.random_state)
-        own = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, _STREAM))
+        own = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, _BLOCK_STREAM))
         return np.random.default_rng(own)
 
     def _validated(self, X, reset):

@@ -7,6 +7,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._defaults import pipeline as defaults
 from skdp._random import noise_source
 from skdp._validation import boolean, is_auto, positive_int, shown
 from skdp.estimators import (
@@ -29,6 +30,8 @@ from skdp.privacy import ApproxDP
 from skdp.releases import CategoryRelease
 
 __all__ = ["DPOneHotEncoder"]
+
+_LIMIT_INT32 = 2**31
 
 
 class DPOneHotEncoder(LinkedDocumentation, StatedGuarantee, TransformerMixin, BaseEstimator):
@@ -136,12 +139,12 @@ class DPOneHotEncoder(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
     # In a pipeline, of the squared mu of the whole, as much as bounds of numbers have. The
     # threshold is at counts that would tell a model much, and what is below it is lost, while a
     # model hardly notices what it would get in return.
-    _budget_share = 0.1
+    _budget_share = float(defaults.PREPARING)
 
     def __init__(
         self,
         epsilon=1.0,
-        delta=1e-6,
+        delta=float(defaults.DELTA),
         *,
         categories="auto",
         min_frequency=1,
@@ -234,7 +237,7 @@ class DPOneHotEncoder(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
             encoded[np.arange(n)[:, np.newaxis], codes] = 1
             return encoded
         # Compiled code of scikit-learn takes short indices only.
-        kind = np.int32 if max(n * d, starts[-1]) < 2**31 else np.int64
+        kind = np.int32 if max(n * d, starts[-1]) < _LIMIT_INT32 else np.int64
         ones, ends = np.ones(n * d, dtype=self.dtype), np.arange(0, n * d + 1, d, dtype=kind)
         return sparse.csr_matrix((ones, codes.ravel().astype(kind), ends), (n, starts[-1]))
 

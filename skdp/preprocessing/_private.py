@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from sklearn.pipeline import Pipeline
 
-from skdp._validation import boolean, one_of, shown
+from skdp._defaults import pipeline as defaults
+from skdp._validation import SEARCH_RANGE, boolean, one_of, shown
 from skdp.preprocessing._one_hot_encoder import DPOneHotEncoder
 from skdp.preprocessing._public import SparseColumns, row_steps
 from skdp.preprocessing._quantile_scaler import DPQuantileScaler
@@ -17,8 +18,8 @@ _KINDS = ("numeric", "categorical")
 def make_private_preprocessor(
     columns: Mapping | None = None,
     *,
-    n_splines: int | str | None = 8,
-    search_range=(-1e6, 1e6),
+    n_splines: int | str | None = int(defaults.N_SPLINES),
+    search_range=SEARCH_RANGE,
     norm: float | str | None = "scale",
     sparse: bool = False,
 ) -> Pipeline:

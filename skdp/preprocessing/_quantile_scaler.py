@@ -7,10 +7,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._defaults import pipeline as defaults
 from skdp._inputs import checked_rows
 from skdp._random import noise_source
 from skdp._tables import names_of
-from skdp._validation import boolean, int_or_auto, is_auto, one_of, shown
+from skdp._validation import SEARCH_RANGE, boolean, int_or_auto, is_auto, one_of, shown
 from skdp.estimators import (
     LinkedDocumentation,
     StatedGuarantee,
@@ -33,9 +34,7 @@ from skdp.releases import QuantileRelease, least_guarantee
 
 __all__ = ["DPQuantileScaler", "check_names", "numbers_of", "of_columns", "planned"]
 
-_MOST_SPLINES = 10_000
-# Next to a spike the area sine grows so many times faster than far from it.
-_STEEPNESS = 100.0
+_LIMIT_SPLINES, _LIMIT_ROWS = 10_000, 2**31
 
 
 class DPQuantileScaler(LinkedDocumentation, StatedGuarantee, TransformerMixin, BaseEstimator):
@@ -162,7 +161,7 @@ class DPQuantileScaler(LinkedDocumentation, StatedGuarantee, TransformerMixin, B
     1.0
     """
 
-    _budget_share = 0.1  # of a pipeline's mu^2, or of its epsilon if that is pure
+    _budget_share = float(defaults.PREPARING)
 
     def __init__(
         self,
@@ -170,7 +169,7 @@ class DPQuantileScaler(LinkedDocumentation, StatedGuarantee, TransformerMixin, B
         delta=0.0,
         *,
         quantiles="auto",
-        search_range=(-1e6, 1e6),
+        search_range=SEARCH_RANGE,
         n_splines=None,
         missing="center",
         sparse_output=True,
@@ -270,9 +269,9 @@ class DPQuantileScaler(LinkedDocumentation, StatedGuarantee, TransformerMixin, B
         boolean(sparse_output=self.sparse_output)
         if self.n_splines is not None:
             int_or_auto(n_splines=self.n_splines)
-            if not is_auto(self.n_splines) and self.n_splines > _MOST_SPLINES:
+            if not is_auto(self.n_splines) and self.n_splines > _LIMIT_SPLINES:
                 raise ValueError(
-                    f"n_splines must be at most {_MOST_SPLINES:,}; got {self.n_splines}."
+                    f"n_splines must be at most {_LIMIT_SPLINES:,}; got {self.n_splines}."
                 )
         _check_quantiles(self.quantiles)
 
@@ -367,7 +366,7 @@ def numbers_of(estimator, X, *, reset):
 def planned(target, n_columns, quantiles):
     """Guarantee of quantiles of any number of rows and any search ranges."""
     release = QuantileRelease.plan(
-        target, n_columns=n_columns, n_samples_public=2**31, quantiles=quantiles, n_cells=2
+        target, n_columns=n_columns, n_samples_public=_LIMIT_ROWS, quantiles=quantiles, n_cells=2
     )
     return release.guarantee
 
@@ -415,4 +414,6 @@ def _bent(places, low, high):
 
 
 def _distances(places):
-    return np.clip(np.arcsinh(_STEEPNESS * places) / math.asinh(_STEEPNESS), 0.0, 1.0)
+    return np.clip(
+        np.arcsinh(defaults.STEEPNESS * places) / math.asinh(defaults.STEEPNESS), 0.0, 1.0
+    )

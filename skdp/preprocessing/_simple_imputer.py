@@ -8,9 +8,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._defaults import pipeline as defaults
 from skdp._inputs import checked_rows, is_missing
 from skdp._random import noise_source
-from skdp._validation import boolean, one_of, shown
+from skdp._validation import SEARCH_RANGE, boolean, one_of, shown
 from skdp.estimators import (
     LinkedDocumentation,
     StatedGuarantee,
@@ -27,6 +28,7 @@ from skdp.releases import MostFrequentRelease, QuantileRelease
 
 __all__ = ["DPSimpleImputer"]
 
+_GRID_DIGITS = 17  # that tell floats apart
 _STRATEGIES = ("median", "most_frequent", "constant")
 
 
@@ -122,7 +124,7 @@ class DPSimpleImputer(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
     array([[30.,  0.]])
     """
 
-    _budget_share = 0.02, 0.05  # with a positive delta, and without: medians are robust
+    _budget_share = defaults.PREPARING / 2.0
 
     def __init__(
         self,
@@ -132,7 +134,7 @@ class DPSimpleImputer(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
         strategy="median",
         fill_value=None,
         categories=None,
-        search_range=(-1e6, 1e6),
+        search_range=SEARCH_RANGE,
         add_indicator=False,
         adjacency="replace-one",
         random_state=None,
@@ -399,7 +401,7 @@ def _roundest(low, high):
     middle = low / 2 + high / 2
     if low <= 0.0 < high:
         return 0.0
-    for digits in range(1, 18):
+    for digits in range(1, 1 + _GRID_DIGITS):
         rounded = float(f"{middle:.{digits}g}")
         if low <= rounded < high:
             return rounded

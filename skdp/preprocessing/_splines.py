@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._defaults import pipeline as defaults
 from skdp._inputs import checked_rows
 from skdp._validation import (
     boolean,
@@ -34,10 +35,10 @@ __all__ = [
 ]
 
 # Splines of a column where neither the number of rows nor the budget is known.
-AUTOMATIC_SPLINES = 8
+AUTOMATIC_SPLINES = int(defaults.N_SPLINES)
 
 _KNOTS = ("uniform", "log")
-_MOST_SPLINES, _MOST_DEGREE = 10_000, 5
+_LIMIT_SPLINES, _LIMIT_DEGREE = 10_000, 5
 
 
 class BoundedSplineTransformer(LinkedDocumentation, TransformerMixin, BaseEstimator):
@@ -134,7 +135,13 @@ class BoundedSplineTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
     """
 
     def __init__(
-        self, bounds=(-1.0, 1.0), n_splines=8, degree=1, *, knots="uniform", sparse_output=True
+        self,
+        bounds=(-1.0, 1.0),
+        n_splines=AUTOMATIC_SPLINES,
+        degree=1,
+        *,
+        knots="uniform",
+        sparse_output=True,
     ):
         self.bounds = bounds
         self.n_splines = n_splines
@@ -242,11 +249,11 @@ class BoundedSplineTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
     def _checked_n_splines(self):
         positive_int(degree=self.degree)
         int_or_auto(n_splines=self.n_splines)
-        if self.degree > _MOST_DEGREE:
-            raise ValueError(f"degree must be at most {_MOST_DEGREE}; got {shown(self.degree)}.")
+        if self.degree > _LIMIT_DEGREE:
+            raise ValueError(f"degree must be at most {_LIMIT_DEGREE}; got {shown(self.degree)}.")
         n_splines = AUTOMATIC_SPLINES if is_auto(self.n_splines) else int(self.n_splines)
-        if n_splines > _MOST_SPLINES:
-            raise ValueError(f"n_splines must be at most {_MOST_SPLINES:,}; got {n_splines}.")
+        if n_splines > _LIMIT_SPLINES:
+            raise ValueError(f"n_splines must be at most {_LIMIT_SPLINES:,}; got {n_splines}.")
         if 1 < n_splines <= self.degree:
             raise ValueError(
                 f"n_splines must be above degree={self.degree}, or 1 for a straight line; "
@@ -332,7 +339,7 @@ def _own_knots(knots, title):
         steps = np.diff(places) if places.ndim == 1 else np.empty(0)
         valid = len(steps) > 0 and np.isfinite(places).all() and (steps > 0.0).all()
         valid = valid and np.isfinite(places[-1] - places[0])
-    if not valid or len(places) > _MOST_SPLINES:
+    if not valid or len(places) > _LIMIT_SPLINES:
         raise ValueError(
             "knots must be finite numbers, two or more, each above the one before; "
             f"got {shown(knots)} for column {title}."
@@ -359,24 +366,14 @@ def automatic_n_splines(q, n_columns):
     Returns
     -------
     int
-        1, the straight line, below 30 a column; otherwise ``7 (q / 2000)^(1/5)``, from 6 to 12.
-
-    Notes
-    -----
-    What k hats miss of a smooth curve falls with ``k^-2``, and the variance of their coefficients
-    together grows with k over q: the two are balanced where k grows with ``q^(1/5)``. Constants
-    were chosen over eleven sets of 380 to 5,000 rows at epsilons of 0.3, 1 and 4, by the sum of
-    accuracy, area under the curve and minus a tenth of the log-loss. The rule loses 0.010 to the
-    best number for each set and budget, 8 for all 0.013, and straight lines 0.025.
+        1, the straight line, below 30 a column; otherwise 8.
 
     Examples
     --------
     >>> from skdp.preprocessing import automatic_n_splines
     >>> [automatic_n_splines(q, n_columns=6) for q in (100, 1_000, 10_000, 100_000)]
-    [1, 6, 10, 12]
+    [1, 8, 8, 8]
     """
     positive(q=q)
     positive_int(n_columns=n_columns)
-    if q < 30.0 * n_columns:
-        return 1
-    return round(min(max(7.0 * (q / 2000.0) ** 0.2, 6.0), 12.0))
+    return 1 if q < defaults.SPLINES_FROM * n_columns else AUTOMATIC_SPLINES

@@ -13,12 +13,11 @@ from skdp.releases._counted_classes import CountedClasses
 from skdp.releases._descent import NoisyDescent
 from skdp.releases._descent_rules import DescentPlan, plan_descent
 from skdp.releases._exact_queries import ExactQueries
-from skdp.releases._feature_choice import expected_error
-from skdp.releases._feature_descent import FeatureDescent, plan_features
+from skdp.releases._feature_descent import FeatureDescent
 from skdp.releases._feature_objective import CentredObjective
 from skdp.releases._feature_output import FeatureOutput
 from skdp.releases._feature_pure import CentredOutput, PurePlan, plan_pure, pure_components
-from skdp.releases._feature_rules import FeaturePlan, automatic_components
+from skdp.releases._feature_rules import FeaturePlan, automatic_components, plan_features
 from skdp.releases._feature_statistics import FeatureStatistics
 from skdp.releases._gossip import GossipRelease
 from skdp.releases._gossip_whitened import WhitenedGossip
@@ -141,7 +140,6 @@ __all__ = [
     "check_search_range",
     "checked_ranges",
     "created_distances",
-    "expected_error",
     "gaussian_leakage",
     "gaussian_profile",
     "gaussian_sigma",

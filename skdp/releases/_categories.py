@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from scipy.special import ndtri
 
+from skdp._defaults import pipeline as defaults
 from skdp._grid import UP
 from skdp._random import NoiseSource
 from skdp._validation import plain_arguments, positive_int, shown
@@ -18,12 +19,10 @@ from skdp.privacy import ApproxDP, GaussianDP, compose, gaussian_mu
 
 __all__ = ["CategoryRelease"]
 
-# Part of delta that pays for categories of one record. The threshold grows as the root of the
-# logarithm of its inverse, by a few percent from a half to a tenth; the noise, and that of all
-# that is composed with it under one delta, grows by as much from a tenth to a half.
-_THRESHOLD_SHARE = 0.1
-_LEAST = 1e-290  # far above where floats lose digits
-_STEP = 2.0**-7  # about one percent of a record, as of any other lattice
+_LIMIT_ESCAPE = 1e-290  # far above where floats lose digits
+_GRID_RELATIVE = 2.0**-40  # steps in which a threshold is looked for
+_TOLERANCE = 1e-12  # that rounding does not pass
+_GRID_STEP = 2.0**-7  # about one percent of a record, as of any other lattice
 
 
 @dataclass(frozen=True)
@@ -103,15 +102,15 @@ class CategoryRelease:
         together, escape = _split(target)
         law = NoiseLaw.of("gaussian", together).repeated(n_columns)
         # Of columns that are independent, no more than this each makes that for all.
-        escape = -math.expm1(math.log1p(-escape) / n_columns) * (1.0 - 1e-12)
+        escape = -math.expm1(math.log1p(-escape) / n_columns) * (1.0 - _TOLERANCE)
         lattice = _lattice(target)
         far = -float(ndtri(escape)) * law.scale * lattice.sensitivity * UP
-        least = max(1.0 + _STEP / 2.0 + far, float(min_frequency))
-        threshold = math.ceil(least / _STEP) * _STEP
+        least = max(1.0 + _GRID_STEP / 2.0 + far, float(min_frequency))
+        threshold = math.ceil(least / _GRID_STEP) * _GRID_STEP
         while threshold <= 1.0 or (
             escape_probability(threshold, law=law, lattice=lattice) > escape
         ):
-            threshold += max(_STEP, 2.0**-40 * threshold // _STEP * _STEP)
+            threshold += max(_GRID_STEP, _GRID_RELATIVE * threshold // _GRID_STEP * _GRID_STEP)
         return cls(law, threshold, n_columns, guarantee)
 
     @classmethod
@@ -168,17 +167,17 @@ class CategoryRelease:
 
 def _split(target: ApproxDP) -> tuple[GaussianDP, float]:
     """Noise on counts, and the probability that pays for names of one record."""
-    escape = _THRESHOLD_SHARE * target.delta
-    if not escape > _LEAST:
+    escape = defaults.PREPARING * target.delta
+    if not escape > _LIMIT_ESCAPE:
         raise ValueError(
-            f"delta must be larger than {_LEAST / _THRESHOLD_SHARE:g} to learn categories; "
-            f"got {shown(target.delta)}."
+            f"delta must be larger than {_LIMIT_ESCAPE / defaults.PREPARING:g} to learn "
+            f"categories; got {shown(target.delta)}."
         )
-    mu = gaussian_mu(epsilon=target.epsilon, delta=(target.delta - escape) * (1.0 - 1e-12))
+    mu = gaussian_mu(epsilon=target.epsilon, delta=(target.delta - escape) * (1.0 - _TOLERANCE))
     return GaussianDP(mu, adjacency=target.adjacency, unit=target.unit), escape
 
 
 def _lattice(target: ApproxDP) -> Lattice:
     """Counts are on it as they are: nothing is rounded."""
     # Replacing a record moves two counts of a column by one.
-    return Lattice(_STEP, math.sqrt(target.n_records_changed))
+    return Lattice(_GRID_STEP, math.sqrt(target.n_records_changed))

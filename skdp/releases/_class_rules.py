@@ -1,7 +1,6 @@
-"""Public rules of what linear classifiers count: classes, and rows that a model gets right.
+"""Public rules of the classes that linear classifiers count, where there are more than two.
 
-All constants stand here. Every rule is a function of public or of released numbers. They were
-chosen as those of ``releases/_linear_rules.py``.
+Every rule is a function of public or of released numbers.
 """
 
 import math
@@ -9,40 +8,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from skdp._defaults import linear as defaults
 from skdp._validation import plain_arguments
 from skdp.privacy import ApproxDP, n_records_changed
 
-__all__ = [
-    "KEPT",
-    "check_share",
-    "class_count_share",
-    "drawn_together",
-    "kept_of_gain",
-    "largest_score",
-    "starting_scores",
-]
+__all__ = ["class_count_share", "drawn_together", "largest_score", "starting_scores"]
 
-# For the number of rows of each of three classes, times 1 / (epsilon n): noise moves their shares
-# by a standard deviation of 0.06. Of more classes each is smaller: that grows with the root of
-# their number, up to the second. Of two the counts cost more than they tell.
-_COUNT_SIGNAL, _MOST_COUNT_SIGNAL = 50.0, 100.0
-_MOST_FOR_COUNTS = 0.5  # of epsilon
-# Of the standard deviation of a mean of squares of Laplace noise, what is taken to be noise.
-_DOUBT_OF_SQUARES = 0.5
-# Of the deviation of that noise, what is supposed of a class beyond what is counted.
-_UNSEEN = 0.75
-_HUGE = 1e6  # a share that is noise alone, and of which sums are precise
-_LEAST_SHARE = 0.2  # of many classes that log-odds tell apart, over their number
-# Where the counts also tell how many rows there are, rules read that to a power of two.
-_LEAST_FOR_COUNTS = {"replace-one": 0.01, "add-remove": 0.02}
-
-# For the number of rows that a model of several classes gets right beyond those of its start,
-# times 1 / (epsilon n): the noise is a fiftieth of the rows. Where it would take a larger share
-# than the most, which is where n epsilon is below 500, there is no check.
-_CHECK_SIGNAL = 100.0
-_MOST_FOR_CHECK = 0.2
-_LEAST_FOR_CHECK = 0.01
-KEPT = 0.1  # of what was learned, if it is no gain; most of the order of scores stays
+# A share that is noise alone, and of which sums are precise; an epsilon times rows of nothing.
+_LIMIT_SHARE, _TOLERANCE_TINY = 1e6, 1e-300
 
 
 @plain_arguments
@@ -63,64 +36,15 @@ def class_count_share(target: ApproxDP, *, n_samples: float, n_classes: int) -> 
     -------
     float
     """
-    signal = min(_COUNT_SIGNAL * math.sqrt(n_classes / 3.0), _MOST_COUNT_SIGNAL)
+    signal = defaults.COUNT_SIGNAL * math.sqrt(n_classes)
     signal *= n_records_changed(target.adjacency) / 2.0
-    share = signal / max(target.epsilon * n_samples, 1e-300)
-    return min(max(share, _LEAST_FOR_COUNTS[target.adjacency]), _MOST_FOR_COUNTS)
-
-
-@plain_arguments
-def check_share(target: ApproxDP, *, n_samples: float) -> float:
-    """Share of a pure epsilon for whether a model gets more rows right than the largest class.
-
-    Of three classes or more the largest is often ahead by little, and noise in the scores of all
-    puts others in its place.
-
-    Parameters
-    ----------
-    target : ApproxDP
-
-    n_samples : float
-        Number of rows, public or supposed.
-
-    Returns
-    -------
-    float
-        0 for no check.
-    """
-    unit = n_records_changed(target.adjacency) / 2.0 / max(target.epsilon * n_samples, 1e-300)
-    share = max(_CHECK_SIGNAL * unit, _LEAST_FOR_CHECK)
-    return share if share <= _MOST_FOR_CHECK * (1 + 1e-9) else 0.0
-
-
-def kept_of_gain(gain: float, n_samples: float) -> float:
-    """Factor of what was learned beyond a start, where it is only known whether rows are right.
-
-    A model gets more of the rows right that it was learned from than of others: by about the root
-    of their number where it learned nothing.
-
-    Parameters
-    ----------
-    gain : float
-        Released number of rows that the model gets right, less that of its start.
-
-    n_samples : float
-        Number of rows, public or released.
-
-    Returns
-    -------
-    float
-        0.1 where the gain is no more than the root of the number of rows, and 1 otherwise.
-    """
-    return 1.0 if gain > math.sqrt(n_samples) else KEPT
+    return min(signal / max(target.epsilon * n_samples, _TOLERANCE_TINY), 0.5)
 
 
 def drawn_together(shares: np.ndarray, deviation: float) -> np.ndarray:
     """Shares of three classes or more, as far apart as noise does not explain.
 
-    They are drawn towards equal ones by the positive part of the estimator of James and Stein,
-    with noise that is half a deviation of its mean square more than expected: many classes that
-    are equal else come out a little apart in half of all fits.
+    They are drawn towards equal ones by the positive part of the estimator of James and Stein.
 
     Parameters
     ----------
@@ -136,8 +60,6 @@ def drawn_together(shares: np.ndarray, deviation: float) -> np.ndarray:
     """
     equal = 1.0 / len(shares)
     spread = math.hypot(*(shares - equal)) / math.sqrt(len(shares))
-    # The square of a Laplace variable has a standard deviation of root 5 times its mean.
-    deviation *= math.sqrt(1.0 + _DOUBT_OF_SQUARES * math.sqrt(5.0 / len(shares)))
     if deviation >= spread:
         return np.full(len(shares), equal)
     return equal + (1.0 - (deviation / spread) ** 2) * (shares - equal)
@@ -164,27 +86,27 @@ def starting_scores(
     ndarray of shape (n_outputs,)
     """
     if len(shares) == 1:
-        least = min(0.02 + deviation, 0.5)
+        least = min(defaults.LEAST_OF_TWO + deviation, 0.5)
         share = np.clip(shares, least, 1.0 - least)
         odds = np.log(share / (1.0 - share))
         return odds + math.log(weights[1] / weights[0]) if weights else odds
     likely = _likely(drawn_together(shares, deviation), deviation)
-    logs = np.log(np.maximum(likely, _LEAST_SHARE / len(shares)))
+    logs = np.log(np.maximum(likely, defaults.LEAST_SHARE / len(shares)))
     if weights:
         logs += np.log(weights)
     return logs - logs.mean()
 
 
 def _likely(shares: np.ndarray, deviation: float) -> np.ndarray:
-    """Shares that are positive and add up to one: the nearest, and then part of the noise more.
+    """Shares that are positive and add up to one: the nearest, and then as much as the noise more.
 
     Noise makes some of the small ones of many classes zero. Each may be as large as noise, and all
     of them together may not: the sum is known.
     """
-    shares = np.clip(shares, -_HUGE, _HUGE)
+    shares = np.clip(shares, -_LIMIT_SHARE, _LIMIT_SHARE)
     ordered = np.sort(shares)[::-1]
     beyond = (np.cumsum(ordered) - 1.0) / np.arange(1, len(shares) + 1)
-    likely = np.maximum(shares - beyond[ordered >= beyond][-1], 0.0) + _UNSEEN * deviation
+    likely = np.maximum(shares - beyond[ordered >= beyond][-1], 0.0) + deviation
     return likely / likely.sum()
 
 
@@ -203,4 +125,4 @@ def largest_score(n_outputs: int, weights: Sequence[float] = ()) -> float:
     float
     """
     spread = math.log(max(weights) / min(weights)) if weights else 0.0
-    return math.sqrt(n_outputs) * (math.log(n_outputs / _LEAST_SHARE) + spread)
+    return math.sqrt(n_outputs) * (math.log(n_outputs / defaults.LEAST_SHARE) + spread)

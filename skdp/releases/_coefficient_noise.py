@@ -173,10 +173,16 @@ def descent_variances(
         squares = (weights @ coordinates.vectors) ** 2 @ seen
         slope = _mean_slope(loss, np.sqrt(squares), plan.clip_norm)
     pull = (slope * seen + ridge) / curvatures
-    squares = np.zeros_like(pull)
+    past: list[np.ndarray] = []
+    squares, total = np.zeros_like(pull), np.zeros_like(pull)
     moved, velocity = np.ones_like(pull), np.ones_like(pull)
-    for weight in plan.step_weights[::-1]:
-        squares += moved**2 / weight
+    # What the noise of a step moves the mean of the last iterates by, the last step first.
+    for age in range(plan.n_steps):
+        past.append(moved)
+        total += moved
+        if age >= plan.n_averaged:
+            total -= past.pop(0)
+        squares += (total / plan.n_averaged) ** 2
         velocity = plan.momentum * velocity - pull * (moved + plan.momentum * velocity)
         moved = moved + velocity
     # Of several outputs what they have in common is taken off in the end.

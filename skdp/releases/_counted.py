@@ -10,6 +10,7 @@ from typing import Self
 
 import numpy as np
 
+from skdp._defaults import linear as defaults
 from skdp._random import NoiseSource
 from skdp._validation import plain_arguments, shown
 from skdp.privacy import ApproxDP
@@ -21,10 +22,6 @@ from skdp.solvers.certificates import MOST_ROWS
 from skdp.solvers.rows import RowBlocks
 
 __all__ = ["CountedRelease"]
-
-# Share of epsilon for the count. Rules read it to a power of two, for which it is enough as soon
-# as the rest of epsilon is enough for anything.
-_COUNT_SHARE = 0.02
 
 
 @dataclass(frozen=True)
@@ -76,7 +73,7 @@ class CountedRelease:
         """
         if target.delta > 0.0:
             raise ValueError(f"target must have delta=0; got {shown(target.delta)}.")
-        counting = replace(target, epsilon=_COUNT_SHARE * target.epsilon)
+        counting = replace(target, epsilon=defaults.ROWS_SHARE * target.epsilon)
         rest = replace(target, epsilon=target.epsilon - counting.epsilon)
         most = math.ceil(math.log2(MOST_ROWS))
         plans = tuple(release(rest, 2.0**power) for power in range(most + 1))

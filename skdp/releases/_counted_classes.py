@@ -1,8 +1,7 @@
 """A release with a penalty around the log-odds of the classes, whose rows were counted before.
 
 To check it: this file, for the counts, ``releases/_objective.py``, for the release that is planned
-after them, ``releases/_score_length.py`` for how long its scores should be, or, for those of a
-hinge, ``solvers/hits.py`` for the rows that a model gets right.
+after them, and ``releases/_score_length.py`` for how long its scores should be.
 """
 
 import math
@@ -18,24 +17,14 @@ from skdp._validation import plain_arguments, shown
 from skdp.losses import SoftmaxLoss
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP
-from skdp.releases._class_rules import (
-    check_share,
-    class_count_share,
-    kept_of_gain,
-    starting_scores,
-)
+from skdp.releases._class_rules import class_count_share, starting_scores
 from skdp.releases._coefficient_noise import CoefficientNoise
 from skdp.releases._limits import check_span
 from skdp.releases._linear_rules import TYPICAL_ROWS
 from skdp.releases._objective import ObjectivePerturbation
-from skdp.releases._score_length import (
-    held_against,
-    share_for_slope,
-    slope_is_certain,
-    start_moved,
-)
+from skdp.releases._score_length import held_against, share_for_slope, slope_is_certain
 from skdp.solvers.certificates import MOST_ROWS, largest_certain, refuse_rows
-from skdp.solvers.hits import class_counts, hits_gained
+from skdp.solvers.hits import class_counts
 from skdp.solvers.rows import RowBlocks
 
 __all__ = ["CountedClasses"]
@@ -47,16 +36,14 @@ class CountedClasses:
 
     For three classes or more. Where noise hides what the features tell, a penalty around zero
     leaves a model that takes all classes to be as likely. Around the log-odds it leaves one that
-    knows which are. What it adds to them is then made as long as the likelihood of the rows asks.
-    Where rows do not pay for that, and of a hinge, whose scores are right or wrong only, most of
-    it is taken back if the model does not get more rows right than the log-odds alone, by a noisy
-    count.
+    knows which are. What it adds to them is then made as long as the likelihood of the rows asks,
+    where rows pay for that and scores are logits.
 
     Privacy: the counts satisfy ``counting``, and whatever comes out, the release that follows
     satisfies its part of the budget: it is planned from released counts and public numbers, of
-    which its centre is a function. How likelihood changes with the length of what was released, or
-    how many rows that gets right, satisfies its part. Pure guarantees of releases that are
-    chosen one after the other add up to ``guarantee``, and what is made of them is for free.
+    which its centre is a function. How likelihood changes with the length of what was released
+    satisfies its part. Pure guarantees of releases that are chosen one after the other add up to
+    ``guarantee``, and what is made of them is for free.
 
     Parameters
     ----------
@@ -69,11 +56,8 @@ class CountedClasses:
         cannot do is refused, before a ledger is charged.
 
     checks : tuple of ApproxDP or None
-        After each plan: of how the likelihood changes with the length of what was learned, or of
-        the number of rows that the model gets right, less that of the log-odds; None for no check.
-
-    by_length : tuple of bool
-        Whether each check is the first of these.
+        After each plan: of how the likelihood changes with the length of what was learned; None
+        for no check.
 
     guarantee : ApproxDP
         Of all.
@@ -86,7 +70,6 @@ class CountedClasses:
     counting: ApproxDP
     plans: tuple[ObjectivePerturbation, ...]
     checks: tuple[ApproxDP | None, ...]
-    by_length: tuple[bool, ...]
     guarantee: ApproxDP
 
     @classmethod
@@ -125,7 +108,7 @@ class CountedClasses:
         """
         if target.delta > 0.0:
             raise ValueError(f"target must have delta=0; got {shown(target.delta)}.")
-        if n_classes < 3:
+        if n_classes <= 2:
             raise ValueError(f"n_classes must be at least 3; got {shown(n_classes)}.")
         if (n_samples is None) != (target.adjacency == "add-remove"):
             raise ValueError(
@@ -139,14 +122,12 @@ class CountedClasses:
         sizes = [supposed]
         if n_samples is None:
             sizes = [2.0**power for power in range(math.ceil(math.log2(MOST_ROWS)) + 1)]
-        plans, checks, by_length = [], [], []
+        plans, checks = [], []
         for size in sizes:
             rest = replace(target, epsilon=target.epsilon - counting.epsilon)
-            length = share_for_slope(target, n_samples=size, n_classes=n_classes)
-            by_length.append(has_odds and not is_weighted and length > 0.0)
-            share = length if by_length[-1] else check_share(target, n_samples=size)
+            share = share_for_slope(target, n_samples=size, n_classes=n_classes)
             checking = None
-            if share > 0.0 and not is_weighted:
+            if share > 0.0 and has_odds and not is_weighted:
                 checking = replace(target, epsilon=share * target.epsilon)
                 rest = replace(rest, epsilon=rest.epsilon - checking.epsilon)
             checks.append(checking)
@@ -156,13 +137,13 @@ class CountedClasses:
             epsilon=target.epsilon,
             mechanism=f"{plans[0].guarantee.mechanism}, planned after noisy counts of classes",
         )
-        return cls(counting, tuple(plans), tuple(checks), tuple(by_length), guarantee)
+        return cls(counting, tuple(plans), tuple(checks), guarantee)
 
     def check_n_rows(self, n_samples: int) -> None:
         """Refuse more rows than can be certified, before a ledger is charged."""
         for plan in self.plans:
             plan.check_n_rows(n_samples)
-        if any(self.by_length):
+        if any(checking is not None for checking in self.checks):
             n_classes = self.plans[0].loss.n_outputs
             certain = partial(slope_is_certain, n_classes=n_classes, has_start=True)
             refuse_rows(n_samples, largest_certain(certain), self.guarantee.adjacency)
@@ -215,41 +196,13 @@ class CountedClasses:
         weights, spread = plan(data, noise, centre), plan.coefficient_noise()
         if checking is None:
             return weights, spread
-        if self.by_length[chosen]:
-            return held_against(
-                data,
-                weights,
-                spread,
-                n_samples=n_samples,
-                guarantee=checking,
-                noise=noise,
-                temperature=loss.temperature,
-                start=centre,
-                moved=start_moved(self.guarantee, n_samples),
-            )
-        gain = self._gain(data, weights, centre, checking, noise)
-        factor = kept_of_gain(gain, n_samples)
-        spread = replace(spread.times(factor), kind="approximation")
-        return centre + factor * (weights - centre), spread
-
-    def _gain(
-        self,
-        data: RowBlocks,
-        weights: np.ndarray,
-        centre: np.ndarray,
-        checking: ApproxDP,
-        noise: NoiseSource,
-    ) -> float:
-        """Released number of rows that weights get right beyond the centre."""
-        law = NoiseLaw.of("laplace", checking)
-        # A record adds 1, 0 or -1.
-        sensitivity = self.guarantee.n_records_changed
-        gain = release(
-            hits_gained(data, weights, centre),
-            law=law,
-            sensitivity=sensitivity,
-            error=0.0,
-            random_state=noise,
-            purpose="how many more rows the model gets right than its start",
+        return held_against(
+            data,
+            weights,
+            spread,
+            n_samples=n_samples,
+            guarantee=checking,
+            noise=noise,
+            temperature=loss.temperature,
+            start=centre,
         )
-        return float(gain[0])

@@ -11,6 +11,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
+from skdp._defaults import linear as defaults
 from skdp._progress import told
 from skdp._random import NoiseSource
 from skdp._validation import plain_arguments
@@ -22,11 +23,10 @@ from skdp.releases._coefficient_noise import (
     descent_noise,
     descent_variances,
 )
+from skdp.releases._curvature_step import curvature_step
 from skdp.releases._descent_rules import (
-    LEAST_AGREEMENT,
     DescentPlan,
     plan_descent,
-    reads_length,
 )
 from skdp.releases._limits import check_span
 from skdp.releases._mean_row import can_read_mean, denoised, release_mean_row, release_spread
@@ -59,6 +59,9 @@ from skdp.solvers.whitening import (
 )
 
 __all__ = ["NoisyDescent"]
+
+# Stretch of a row with its rounding; of noise, by the number of steps; rows of a sparse block.
+_LIMIT_STRETCH, _LIMIT_GROWTH, _BLOCK_ROWS = 1.02, 200.0, 4096
 
 
 @dataclass(frozen=True)
@@ -125,8 +128,8 @@ class NoisyDescent:
     ) -> Self:
         """Release that meets ``target``, from public numbers."""
         size = loss.n_outputs * n_features
-        # A hundred steps at most, and a twentieth for the number of rows.
-        check_span(NoiseLaw.meeting(target, size=size), size, target.epsilon, growth=200.0)
+        # Steps are at most 150, and a fiftieth is for the number of rows.
+        check_span(NoiseLaw.meeting(target, size=size), size, target.epsilon, growth=_LIMIT_GROWTH)
         budget = target if target.delta == 0.0 else target.gaussian_target()
         guarantee = replace(
             target,
@@ -153,7 +156,7 @@ class NoisyDescent:
         """
         loss = self.loss
         if isinstance(loss, LogisticLoss):
-            gives_odds = loss.slope_cap == 1.0 and reads_length(self.n_features)
+            gives_odds = loss.slope_cap == 1.0
         else:
             gives_odds = isinstance(loss, SoftmaxLoss) and loss.margin == 0.0
         if not gives_odds or loss.weights:
@@ -177,7 +180,7 @@ class NoisyDescent:
             if self._is_for_users and isinstance(self.budget, GaussianDP):
                 # Caps are least, and coordinates stretch most, where rows agree least.
                 error = n_samples * agreement_error(self.n_features, self.loss.n_outputs)
-                plan = self._planned(n_samples, LEAST_AGREEMENT)
+                plan = self._planned(n_samples, defaults.LEAST_AGREEMENT)
                 return error <= CAP_SHARE and self._certifies(plan, n_samples)
             return self._certifies(self._planned(n_samples), n_samples)
 
@@ -189,13 +192,13 @@ class NoisyDescent:
         # The coordinates that stretch most, and the rows whose cap is least in them.
         floor = plan.floor + ridge
         steepest = plan.steepest + ridge
-        stretch = 1.02 / math.sqrt(floor)
+        stretch = _LIMIT_STRETCH / math.sqrt(floor)
         error = rounding_error(
             self.loss,
             0.0,
             n_samples=n_samples,
             n_features=self.n_features,
-            length=4096,
+            length=_BLOCK_ROWS,
             n_terms=self.n_features,
             row_norm=self.row_norm,
             exactly=True,
@@ -285,36 +288,52 @@ class NoisyDescent:
         counting = self._budgets()[0]
         n_samples = release_n_samples(data.n_units, guarantee=counting, noise=noise)
         plan, coordinates, cap = self._coordinates(data, n_samples, noise)
+        last = self._last_step(plan, coordinates, n_samples)
+        if last is not None:
+            plan = plan.with_part(defaults.DESCENT_SHARE)
         capped_sum = CappedSums(data, self.loss, coordinates, cap)
         weights, deviation = self._descend(plan, capped_sum, n_samples, noise)
         ridge = self.penalty / n_samples
         variances = descent_variances(plan, self.loss, weights, coordinates, ridge, deviation)
-        factors = plan.shrinkage * self._kept(plan, weights, variances, coordinates, data)
-        spread = descent_noise(variances * factors**2, coordinates.vectors)
-        if coordinates.vectors is None and plan.weighs and self.penalty == 0.0:
-            # The factor grows with a power of the squared norm, in which there is noise as well.
-            body = weights[:, :-1] if data.constant else weights
-            spread = spread.stretched(plan.steepness * np.abs(weights[0]) / np.linalg.norm(body))
-        if coordinates.vectors is None or not plan.weighs:  # one factor for all, without weighing
-            weights = weights * factors
-        else:
-            weights = (weights @ coordinates.vectors * factors) @ coordinates.vectors.T
+        spread = descent_noise(variances, coordinates.vectors)
+        if last is not None:
+            found = curvature_step(data, self.loss, weights, guarantee=last, noise=noise)
+            return (weights, spread) if found is None else found
         return self._held(data, weights, spread, n_samples, noise)
+
+    def _last_step(
+        self, plan: DescentPlan, coordinates: PlainRows, n_samples: float
+    ) -> GaussianDP | None:
+        """Budget of a Newton step in the end, where the noise hides no direction.
+
+        It has that of a check of the scores, too, since its scores need none.
+        """
+        if not (self._is_checked and self._n_classes == 2 and coordinates.vectors is not None):
+            return None
+        # Steps are divided by the floor at least, which may be far above the edge.
+        shown = plan.curvature * plan.edge * defaults.GATE
+        if plan.floor > shown or coordinates.curvatures.min() <= shown:
+            return None
+        check, _ = self._after_check(n_samples)
+        part = plan.n_steps * cast(GaussianDP, plan.step_guarantee).mu ** 2
+        rest = (1.0 - defaults.DESCENT_SHARE) * part + (0.0 if check is None else check.mu**2)
+        return replace(cast(GaussianDP, plan.step_guarantee), mu=math.sqrt(rest))
 
     def _descend(
         self, plan: DescentPlan, capped_sum: CappedSums, n_samples: float, noise: NoiseSource
     ) -> tuple[np.ndarray, float]:
         """Last point, and the deviation of the noise in a mean gradient, if all had the same."""
         weights = np.zeros((self.loss.n_outputs, self.n_features))
-        velocity = np.zeros_like(weights)
+        velocity, mean = np.zeros_like(weights), np.zeros_like(weights)
         # No record's gradient is longer than the cap. Replacing it moves the sum by two caps.
         sensitivity = self.budget.n_records_changed * capped_sum.cap
-        for guarantee in told(plan.step_guarantees(), "noisy gradient steps", plan.n_steps):
+        law = NoiseLaw.meeting(plan.step_guarantee, size=weights.size)
+        for step_number in told(range(plan.n_steps), "noisy gradient steps", plan.n_steps):
             ahead = weights + plan.momentum * velocity
             gradient = capped_sum(ahead)
             released = release(
                 gradient,
-                law=NoiseLaw.meeting(guarantee, size=weights.size),
+                law=law,
                 sensitivity=sensitivity,
                 error=CAP_SHARE * capped_sum.cap,
                 random_state=noise,
@@ -325,10 +344,12 @@ class NoisyDescent:
                 step = step + capped_sum.coordinates.divide(self.penalty * ahead)
             velocity = plan.momentum * velocity - step / n_samples
             weights = weights + velocity
+            if step_number >= plan.n_steps - plan.n_averaged:
+                mean += weights / plan.n_averaged
+        weights = mean
         if len(weights) > 1:  # what all classes have in common is noise, and decides nothing
             weights = weights - weights.mean(axis=0)
-        even = NoiseLaw.meeting(plan.even_guarantee, size=weights.size)
-        return weights, even.level(weights.size) * sensitivity / n_samples
+        return weights, law.level(weights.size) * sensitivity / n_samples
 
     def _held(
         self,
@@ -343,7 +364,7 @@ class NoisyDescent:
             return weights, spread
         check = self._after_check(n_samples)[0]
         if check is None:
-            factor = blind_factor(self._n_classes)
+            factor = blind_factor(self.budget, self._n_classes)
             return weights * factor, spread.times(factor)
         return held_against(
             data,
@@ -354,29 +375,6 @@ class NoisyDescent:
             noise=noise,
             temperature=getattr(self.loss, "temperature", 1.0),
         )
-
-    def _kept(
-        self,
-        plan: DescentPlan,
-        weights: np.ndarray,
-        variances: np.ndarray,
-        coordinates: PlainRows,
-        data: RowBlocks,
-    ) -> np.ndarray:
-        """Factors of the last point along directions, functions of what is released."""
-        if self.penalty > 0.0:  # how long weights are is asked for
-            return np.ones(len(variances))
-        if coordinates.vectors is None:
-            bare = np.ones(len(variances), dtype=bool)
-            if data.constant:
-                bare[-1] = False
-        else:
-            weights = weights @ coordinates.vectors
-            # The last eigenvalue is the largest. It is that of the mean row, mostly.
-            bare = coordinates.curvatures <= coordinates.curvatures.min() * (1.0 + 1e-9)
-            bare[-1] = False
-        squares = np.einsum("ij,ij->j", weights, weights)
-        return plan.kept(squares, len(weights) * variances, bare)
 
     def _coordinates(
         self, data: RowBlocks, n_samples: float, noise: NoiseSource

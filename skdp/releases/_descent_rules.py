@@ -1,6 +1,6 @@
 """Public rules of noisy descents on linear models: how long, in which metric, capped where.
 
-All constants stand here and in ``_descent_pace.py``. They are functions of public and of released
+The numbers stand in ``skdp/_defaults/linear.py``. Rules are functions of public and of released
 numbers.
 """
 
@@ -10,38 +10,19 @@ from typing import Any
 
 import numpy as np
 
+from skdp._defaults import linear as defaults
 from skdp._validation import plain_arguments
-from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
+from skdp.losses import HuberHingeLoss, SoftmaxLoss
 from skdp.privacy import ApproxDP, GaussianDP
-from skdp.releases._descent_pace import (
-    FEW_STEPS,
-    MANY_STEPS,
-    enough_steps,
-    growth,
-    of_wide,
-    pace,
-    stable_share,
-    steps,
-    total_time,
-)
 from skdp.releases._protocol import LinearLoss
 from skdp.releases._whitened_metric import WhitenedMetric
 
-__all__ = ["LEAST_AGREEMENT", "DescentPlan", "plan_descent", "reads_length"]
+__all__ = ["DescentPlan", "plan_descent"]
 
-_GRAM_SHARE = 0.1  # of the squared mu
-# Features up to which second moments are worth their cost in time. Many classes gain more by them.
-_GRAM_LIMIT = 1000
-_GRAM_LIMIT_OF_MANY = 2049
-# Of more features the mean row and how far rows reach beside it, where the signal is clear for the
-# cube root of the number of features: few of them are in most rows.
-_MEAN_SIGNAL, _MEAN_SHARE, _SPREAD_SHARE = 50.0, 0.04, 0.01
-# Of the second moments beside the mean row, over the squared norm of a row.
-_LEAST_SPREAD = 0.002
-# Power of a squared norm, over that of noise, by which weights are multiplied.
-_POWER = 1.2
-# Of users whose rows agree less, the noise would be what is read.
-LEAST_AGREEMENT = 0.3
+# Features up to which second moments are worth their time and memory.
+_LIMIT_FEATURES = 1000
+# Signals and times beyond which floats would overflow, or rows be stretched too much.
+_LIMIT_SIGNAL, _LIMIT_TIME = 1e12, 1e7
 
 _Parts = tuple[GaussianDP | None, GaussianDP | None]
 
@@ -74,11 +55,8 @@ class DescentPlan(WhitenedMetric):
     clip_norm : float
         Largest residual of a row of typical norm, in the metric of the curvatures.
 
-    shrinkage : float
-        Factor of the weights that are returned.
-
-    even_guarantee : GaussianDP or ApproxDP
-        Guarantee of each noisy gradient, if all had the same.
+    step_guarantee : GaussianDP or ApproxDP
+        Guarantee of each noisy gradient.
 
     gram_guarantee : GaussianDP or None
         Guarantee of the noisy second moments of the rows, if they are worth their price.
@@ -86,14 +64,11 @@ class DescentPlan(WhitenedMetric):
     cap_share : float, default=1.0
         Cap of a user's mean gradient, as a part of that of a row.
 
-    weighs : bool, default=False
-        Whether `kept` multiplies the weights.
-
     mean_guarantee, spread_guarantee : GaussianDP or None
         Of the noisy mean row and how far rows reach beside it, released in place of the moments.
 
-    growth : float, default=1.0
-        Squared mu of the last noisy gradient over that of the first; it grows from step to step.
+    n_averaged : int, default=1
+        Last iterates whose mean is the result.
     """
 
     n_steps: int
@@ -103,69 +78,19 @@ class DescentPlan(WhitenedMetric):
     floor: float
     edge: float
     clip_norm: float
-    shrinkage: float
-    even_guarantee: GaussianDP | ApproxDP
+    step_guarantee: GaussianDP | ApproxDP
     gram_guarantee: GaussianDP | None
     cap_share: float = 1.0
-    weighs: bool = False
     mean_guarantee: GaussianDP | None = None
     spread_guarantee: GaussianDP | None = None
-    growth: float = 1.0
+    n_averaged: int = 1
 
-    @property
-    def step_weights(self) -> np.ndarray:
-        """Squared mu of each noisy gradient over their mean."""
-        weights = np.linspace(1.0, self.growth, self.n_steps)
-        return weights / weights.mean()
-
-    def step_guarantees(self) -> list[GaussianDP | ApproxDP]:
-        """Guarantee of each noisy gradient: together what as many ``even_guarantee`` are."""
-        even = self.even_guarantee
-        if isinstance(even, ApproxDP):
-            return [even] * self.n_steps
-        return [replace(even, mu=even.mu * float(root)) for root in np.sqrt(self.step_weights)]
-
-    @property
-    def steepness(self) -> float:
-        """How much of a relative change of the norm goes into the factors of `kept`, at most."""
-        return 2.0 * _POWER
-
-    def kept(self, squares: np.ndarray, variances: np.ndarray, bare: np.ndarray) -> np.ndarray:
-        """Factors of the last point along directions: how much of its length is more than noise.
-
-        Parameters
-        ----------
-        squares, variances : ndarray of shape (n_features,)
-            Square of the point along each direction, and what of it noise explains.
-
-        bare : ndarray of bool, shape (n_features,)
-            Directions of which nothing is known beforehand.
-
-        Returns
-        -------
-        ndarray of shape (n_features,)
-
-        Notes
-        -----
-        Where the second moments show some directions, the others are shortened if they are hardly
-        longer than noise, which moves rows across the boundary between classes. Where they show
-        none, the descent was short: all is made longer where more is found than noise, and shorter
-        where less. Chosen on ten sets, at 1,000 to 20,000 rows. The former is so that predictions
-        are no worse than the larger class, for which one set decides, and leaves the others as
-        they are; the latter lowers the log-loss by 0.013, and by about as much with other
-        constants.
-        """
-        factors = np.ones(len(squares))
-        count = int(np.count_nonzero(bare))
-        if not self.weighs or count == 0:
-            return factors
-        excess = float(squares[bare].sum()) / max(float(variances[bare].sum()), 1e-300)
-        if self.gram_guarantee is None:
-            return factors * min(max(excess**_POWER, 0.7), 2.0)
-        # Few directions may be short by chance.
-        shorter = 1.0 - min(max(2.0 - 1.2 / max(excess, 1e-300), 0.3), 1.0)
-        factors[bare] -= shorter * count / (count + 20.0)
-        return factors
+    def with_part(self, share: float) -> "DescentPlan":
+        """The same descent for a share of the squared mu of its gradients."""
+        step = self.step_guarantee
+        if isinstance(step, ApproxDP):
+            return replace(self, step_guarantee=replace(step, epsilon=share * step.epsilon))
+        return replace(self, step_guarantee=replace(step, mu=math.sqrt(share) * step.mu))
 
     def metric(self, values: np.ndarray, ridge: float) -> tuple[np.ndarray, float]:
         """Curvatures that steps are divided by, and the cap of a gradient in their metric.
@@ -204,6 +129,7 @@ def plan_descent(
     mean_row: bool = False,
     agreement: float = 1.0,
     spread: float | None = None,
+    averages: bool = True,
 ) -> DescentPlan:
     """Balance bias against noise by public numbers.
 
@@ -239,6 +165,9 @@ def plan_descent(
         Spectral norm of the second moments beside the mean row over the squared norm of a row,
         if it is released by now. None is the largest there can be.
 
+    averages : bool, default=True
+        Whether the mean of the last iterates of two classes can be taken.
+
     Returns
     -------
     DescentPlan
@@ -248,90 +177,58 @@ def plan_descent(
     The descent runs for a "time" ``tau``, the sum of its step sizes: directions of curvature
     below ``1/tau`` stay unfitted, and the noise of the gradients grows with ``tau`` however many
     steps share it. Balancing the two, ``tau`` grows with ``q = mu n``, the ratio of signal to
-    noise. Later steps have less noise where q is large for the number of features. Curvatures are
-    seen down to the edge of the noise's spectrum. The cap of gradients grows with q to where it
-    caps next to nothing, so that what it biases vanishes. Where it caps more, scores come out too
-    steep for probabilities, and are shrunk. Where signals are so clear that neither noise nor caps
-    damp them, steps along a softmax are short enough to be stable whatever its probabilities are,
-    and there are more of them. Longer ones go to and fro on three classes of which one is rare: of
-    50,000 rows, 0.008 less are right at epsilon 8.
+    noise. Curvatures are seen down to the edge of the noise's spectrum, and a direction that the
+    noise hides is trusted to have half of it: steps are as many as cover the time there.
 
     Of many features, the mean row is most of what the second moments would show: on reviews and
     messages they have an eigenvalue of 0.25 to 0.35 along it, and none above 0.02 beside it. Where
-    signals are clear it is released, with how far rows reach beside it, and 12 to 40 steps go
-    farther than a hundred that have to be safe whatever the rows are (accuracy +0.004 to +0.01).
+    signals are clear it is released, with how far rows reach beside it.
 
     Where rows of users do not agree, their means are short but for users of few rows, who are
     heard as well if all are capped at what is usual among those of many. With the cap the noise is
-    less, and the descent has the time that more users would give it. Steps may be longer where
-    gradients are capped, but no longer than is safe where the second moments show nothing.
-
-    Constants were chosen by leaving one data set out of twenty (fourteen binary, six with more
-    classes) with 1,000 to 20,000 rows at epsilons from 0.1 to 8. What the agreement does was
-    chosen on four sets of users, of 1 to 143 rows each and 12 to 28 on average, and on one made
-    up, at epsilons of 0.5 and 3; what is read of many features on reviews and messages.
+    less, and the descent has the time that more users would give it.
     """
     many = loss.n_outputs > 2
     is_pure = isinstance(guarantee, ApproxDP)
-    limit = _GRAM_LIMIT_OF_MANY if many and not is_pure else _GRAM_LIMIT
-    few = second_moments and n_features <= limit
-    mu = _strength(guarantee, loss.n_outputs * n_features, few)
-    agreement = min(max(agreement, LEAST_AGREEMENT), 1.0)
+    few = second_moments and n_features <= _LIMIT_FEATURES
+    mu = _strength(guarantee, loss.n_outputs * n_features)
+    agreement = min(max(agreement, defaults.LEAST_AGREEMENT), 1.0)
     signal = 2.0 * mu * (n_samples / agreement**2) / guarantee.n_records_changed
-    n_steps, low, most = steps(signal, n_features, loss.n_outputs, not few, is_pure)
     looks, asks = few and not is_pure, mean_row and not (few or is_pure)
     gram, mean, edge, left = _read(guarantee, n_samples, n_features, many, (looks, asks), spread)
-    curvature = _curvature(loss, stable_share(signal, n_features, low) if looks else 0.5)
-    n_seen = 1 if gram is None or not many else loss.n_outputs
-    time = total_time(signal, n_features, n_seen, not few) * _unit_of_time(loss, row_norm)
+    curvature = _curvature(loss)
+    n_seen = 1 if gram is None else loss.n_outputs
+    # 1 for the logistic loss and rows of norm 1.
+    unit = _usual(loss) / (2.0 * curvature * row_norm**2)
+    time = _time(signal, n_features, n_seen) * unit
     edge *= row_norm**2
-    least = agreement * curvature * edge * (_trusted(n_features, many) if looks else 1.0)
-    if asks or (is_pure and not few):
-        fewest, usual = of_wide(is_pure, mean[0] is not None)
-        n_steps = enough_steps(fewest, n_steps, time * least, usual)
-    momentum, floor = pace(n_steps, time, least, low, most)
+    least = agreement * curvature * edge / 2.0
+    momentum = float(defaults.MOMENTUM)
+    averages = averages and gram is not None and not many
+    n_steps = _enough_steps(time * least, momentum, averages)
     if clip_norm is None:
-        clip_norm = _usual(loss) * loss.lipschitz * (1.0 if is_pure else _room(signal, loss, few))
+        clip_norm = _cap(signal / n_features, loss) * loss.lipschitz
     return DescentPlan(
         n_steps,
         momentum,
         row_norm,
         curvature,
-        floor,
+        max(_reach(momentum, n_steps, averages) / time, least),
         edge,
         clip_norm,
-        1.0 if is_pure or not few else _shrinkage(clip_norm, loss),
         _share(guarantee, math.sqrt(left) * mu, n_steps),
         gram,
         agreement**2,
-        looks and isinstance(loss, LogisticLoss),
         *mean,
-        growth(signal, n_features) if looks else 1.0,
+        n_steps - n_steps // 2 if averages else 1,
     )
 
 
-@plain_arguments
-def reads_length(n_features: int) -> bool:
-    """Whether it pays to read how long scores of two classes should be.
-
-    Parameters
-    ----------
-    n_features : int
-
-    Returns
-    -------
-    bool
-        False of more features than have their second moments read, where scores are about as long
-        as they should be.
-    """
-    return n_features <= _GRAM_LIMIT
-
-
-def _strength(guarantee: GaussianDP | ApproxDP, size: int, few: bool) -> float:
+def _strength(guarantee: GaussianDP | ApproxDP, size: int) -> float:
     """Mu of the budget; for pure budgets that of noise which is as large."""
     if isinstance(guarantee, GaussianDP):
         return guarantee.mu
-    return guarantee.epsilon / math.sqrt((FEW_STEPS if few else MANY_STEPS) * (size + 1.0))
+    return guarantee.epsilon / math.sqrt(defaults.FEWEST_STEPS * (size + 1.0))
 
 
 def _share(guarantee: GaussianDP | ApproxDP, mu: float, n_steps: int) -> GaussianDP | ApproxDP:
@@ -357,19 +254,20 @@ def _read(
     """
     if reads[0]:
         gram, edge = _gram(guarantee, n_samples, n_features, 1.0 if many else 0.5)
-        return gram, (None, None), edge, 1.0 - (0.0 if gram is None else _GRAM_SHARE)
+        return gram, (None, None), edge, 1.0 - (0.0 if gram is None else defaults.GRAM_SHARE)
     if not reads[1]:
         return None, (None, None), 1.0, 1.0
     parts = _mean(guarantee, n_samples, n_features)
-    edge = 1.0 if spread is None else min(max(spread, _LEAST_SPREAD), 1.0)
-    return None, parts, edge, 1.0 - (0.0 if parts[0] is None else _MEAN_SHARE + _SPREAD_SHARE)
+    edge = 1.0 if spread is None else min(max(spread, defaults.LEAST_SPREAD), 1.0)
+    shares = 0.0 if parts[0] is None else defaults.MEAN_SHARE + defaults.SPREAD_SHARE
+    return None, parts, edge, 1.0 - shares
 
 
 def _gram(
     guarantee: GaussianDP, n_samples: float, n_features: int, most: float
 ) -> tuple[GaussianDP | None, float]:
     """Guarantee of the second moments, and the edge of their noise, if it is below ``most``."""
-    mu = math.sqrt(_GRAM_SHARE) * guarantee.mu
+    mu = math.sqrt(defaults.GRAM_SHARE) * guarantee.mu
     edge = math.sqrt(guarantee.n_records_changed * 2.0 * n_features) / (mu * n_samples)
     return (None, 1.0) if edge >= most else (replace(guarantee, mu=mu), edge)
 
@@ -377,31 +275,23 @@ def _gram(
 def _mean(guarantee: GaussianDP, n_samples: float, n_features: int) -> _Parts:
     """Guarantees of the mean row and of how far rows reach beside it, where they pay."""
     signal = 2.0 * guarantee.mu * n_samples / guarantee.n_records_changed
-    if signal < _MEAN_SIGNAL * n_features ** (1.0 / 3.0):
+    if signal < defaults.MEAN_SIGNAL * math.cbrt(n_features):
         return None, None
-    parts = [math.sqrt(share) * guarantee.mu for share in (_MEAN_SHARE, _SPREAD_SHARE)]
+    shares = defaults.MEAN_SHARE, defaults.SPREAD_SHARE
+    parts = [math.sqrt(share) * guarantee.mu for share in shares]
     return replace(guarantee, mu=parts[0]), replace(guarantee, mu=parts[1])
 
 
-def _unit_of_time(loss: LinearLoss, row_norm: float) -> float:
-    """Time that is 1 for the logistic loss and rows of norm 1: curvatures tell units of scores."""
-    return _usual(loss) / (2.0 * _curvature(loss, 0.5) * row_norm**2)
+def _curvature(loss: LinearLoss) -> float:
+    """Curvature that steps assume; of a softmax a share of the bound, which few rows have.
 
-
-def _curvature(loss: LinearLoss, share: float) -> float:
-    """Curvature that steps assume; of a softmax a share of the bound."""
-    return share * loss.curvature if isinstance(loss, SoftmaxLoss) else loss.curvature
-
-
-def _trusted(n_features: int, many: bool) -> float:
-    """Part of the edge that a direction is trusted to have as its curvature.
-
-    Below 1 steps may be too long in a direction that the noise hides. Where the signal is clear no
-    edge is large, and where it is not the time is so short that floors lie higher.
+    With momentum m, Nesterov's steps are stable if they are no longer than
+    ``2 (1 + m) / (1 + 2 m)`` over the curvature.
     """
-    if many:
-        return min(max(0.5 * (n_features / 60.0) ** 0.25, 0.5), 1.0)
-    return 0.5
+    if not isinstance(loss, SoftmaxLoss):
+        return loss.curvature
+    momentum = float(defaults.MOMENTUM)
+    return loss.curvature * (1.0 + 2.0 * momentum) / (2.0 * (1.0 + momentum))
 
 
 def _usual(loss: LinearLoss) -> float:
@@ -409,27 +299,39 @@ def _usual(loss: LinearLoss) -> float:
     return 1.0 if isinstance(loss, HuberHingeLoss) else 0.5
 
 
-def _room(signal: float, loss: LinearLoss, few: bool) -> float:
-    """Largest residual of a row of typical norm, over that of a record nothing is known of.
+def _cap(signal: float, loss: LinearLoss) -> float:
+    """Largest residual of a row of typical norm, over the largest there is.
 
-    It grows to where hardly any row is capped. Noise is in proportion to it: where many features
-    share the signal, or probabilities of many classes do, it grows later.
+    Noise is in proportion to it. What it biases does not vanish with the number of rows, so that
+    it grows to where it caps nothing.
     """
-    if loss.n_outputs > 1:
-        start, least = (3300.0 if isinstance(loss, HuberHingeLoss) else 13000.0), 0.6
-    else:
-        start, least = (2500.0 if few else 8000.0), 0.75
-    return max((signal / start) ** 0.25, least)
+    cap = defaults.CAP if loss.n_outputs == 1 else defaults.CAP_OF_MANY
+    room = max(1.0, signal / defaults.CLEAR_SIGNAL)
+    return min(cap * _usual(loss) * math.sqrt(math.sqrt(room)), 1.0)
 
 
-def _shrinkage(clip_norm: float, loss: LinearLoss) -> float:
-    """Factor of the weights that are returned, where they are to give probabilities.
+def _time(signal: float, n_features: int, n_outputs: int) -> float:
+    """Sum of the steps for the logistic loss and rows of norm 1."""
+    signal = min(max(signal, 1.0 / _LIMIT_SIGNAL), _LIMIT_SIGNAL)
+    root = math.sqrt(n_features) / signal
+    # Where noise hides nearly all, it is the noise that a short way keeps small.
+    slowness = root * defaults.BLIND_SLOWNESS / signal
+    slowness += root / (defaults.TIME * math.sqrt(n_outputs))
+    return min(max(1.0 / slowness, 1.0 / _LIMIT_SIGNAL), _LIMIT_TIME)
 
-    Residuals capped at c belong to another link of scores and probabilities, which near p = 1/2
-    is flatter by a factor of about c over the largest residual, and equal in the tails; with many
-    classes there is less of that.
+
+def _enough_steps(distance: float, momentum: float, averages: bool) -> int:
+    """Number of steps, within bounds, whose sum is a distance in units of the first."""
+    least, most = int(defaults.FEWEST_STEPS), int(defaults.MOST_STEPS)
+    enough = (n for n in range(least, most) if _reach(momentum, n, averages) >= distance)
+    return next(enough, most)
+
+
+def _reach(momentum: float, n_steps: int, averages: bool) -> float:
+    """Sum of the steps that as many unit gradients cause with Nesterov's momentum.
+
+    That of the last iterate, or its mean over the last half of them.
     """
-    if isinstance(loss, HuberHingeLoss) or getattr(loss, "margin", 0.0) > 0.0:
-        return 1.0
-    kept = 0.5 if loss.n_outputs == 1 else 0.75
-    return kept + (1.0 - kept) * min(1.0, clip_norm / loss.lipschitz)
+    counts = np.arange(n_steps // 2 + 1 if averages else n_steps, n_steps + 1)
+    tails = momentum * (1.0 - momentum**counts) / (1.0 - momentum)
+    return float(((counts - tails) / (1.0 - momentum)).mean())

@@ -79,7 +79,7 @@ class CentredObjective(CentredRelease):
     ) -> ObjectivePerturbation:
         cap, penalty = self._cap(plan, variance), self.penalty
         if penalty is None:
-            penalty = plan.objective_penalty(variance, cap, n_components, pairs=self.pairs)
+            penalty = plan.objective_penalty(variance, cap, n_components)
         return ObjectivePerturbation.plan(
             plan.weights,
             loss=HuberLoss(cap),

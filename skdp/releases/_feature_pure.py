@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
+from skdp._defaults import kernel as defaults
 from skdp._random import NoiseSource
 from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
@@ -25,12 +26,15 @@ from skdp.solvers.feature_rows import ERROR_SHARE, FeatureBlocks, certified
 __all__ = ["CentredOutput", "PurePlan", "plan_pure", "pure_components"]
 
 # Least and largest variance of a target in [-1, 1] that a rule goes by.
-VARIANCES = (0.01, 1.0)
-_LEAST_CAP = 0.08
-_TYPICAL_ROWS = 10_000
-# Of the penalty, where noise is for pairs: of 150 it has 0.71 of the deviation, of 6 it has 0.76.
-# From 0.4 to 0.7 is alike on ten sets, and less is worse than no model on delays of flights.
-_OF_PAIRS = 0.6
+_LIMIT_VARIANCES = (0.01, 1.0)
+
+_TOLERANCE_TINY = 1e-300
+_TOLERANCE_CHAIN = 200.0  # additions that a number goes through
+_THEOREM_MOMENTS = 2.25
+_THEOREM_CENTRED = 4.0
+_TOLERANCE_SCORE = 4  # roundings of a score
+_LIMIT_SCORES = 8.0  # how much less than certified scores err, for twice as many rows
+_TOLERANCE_SUM = 8  # and of a sum
 
 
 @dataclass(frozen=True)
@@ -42,35 +46,35 @@ class PurePlan:
     n_samples : float
         Number of rows, public or released.
 
-    moments, weights : ApproxDP
-        Guarantees of mean and mean square of the targets, and of the weights.
-
-    level : ApproxDP or None
-        Guarantee of the mean of what the weights leave over; None leaves that out.
-
-    cap : float
-        Cap of the residuals in standard deviations of the target.
-
-    allowed : float
-        Share of the target's variance that the noise of the weights may have.
+    moments, weights, level : ApproxDP
+        Guarantees of mean and mean square of the targets, of the weights, and of the mean of what
+        these leave over.
     """
 
     n_samples: float
     moments: ApproxDP
     weights: ApproxDP
-    level: ApproxDP | None
-    cap: float
-    allowed: float
+    level: ApproxDP
 
     @property
     def epsilon(self) -> float:
         """Of all together."""
-        level = 0.0 if self.level is None else self.level.epsilon
-        return self.moments.epsilon + self.weights.epsilon + level
+        return self.moments.epsilon + self.weights.epsilon + self.level.epsilon
 
     def residual_cap(self, variance: float) -> float:
-        """Cap of the residuals for a target of a variance."""
-        return min(max(self.cap * math.sqrt(variance), _LEAST_CAP), 1.0)
+        """Cap of the residuals: half a standard deviation of the targets."""
+        return math.sqrt(variance) / 2.0
+
+    def level_trust(self, variance: float) -> float:
+        """Share of the released mean of residuals that is added to predictions.
+
+        Noise is in it, and what it is about is noise in the mean of the targets, and what a cap
+        does, which is supposed to be a share of their variance.
+        """
+        records = self.level.n_records_changed
+        noise, offset = records / self.level.epsilon, records / self.moments.epsilon
+        supposed = defaults.LEVEL * variance + 2.0 * (offset / self.n_samples) ** 2
+        return supposed / (supposed + 2.0 * (noise / self.n_samples) ** 2)
 
     def penalty(self, variance: float, cap: float, n_components: int) -> float:
         """Penalty at which the noise of a prediction has the variance that is allowed."""
@@ -79,11 +83,9 @@ class PurePlan:
         records = self.weights.n_records_changed
         level = NoiseLaw.of("k_norm", self.weights).level(n_components)
         level = max(level, least_level(n_components))
-        return records * cap * level / math.sqrt(self.allowed * variance)
+        return records * cap * level / math.sqrt(defaults.ALLOWED * variance)
 
-    def objective_penalty(
-        self, variance: float, cap: float, n_components: int, *, pairs: bool = False
-    ) -> float:
+    def objective_penalty(self, variance: float, cap: float, n_components: int) -> float:
         """Penalty of an objective with a random linear term.
 
         Parameters
@@ -96,33 +98,18 @@ class PurePlan:
 
         n_components : int
 
-        pairs : bool, default=False
-            Whether features are pairs and noise is for the longest. Its variance is then the
-            larger part of a half, and ``1/k`` is 0.6 times the first two bounds.
-
         Returns
         -------
         float
-            That at which weights of noise alone would have the norm ``sqrt(variance) / k``. With q
-            the number of rows times epsilon k is the larger of ``1200/q``, ``0.5 (2000/q)^0.75``
-            and ``0.6 / sqrt(n_components + 1)``. At the last the noise that masks the solver's
-            error is a hundredth of the deviation of the targets.
-
-        Notes
-        -----
-        Noise passes through the inverse of the second derivatives: where data are many it moves
-        weights far less than noise that is added to them, so that this penalty is less than
-        `penalty`. Chosen of 900 rules of this form, with caps and the number of features, by the
-        mean R^2 on ten sets with public bounds at 1,000 to 20,000 rows, where cells below -0.02
-        from a q of 500 on count against a rule. What is chosen without a set is behind by 0.005
-        on it at most, but for delays of flights: hardly anything can be learned there, which is
-        what k is so large for, and a rule that was chosen without them is down to -0.06. How much
-        such cells count was decided after the first results, and the last of the three bounds was
-        added after the choice.
+            That at which weights of noise alone would have the deviation of the targets times the
+            root of the number of rows times epsilon over a number that was chosen, or twice that
+            of the number of features where this is less: there the noise that masks the solver's
+            error is a hundredth of that deviation. Noise passes through the inverse of the second
+            derivatives, so that it moves weights the less the more rows there are.
         """
-        ratio = 2000.0 / max(self.n_samples * self.epsilon, 1e-6)
-        strength = max(0.6 * ratio, 0.5 * ratio**0.75) * (_OF_PAIRS if pairs else 1.0)
-        strength = max(strength, 0.6 / math.sqrt(n_components + 1.0))
+        rows = max(self.n_samples * self.epsilon, _TOLERANCE_TINY)
+        strength = math.sqrt(defaults.PURE_ROWS / rows)
+        strength = max(strength, 1.0 / (2.0 * math.sqrt(n_components + 1.0)))
         records = self.weights.n_records_changed
         # Noise has about the level `records * cap / epsilon * sqrt(n_components)` a direction.
         return strength * records * cap * n_components / self.weights.epsilon / math.sqrt(variance)
@@ -145,31 +132,21 @@ def plan_pure(*, n_samples: float, guarantee: ApproxDP) -> PurePlan:
 
     Notes
     -----
-    With q the number of rows times epsilon, mean and mean square take ``150 / q`` of epsilon, a
-    tenth at least and nine tenths at most: a mean that is off costs more than weights can win
-    while q is small. Residuals are capped at half a standard deviation, which is cheap in noise
-    and draws predictions from the mean of a skewed target to its median; so a tenth of epsilon
-    sets their mean right in the end. Below q of 1,500 that would be noise, and the cap is 1.2
-    standard deviations: less would be better in the mean, and worse than no model on delays of
-    flights. Shares were chosen in sample, on ten sets with public bounds at 1,000 rows and all (up
-    to 20,000). So was the variance that noise on a minimiser may have: ``q / 100,000`` of the
-    target's, one to six hundredths.
+    The share of mean and mean square of the targets falls with the number of rows times epsilon,
+    q, to the power 2/3: their noise has a variance in proportion to ``1 / (share q)^2``, and what
+    they take costs the weights in proportion to the share. Capped residuals draw predictions from
+    the mean of a skewed target to its median, so that a share of the rest sets their mean right in
+    the end.
     """
-    signal = n_samples * guarantee.epsilon
-    moments = min(max(150.0 / max(signal, 1e-6), 0.1), 0.9)
-    level = 0.1 if signal >= 1500.0 else 0.0
-    return PurePlan(
-        n_samples,
-        _share(guarantee, moments),
-        _share(guarantee, 1.0 - moments - level),
-        _share(guarantee, level) if level else None,
-        0.5 if level else 1.2,
-        min(max(signal / 1e5, 0.01), 0.06),
+    few, rows = defaults.PURE_TARGET_ROWS, n_samples * guarantee.epsilon
+    # Weights keep a part, whose noise has to fit into floats.
+    share = min(math.cbrt(few / (few + rows)) ** 2, 1.0 - float(defaults.SHARE))
+    parts = share, (1.0 - share) * (1.0 - defaults.SHARE)
+    moments, weights, level = (
+        replace(guarantee, refined=None, epsilon=guarantee.epsilon * part)
+        for part in (*parts, 1.0 - sum(parts))
     )
-
-
-def _share(guarantee: ApproxDP, share: float) -> ApproxDP:
-    return ApproxDP(guarantee.epsilon * share, adjacency=guarantee.adjacency)
+    return PurePlan(n_samples, moments, weights, level)
 
 
 @plain_arguments
@@ -179,7 +156,7 @@ def pure_components(*, n_samples: float | None, epsilon: float) -> int:
     Parameters
     ----------
     n_samples : float or None
-        Public number of rows. None, where it is private, takes that for 10,000: features are
+        Public number of rows. None, where it is private, takes a typical one: features are
         drawn before anything is released.
 
     epsilon : float
@@ -187,14 +164,13 @@ def pure_components(*, n_samples: float | None, epsilon: float) -> int:
     Returns
     -------
     int
-        ``0.15 q^(2/3)`` with q the number of rows times epsilon, even, from 12 to 300: noise grows
-        with the root of their number, and so does the penalty that keeps it small. From a q of
-        200,000 on ``300 (q / 200,000)^(3/4)``, up to 1000: on seven sets of 4,548 to 50,000 rows
-        that gains up to 0.16 of R^2 and loses up to 0.007 where 300 are as good.
+        In proportion to the number of rows times epsilon to the power 2/3, even, between a least
+        and a largest number: noise grows with the root of it, and so does the penalty that keeps
+        it small.
     """
-    signal = (_TYPICAL_ROWS if n_samples is None else n_samples) * epsilon
-    most = min(300.0 * max(signal / 200_000.0, 1.0) ** 0.75, 1000.0)
-    return 2 * round(min(max(0.15 * signal ** (2.0 / 3.0), 12.0), most) / 2.0)
+    rows = float(defaults.TYPICAL_ROWS if n_samples is None else n_samples) * epsilon
+    wanted = max(defaults.PURE_FEATURES * math.cbrt(rows) ** 2, defaults.PURE_FEWEST_FEATURES)
+    return 2 * round(min(wanted, defaults.MOST_FEATURES) / 2.0)
 
 
 @dataclass(frozen=True)
@@ -232,11 +208,15 @@ class CentredRelease(ABC):
 
     def check_n_rows(self, n_samples: int, n_components: int) -> None:
         """Refuse more rows than can be certified, before a ledger is charged."""
+        # Of the fewest rows the weights have the least, for which noise has to fit into floats.
+        least = plan_pure(n_samples=1.0, guarantee=self._budgets[1])
+        for variance in _LIMIT_VARIANCES:
+            self._minimiser(least, variance, n_components)
         plan = plan_pure(n_samples=MOST_ROWS, guarantee=self._budgets[1])  # least penalty
-        for variance in VARIANCES:
+        for variance in _LIMIT_VARIANCES:
             # Centred targets reach 2 instead of 1, where Huber's loss is up to four times as
             # large: so may the squared norm of the minimiser be, which the penalty bounds.
-            self._check_minimiser(plan, variance, n_samples, n_components, larger=4.0)
+            self._check_minimiser(plan, variance, n_samples, n_components, larger=_THEOREM_CENTRED)
 
     @property
     def _budgets(self) -> tuple[ApproxDP | None, ApproxDP]:
@@ -251,7 +231,8 @@ class CentredRelease(ABC):
         offset, variance = release_scale(data, plan, noise)
         centred = data.centred(offset)
         weights = self._minimiser(plan, variance, data.n_features)(centred, noise)[0]
-        return weights, min(max(offset + release_level(centred, weights, plan, noise), -1.0), 1.0)
+        level = plan.level_trust(variance) * release_level(centred, weights, plan, noise)
+        return weights, min(max(offset + level, -1.0), 1.0)
 
     def _cap(self, plan: PurePlan, variance: float) -> float:
         return plan.residual_cap(variance) if self.cap is None else self.cap
@@ -328,11 +309,11 @@ def release_scale(data: FeatureBlocks, plan: PurePlan, noise: NoiseSource) -> tu
     """Mean and variance of the targets, from one release."""
     # A target y in [-1, 1] adds (y, y^2). Two of them are |y - z| (1 + |y + z|) apart in l1
     # norm, which is largest, 9/4, at y = 1 and z = -1/2. One alone is 2 at most.
-    sensitivity = 2.25 if plan.weights.adjacency == "replace-one" else 2.0
+    sensitivity = _THEOREM_MOMENTS if plan.weights.adjacency == "replace-one" else 2.0
     targets = data.targets
     sums = np.array([targets.sum(), (targets**2).sum()])
     # Sums in pairs of blocks of 128 numbers of at most 1.
-    error = 2 * UNIT_ROUNDOFF * 200.0 * data.n_samples
+    error = 2 * UNIT_ROUNDOFF * _TOLERANCE_CHAIN * data.n_samples
     first, second = release(
         certified((sums, error), ERROR_SHARE * sensitivity),
         law=NoiseLaw.of("laplace", plan.moments),
@@ -343,23 +324,28 @@ def release_scale(data: FeatureBlocks, plan: PurePlan, noise: NoiseSource) -> tu
     )
     mean = min(max(float(first) / plan.n_samples, -1.0), 1.0)
     variance = float(second) / plan.n_samples - mean**2
-    return mean, min(max(variance, VARIANCES[0]), VARIANCES[1])
+    return mean, min(max(variance, _LIMIT_VARIANCES[0]), _LIMIT_VARIANCES[1])
 
 
 def release_level(
     data: FeatureBlocks, weights: np.ndarray, plan: PurePlan, noise: NoiseSource
 ) -> float:
-    """Mean of the residuals at released weights, these cut at 1; 0 if it has no budget."""
-    if plan.level is None:
+    """Mean of the residuals at released weights, these cut at 1.
+
+    It is 0, and nothing is released, where weights are too long for its sum to be certified: by
+    released and public numbers, and for many more rows than there are.
+    """
+    sensitivity = float(plan.level.n_records_changed)
+    longest = (data.n_features + _TOLERANCE_SCORE) * data.row_norm * float(np.linalg.norm(weights))
+    if UNIT_ROUNDOFF * plan.n_samples * longest > ERROR_SHARE * sensitivity / _LIMIT_SCORES:
         return 0.0
     total = 0.0
     for rows, targets in data.blocks:
         total += float(np.clip(targets - rows @ weights, -1.0, 1.0).sum())
     # Scores are rounded, and each sum of at most 1 a record.
-    score = (data.n_terms + 4) * data.row_norm * float(np.linalg.norm(weights))
-    chain = data.length + len(data.blocks) + 8
+    score = (data.n_terms + _TOLERANCE_SCORE) * data.row_norm * float(np.linalg.norm(weights))
+    chain = data.length + len(data.blocks) + _TOLERANCE_SUM
     error = UNIT_ROUNDOFF * data.n_samples * (2 * score + chain)
-    sensitivity = float(plan.level.n_records_changed)
     released = release(
         certified((np.array(total), error), ERROR_SHARE * sensitivity),
         law=NoiseLaw.of("laplace", plan.level),

@@ -1,47 +1,26 @@
-"""Regression on features of unit norm: steps and penalties.
+"""Regression on features of unit norm by noisy gradients: the budget, steps and how far they go.
 
-Every rule reads public or released numbers only. Targets lie in [-1, 1]. A rule spends about as
-much noise as `NOISE_VARIANCE` allows in a prediction; signal in directions whose curvature
-(eigenvalue of the second moments of the features) is too small for that stays unfitted.
+Every rule reads public or released numbers only. Targets lie in [-1, 1].
 """
 
 import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import brentq
 
+from skdp._defaults import kernel as defaults
 from skdp._validation import plain_arguments
-from skdp.privacy import GaussianDP, n_records_changed
+from skdp.privacy import GaussianDP
+from skdp.releases._moments import split_mu
 
-__all__ = [
-    "NOISE_VARIANCE",
-    "FeaturePlan",
-    "Schedule",
-    "automatic_components",
-    "output_penalty",
-    "spectral_noise",
-    "tempered",
-]
+__all__ = ["FeaturePlan", "Schedule", "automatic_components", "plan_features", "spectral_noise"]
 
-# Variance that the noise may add to a prediction, by an estimate beforehand. What is measured is
-# mostly less, as the supposed share of small curvatures is seldom there.
-NOISE_VARIANCE = 0.015
+N_STEPS = int(defaults.STEPS)
 
-_MOMENTUM = 0.8  # at most
-
-# For that momentum, 2 / (1 + margin) < 3.6 / 2.6.
-_MARGIN = 0.45
-
-# Targets are supposed to spread by as much at least: by a thirtieth of their range.
-_LEAST_VARIANCE = 0.004
-_USUAL_VARIANCE = 0.1
-
-# Standard deviation of the mean of a target about the middle of its bounds, as supposed.
-_USUAL_OFFSET = 0.4
-
-# Sum of unseen curvatures, at least.
-_LEAST_REST = 0.02
+# Schedules to choose from, the shortest first: floors in units of the least, then momenta in units
+# of the largest.
+_GRID_FLOORS = np.geomspace(1e12, 1.0, 256)
+_GRID_MOMENTA = np.linspace(0.0, 1.0, 33)
 
 
 @plain_arguments
@@ -59,17 +38,16 @@ def automatic_components(*, n_samples: float | None, guarantee: GaussianDP) -> i
     Returns
     -------
     int
-        A third of ``mu n_samples``, at most 1000, and at least 0.6 times that number between 40
-        and 100. The noise of second moments hides curvatures below ``edge``, which grows with the
-        root of this number: fewer features show more where ``mu n_samples`` is small, and more of
-        them approximate the kernel better where it is large. Without a number of rows it is the
-        one for many, as the loss is larger where too few features are taken of many rows.
+        A share of ``mu n_samples``, between a least and a largest number. The noise of second
+        moments hides curvatures below ``edge``, which grows with the root of this number: fewer
+        features show more where ``mu n_samples`` is small, and more of them approximate the
+        kernel better where it is large. Without a number of rows it is the one for many, as the
+        loss is larger where too few features are taken of many rows.
     """
     if n_samples is None:
-        return 1000
-    # Without jumps: who spends a little of the budget elsewhere loses a few features only.
-    signal = guarantee.mu * n_samples
-    return round(min(max(signal / 3.0, min(max(0.6 * signal, 40.0), 100.0)), 1000.0))
+        return int(defaults.MOST_FEATURES)
+    wanted = max(defaults.FEATURES * guarantee.mu * n_samples, defaults.FEWEST_FEATURES)
+    return round(min(wanted, defaults.MOST_FEATURES))
 
 
 @dataclass(frozen=True)
@@ -89,6 +67,9 @@ class Schedule:
     clip_norm : float
         Largest norm of a whitened row times its residual.
 
+    shares : ndarray of shape (n_steps,)
+        Of the squared mu of all steps together, for each.
+
     variance : float
         That noise adds to a prediction, by an estimate.
     """
@@ -97,6 +78,7 @@ class Schedule:
     floor: float
     divisors: np.ndarray
     clip_norm: float
+    shares: np.ndarray
     variance: float
 
 
@@ -106,17 +88,12 @@ class FeaturePlan:
 
     Parameters
     ----------
-    n_steps : int
-        Noisy gradients.
-
-    n_averaged : int
-        Last iterates whose mean is the result.
-
     n_samples : float
         Number of rows, public or released.
 
-    cap : float
-        Typical limit of a residual, in units of the target's standard deviation.
+    target_guarantee, level_guarantee, gram_guarantee, steps_guarantee : GaussianDP
+        Guarantees of mean and mean square of the targets, of the mean of what the weights predict,
+        of the second moments of the features, and of all noisy gradients together.
 
     noise : float
         Standard deviation of a mean of gradients of norm one along a direction, over all steps
@@ -124,36 +101,15 @@ class FeaturePlan:
 
     edge : float
         Norm of the noise of the released second moments: smaller curvatures are invisible.
-
-    least : float
-        Share of ``edge`` that gradients are divided by at least.
-
-    allowed : float
-        Variance that noise may add to a prediction, as a share of that of the targets.
-
-    even_guarantee, gram_guarantee, target_guarantee : GaussianDP
-        Guarantees of each noisy gradient, if all had the same, of the second moments of the
-        features, and of mean and mean square of the targets. The second is None where it would
-        tell nothing.
-
-    level_guarantee, window_guarantee : GaussianDP or None, default=None
-        Of the mean of what the weights predict, and of where most targets lie. None where they
-        would tell nothing.
     """
 
-    n_steps: int
-    n_averaged: int
     n_samples: float
-    cap: float
+    target_guarantee: GaussianDP
+    level_guarantee: GaussianDP
+    gram_guarantee: GaussianDP
+    steps_guarantee: GaussianDP
     noise: float
     edge: float
-    least: float
-    allowed: float
-    even_guarantee: GaussianDP
-    gram_guarantee: GaussianDP | None
-    target_guarantee: GaussianDP
-    level_guarantee: GaussianDP | None = None
-    window_guarantee: GaussianDP | None = None
 
     def target_scale(
         self, mean: float, square: float, *, deviations: tuple[float, float]
@@ -171,62 +127,44 @@ class FeaturePlan:
         Returns
         -------
         offset, variance : float
-            The offset is the mean, drawn to the middle of the bounds by as much as there is noise
-            in it: means of targets are not often at the ends of what they may be. The variance is
-            a cautious one, less by the standard deviation of its noise: where it is too large, so
-            is the noise that it allows. A third of that, up to a usual variance, is supposed at
-            least.
+            The offset is the mean, drawn to the middle of the bounds as the best guess of a normal
+            one is by the noise in it. The variance is a cautious one, less by the standard
+            deviation of its noise: where it is too large, so is the noise that it allows. Half of
+            that is supposed at least.
         """
         offset = min(max(mean, -1.0), 1.0)
         noise = math.hypot(2.0 * offset * deviations[0], deviations[1])
-        least = max(min(noise / 3.0, _USUAL_VARIANCE), _LEAST_VARIANCE)
-        variance = min(max(square - offset**2 - noise, least), 1.0)
-        kept = _USUAL_OFFSET / math.hypot(_USUAL_OFFSET, deviations[0])
-        return offset * kept**2, variance
+        variance = min(max(square - offset**2 - noise, noise / 2.0), 1.0)
+        usual = defaults.OFFSET**2
+        return offset * usual / (usual + deviations[0] ** 2), variance
 
-    def residual_cap(self, variance: float, *, unit: float = 1.0) -> float:
-        """Typical limit of a residual, in units where targets are in [-1, 1].
-
-        Parameters
-        ----------
-        variance : float
-            That of the targets.
-
-        unit : float, default=1.0
-            Range that noise in their mean is in proportion to, beside [-1, 1].
-        """
-        return min(max(self.cap * math.sqrt(variance), 0.08 * min(unit, 1.0)), 1.0)
+    def residual_cap(self, variance: float) -> float:
+        """Typical limit of a residual: half a standard deviation of the targets."""
+        return min(math.sqrt(variance) / 2.0, 1.0)
 
     def prediction_cap(self, variance: float) -> float:
         """Limit of a prediction in the mean of them: predictions vary less than targets do."""
         return math.sqrt(2.0 * variance)
 
-    def level_trust(self, variance: float, *, unit: float = 1.0) -> float:
+    def level_trust(self, variance: float) -> float:
         """Share of the released mean of predictions that is taken off them.
 
-        That mean is supposed to be off by a fifth of the targets' deviation. Noise is in it, and
-        in the offset, which is what predictions are to have as their mean.
+        Noise is in it, and in the offset, which is what predictions are to have as their mean.
 
         Parameters
         ----------
         variance : float
-            That of the targets.
-
-        unit : float, default=1.0
-            Range that noise in their mean is in proportion to, beside [-1, 1].
+            That of the targets, of which the mean is supposed to be off by a share.
         """
-        if self.level_guarantee is None:
-            return 0.0
         records = self.level_guarantee.n_records_changed
         noise = records * self.prediction_cap(variance) / self.level_guarantee.mu
         # Replaced, a target moves by 2 at most, and is weighted in their release for that.
-        offset = unit * math.sqrt(2.0 * records) / self.target_guarantee.mu
-        noise = math.hypot(noise, offset)
-        supposed = 0.04 * variance
-        return supposed / (supposed + (noise / self.n_samples) ** 2)
+        offset = math.sqrt(2.0 * records) / self.target_guarantee.mu
+        supposed = defaults.LEVEL * variance
+        return supposed / (supposed + (math.hypot(noise, offset) / self.n_samples) ** 2)
 
     def schedule(self, curvatures: np.ndarray, *, variance: float, cap: float) -> Schedule:
-        """Momentum, divisors and the cap of a gradient.
+        """Longest descent whose noise has the variance that is allowed in a prediction.
 
         Parameters
         ----------
@@ -244,54 +182,52 @@ class FeaturePlan:
         Schedule
         """
         seen, rest = self._seen(curvatures)
+        hidden = seen == 0.0
+        mean = rest / max(1, int(np.count_nonzero(hidden)))
+        supposed = np.where(hidden, mean, seen)
         # A hidden direction that is alone has half the edge at most; what many have in common is
-        # their mean, which the edge hides.
-        mean = rest / max(1, int(np.count_nonzero(seen == 0.0)))
-        least = min(1.0, self.least * self.edge + mean)
+        # their mean, which the edge hides. A true curvature may be larger than a released one by
+        # the edge, where many are about equal. Nesterov's iteration stands steps that are too
+        # long by (2 + 2m) / (1 + 2m).
+        least = self.edge / 2.0 + mean
+        shown = np.where(hidden, 0.0, curvatures + self.edge / 2.0)
+        grid = [(0.0, least * factor) for factor in _GRID_FLOORS]
+        grid += [(defaults.MOMENTUM * factor, least) for factor in _GRID_MOMENTA]
 
-        def at(time: float) -> Schedule:
-            return self._at(time, curvatures, seen, rest, least, cap)
+        def at(place: int) -> Schedule:
+            momentum, floor = grid[place]
+            return self._at(float(momentum), float(floor), np.maximum(shown, floor), supposed, cap)
 
-        allowed = self.allowed * variance
-        low, high = 1e-12, 1e12
-        if at(high).variance <= allowed:
-            return at(high)
-        while high > low * (1.0 + 1e-6):
-            middle = math.sqrt(low * high)
-            low, high = (middle, high) if at(middle).variance <= allowed else (low, middle)
+        low, high = 0, len(grid)
+        while high - low > 1:
+            middle = (low + high) // 2
+            within = at(middle).variance <= defaults.ALLOWED * variance
+            low, high = (middle, high) if within else (low, middle)
         return at(low)
 
-    def step_guarantees(self, momentum: float) -> list[GaussianDP]:
-        """Guarantee of each noisy gradient: together what as many ``even_guarantee`` are.
+    def step_guarantees(self, shares: np.ndarray) -> list[GaussianDP]:
+        """Guarantee of each noisy gradient, which compose to that of all."""
+        mu = self.steps_guarantee.mu
+        return [replace(self.steps_guarantee, mu=mu * root) for root in np.sqrt(shares).tolist()]
 
-        Parameters
-        ----------
-        momentum : float
-            That of the schedule.
-
-        Notes
-        -----
-        The earlier a gradient comes, the farther it leads, in a direction that hardly bends, and
-        in the mean of the last iterates. There squared mus in proportion to that have the least
-        noise. Where a direction bends, later gradients undo what earlier ones did, so that the
-        root of it is taken: of 23 targets all have a larger R^2 than with even ones, by 0.001 to
-        0.007.
-        """
-        iterates = np.arange(self.n_steps - self.n_averaged, self.n_steps)
-        since = np.maximum(iterates[:, np.newaxis] - np.arange(self.n_steps) + 1, 0)
-        weights = np.sqrt((1.0 - momentum**since).mean(axis=0))
-        roots = np.sqrt(weights / weights.mean())
-        return [
-            replace(self.even_guarantee, mu=self.even_guarantee.mu * r) for r in roots.tolist()
-        ]
-
-    def expected_error(self, curvatures: np.ndarray, signal: np.ndarray, variance: float) -> float:
-        """Noise of a prediction plus the ``signal`` that stays unfitted in each direction."""
-        chosen = self.schedule(curvatures, variance=variance, cap=self.residual_cap(variance))
-        reach = self._reach(chosen.momentum)
-        left = np.exp(-2.0 * reach * curvatures / chosen.divisors)
-        noise = (self.noise * chosen.clip_norm) ** 2
-        return noise * _gathered(curvatures, chosen.divisors, reach) + float(signal @ left)
+    def _at(
+        self,
+        momentum: float,
+        floor: float,
+        divisors: np.ndarray,
+        supposed: np.ndarray,
+        cap: float,
+    ) -> Schedule:
+        weights = supposed / divisors
+        clip_norm = cap * math.sqrt(float(weights.sum()))  # root mean square of a whitened row
+        # Shares in proportion to how far noise of a step leads have the least noise in the end;
+        # even ones have it where curvature has later steps undo it. These are between the two.
+        shares = np.sqrt(_responses(np.zeros(1), momentum)[0])
+        shares /= shares.sum()
+        ratios, places = np.unique(weights, return_inverse=True)
+        gathered = (_responses(ratios, momentum) ** 2 @ (1.0 / shares))[places]
+        variance = (self.noise * clip_norm) ** 2 * float(weights @ gathered)
+        return Schedule(momentum, floor, divisors, clip_norm, shares, variance)
 
     def _seen(self, curvatures: np.ndarray) -> tuple[np.ndarray, float]:
         """Curvatures above the noise, without what it adds to them, and the sum of others."""
@@ -300,99 +236,62 @@ class FeaturePlan:
         root = np.sqrt(np.maximum(curvatures**2 - self.edge**2, 0.0))
         seen = np.where(curvatures > self.edge, (curvatures + root) / 2.0, 0.0)
         seen /= max(1.0, float(seen.sum()))
-        # The largest eigenvalue of k x k noise is beyond its norm by a part of about k^(-2/3) at
-        # most (Tracy and Widom 1994). Down there one may be a flat direction, which hides.
-        beyond = (curvatures / max(self.edge, 1e-300) - 1.0) * len(curvatures) ** (2.0 / 3.0)
-        certain = np.clip(beyond, 0.0, 1.0)
-        hiding = float(np.count_nonzero(certain < 1.0))
-        return seen, min(max(_LEAST_REST, 1.0 - float(seen @ certain)), hiding * self.edge)
-
-    def _at(
-        self,
-        time: float,
-        curvatures: np.ndarray,
-        seen: np.ndarray,
-        rest: float,
-        least: float,
-        cap: float,
-    ) -> Schedule:
-        """Schedule whose steps in hidden directions sum to a time, or to less."""
-        momentum, floor = 0.0, self._reach(0.0) / time
-        if floor < least:
-            floor = least
-            if self._reach(_MOMENTUM) <= time * floor:
-                momentum = _MOMENTUM
-            else:
-                momentum = brentq(lambda m: self._reach(m) - time * floor, 0.0, _MOMENTUM)
-        reach = self._reach(momentum)
-        # A true curvature may be larger than a released one by the edge, where many are about
-        # equal. Nesterov's iteration stands steps that are too long by (2 + 2m) / (1 + 2m).
-        margin = _MARGIN * self.edge
-        divisors = np.maximum(np.where(seen > 0.0, curvatures + margin, 0.0), floor)
-        # Root mean square of a whitened row.
-        clip_norm = cap * math.sqrt(float((seen / divisors).sum()) + rest / floor)
-        # A direction gathers noise, of variance `divisors` times that of whitened gradients, for
-        # as long as its curvature lets it.
-        # That is at most c t^2 for a curvature c and a time t, and at most t.
-        hidden, longest = np.count_nonzero(seen == 0.0), reach / floor
-        unseen = min(rest * longest**2, hidden * longest) * floor
-        noise = (self.noise * clip_norm) ** 2 * (_gathered(seen, divisors, reach) + unseen)
-        return Schedule(momentum, floor, divisors, clip_norm, noise)
-
-    def _reach(self, momentum: float) -> float:
-        """Mean, over the averaged iterates, of the sum of unit gradients that went into them."""
-        counts = np.arange(self.n_steps - self.n_averaged + 1, self.n_steps + 1)
-        tails = momentum * (1.0 - momentum**counts) / (1.0 - momentum)
-        return float(((counts - tails) / (1.0 - momentum)).mean())
-
-
-def _gathered(curvatures: np.ndarray, divisors: np.ndarray, reach: float) -> float:
-    """Variance of a prediction from whitened gradients with noise of variance one."""
-    times = np.minimum(reach / divisors, 1.0 / np.maximum(curvatures, 1e-300))
-    return float((curvatures * times**2 * divisors).sum())
+        n_hidden = int(np.count_nonzero(seen == 0.0))
+        return seen, min(max(self.edge / 2.0, 1.0 - float(seen.sum())), 1.0, n_hidden * self.edge)
 
 
 @plain_arguments
-def output_penalty(*, slope: float, level: float, adjacency: str) -> float:
-    """Penalty for noise on the minimiser, see `tempered`.
+def plan_features(*, n_samples: float, n_components: int, guarantee: GaussianDP) -> FeaturePlan:
+    """Split the budget of a descent on features.
 
     Parameters
     ----------
-    slope : float
-        Largest slope of the loss.
+    n_samples : float
+        Number of rows, public or released.
 
-    level : float
-        Standard deviation of the noise, in each direction, for an l2 sensitivity of one.
+    n_components : int
+        Number of features.
 
-    adjacency : {"replace-one", "add-remove"}
-
-    Returns
-    -------
-    float
-    """
-    return tempered(n_records_changed(adjacency) * slope * level / math.sqrt(NOISE_VARIANCE))
-
-
-@plain_arguments
-def tempered(penalty: float) -> float:
-    """Raise a small penalty, at which output noise has the allowed variance.
-
-    A larger budget is better spent on less noise and a smaller penalty alike. Found on the data
-    sets of :func:`~skdp.releases.plan_features`: raising a penalty below 500 to its power 0.7
-    gains up to 0.09 of R^2.
-
-    Parameters
-    ----------
-    penalty : float
+    guarantee : GaussianDP
+        Budget of the descent.
 
     Returns
     -------
-    float
+    FeaturePlan
+
+    Notes
+    -----
+    The share of mean and mean square of the targets falls with mu times the number of rows: their
+    noise has a variance in proportion to one over the share times the square of that, and what
+    they take costs the weights in proportion to the share. The mean of predictions, which a cap
+    of the residuals draws to the median of the targets, and the second moments of the features
+    have fixed shares of what is left.
     """
-    return penalty * max(1.0, (500.0 / penalty) ** 0.3)
+    rows = guarantee.mu * n_samples
+    target, rest = split_mu(guarantee, defaults.TARGET_ROWS / (defaults.TARGET_ROWS + rows))
+    level, rest = split_mu(rest, defaults.LEVEL_SHARE)
+    gram, steps = split_mu(rest, defaults.SHARE)
+    noise = guarantee.n_records_changed / (steps.mu * n_samples)
+    edge = spectral_noise(n_components, gram) / n_samples
+    return FeaturePlan(n_samples, target, level, gram, steps, noise, edge)
 
 
 def spectral_noise(n_components: int, guarantee: GaussianDP) -> float:
     """Spectral norm of the noise of second moments, whose entries have variance sigma^2/2."""
     sigma = math.sqrt(guarantee.n_records_changed) / guarantee.mu
     return math.sqrt(2.0 * n_components) * sigma
+
+
+def _responses(ratios: np.ndarray, momentum: float) -> np.ndarray:
+    """How far noise in each step moves the mean of the later half of the iterates.
+
+    Along directions of these curvatures over their divisors; of shape (n_ratios, n_steps).
+    """
+    moved, velocity = np.ones((2, len(ratios)))
+    sums = np.zeros((len(ratios), N_STEPS + 1))
+    for step in range(N_STEPS):
+        sums[:, step + 1] = sums[:, step] + moved
+        velocity = momentum * velocity - ratios * (moved + momentum * velocity)
+        moved = moved + velocity
+    ends = np.arange(N_STEPS, 0, -1)
+    return (sums[:, ends] - sums[:, np.maximum(ends - N_STEPS // 2, 0)]) / (N_STEPS // 2)

@@ -18,16 +18,18 @@ from skdp._recording import is_recorded
 from skdp._validation import plain_arguments, positive, positive_int, shown
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, GaussianDP
+from skdp.releases._linear_rules import AUTOMATIC_CONSTANT
 from skdp.releases._units import unit_guarantee
 from skdp.solvers.gossip_sums import bounded_rows, slope_step
 
 __all__ = ["GossipRelease"]
 
-CONSTANT = 0.3  # of the norm of a row
-CONSTANT_BITS = 6  # of the constant, below its leading digit
-LEAST_CONSTANT, LARGEST_CONSTANT = 1e-3, 64.0  # so that sums stay exact
+_GRID_BITS = 6  # of the constant, below its leading digit
+_LIMIT_LEAST, _LIMIT_LARGEST = 1e-3, 64.0  # so that sums stay exact
 # Of the noise of users, whose slopes have more digits; that of K-norm soon takes much longer.
-MORE_BITS = {"k_norm": 4, "laplace": 6, "gaussian": 6}
+_LIMIT_EXACT, _LIMIT_NOISE, _LIMIT_REACH = 2.0**52, 2.0**47, 1e300
+_LIMIT_RADIUS = 16.0  # K-norm noise has one more factor, a random one, whose error counts as that
+_GRID_MORE_BITS = {"k_norm": 4, "laplace": 6, "gaussian": 6}
 
 
 @dataclass(frozen=True)
@@ -224,7 +226,7 @@ class GossipRelease:
     def most_rows(self) -> int:
         """Rows, or users, whose gradients sum up to what fits, with its noise, into a float."""
         largest = self.loss.lipschitz * max(1.0, self.constant)
-        return int(2.0**52 * self.noise.step / largest)
+        return int(_LIMIT_EXACT * self.noise.step / largest)
 
     def energy(self, batch_size: int) -> float:
         """Mean squared norm of the noise of a sum over ``batch_size``."""
@@ -257,16 +259,16 @@ def _unit(guarantee: ApproxDP | GaussianDP) -> float:
 def _constant(intercept_scaling: float | None, x_norm: float) -> float:
     """Constant feature in units of ``x_norm``, with so few bits that it is on every grid."""
     if intercept_scaling is None:
-        intercept_scaling = CONSTANT * x_norm
+        intercept_scaling = AUTOMATIC_CONSTANT * x_norm
     positive(intercept_scaling=intercept_scaling)
     constant = intercept_scaling / x_norm
-    if not LEAST_CONSTANT <= constant <= LARGEST_CONSTANT:
+    if not _LIMIT_LEAST <= constant <= _LIMIT_LARGEST:
         raise ValueError(
-            f"intercept_scaling must be between {LEAST_CONSTANT * x_norm:g} and "
-            f"{LARGEST_CONSTANT * x_norm:g} for x_norm={shown(x_norm)}; "
+            f"intercept_scaling must be between {_LIMIT_LEAST * x_norm:g} and "
+            f"{_LIMIT_LARGEST * x_norm:g} for x_norm={shown(x_norm)}; "
             f"got {shown(intercept_scaling)}."
         )
-    step = grid_below(constant, CONSTANT_BITS)
+    step = grid_below(constant, _GRID_BITS)
     return math.floor(constant / step) * step
 
 
@@ -281,12 +283,11 @@ def _grids(
     scale: float, size: int, kind: str, loss: Any, constant: float, target: ApproxDP
 ) -> tuple[float, float]:
     """Steps of the grids of rows and of gradients."""
-    # K-norm noise has one more factor, a random one, whose error counts 16 times.
-    reach = scale * (16.0 * math.sqrt(size) if kind == "k_norm" else 1.0)
+    reach = scale * (_LIMIT_RADIUS * math.sqrt(size) if kind == "k_norm" else 1.0)
     slopes = slope_step(loss, target.unit == "user")
-    coarse = slopes * (2.0 ** MORE_BITS[kind] if target.unit == "user" else 1.0)
-    rows = min(row_step(min(reach, 1e300), coarse), grid_below(constant, CONSTANT_BITS))
-    if not reach / (rows * slopes) < 2.0**47:
+    coarse = slopes * (2.0 ** _GRID_MORE_BITS[kind] if target.unit == "user" else 1.0)
+    rows = min(row_step(min(reach, _LIMIT_REACH), coarse), grid_below(constant, _GRID_BITS))
+    if not reach / (rows * slopes) < _LIMIT_NOISE:
         raise ValueError(
             "epsilon must be larger: the noise would not fit into the 53 bits of a float; "
             f"got {shown(target.epsilon)}."

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from skdp._grid import TINY
 from skdp._random import NoiseSource, noise_source
 from skdp._validation import plain_arguments
 from skdp.mechanisms import Lattice, NoiseLaw, release
@@ -35,11 +36,14 @@ from skdp.solvers.gossip_whitened import (
     largest_norm,
     run_whitened,
 )
-from skdp.solvers.hits import class_counts, hits_gained
+from skdp.solvers.hits import class_counts
 from skdp.solvers.rows import RowBlocks
 from skdp.solvers.whitening import CAP_SHARE, PlainRows, WhitenedRows
 
 __all__ = ["WhitenedGossip"]
+
+# A hundred rounds at most, and a thousandth for the number of rows.
+_LIMIT_GROWTH = 200.0
 
 
 @dataclass(frozen=True)
@@ -47,9 +51,9 @@ class WhitenedGossip:
     """Rounds in which each node releases the noisy sum of its rows' gradients.
 
     Privacy: the transcript of all that all nodes release satisfies ``guarantee``. A record is at
-    one public node, and in at most ``n_rounds + 3`` of its releases: the number of rows of each
-    class, the second moments or the sum of the rows, one sum of gradients a round, and the number
-    of rows that the node's model gets right, of pure budgets. Where the unit is a user, each of
+    one public node, and in at most ``n_rounds + 2`` of its releases: the number of rows of each
+    class, the second moments or the sum of the rows, and one sum of
+    gradients a round. Where the unit is a user, each of
     these has the mean over its rows of what a row adds; no bound is larger for means, and numbers
     of users stand for those of rows. All that
     these depend on besides was released before. Gaussian releases compose by the root of summed
@@ -119,8 +123,7 @@ class WhitenedGossip:
             Bound on the l1 norm of a row, if there is a closer one than from ``row_norm``.
         """
         size = loss.n_outputs * n_features
-        # A hundred rounds at most, and a thousandth for the number of rows.
-        check_span(NoiseLaw.meeting(target, size=size), size, target.epsilon, growth=200.0)
+        check_span(NoiseLaw.meeting(target, size=size), size, target.epsilon, growth=_LIMIT_GROWTH)
         budget = target if target.delta == 0.0 else target.gaussian_target()
         source = (
             "network of Li, Zhou, Xiong, Wang and Wang, IEEE TKDE 2018; descent of "
@@ -218,7 +221,7 @@ class WhitenedGossip:
         scores = self._scores(data, network, noise)
         coordinates, cap, typical = self._coordinates(data, network, noise)
         # The constant feature is the last one, and a row of which nothing else is known.
-        start = np.outer(scores, typical / max(float(typical @ typical), 1e-300))
+        start = np.outer(scores, typical / max(float(typical @ typical), TINY))
         sums = [NodeSums(rows, self.loss, coordinates, cap) for rows in data]
         size = self.loss.n_outputs * self.n_features
         # No record's gradient is longer than the cap. Replacing it moves its node's sum by two.
@@ -242,7 +245,7 @@ class WhitenedGossip:
             sums_here = [(partial(one, point), rows.n_units) for one, point, rows in asked]
             return noisy(sums_here, law=next(laws))
 
-        learned = run_whitened(
+        return run_whitened(
             network,
             start,
             released_sums,
@@ -251,34 +254,6 @@ class WhitenedGossip:
             momentum=self.rules.momentum_in,
             monitor=monitor,
         )
-        learned = start + self.rules.shrinkage * (learned - start)
-        return start + self._kept(data, network, noise, start, learned) * (learned - start)
-
-    def _kept(
-        self,
-        data: Sequence[RowBlocks],
-        network: Network,
-        noise: Sequence[NoiseSource],
-        start: np.ndarray,
-        learned: np.ndarray,
-    ) -> float:
-        """How much of what was learned all nodes keep: little, if their rows do not confirm it."""
-        checking = self.rules.check_guarantee
-        if checking is None:
-            return 1.0
-        law = NoiseLaw.meeting(checking, size=1)
-        # A record adds 1, 0 or -1, and a user something between.
-        changed = self.budget.n_records_changed
-        asked = zip(data, learned, strict=True)
-        gains = self._released(
-            [(partial(hits_gained, rows, one, start), rows.n_units) for rows, one in asked],
-            law=law,
-            sensitivity=changed,
-            error=0.0,
-            noise=noise,
-            purpose="how many more rows of one node the model gets right than its start",
-        )
-        return self.rules.kept(float(network.mean(gains)[0]))
 
     def _released(
         self,
@@ -319,18 +294,13 @@ class WhitenedGossip:
     ) -> np.ndarray:
         """Scores of a typical row to start from, for the released numbers of the classes."""
         counting = self.rules.count_guarantee
-        if counting is None:
-            return np.zeros(self.loss.n_outputs)
         n_outputs = self.loss.n_outputs
-        law = NoiseLaw.meeting(counting, size=n_outputs)
         # Of two classes the second is counted. A record is in one count; when it is replaced, two
         # of several counts change by 1. Of users counts are means of such vectors.
         changed = 1 if n_outputs == 1 else counting.n_records_changed
-        sensitivity = math.sqrt(changed)
-        if isinstance(counting, ApproxDP):
-            separate = NoiseLaw.of("laplace", counting)  # of four counts and more it is quieter
-            if separate.level(n_outputs) * changed < law.level(n_outputs) * sensitivity:
-                law, sensitivity = separate, float(changed)
+        kind = "gaussian" if isinstance(counting, GaussianDP) else "laplace"
+        law = NoiseLaw.of(kind, counting)
+        sensitivity = float(changed) if kind == "laplace" else math.sqrt(changed)
         noisy = partial(self._released, law=law, sensitivity=sensitivity, error=0.0, noise=noise)
         noisy = partial(noisy, purpose="numbers of the classes at one node")
         totals = noisy([(partial(class_counts, rows, n_outputs), rows.n_units) for rows in data])

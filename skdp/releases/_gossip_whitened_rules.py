@@ -1,6 +1,6 @@
 """Public rules of whitened gossip: what nodes release how often, in which metric, capped where.
 
-All constants stand here. They are functions of public and of released numbers. The larger part of
+Rules are functions of public and of released numbers. The larger part of
 them is that of one curator's descent, `~skdp.releases.plan_descent`, for as many rows as have the
 signal and noise of the mean over all nodes.
 """
@@ -10,38 +10,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdp._validation import plain_arguments
+from skdp._defaults import network as defaults
+from skdp._grid import TINY
+from skdp._validation import LARGEST_ARRAY, plain_arguments
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, GaussianDP
-from skdp.releases._class_rules import KEPT
 from skdp.releases._descent_rules import plan_descent
 from skdp.releases._protocol import LinearLoss
 from skdp.releases._whitened_metric import WhitenedMetric
 
 __all__ = ["WhitenedPlan", "l1_spread", "plan_whitened"]
 
-# The nodes' own standard deviation of the log-odds they start from is about 4 over this.
-_COUNT_SIGNAL = {"pure": 20.0, "gaussian": 60.0}
-_MOST_FOR_COUNTS = {"pure": 0.5, "gaussian": 0.3}  # of epsilon, of the squared mu
-# Below that Gaussian budgets have none, and pure ones still this.
-_LEAST_FOR_COUNTS = {"pure": 1e-3, "gaussian": 0.04}
-
-# What follows is for pure budgets.
-# Of epsilon, for the rows that a model gets right beyond those of its start: what makes the noise
-# a fiftieth of the rows or less. Where that is too much there is no check.
-_CHECK_SIGNAL = 150.0
-_LEAST_FOR_CHECK = 0.01
-_MOST_FOR_CHECK = 0.05
-_MOST_ROUNDS = 24
-_ROUNDS_OF_SIGNAL = 0.65  # times its root
-# Over the signal. Of many scores the largest is found where noise does not hide the others.
-_FLOOR_OF_SIGNAL = {"binary": 0.4, "multiclass": 1.0}
-_FLOOR = 0.02
-_CLEAR_SIGNAL = 100.0  # from where on caps rise
-_MEAN_SIGNAL = 10.0  # from where on the mean of the rows is worth its price
-_MEAN_SHARE = 0.2  # of epsilon
-# Released second moments of all nodes together, in numbers: a gigabyte for every node to pass on.
-_MOST_MOMENTS = 2**27
+_LIMIT_COUNTS = 1e-3  # of epsilon: with less, noise has more lattice steps than integers hold
+_LIMIT_ROUNDS = 100
+_LIMIT_SIGNAL = 1e9
+_THEOREM_NESTEROV = 3.0  # momentum t / (t + 3)
 
 
 @dataclass(frozen=True)
@@ -78,22 +61,15 @@ class WhitenedPlan(WhitenedMetric):
     clip_norm : float
         Largest residual of a row of typical norm, in the metric of the curvatures.
 
-    shrinkage : float
-        Factor of what is learned beyond the weights of the start.
-
     round_guarantees : tuple of GaussianDP or of ApproxDP
         Of the noisy gradient of each round.
 
-    count_guarantee : GaussianDP, ApproxDP or None
+    count_guarantee : GaussianDP or ApproxDP
         Of the number of rows of each class, from which all nodes start.
 
     moments_guarantee : GaussianDP, ApproxDP or None
         Of noisy second moments of the rows where the budget is Gaussian, and of their noisy sum
         where it is pure; None where they are not worth their price.
-
-    check_guarantee : ApproxDP or None
-        Of the number of rows that what was learned gets right, less those of the start; None
-        where the budget is Gaussian, or noise would hide that number.
     """
 
     n_rounds: int
@@ -105,25 +81,15 @@ class WhitenedPlan(WhitenedMetric):
     edge: float
     excess: float
     clip_norm: float
-    shrinkage: float
     round_guarantees: tuple[GaussianDP | ApproxDP, ...]
-    count_guarantee: GaussianDP | ApproxDP | None
+    count_guarantee: GaussianDP | ApproxDP
     moments_guarantee: GaussianDP | ApproxDP | None
-    check_guarantee: ApproxDP | None
 
     def momentum_in(self, n_before: int) -> float:
         """Momentum after a round with as many before it."""
-        return n_before / (n_before + 3.0) if self.momentum is None else self.momentum
-
-    def kept(self, gain: float) -> float:
-        """Factor of what is learned beyond the start.
-
-        Parameters
-        ----------
-        gain : float
-            Released share of rows that it gets right, less that of the start.
-        """
-        return 1.0 if gain > 0.0 else KEPT
+        return (
+            n_before / (n_before + _THEOREM_NESTEROV) if self.momentum is None else self.momentum
+        )
 
     def metric(self, values: np.ndarray) -> tuple[np.ndarray, float]:
         """Curvatures that steps are divided by, and the cap of a gradient in their metric.
@@ -185,31 +151,21 @@ def plan_whitened(
     Returns
     -------
     WhitenedPlan
-
-    Notes
-    -----
-    Constants were chosen on fifteen public data sets together (ten binary, five with more
-    classes) with 400 to 20,000 rows on 1, 8 and 64 nodes at epsilons from 0.3 to 8, by the sum of
-    accuracy, area under the curve and minus a tenth of the log-loss. None was left out, so that
-    figures on these sets are not those of sets that nobody has seen.
     """
-    checking = None
-    if isinstance(guarantee, ApproxDP):
-        checking, guarantee = _check(guarantee, n_samples)
     counting, rest = _split(guarantee, n_samples)
     if isinstance(rest, ApproxDP):
         level = l1_spread(loss) * (row_l1 or math.inf) * math.sqrt(2.0) / row_norm
         if level >= math.sqrt(loss.n_outputs * n_features + 1.0):
             row_l1 = None
-        plan = _pure(n_samples, n_features, loss, row_norm, row_l1, counting, rest)
-        return replace(plan, check_guarantee=checking)
+        return _pure(n_samples, n_features, loss, row_norm, row_l1, counting, rest)
     descent = plan_descent(
         n_samples=n_samples,
         n_features=n_features,
         loss=loss,
         row_norm=row_norm,
         guarantee=rest,
-        second_moments=n_nodes * (n_features * (n_features + 1) // 2) <= _MOST_MOMENTS,
+        second_moments=n_nodes * (n_features * (n_features + 1) // 2) <= LARGEST_ARRAY,
+        averages=False,
     )
     return WhitenedPlan(
         descent.n_steps,
@@ -221,11 +177,9 @@ def plan_whitened(
         descent.edge,
         0.0,
         descent.clip_norm,
-        descent.shrinkage,
-        tuple(descent.step_guarantees()),
+        (descent.step_guarantee,) * descent.n_steps,
         counting,
         descent.gram_guarantee,
-        None,
     )
 
 
@@ -237,41 +191,25 @@ def l1_spread(loss: LinearLoss) -> float:
     return 1.0 if loss.n_outputs == 1 else 2.0
 
 
-def _check(guarantee: ApproxDP, n_samples: float) -> tuple[ApproxDP | None, ApproxDP]:
-    """Set a share aside for whether what was learned is better than the start.
-
-    Where the labels have little to do with the rows, steps follow noise, and no public number
-    tells.
-    """
-    n_samples *= 2.0 / guarantee.n_records_changed
-    share = _CHECK_SIGNAL / max(guarantee.epsilon * n_samples, 1e-300)
-    share = max(share, _LEAST_FOR_CHECK)
-    if share > _MOST_FOR_CHECK:
-        return None, guarantee
-    checking = replace(guarantee, epsilon=share * guarantee.epsilon)
-    return checking, replace(guarantee, epsilon=(1.0 - share) * guarantee.epsilon)
-
-
 def _split(
     guarantee: GaussianDP | ApproxDP, n_samples: float
-) -> tuple[GaussianDP | ApproxDP | None, GaussianDP | ApproxDP]:
+) -> tuple[GaussianDP | ApproxDP, GaussianDP | ApproxDP]:
     """Set a share aside for the number of rows of each class.
 
     Where noise hides what separates classes, it is what keeps a model from being worse than the
     majority; elsewhere it costs next to nothing.
     """
-    n_samples *= 2.0 / guarantee.n_records_changed
-    if isinstance(guarantee, ApproxDP):
-        share = _COUNT_SIGNAL["pure"] / max(guarantee.epsilon * n_samples, 1e-300)
-        share = min(max(share, _LEAST_FOR_COUNTS["pure"]), _MOST_FOR_COUNTS["pure"])
-        counting = replace(guarantee, epsilon=share * guarantee.epsilon)
-        return counting, replace(guarantee, epsilon=(1.0 - share) * guarantee.epsilon)
-    share = (_COUNT_SIGNAL["gaussian"] / max(guarantee.mu * n_samples, 1e-300)) ** 2
-    share = min(share, _MOST_FOR_COUNTS["gaussian"])
-    if share < _LEAST_FOR_COUNTS["gaussian"]:
-        return None, guarantee
-    of_count = replace(guarantee, mu=math.sqrt(share) * guarantee.mu)
-    return of_count, replace(guarantee, mu=math.sqrt(1.0 - share) * guarantee.mu)
+    is_pure = isinstance(guarantee, ApproxDP)
+    budget = guarantee.epsilon if isinstance(guarantee, ApproxDP) else guarantee.mu
+    share = defaults.COUNT_SIGNAL * guarantee.n_records_changed / 2.0
+    share /= max(budget * n_samples, TINY)
+    # Epsilons add up, and squares of mu.
+    power = 1.0 if is_pure else 2.0
+    share = min(max(share**power, _LIMIT_COUNTS), 0.5)
+    name = "epsilon" if is_pure else "mu"
+    parts = [budget * part ** (1.0 / power) for part in (share, 1.0 - share)]
+    of_counts, rest = (replace(guarantee, **{name: part}) for part in parts)
+    return of_counts, rest
 
 
 def _pure(
@@ -280,7 +218,7 @@ def _pure(
     loss: LinearLoss,
     row_norm: float,
     row_l1: float | None,
-    counting: GaussianDP | ApproxDP | None,
+    counting: GaussianDP | ApproxDP,
     rest: ApproxDP,
 ) -> WhitenedPlan:
     """Few rounds, for epsilon is divided by their number, and the direction of the mean row.
@@ -289,38 +227,33 @@ def _pure(
     which a release in as many numbers as there are features pays.
     """
     size = loss.n_outputs * n_features
-    whole = rest.epsilon + (counting.epsilon if isinstance(counting, ApproxDP) else 0.0)
-    signal = 2.0 / rest.n_records_changed * whole * n_samples
     kind = "k_norm" if row_l1 is None else "laplace"
     # A coordinate's noise for residuals and rows of norm 1.
     level = math.sqrt(size + 1.0)
     if row_l1 is not None:
         level = l1_spread(loss) * math.sqrt(2.0) * row_l1 / row_norm
-    signal /= 2.0 * math.sqrt(size) * level
-    signal = min(max(signal, 1e-9), 1e9)
+    signal = rest.epsilon * n_samples / (rest.n_records_changed * math.sqrt(size) * level)
+    signal = min(max(signal, 1.0 / _LIMIT_SIGNAL), _LIMIT_SIGNAL)
     moments, excess, spent = None, 0.0, 0.0
-    if signal >= _MEAN_SIGNAL:
-        spent = _MEAN_SHARE * whole
+    if signal >= defaults.MEAN_SIGNAL:
+        spent = defaults.MEAN_SHARE * rest.epsilon
         moments = replace(rest, epsilon=spent)
         level = NoiseLaw.of(kind, moments).level(n_features)
         level *= rest.n_records_changed * (row_l1 or row_norm) / n_samples
         excess = n_features * level**2
-    n_rounds = round(min(max(_ROUNDS_OF_SIGNAL * math.sqrt(signal), 1.0), _MOST_ROUNDS))
-    least = _FLOOR_OF_SIGNAL["binary" if loss.n_outputs == 1 else "multiclass"]
-    floor = max(_FLOOR, least / signal)
+    # Noise of all rounds together grows with their number, and what they learn with its root.
+    n_rounds = round(min(max(math.sqrt(signal / 2.0), 1.0), _LIMIT_ROUNDS))
     return WhitenedPlan(
         n_rounds,
         None,
         row_norm,
         row_l1,
         loss.curvature if loss.n_outputs == 1 else loss.curvature / 2.0,
-        row_norm**2 * floor,
+        row_norm**2 * max(defaults.FLOOR, 0.5 / signal),
         0.0,
         excess,
-        0.5 * loss.lipschitz * min(max(1.0, signal / _CLEAR_SIGNAL) ** 0.25, 2.0),
-        1.0,
+        0.5 * loss.lipschitz,
         (replace(rest, epsilon=(rest.epsilon - spent) / n_rounds),) * n_rounds,
         counting,
         moments,
-        None,
     )

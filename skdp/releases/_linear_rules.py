@@ -11,6 +11,7 @@ accuracy, area under the curve and minus a tenth of the log-loss.
 import math
 from typing import Any
 
+from skdp._defaults import linear as defaults
 from skdp._validation import plain_arguments
 from skdp.losses import HuberHingeLoss, SoftmaxLoss
 from skdp.mechanisms import NoiseLaw
@@ -29,14 +30,14 @@ __all__ = [
 ]
 
 # Constant feature over the norm of a row. It is part of the norm bound and so of the noise: 0.3
-# costs 4 % of the noise, 1 costs 41 %. A smaller one is penalised more: on skewed labels (11 and
-# 24 % positive) 0.1 is as good or worse, and 0.2 to 0.3 are best over thirteen sets.
-AUTOMATIC_CONSTANT = 0.3
+# costs 4 % of the noise, 1 costs 41 %. A smaller one is penalised more.
+AUTOMATIC_CONSTANT = float(defaults.CONSTANT)
 
-# Rows that are supposed where their number is private and not released. Over 1,000 to 20,000 rows
-# that is as good as the number; at 60,000 to 100,000 it loses up to 0.017 of accuracy and 0.04 of
-# log-loss.
-TYPICAL_ROWS = 1000.0
+# Rows that are supposed where their number is private and not released.
+TYPICAL_ROWS = float(defaults.TYPICAL_ROWS)
+
+# Arithmetic: a signal that is nothing.
+_TOLERANCE_SIGNAL = 1e-6
 
 
 @plain_arguments
@@ -125,12 +126,12 @@ def objective_penalty(
     if n_outputs > 1:
         n_samples = max(n_samples, 1.0 / target.epsilon)
         signal = linear_signal(target, n_samples=n_samples, **sizes)
-        factor = 16.0 * signal**-0.5 * min(max(1.0, (3.0 / signal) ** 0.5), 3.0)
+        factor = defaults.PENALTY_OF_MANY / math.sqrt(signal)
     else:
         signal = linear_signal(target, n_samples=n_samples, **sizes)
         # A hinge is steeper, for which there is more noise, than a logistic loss with its cap.
         steepness = 2.0 if isinstance(loss, HuberHingeLoss) else 1.0
-        factor = steepness * 0.06 * n_features * signal**-0.2
+        factor = steepness * defaults.PENALTY * n_features / signal**defaults.PENALTY_POWER
     return least * max(1.0, noise * factor) / target.epsilon
 
 
@@ -157,8 +158,8 @@ def objective_slope_cap(target: ApproxDP, *, n_features: int, n_samples: float) 
         From 0.4, or 0.5 with Gaussian noise, to 1.
     """
     signal = linear_signal(target, n_features=n_features, n_samples=n_samples)
-    least = 0.4 if target.delta == 0.0 else 0.5
-    return min(1.0, max(least, 0.4 * (signal / 480.0) ** 0.35))
+    room = math.cbrt(signal / defaults.CAP_SIGNAL)
+    return min(1.0, defaults.SLOPE_CAP * max(1.0, room))
 
 
 @plain_arguments
@@ -194,7 +195,7 @@ def objective_margin(
         return 0.0
     sizes: Any = dict(n_features=n_features, n_outputs=n_outputs)
     signal = linear_signal(target, n_samples=n_samples, **sizes)
-    return min(4.0, (280.0 / max(signal, 1e-6)) ** 0.4)
+    return min(defaults.MARGIN, math.cbrt(defaults.MARGIN_SIGNAL / max(signal, _TOLERANCE_SIGNAL)))
 
 
 @plain_arguments
@@ -222,4 +223,4 @@ def output_penalty(
     """
     size = n_outputs * n_features
     level = max(NoiseLaw.meeting(target, size=size).level(size), least_level(size))
-    return 3.0 * n_records_changed(target.adjacency) * lipschitz * level
+    return defaults.OUTPUT_PENALTY * n_records_changed(target.adjacency) * lipschitz * level

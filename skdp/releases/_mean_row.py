@@ -157,7 +157,9 @@ def denoised(mean: np.ndarray, deviation: float) -> tuple[np.ndarray | None, flo
     sizes = np.abs(mean) / deviation
     most = math.sqrt(2.0 * math.log(max(d, 2)))
     threshold = most
-    if (sizes**2).sum() - d > math.sqrt(d) * math.log2(max(d, 2)) ** 1.5:
+    if (sizes**2).sum() - d > math.sqrt(d) * math.log2(max(d, 2)) * math.sqrt(
+        math.log2(max(d, 2))
+    ):
         squares = np.sort(sizes**2)
         ranks = np.arange(1, d + 1)
         risks = d - 2.0 * ranks + np.cumsum(squares) + squares * (d - ranks)

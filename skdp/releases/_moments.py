@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from skdp._defaults import linear as defaults
 from skdp._random import NoiseSource
 from skdp._validation import plain_arguments
 from skdp.exceptions import SolverError
@@ -21,6 +22,7 @@ from skdp.solvers.whitening import CAP_SHARE
 
 __all__ = [
     "eigenvectors",
+    "half_of",
     "release_agreement",
     "release_half",
     "release_n_samples",
@@ -50,16 +52,17 @@ def split_budget(
     """
     if guarantee.adjacency == "replace-one":
         return None, guarantee
-    # Gaussian releases compose by the root of summed squares, pure ones by their sum.
+    share = float(defaults.ROWS_SHARE)
     if isinstance(guarantee, GaussianDP):
-        return _scaled(guarantee, 0.1), _scaled(guarantee, math.sqrt(1 - 0.1**2))
-    return _scaled(guarantee, 0.05), _scaled(guarantee, 0.95)
+        return split_mu(guarantee, share)
+    # Pure releases compose by their sum.
+    return _scaled(guarantee, share), _scaled(guarantee, 1.0 - share)
 
 
 @plain_arguments
 def split_for_agreement(guarantee: GaussianDP) -> tuple[GaussianDP, GaussianDP]:
-    """Set a hundredth of the squared mu aside, for `release_agreement`."""
-    return split_mu(guarantee, 0.01)
+    """Set a part of the squared mu aside, for `release_agreement`."""
+    return split_mu(guarantee, float(defaults.ROWS_SHARE))
 
 
 def split_mu(guarantee: GaussianDP, share: float) -> tuple[GaussianDP, GaussianDP]:
@@ -69,10 +72,8 @@ def split_mu(guarantee: GaussianDP, share: float) -> tuple[GaussianDP, GaussianD
     return first, rest
 
 
-def _scaled(guarantee: GaussianDP | ApproxDP, factor: float) -> GaussianDP | ApproxDP:
+def _scaled(guarantee: ApproxDP, factor: float) -> ApproxDP:
     context: Any = dict(adjacency=guarantee.adjacency, unit=guarantee.unit)
-    if isinstance(guarantee, GaussianDP):
-        return GaussianDP(factor * guarantee.mu, **context)
     return ApproxDP(factor * guarantee.epsilon, **context)
 
 
@@ -197,15 +198,19 @@ def release_half(
     # ||x x^T||_F = ||x||^2, and two such matrices are at most sqrt(2) times that apart, as
     # their inner product is not negative. The scaled half keeps the Frobenius norm.
     sensitivity = math.sqrt(guarantee.n_records_changed) * row_norm**2
-    half = np.concatenate([np.diag(moments), math.sqrt(2.0) * moments[_lower(len(moments))]])
     return release(
-        half,
+        half_of(moments),
         law=NoiseLaw.of("gaussian", guarantee),
         sensitivity=sensitivity,
         error=ROUNDING_SHARE * sensitivity if error is None else error,
         random_state=noise,
         purpose="second moments of the rows",
     )
+
+
+def half_of(matrix: np.ndarray) -> np.ndarray:
+    """Diagonal, and the root of 2 times what is below it: of the same Frobenius norm."""
+    return np.concatenate([np.diag(matrix), math.sqrt(2.0) * matrix[_lower(len(matrix))]])
 
 
 def symmetric(half: np.ndarray) -> np.ndarray:

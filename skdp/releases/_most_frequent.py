@@ -16,7 +16,7 @@ from skdp.privacy import ApproxDP, BoundedRangeDP, bounded_range_epsilon, n_reco
 
 __all__ = ["MostFrequentRelease"]
 
-_LEAST_EPSILON = 1e-9  # of a selection
+_LIMIT_EPSILON = 1e-9  # of a selection
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class MostFrequentRelease:
         sizes = tuple(int(size) for size in counts(n_categories=n_categories, least=1))
         n_selections = sum(size > 1 for size in sizes)
         epsilon = bounded_range_epsilon(target, max(n_selections, 1))
-        if epsilon < _LEAST_EPSILON:
+        if epsilon < _LIMIT_EPSILON:
             raise ValueError(
                 f"epsilon must be larger for {n_selections} columns; got {target.epsilon:g}."
             )

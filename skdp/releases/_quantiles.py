@@ -12,8 +12,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from skdp._defaults import pipeline as defaults
 from skdp._random import NoiseSource
-from skdp._validation import fraction, is_auto, plain_arguments, positive_int, shown
+from skdp._validation import SEARCH_RANGE, fraction, is_auto, plain_arguments, positive_int, shown
 from skdp.mechanisms import NoiseLaw, select
 from skdp.mechanisms import release as release_value
 from skdp.privacy import ApproxDP, BoundedRangeDP, bounded_range_epsilon
@@ -22,17 +23,15 @@ from skdp.releases._cells import cell_edges, checked_ranges, counts_below
 __all__ = ["QuantileRelease", "least_epsilon", "least_guarantee"]
 
 # Probabilities are whole numbers of such parts, so that utilities are whole numbers, too.
-_PARTS = 2**20
-_MOST_ROWS = 2**31
+_GRID_PARTS = 2**20
+_GRID_CELLS = 2**14
+_GRID_STEP, _GRID_HALVINGS = 1e-3, 8  # in which epsilons are looked for
+_GRID_TOLD = 1e4  # parts of an epsilon that is told
+_TOLERANCE, _TOLERANCE_LEAST = 1e-12, 1e-8
+_LIMIT_ROWS = 2**31
 # "auto": so rarely does a selection leave the values of a column altogether.
-_MISSED = 1e-3
-# Bounded range of the noisy count of rows, where it is released, in that of a selection: a sixth
-# of the count is noise where the budget is just enough, and little where it is ample.
-_COUNT_SHARE = 0.125
-_LEAST_EPSILON = 1e-9
-_LEAST, _WIDEST = 0.01, 0.25
-# The cell of 0 counts as so large a part of all others.
-_ZERO_SHARE = 64
+_TOLERANCE_MISSED = 1e-3
+_LIMIT_EPSILON = 1e-9
 _NORMAL = NormalDist()
 
 
@@ -85,8 +84,8 @@ class QuantileRelease:
         n_columns: int,
         n_samples_public: int | None,
         quantiles: Any = "auto",
-        search_range: Any = (-1e6, 1e6),
-        n_cells: int = 2**14,
+        search_range: Any = SEARCH_RANGE,
+        n_cells: int = _GRID_CELLS,
     ) -> Self:
         """Release that meets ``target``, from public numbers.
 
@@ -145,8 +144,8 @@ class QuantileRelease:
 
     def check_n_rows(self, n_samples: int) -> None:
         """Refuse more rows than utilities are whole numbers for, before a ledger is charged."""
-        if n_samples > _MOST_ROWS:
-            raise ValueError(f"X must have at most {_MOST_ROWS} rows; got {n_samples}.")
+        if n_samples > _LIMIT_ROWS:
+            raise ValueError(f"X must have at most {_LIMIT_ROWS} rows; got {n_samples}.")
 
     def tail(self, n_samples: float) -> float:
         """Public rule for ``q`` from a public or released number of rows.
@@ -156,7 +155,7 @@ class QuantileRelease:
         """
         n_cells = max(len(edges) for edges in self.edges) - 1
         q = _rows_over(n_cells) / (max(n_samples, 1.0) * self.epsilon)
-        return _on_grid(min(max(q, _LEAST), _WIDEST))
+        return _on_grid(min(max(q, defaults.LEAST_TAIL), defaults.WIDEST_TAIL))
 
     def __call__(self, columns: np.ndarray, noise: NoiseSource) -> np.ndarray:
         """Release the cells.
@@ -234,13 +233,13 @@ class QuantileRelease:
         return np.column_stack([low, high]), spikes
 
     def _asked(self, columns: np.ndarray, noise: NoiseSource) -> tuple[float, ...]:
-        """Probabilities to ask for, in the grid of `_PARTS`."""
+        """Probabilities to ask for, in the grid of `_GRID_PARTS`."""
         if self.probabilities is not None:
             return self.probabilities
         count = float(len(columns))
         if self.n_samples is None:
             # One row more or less; the log-density moves by epsilon at most, up or down.
-            pure = ApproxDP(_COUNT_SHARE * self.epsilon / 2, adjacency="add-remove")
+            pure = ApproxDP(defaults.PREPARING * self.epsilon / 2, adjacency="add-remove")
             law = NoiseLaw.of("laplace", pure)
             count = float(
                 release_value(count, law=law, sensitivity=1.0, error=0.0, random_state=noise)
@@ -251,46 +250,30 @@ class QuantileRelease:
     def _cells(
         self, columns: np.ndarray, asked: Sequence[float], noise: NoiseSource
     ) -> np.ndarray:
-        parts = np.array([round(q * _PARTS) for q in asked])
+        parts = np.array([round(q * _GRID_PARTS) for q in asked])
         if self.guarantee.adjacency == "replace-one":
-            spreads = np.full(len(parts), 2 * _PARTS)
+            spreads = np.full(len(parts), 2 * _GRID_PARTS)
         else:
-            spreads = 2 * np.maximum(parts, _PARTS - parts)
+            spreads = 2 * np.maximum(parts, _GRID_PARTS - parts)
         released = np.empty((len(self.edges), len(parts), 2))
         for j, edges in enumerate(self.edges):
             below = counts_below(columns[:, j], edges)
-            utilities = -_PARTS * below[:-1] + parts[:, None] * below[-1]  # q n - c_i
-            misses = np.maximum(-utilities, utilities - _PARTS * np.diff(below))
-            candidates = with_zero_again(edges)
+            utilities = -_GRID_PARTS * below[:-1] + parts[:, None] * below[-1]  # q n - c_i
+            misses = np.maximum(-utilities, utilities - _GRID_PARTS * np.diff(below))
             chosen = select(
-                -np.maximum(misses, 0)[:, candidates],
+                -np.maximum(misses, 0),
                 epsilon=self.epsilon,
                 spread=spreads,
                 random_state=noise,
                 purpose="quantiles of a column",
             )
-            chosen = candidates[chosen]
             released[j] = np.column_stack([edges[chosen], edges[chosen + 1]])
         return released
 
 
-def with_zero_again(edges: np.ndarray) -> np.ndarray:
-    """Places of the cells to select from, that of 0 many times.
-
-    A column of which many values are 0, and none below, has them all in one cell, against the
-    thousands of empty ones below. So that cell counts as many; data do not decide how many.
-    """
-    n_cells = len(edges) - 1
-    cells = np.arange(n_cells)
-    if not edges[0] <= 0.0 < edges[-1]:
-        return cells
-    zero = np.searchsorted(edges, 0.0, side="right") - 1
-    return np.append(cells, np.full(n_cells // _ZERO_SHARE, zero))
-
-
 def widening(q: float) -> float:
     """Share of the width between quantiles ``q`` and ``1 - q`` that bounds get on each side."""
-    outer, inner = _NORMAL.inv_cdf(1.0 - _LEAST), _NORMAL.inv_cdf(1.0 - q)
+    outer, inner = _NORMAL.inv_cdf(1.0 - defaults.LEAST_TAIL), _NORMAL.inv_cdf(1.0 - q)
     return max(0.0, (outer / inner - 1.0) / 2.0)
 
 
@@ -308,7 +291,7 @@ def _checked_probabilities(quantiles: Any) -> tuple[float, ...] | None:
 
 
 def _on_grid(q: float) -> float:
-    return min(max(round(q * _PARTS), 1), _PARTS - 1) / _PARTS
+    return min(max(round(q * _GRID_PARTS), 1), _GRID_PARTS - 1) / _GRID_PARTS
 
 
 def _epsilon(target: ApproxDP, n_selections: int, counts: bool) -> float:
@@ -322,10 +305,10 @@ def _epsilon(target: ApproxDP, n_selections: int, counts: bool) -> float:
         return behind.epsilon_at(target.delta) <= target.epsilon
 
     # As pure guarantees add up, or else between that and as squares do.
-    low, high = epsilon / (1.0 + _COUNT_SHARE / n_selections) * (1.0 - 1e-12), epsilon
+    low, high = epsilon / (1.0 + defaults.PREPARING / n_selections) * (1.0 - _TOLERANCE), epsilon
     while not is_met(low):
-        low, high = low * (1.0 - 1e-3), low
-    for _ in range(8 if target.delta else 0):
+        low, high = low * (1.0 - _GRID_STEP), low
+    for _ in range(_GRID_HALVINGS if target.delta else 0):
         middle = (low + high) / 2.0
         low, high = (middle, high) if is_met(middle) else (low, middle)
     return low
@@ -335,7 +318,7 @@ def _guarantee(
     target: ApproxDP, epsilon: float, n_selections: int, counts: bool = False
 ) -> BoundedRangeDP:
     # Laplace noise of half as much epsilon is a mechanism of bounded range, too.
-    first = (_COUNT_SHARE * epsilon,) if counts else ()
+    first = (defaults.PREPARING * epsilon,) if counts else ()
     return BoundedRangeDP(
         first + (epsilon,) * n_selections,
         adjacency=target.adjacency,
@@ -348,15 +331,15 @@ def _guarantee(
 
 def _rows_over(n_cells: int) -> float:
     """Rows that a quantile must be away from the extremes, times epsilon."""
-    return 2.0 * math.log(n_cells / (2.0 * _MISSED))
+    return 2.0 * math.log(n_cells / (2.0 * _TOLERANCE_MISSED))
 
 
 def _check_possible(target: ApproxDP, epsilon: float) -> None:
     """Refuse a budget with which noise would be larger than integers that are drawn."""
-    if epsilon < _LEAST_EPSILON:
+    if epsilon < _LIMIT_EPSILON:
         raise ValueError(
             f"epsilon must be larger for so many selections; got {target.epsilon:g}, which leaves "
-            f"less than {_LEAST_EPSILON:g} for each."
+            f"less than {_LIMIT_EPSILON:g} for each."
         )
 
 
@@ -367,7 +350,7 @@ def least_epsilon(
     n_columns: int,
     delta: float = 0.0,
     adjacency: str = "replace-one",
-    n_cells: int = 2**14,
+    n_cells: int = _GRID_CELLS,
 ) -> float:
     """Least epsilon with which bounds of columns are released by ``quantiles="auto"``.
 
@@ -390,7 +373,7 @@ def least_epsilon(
         A little above.
     """
     least = least_guarantee(n_samples, n_columns=n_columns, adjacency=adjacency, n_cells=n_cells)
-    return least.epsilon_at(delta) * (1.0 + 1e-8)
+    return least.epsilon_at(delta) * (1.0 + _TOLERANCE_LEAST)
 
 
 @plain_arguments
@@ -399,7 +382,7 @@ def least_guarantee(
     *,
     n_columns: int,
     adjacency: str = "replace-one",
-    n_cells: int = 2**14,
+    n_cells: int = _GRID_CELLS,
 ) -> BoundedRangeDP:
     """Guarantee of the selections of `least_epsilon`; parameters as there.
 
@@ -412,7 +395,7 @@ def least_guarantee(
 
 
 def _least_range(n_samples: int, n_cells: int) -> float:
-    return _rows_over(n_cells) / (_WIDEST * max(n_samples, 1))
+    return _rows_over(n_cells) / (defaults.WIDEST_TAIL * max(n_samples, 1))
 
 
 def _check_enough(
@@ -429,9 +412,10 @@ def _check_enough(
         adjacency=target.adjacency,
         n_cells=n_cells,
     )
+    least = math.ceil(least * _GRID_TOLD) / _GRID_TOLD
     columns = "1 column" if n_columns == 1 else f"{n_columns} columns"
     raise ValueError(
-        f"epsilon must be at least {math.ceil(least * 1e4) / 1e4:.5g} for the bounds of "
+        f"epsilon must be at least {least:.5g} for the bounds of "
         f"{columns} from {n_samples} rows, at delta={target.delta:g}, or columns be fewer, or "
         "bounds stated that are known without the data; got "
         f"{target.epsilon:.6g}."

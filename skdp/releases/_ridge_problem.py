@@ -10,11 +10,13 @@ from typing import Any, Self
 
 from scipy.optimize import brentq
 
+from skdp._defaults import kernel as defaults
 from skdp._validation import one_of, plain_arguments, positive, shown
 from skdp.privacy import ADJACENCIES, n_records_changed
-from skdp.releases._feature_rules import NOISE_VARIANCE, tempered
 
 __all__ = ["RidgeProblem", "check_planned_rows", "ridge_norm_bound", "ridge_sensitivity"]
+
+_LIMIT_PENALTIES = 1e-6, 1e12
 
 
 @plain_arguments
@@ -235,26 +237,29 @@ class RidgeProblem:
         RidgeProblem
         """
         options: dict[str, Any] = dict(y_bound=1.0, adjacency=adjacency, bound=bound)
-        largest = float(n_samples) if bound == "paper" else 1e12
+        low, high = _LIMIT_PENALTIES
+        if bound == "paper":
+            high = float(n_samples)
         if squared:
             options.update(loss="squared", n_samples=n_samples)
         else:
             options.update(loss="huber", huber_width=cap)
         if penalty is None:
-
+            # The error that a penalty makes grows with it, and noise has the variance that is
+            # allowed, or as much less as the penalty is small.
             def excess(log_penalty: float) -> float:
-                penalty = min(math.exp(log_penalty), largest)
+                penalty = min(math.exp(log_penalty), high)
                 distance = ridge_sensitivity(penalty=penalty, **options)
-                return distance * level - math.sqrt(NOISE_VARIANCE)
+                share = min(penalty / defaults.LARGE_PENALTY, 1.0)
+                return distance * level - math.sqrt(defaults.NOISE_VARIANCE * share)
 
-            low, high = math.log(min(1e-6, largest)), math.log(largest)
-            if excess(low) <= 0.0:
-                penalty = math.exp(low)
-            elif excess(high) >= 0.0:
-                penalty = math.exp(high)
+            ends = math.log(min(low, high)), math.log(high)
+            if excess(ends[0]) <= 0.0:
+                penalty = math.exp(ends[0])
+            elif excess(ends[1]) >= 0.0:
+                penalty = high
             else:
-                penalty = tempered(math.exp(brentq(excess, low, high)))
-            penalty = min(penalty, largest)
+                penalty = min(math.exp(brentq(excess, *ends)), high)
         distance = ridge_sensitivity(penalty=penalty, **options)
         return cls(
             penalty, math.inf if squared else cap, distance, n_samples if squared else math.inf

@@ -6,7 +6,7 @@ are small. Noise is in proportion to the bound.
 
 To check the claim: this file, ``solvers/row_lengths.py`` for the cells of rows,
 ``solvers/hits.py`` for how they are counted, and ``mechanisms/_exponential.py`` for the law of a
-selection. All constants of the rule stand here.
+selection.
 """
 
 import math
@@ -15,6 +15,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
+from skdp._defaults import linear as defaults
 from skdp._random import NoiseSource
 from skdp._users import Users
 from skdp._validation import plain_arguments, shown
@@ -29,23 +30,10 @@ from skdp.solvers.rows import RowBlocks
 __all__ = ["NormedRelease", "split_for_norm"]
 
 # The norm is the bound, that over the root of 2, half of it and so on, to a 128th.
-N_CELLS = 15
+_GRID_CELLS = 15
 # Counts are whole numbers of so many parts, those of users too. Of as many rows as are certified
 # they stay below 2**52.
-_PARTS = 2**24
-# A norm that is smaller by the root of 2 is worth so many rows that are clipped, over epsilon.
-# That is few, as what is clipped biases the model, however many rows there are. From a part of all
-# rows on it is worth hardly any.
-_WORTH, _MOST_CLIPPED, _WORTH_BEYOND = 1.5, 0.1, 0.3
-# Of noisy counts, rows that are clipped have to be less than so many deviations of the noise, and
-# less than that part.
-_CERTAIN = 2.0
-# Of epsilon, so many over the number of rows; of mu, a deviation of the noise in a share of the
-# rows of 0.02. Either is a part of the budget between two limits, and nothing is read where there
-# is hardly anything to learn.
-_ROWS, _LEAST_ROWS, _LEAST_SHARE = 60.0, 1000.0, 0.01
-_DEVIATIONS, _LEAST_SIGNAL, _LEAST_SQUARE = 70.0, 200.0, 0.005
-_MOST_SHARE = 0.04
+_GRID_PARTS = 2**24
 
 
 @dataclass(frozen=True)
@@ -156,20 +144,21 @@ class NormedRelease:
             The bound over the norm: a power of the root of 2, from 1 to 128.
         """
         shares = None if users is None else users.shares
-        counts = cell_counts(length_cells(X, x_norm, N_CELLS), N_CELLS, shares)
+        counts = cell_counts(length_cells(X, x_norm, _GRID_CELLS), _GRID_CELLS, shares)
         place = self._counted if isinstance(self.reading, GaussianDP) else self._selected
         return 2.0 ** (place(counts, noise) / 2.0)
 
     def _selected(self, counts: np.ndarray, noise: NoiseSource) -> int:
-        whole = (counts * _PARTS).astype(np.int64)
+        whole = (counts * _GRID_PARTS).astype(np.int64)
         exceed = np.cumsum(whole) - whole
         epsilon = cast(ApproxDP, self.reading).epsilon
-        worth = np.arange(N_CELLS) / epsilon
-        worth = np.minimum(_WORTH * worth, _MOST_CLIPPED * self.n_units) + _WORTH_BEYOND * worth
+        # A norm that is smaller by the root of 2 is worth so many rows that are clipped.
+        worth = defaults.NORM_WORTH * np.arange(_GRID_CELLS) / epsilon
+        worth = np.minimum(worth, defaults.MOST_CLIPPED * self.n_units)
         place = select(
-            np.rint(worth * _PARTS).astype(np.int64) - exceed,
+            np.rint(worth * _GRID_PARTS).astype(np.int64) - exceed,
             epsilon=epsilon,
-            spread=_PARTS,
+            spread=_GRID_PARTS,
             random_state=noise,
             purpose="norm that hardly any row exceeds",
         )
@@ -188,8 +177,8 @@ class NormedRelease:
             purpose="numbers of rows by their length",
         )
         exceed = np.cumsum(released)[:-1]  # each norm but the first
-        deviations = law.scale * sensitivity * np.sqrt(np.arange(1, N_CELLS))
-        most = np.minimum(_CERTAIN * deviations, _MOST_CLIPPED * self.n_units)
+        deviations = law.scale * sensitivity * np.sqrt(np.arange(1, _GRID_CELLS))
+        most = np.minimum(2.0 * deviations, defaults.MOST_CLIPPED * self.n_units)
         return int(np.flatnonzero(np.append(True, exceed <= most)).max())
 
     def with_noise(
@@ -233,20 +222,16 @@ def split_for_norm(
         ``reading`` is None where nothing is read: where noise would be all that it tells, or the
         number of rows is private, so that nobody knows.
     """
-    share = 0.0 if n_samples is None else _share(guarantee, n_samples)
-    if share == 0.0:
+    if n_samples is None:
         return None, guarantee
+    share = float(defaults.NORM_SHARE)
+    reading: Any
+    rest: Any
     if isinstance(guarantee, GaussianDP):
-        return split_mu(guarantee, share)
-    reading = replace(guarantee, epsilon=share * guarantee.epsilon)
-    return reading, replace(guarantee, epsilon=guarantee.epsilon - reading.epsilon)
-
-
-def _share(guarantee: ApproxDP | GaussianDP, n_samples: float) -> float:
-    if isinstance(guarantee, GaussianDP):
-        signal = guarantee.mu * n_samples
-        least, share = _LEAST_SIGNAL, max((_DEVIATIONS / signal) ** 2, _LEAST_SQUARE)
+        reading, rest = split_mu(guarantee, share)
+        noise = math.sqrt(2.0) / reading.mu
     else:
-        signal = guarantee.epsilon * n_samples
-        least, share = _LEAST_ROWS, max(_ROWS / signal, _LEAST_SHARE)
-    return 0.0 if signal < least else min(share, _MOST_SHARE)
+        reading = replace(guarantee, epsilon=share * guarantee.epsilon)
+        rest = replace(guarantee, epsilon=guarantee.epsilon - reading.epsilon)
+        noise = 2.0 / reading.epsilon
+    return (reading, rest) if noise <= defaults.NORM_NOISE * n_samples else (None, guarantee)

@@ -1,8 +1,7 @@
 """How long scores should be, by the slope of their likelihood along their length.
 
 To check the claim: `release_slope`, with `largest_terms`, and ``solvers/hits.py`` for what it adds
-up. All constants of the rule stand here; it was chosen on 32 targets of two classes and 17 of 3 to
-26, of 300 to 20,000 rows.
+up.
 """
 
 import math
@@ -12,6 +11,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import lambertw
 
+from skdp._defaults import linear as defaults
 from skdp._random import NoiseSource
 from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
@@ -27,46 +27,25 @@ __all__ = [
     "blind_factor",
     "factor_of_slope",
     "held_against",
-    "kept_of_start",
     "largest_terms",
     "release_slope",
     "share_for_slope",
     "slope_is_certain",
-    "start_moved",
 ]
 
 Budget = GaussianDP | ApproxDP
 
-# What a row may take off the first sum, beyond the most that it may add. Rows that are far on the
-# wrong side count no more than that: where many are, less than the most makes scores too long, and
-# where signals are weak, more than the least takes too much noise. Less is right for pure noise.
-_LEAST_STEEP, _LEAST_STEEP_PURE, _MOST_STEEP = 1.72, 0.72, 8.0
-# Noise in a mean is a deviation of about 0.02, unless that takes more than the most of the squared
-# mu, or less than the least. Where it is larger than the last number, nothing is released.
-_NOISE, _LEAST_SHARE, _MOST_SHARE, _MOST_NOISE = 0.02, 0.002, 0.04, 0.3
-# Of a pure epsilon no less than the first, and, of two classes and of more, a number over rows
-# times epsilon, but no more than another, from so many rows times epsilon on: it costs two classes
-# more of their accuracy. A row may take off what makes noise in a mean of about 0.01. What the
-# second sum is multiplied by: noise is for the sum of both, and the first decides.
-_LEAST_PURE, _TWO_PURE, _MORE_PURE = 0.015, (200.0, 0.04, 800.0), (150.0, 0.075, 1000.0)
-_NOISE_PURE, _BEND_UNIT_PURE = 0.01, 0.5
-# Factor of scores of more than two classes where nothing is released: noise makes them long. And
-# the standard deviation of the logarithm of factors around it, or around 1, as it is supposed.
-_BLIND_FACTOR, _SPREAD = 0.7, 0.5
-# A model fits the noise of its own rows as well, so that the slope on these is larger than on
-# others: for the largest likelihood by about the number of coefficients over that of rows, for a
-# short descent by this part of it. Of more coefficients than rows most learn nothing, so that it
-# grows by a power.
-_OWN, _POWER_OF_MANY, _OWN_OF_BEND = 0.1, 0.4, 0.5
-_LEAST_BEND, _SHORTEST, _LONGEST = 0.01, -1.5, 1.2
-_SHORTEST_BEYOND = -2.3  # of what is beyond a start, of which little is left then
-# There a row may add more to the first sum than where all scores become longer, so that in the end
-# none is clipped: what it may take off, less this.
-_STEEPER = 2.0
-# How far a start goes with what is beyond it, where that is shortened, and the rows times epsilon
-# from which it is as much. Not at all up to the first factor, where that is mostly noise, and so
-# far from the second on, where scores are too long as a whole.
-_OF_START, _CLEAR, _NOT_YET, _WHOLLY = 0.5, 5000.0, 0.3, 0.7
+# What a row may take off the first sum, beyond the most that it may add: rows that are far on the
+# wrong side count no more than that.
+_BEYOND = 2.0
+# What the second sum is multiplied by where noise is for the sum of both: the first decides.
+_BEND_UNIT_PURE = 0.5
+# Standard deviation of the logarithm of factors around the likely one, as it is supposed.
+_SPREAD = 0.5
+# Of the logarithm of a factor, and of a second derivative that is no noise.
+_LIMIT_STEP, _TOLERANCE_BEND = 1.5, 0.01
+# Largest terms are rounded up to a part of 1; where a root of an equation is below.
+_GRID_TERMS, _LIMIT_ROOT = 1e4, 4.0
 
 
 @dataclass(frozen=True)
@@ -117,41 +96,22 @@ def largest_terms(n_classes: int) -> tuple[float, float]:
     """
     right = float(lambertw((n_classes - 1) / math.e).real)
     spread = math.log(n_classes - 1)
-    at = brentq(lambda t: (t + spread) * math.tanh(t / 2.0) - 2.0, 0.0, 4.0)
+    at = brentq(lambda t: (t + spread) * math.tanh(t / 2.0) - 2.0, 0.0, _LIMIT_ROOT)
     bend = ((at + spread) / (2.0 * math.cosh(at / 2.0))) ** 2
-    return math.ceil(1e4 * right) / 1e4, math.ceil(1e4 * bend) / 1e4
+    return math.ceil(_GRID_TERMS * right) / _GRID_TERMS, math.ceil(
+        _GRID_TERMS * bend
+    ) / _GRID_TERMS
 
 
-def blind_factor(n_classes: int) -> float:
-    """Likely factor of scores before anything is released, and of those of a descent without."""
-    return 1.0 if n_classes == 2 else _BLIND_FACTOR
+def blind_factor(guarantee: Budget, n_classes: int) -> float:
+    """Likely factor of scores before anything is released, and of those of a descent without.
 
-
-@plain_arguments
-def start_moved(target: ApproxDP, n_samples: float) -> float:
-    """How far log-odds to start from may go with what was learned where that becomes shorter.
-
-    Parameters
-    ----------
-    target : ApproxDP
-        Pure, whole.
-
-    n_samples : float
-        Number of rows, public or released.
-
-    Returns
-    -------
-    float
-        Half of the way, or less where signals are weak.
+    Noise makes scores longer. The penalty of a noisy objective makes those of two classes shorter
+    by about as much.
     """
-    return _OF_START * min(1.0, target.epsilon * n_samples / _CLEAR)
-
-
-@plain_arguments
-def kept_of_start(factor: float, moved: float) -> float:
-    """Factor of a start, for one of what is beyond it and for how far it may go with that."""
-    part = min(max((factor - _NOT_YET) / (_WHOLLY - _NOT_YET), 0.0), 1.0)
-    return 1.0 - moved * part * max(1.0 - factor, 0.0)
+    if isinstance(guarantee, ApproxDP) and n_classes == 2:
+        return 1.0
+    return float(defaults.LIKELY_SCALE)
 
 
 @plain_arguments
@@ -174,21 +134,16 @@ def share_for_slope(guarantee: Budget, *, n_samples: float, n_classes: int) -> f
     float
         0 where noise would be all that it tells.
     """
-    signal = min(max(_strength(guarantee) * n_samples, 1e-9), 1e12)
+    share = float(defaults.SCALE_SHARE)
     if isinstance(guarantee, ApproxDP):
-        asked, most, least_signal = _TWO_PURE if n_classes == 2 else _MORE_PURE
-        if signal < least_signal:
-            return 0.0
-        share = min(max(asked / signal, _LEAST_PURE), most)
         check: Budget = replace(guarantee, epsilon=share * guarantee.epsilon)
         deviations = math.sqrt(2.0)  # of Laplace noise, in its scale
     else:
-        share = min(max((_MOST_STEEP / (_NOISE * signal)) ** 2, _LEAST_SHARE), _MOST_SHARE)
         check, _ = split_mu(guarantee, share)
         deviations = 1.0
-    sensitivity = _sensitivity(check, *_bounds(check, n_samples, n_classes))
-    noise = deviations * sensitivity / _strength(check)
-    return 0.0 if noise > _MOST_NOISE * n_samples else share
+    noise = deviations * _sensitivity(check, n_classes) / _strength(check)
+    # More noise would tell less than what is supposed.
+    return 0.0 if noise > _SPREAD * n_samples else share
 
 
 def held_against(
@@ -201,7 +156,6 @@ def held_against(
     noise: NoiseSource,
     temperature: float = 1.0,
     start: np.ndarray | None = None,
-    moved: float = 0.0,
 ) -> tuple[np.ndarray, CoefficientNoise]:
     """Weights as long as the rows say, with how much of them is noise.
 
@@ -232,9 +186,6 @@ def held_against(
         Released weights of three classes or more that these were learned from: what is beyond
         them is made as long as the rows say. None for none.
 
-    moved : float, default=0.0
-        How far the start may go with what is beyond it, `start_moved`.
-
     Returns
     -------
     weights : ndarray of shape (n_outputs, n_features)
@@ -253,14 +204,12 @@ def held_against(
     )
     factor, deviation = factor_of_slope(
         found,
-        n_classes=max(2, len(weights)),
-        n_features=weights.shape[1],
-        n_samples=n_samples,
-        has_start=start is not None,
+        likely=blind_factor(guarantee, max(2, len(weights))),
     )
     longer = factor * longer
-    spread = replace(spread.times(factor).along(longer, deviation), kind="approximation")
-    return longer if start is None else kept_of_start(factor, moved) * start + longer, spread
+    kind = "bound" if spread.kind == "bound" else "approximation"
+    spread = replace(spread.times(factor).along(longer, deviation), kind=kind)
+    return longer if start is None else start + longer, spread
 
 
 def release_slope(
@@ -275,11 +224,9 @@ def release_slope(
     """Release how the likelihood changes with the length of scores.
 
     Privacy: satisfies ``guarantee`` for released weights. Let (a, b) be the `largest_terms` of so
-    many classes, with a no less than s - 2 where not all scores become longer. A row adds a number
-    between -s and a to one sum, and one between 0 and b to the other, for an s above a that
-    follows from ``guarantee`` and ``n_samples``: they are clipped, which changes nothing but -s
-    where all scores become longer. So it moves them by the norm of (s, b) at most if it goes, and
-    of (s + a, b) if it is replaced. Pure noise is of Laplace for the sum of absolute changes, in
+    many classes. A row adds a number between -(a + 2) and a to one sum, and one between 0 and b to
+    the other: they are clipped. So it moves them by the norm of (a + 2, b) at most if it goes, and
+    of (2 a + 2, b) if it is replaced. Pure noise is of Laplace for the sum of absolute changes, in
     which the second sum counts half.
 
     Parameters
@@ -306,10 +253,10 @@ def release_slope(
     """
     is_pure = isinstance(guarantee, ApproxDP)
     law = NoiseLaw.of("laplace" if is_pure else "gaussian", guarantee)
-    has_start = along is not None
-    steepest, largest = _bounds(guarantee, n_samples, max(2, len(weights)), has_start=has_start)
-    sensitivity = _sensitivity(guarantee, steepest, largest)
-    sums = score_slopes(data, weights, steepest, largest, along)
+    n_classes = max(2, len(weights))
+    largest = largest_terms(n_classes)
+    sensitivity = _sensitivity(guarantee, n_classes)
+    sums = score_slopes(data, weights, largest[0] + _BEYOND, largest, along)
     units = np.array([1.0, _BEND_UNIT_PURE if is_pure else 1.0])
     released = release(
         units * certified(sums, ERROR_SHARE),
@@ -342,7 +289,7 @@ def slope_is_certain(n_samples: int, n_classes: int, *, has_start: bool = False)
     -------
     bool
     """
-    steepest = max(_MOST_STEEP, _LEAST_STEEP + largest_terms(n_classes)[0])
+    steepest = largest_terms(n_classes)[0] + _BEYOND
     return slopes_error(n_samples, n_classes, steepest, has_start) <= ERROR_SHARE
 
 
@@ -350,81 +297,42 @@ def _strength(guarantee: Budget) -> float:
     return guarantee.epsilon if isinstance(guarantee, ApproxDP) else guarantee.mu
 
 
-def _bounds(
-    guarantee: Budget, n_samples: float, n_classes: int, *, has_start: bool = False
-) -> tuple[float, tuple[float, float]]:
-    """What a row may take off the first sum, and add to both, for the guarantee of the release."""
-    least, noise = _LEAST_STEEP, _NOISE
-    if isinstance(guarantee, ApproxDP):
-        least, noise = _LEAST_STEEP_PURE, _NOISE_PURE
+def _sensitivity(guarantee: Budget, n_classes: int) -> float:
+    """How far a record moves both sums."""
     right, bend = largest_terms(n_classes)
-    steepest = max(min(noise * _strength(guarantee) * n_samples, _MOST_STEEP), least + right)
-    if has_start:
-        right = max(right, steepest - _STEEPER)
-    return steepest, (right, bend)
-
-
-def _sensitivity(guarantee: Budget, steepest: float, largest: tuple[float, float]) -> float:
-    """How far a record moves both sums, for what a row may take off and add."""
-    right, bend = largest
-    slope = steepest + (right if guarantee.adjacency == "replace-one" else 0.0)
+    slope = right + _BEYOND + (right if guarantee.adjacency == "replace-one" else 0.0)
     if isinstance(guarantee, ApproxDP):
         return slope + _BEND_UNIT_PURE * bend
     return math.hypot(slope, bend)
 
 
 @plain_arguments
-def factor_of_slope(
-    found: ScoreSlope,
-    *,
-    n_classes: int,
-    n_features: int,
-    n_samples: float,
-    has_start: bool = False,
-) -> tuple[float, float]:
+def factor_of_slope(found: ScoreSlope, *, likely: float) -> tuple[float, float]:
     """Factor of scores, by what is released.
 
     Parameters
     ----------
     found : ScoreSlope
 
-    n_classes : int
-        At least 2.
-
-    n_features : int
-        Constant feature included.
-
-    n_samples : float
-        Number of rows, public or released.
-
-    has_start : bool, default=False
-        Whether only what was learned beyond a start is made longer.
+    likely : float
+        Factor that is likely beforehand.
 
     Returns
     -------
     factor : float
-        A step of Fisher scoring towards the length with the largest likelihood, or rather with
-        the largest posterior density: before, the logarithm of the factor is normal around 0
-        for two classes and log(0.7) for more, with a standard deviation of 0.5. A tenth of
-        the free coefficients over the number of rows, to the power 0.4 if there are more, is taken
-        off the slope first, but no more than all of it or half the bend: so much a model gains on
-        rows of its own. Within 0.22, or 0.1 with a start, and 3.3.
+        A step of Fisher scoring towards the length with the largest posterior density: before, the
+        logarithm of the factor is normal around that of the likely one, with a standard deviation
+        of 0.5. From 0.22 to 4.5.
 
     deviation : float
         Standard deviation of the noise in its logarithm, to first order; 0 at an end.
     """
-    size = (n_classes - 1) * n_features / max(n_samples, 1.0)
-    # On rows that are told apart without a doubt there is nothing to gain.
-    most = max(found.slope, _OWN_OF_BEND * found.bend, 0.0)
-    slope = found.slope - min(_OWN * min(size, size**_POWER_OF_MANY), most)
-    bend = max(found.bend, found.deviation, _LEAST_BEND)
-    likely = math.log(blind_factor(n_classes))
+    bend = max(found.bend, found.deviation, _TOLERANCE_BEND)
     doubt = (found.deviation / _SPREAD) ** 2
     certainty = bend**2 + doubt
-    step = (slope * bend + likely * doubt) / certainty
-    shortest = _SHORTEST_BEYOND if has_start else _SHORTEST
-    if not shortest < step < _LONGEST:
-        return math.exp(min(max(step, shortest), _LONGEST)), 0.0
-    by_bend = slope - 2.0 * step * bend if bend == found.bend else 0.0
+    step = (found.slope * bend + math.log(likely) * doubt) / certainty
+    if abs(step) >= _LIMIT_STEP:
+        return math.exp(math.copysign(_LIMIT_STEP, step)), 0.0
+    by_bend = found.slope - 2.0 * step * bend if bend == found.bend else 0.0
     moved = math.hypot(found.deviation * bend, found.bend_deviation * by_bend)
     return math.exp(step), moved / certainty

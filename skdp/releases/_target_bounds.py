@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from scipy.optimize import brentq
 
+from skdp._defaults import kernel as defaults
 from skdp._random import NoiseSource
 from skdp._validation import finite, plain_arguments, shown
 from skdp.privacy import ApproxDP, BoundedRangeDP, GaussianDP, Guarantee, gaussian_epsilon
@@ -23,7 +24,7 @@ __all__ = ["TargetBounds", "check_search_range", "gaussian_rest"]
 R = TypeVar("R", bound=Release)
 
 # Part of the squared mu, or of a pure epsilon, that bounds take.
-_SHARE, _PURE_SHARE = 0.05, 0.1
+_SHARE, _PURE_SHARE = float(defaults.BOUNDS_SHARE), float(defaults.SHARE)
 _NARROWEST = 1e-6  # search range beside its largest value: cells are far from the digits of floats
 
 

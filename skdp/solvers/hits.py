@@ -16,7 +16,6 @@ from skdp.solvers.certificates import UNIT_ROUNDOFF
 __all__ = [
     "cell_counts",
     "class_counts",
-    "hits_gained",
     "score_slopes",
     "slopes_error",
 ]
@@ -28,40 +27,11 @@ _LOWEST, _LOWEST_ALONG = 64.0, 12.0
 _SHARES = 2.0**-24  # that shares are rounded down to, of which sums are exact
 
 
-def hits_gained(data, weights, start):
-    """Number of rows that weights get right, less that of the weights of the start.
-
-    Rows and weights are rounded to integers of 21 bits and a sign, of which all sums are exact.
-    So what a row adds depends on no other row, not even where scores tie.
-
-    Parameters
-    ----------
-    data : RowBlocks
-        With rows of norm 2 at most. If they have shares of users, rows count by these.
-
-    weights, start : ndarray of shape (n_outputs, n_features)
-
-    Returns
-    -------
-    ndarray of shape (1,)
-        Each row adds 1, 0 or -1. A user adds something between 1 and -1.
-    """
-    models = [_integers(weights), _integers(start)]
-    gained = 0.0
-    for i, (rows, codes) in enumerate(data.blocks):
-        fine = _fine(rows)
-        new, old = (_predicted(np.asarray(fine @ model.T)) == codes for model in models)
-        if data.shares is None:
-            gained += int(np.count_nonzero(new)) - int(np.count_nonzero(old))
-        else:
-            gained += float(_on_grid(data.shares[i]) @ (new.astype(float) - old))
-    return np.array([gained])
-
-
 def score_slopes(data, weights, steepest, largest, along=None):
     """First and second derivative of the log-likelihood along the length of scores.
 
-    Scores are exact, as in `hits_gained`, of rows with up to 2**24 entries that are not 0.
+    Rows and weights are rounded to integers of 21 bits and a sign, of which all sums are exact, of
+    rows with up to 2**24 entries that are not 0. So what a row adds depends on no other row.
 
     Parameters
     ----------

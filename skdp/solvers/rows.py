@@ -9,7 +9,14 @@ from scipy import sparse
 
 from skdp._users import Users
 from skdp.mechanisms import clip_rows
-from skdp.solvers.certificates import CHUNK, UNIT_ROUNDOFF, rounding_error, score_terms
+from skdp.solvers.certificates import (
+    CHUNK,
+    MOST_ROWS,
+    SUM_ERROR,
+    UNIT_ROUNDOFF,
+    rounding_error,
+    score_terms,
+)
 from skdp.solvers.exact_sums import ExactScores, PairwiseSum, power_above
 from skdp.solvers.row_products import (
     few_rows,
@@ -395,18 +402,42 @@ class RowBlocks(Blocks):
         """Bound on the norm of a row; public, as it needs no data."""
         return math.hypot(x_norm, constant) * (1 + 4 * UNIT_ROUNDOFF * (n_features + 8))
 
-    def second_moments(self):
+    def second_moments(self, loss=None, weights=None):
         """Sum of the outer products of the rows, of shape (n_features, n_features).
 
         Where rows have shares, it is the sum over users of the means of their rows' products.
+
+        Parameters
+        ----------
+        loss : LogisticLoss, default=None
+            Products are multiplied by its second derivatives. None multiplies by nothing.
+
+        weights : ndarray of shape (1, n_features), default=None
+            Where these are taken.
         """
         moments = PairwiseSum((self.n_features, self.n_features))
-        for i, (rows, _) in enumerate(self.blocks):
-            if self.shares is not None:  # roots, since a square is formed in half the time
-                rows = times(rows, np.sqrt(self.shares[i]))
+        for i, (rows, codes) in enumerate(self.blocks):
+            factors = None if self.shares is None else self.shares[i]
+            if loss is not None:
+                bend = loss.hessian_weights(self._scores(rows, weights), codes)
+                factors = bend if factors is None else factors * bend
+            if factors is not None:  # roots, since a square is formed in half the time
+                rows = times(rows, np.sqrt(factors))
             part = rows.T @ rows
             moments.add(part.toarray() if self.is_sparse else part)
         return moments.total()
+
+    def curvature_error(self, loss, weights):
+        """Bound on the Frobenius norm of the error of `second_moments` with a logistic loss.
+
+        Beside the sums' own, a score errs by a rounding of each of its terms, and the second
+        derivative by no more than a quarter of that. It is for the most rows that there can be:
+        no private number decides it.
+        """
+        size = self.row_norm * float(np.linalg.norm(weights))
+        n_terms = self.n_features if self.is_sparse else score_terms(self.n_features)
+        roundings = SUM_ERROR + UNIT_ROUNDOFF * (16.0 + 2.0 * (n_terms + 4) * size)
+        return MOST_ROWS * self.row_norm**2 * loss.curvature * roundings
 
     def total(self):
         """Sum of the rows, or over users of the means of their rows, of shape (n_features,)."""

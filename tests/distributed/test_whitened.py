@@ -121,21 +121,6 @@ def test_where_noise_hides_all_the_majority_is_predicted(delta):
     assert model.score(X, y) > 1.0 - y.mean() - 0.01
 
 
-@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
-def test_rows_of_nodes_confirm_what_was_learned_where_noise_lets_them(adjacency):
-    X, y = problem(400)
-    changed = 2 if adjacency == "replace-one" else 1
-    for epsilon, share in ((3.0, None), (10.0 * changed, 0.0375), (4000.0, 0.01)):
-        with recording() as heard:
-            seeded(epsilon, n_nodes=4, adjacency=adjacency).fit(X, y)
-        if share is None:
-            assert heard[-1].asked.size > 1
-            continue
-        for each in heard[-4:]:
-            assert each.asked.size == 1 and each.sensitivity == changed
-            assert each.law.guarantee.epsilon == pytest.approx(share * epsilon)
-
-
 @deltas
 def test_unequal_nodes_do_not_wreck_the_mean(delta):
     X, y = problem(4000, n_features=5)
@@ -155,7 +140,7 @@ def test_nodes_without_rows_release_nothing(delta):
     with recording() as heard:
         model = seeded(1.0, delta, n_nodes=4).fit(X, y, node)
     assert len(heard) % 2 == 0 and len(heard) >= 2 * model.n_rounds_
-    assert len(heard) <= 2 * (model.n_rounds_ + 3)
+    assert len(heard) <= 2 * (model.n_rounds_ + 2)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

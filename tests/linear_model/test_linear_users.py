@@ -142,7 +142,8 @@ def test_users_of_one_row_each_are_rows(kind, layout, adjacency, delta):
             assert first.pop().asked.shape == (2,)
     else:
         assert_allclose(users.coef_, rows.coef_, rtol=1e-3, atol=1e-5)
-    assert len(first) == len(second)
+    # Where their number is private, that of steps follows from a noisy one.
+    assert len(first) == len(second) or adjacency == "add-remove"
     assert rows.guarantee_.unit == "record"
     assert users.guarantee_._plain() == rows.guarantee_._plain()
 

@@ -214,12 +214,12 @@ def test_automatic_epsilons_begin_above_the_noise_and_cost_at_most_what_is_said(
     assert 0.99 * most < found.guarantee_.epsilon <= most
     epsilons = np.array([stage.epsilon for stage in found.stages_])
     if delta == 0.0:
-        assert_allclose(epsilons[1:] / epsilons[:-1], 3.0, rtol=2e-3)
-        assert 0.4 / 3 < math.sqrt(2.0) / epsilons[0] / math.sqrt(2000) <= 0.401
+        assert_allclose(epsilons[1:] / epsilons[:-1], math.e, rtol=2e-3)
+        assert 0.4 / 3 < math.sqrt(2.0) / epsilons[0] / math.sqrt(1600) <= 0.401
     else:
         mus = np.array([gaussian_mu(epsilon=epsilon, delta=delta) for epsilon in epsilons])
         assert_allclose(mus[1:] / mus[:-1], 2.0, rtol=2e-3)
-        assert 0.4 / 2 < 1.0 / mus[0] / math.sqrt(2000) <= 0.401
+        assert 0.4 / 2 < 1.0 / mus[0] / math.sqrt(1600) <= 0.401
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ def test_a_record_is_learned_from_or_scored_and_never_both(blunt, monkeypatch):
     for here, there in zip(learned, scored, strict=True):
         assert np.array_equal(here, learned[0]) and np.array_equal(there, scored[0])
     # Blocks that are asked about are filled up with copies of a row.
-    assert (len(learned[0]), len(scored[0]), len(set(scored[0]))) == (3000, 1024, 1000)
+    assert (len(learned[0]), len(scored[0]), len(set(scored[0]))) == (3200, 1024, 800)
     assert set(learned[0]).isdisjoint(scored[0])
 
 
@@ -325,7 +325,7 @@ def test_what_it_tells_on_the_way_is_released(capsys):
     X, y = rows()
     found = search(0.8, verbose=True, epsilons="auto").fit(X, y)
     first, *others = capsys.readouterr().out.splitlines()
-    assert first.startswith("1000 rows score: steps below 0.01")
+    assert first.startswith("800 rows score: steps below 0.01")
     assert first.endswith(f"all stages together cost {found.guarantee_.epsilon:.6g}.")
     assert len(others) == len(found.stages_)
     assert all(

@@ -43,16 +43,16 @@ def test_the_minimiser_and_the_check_are_what_is_charged(adjacency):
     assert plan.guarantee.adjacency == adjacency and "held" in plan.guarantee.mechanism
     together = compose([plan.objective.guarantee, plan.checking])
     assert_allclose(together.epsilon, 30.0, rtol=1e-12)
-    assert_allclose(plan.checking.epsilon, 200.0 / 6000.0 * 30.0)
+    assert_allclose(plan.checking.epsilon, 0.03 * 30.0)
     plan.check_n_rows(200)
     with pytest.raises(ValueError, match="must have at most"):
         plan.check_n_rows(10**18)
 
 
 def test_there_is_a_check_where_rows_pay_for_it():
-    target = ApproxDP(3.9)
+    target = ApproxDP(1.2)
     plain = CheckedObjective.plan(target, 200.0, release=objective)
-    assert isinstance(plain, ObjectivePerturbation) and plain.guarantee.epsilon == 3.9
+    assert isinstance(plain, ObjectivePerturbation) and plain.guarantee.epsilon == 1.2
     with pytest.raises(ValueError, match=r"target must have delta=0; got 1e-05"):
         CheckedObjective.plan(ApproxDP(1.0, 1e-5), 1e6, release=objective)
 
@@ -76,7 +76,7 @@ def test_estimators_check_where_scores_are_log_odds():
 
     assert sizes() == sizes(fit_intercept=False) == sizes(slope_cap=None) == [2]
     assert sizes(adjacency="add-remove")[-1] == 2
-    assert sizes(epsilon=1.9) == sizes(class_weight={True: 2.0}) == sizes(C=1.0) == []
+    assert sizes(epsilon=0.6) == sizes(class_weight={True: 2.0}) == sizes(C=1.0) == []
     assert sizes(DPLinearSVC) == sizes(mechanism="output") == sizes(delta=1e-5) == []
     assert sizes(calibration="jmlr2011") == []
 

@@ -66,8 +66,8 @@ def test_where_no_deviation_is_known_none_is_stated(model, n_classes):
 
 
 @pytest.mark.parametrize(("n_classes", "epsilon"), [(2, 1.0), (2, 8.0), (3, 8.0)])
-def test_uneven_steps_have_the_deviation_that_is_claimed(n_classes, epsilon, repetitions):
-    # Of 4,000 rows of 4 columns the last step has three times the squared mu of the first.
+def test_clear_descents_have_the_deviation_that_is_claimed(n_classes, epsilon, repetitions):
+    # Two classes end with a Newton step.
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 4))
     y = np.digitize(X[:, 0] + rng.normal(size=4000), [0.0, 1.0][: n_classes - 1])

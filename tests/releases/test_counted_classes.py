@@ -72,18 +72,12 @@ def test_the_counts_and_what_follows_are_what_is_charged(adjacency):
     assert plan.guarantee.adjacency == adjacency and "counts" in plan.guarantee.mechanism
     assert len(plan.plans) == (28 if adjacency == "add-remove" else 1)
     sizes = [200.0] if adjacency == "replace-one" else 2.0 ** np.arange(28)
-    units = 1.0 if adjacency == "replace-one" else 0.5
-    found = zip(sizes, plan.plans, plan.checks, plan.by_length, strict=True)
-    for size, follows, check, by_length in found:
-        parts, signal = [plan.counting, follows.guarantee], epsilon * size
-        assert by_length == (signal >= 1000.0)
-        share = 0.0 if signal < 500.0 * units else 100.0 * units / signal
-        if by_length:
-            share = min(max(150.0 / signal, 0.015), 0.075)
-        if share == 0.0:
-            assert check is None
-        else:
-            assert_allclose(check.epsilon, share * epsilon)
+    for size, follows, check in zip(sizes, plan.plans, plan.checks, strict=True):
+        parts = [plan.counting, follows.guarantee]
+        # A check has 3 %, where rows times epsilon are about 300 or more.
+        assert (check is None) == (epsilon * size < (312.0 if len(sizes) == 1 else 269.0))
+        if check is not None:
+            assert_allclose(check.epsilon, 0.03 * epsilon)
             parts.append(check)
         assert_allclose(compose(parts).epsilon, epsilon, rtol=1e-12)
     plan.check_n_rows(200)
@@ -104,35 +98,6 @@ def test_a_record_changes_counts_by_what_is_declared(adjacency):
     changed = 1.0 if adjacency == "add-remove" else 2.0
     assert records[0].law.kind == records[-1].law.kind == "laplace"
     assert changed <= records[0].sensitivity < 1.02 * changed
-
-
-@BOTH
-def test_a_record_changes_how_many_rows_a_hinge_gets_right_by_what_is_declared(adjacency):
-    loss = SoftmaxLoss(3, margin=1.0, temperature=0.5)
-    plan = planned(ApproxDP(5.0, adjacency=adjacency), loss=loss, has_odds=False)
-    records, _ = transcript(partial(plan, rows(loss), noise_source(0)))
-    check = plan.checks[chosen(plan, records)]
-    assert records[-1].law.guarantee.epsilon == check.epsilon
-    assert records[-1].law.kind == "laplace" and records[-1].asked.shape == (1,)
-    units = 1.0 if adjacency == "replace-one" else 0.5
-    size = 200.0 if adjacency == "replace-one" else 256.0
-    assert_allclose(check.epsilon, 5.0 * max(100.0 * units / (5.0 * size), 0.01))
-    changed = 1.0 if adjacency == "add-remove" else 2.0
-    assert changed <= records[-1].sensitivity < 1.02 * changed
-
-
-def test_what_rows_do_not_confirm_of_a_hinge_is_kept_in_part():
-    loss = SoftmaxLoss(3, margin=1.0, temperature=0.5)
-    plan, data = planned(ApproxDP(5.0), loss=loss, has_odds=False), rows(loss)
-    with recording() as records:
-        plan(data, noise_source(0))
-    # How many of 200 rows more are right than by the start alone: the root of their number or so.
-    learned = []
-    for gained in (14.0, 15.0):
-        heard = [*records[:-1], SimpleNamespace(released=np.array([gained]))]
-        learned.append(transcript(partial(plan, data, noise_source(0)), replay=heard)[1][:, :-1])
-    assert_allclose(learned[0], 0.1 * learned[1])
-    assert np.abs(learned[1]).max() > 0.01
 
 
 def test_pure_models_of_many_rows_are_those_without_privacy():
@@ -183,7 +148,8 @@ def test_counts_take_a_share_that_falls_with_what_there_is(adjacency):
     shares = [plan.counting.epsilon for plan in plans] / epsilons
     assert (np.diff(shares) <= 0.0).all()
     if adjacency == "replace-one":
-        assert_allclose(shares[[0, 2, -1]], [0.5, 0.1, 0.01])
+        assert_allclose(shares[:2], 0.5)
+        assert_allclose(shares[2:], 30.0 * math.sqrt(3.0) / 1000.0 / epsilons[2:])
 
 
 def test_shares_that_noise_explains_are_drawn_together():
@@ -191,9 +157,8 @@ def test_shares_that_noise_explains_are_drawn_together():
     assert_array_equal(drawn_together(shares, 0.0), shares)
     assert_allclose(drawn_together(shares, 0.3), 1 / 3)
     assert_allclose(drawn_together(np.full(3, 1 / 3), 0.0), 1 / 3)
-    # The squares of what is apart add up to 0.38 / 3. Noise explains a part of it, and half a
-    # deviation of a mean of three squares of Laplace noise more is taken for noise.
-    kept = 1.0 - 3 * 0.1**2 * (1.0 + 0.5 * math.sqrt(5 / 3)) / (0.38 / 3)
+    # The squares of what is apart add up to 0.38 / 3. Noise explains a part of it.
+    kept = 1.0 - 3 * 0.1**2 / (0.38 / 3)
     assert_allclose(drawn_together(shares, 0.1), 1 / 3 + kept * (shares - 1 / 3))
     for huge in (1e300, -1e300):  # whatever is released
         assert np.isfinite(drawn_together(np.array([huge, 0.5, 0.5]), 1.0)).all()
@@ -204,12 +169,11 @@ def test_nobody_is_too_rare_to_start_with():
     assert_allclose(softmax(starting_scores(shares, 0.0)), shares)
     # More rows than there are, or less, are noise.
     assert_allclose(starting_scores(shares + 0.1, 0.0), starting_scores(shares, 0.0))
-    # The nearest shares that are not negative and add up to one, and three quarters of a deviation
-    # more of each.
+    # The nearest shares that are not negative and add up to one, and a deviation more of each.
     shares = np.array([0.7, 0.5, -0.1])
-    kept = 1.0 - 3 * 0.01**2 * (1.0 + 0.5 * math.sqrt(5 / 3)) / ((shares - 1 / 3) ** 2).sum()
+    kept = 1.0 - 3 * 0.01**2 / ((shares - 1 / 3) ** 2).sum()
     gap = kept * 0.2
-    likely = np.array([(1.0 + gap) / 2.0, (1.0 - gap) / 2.0, 0.0]) + 0.0075
+    likely = np.array([(1.0 + gap) / 2.0, (1.0 - gap) / 2.0, 0.0]) + 0.01
     likely[2] = 0.2 / 3 * likely.sum()  # the least
     assert_allclose(softmax(starting_scores(shares, 0.01)), likely / likely.sum())
 
@@ -236,14 +200,13 @@ def test_estimators_count_classes_where_the_constant_can_carry_log_odds():
         records, _ = transcript(lambda: kind(2.0, random_state=0, **options).fit(X, y))
         return [r.asked.size for r in records if r.law.kind == "laplace"]
 
-    # Where n epsilon is 1,000 or more, two sums in place of one: 400 is nearer to 512 than to 256.
-    assert counts() == [3, 1] and counts(adjacency="add-remove") == [3, 2]
+    assert counts() == counts(adjacency="add-remove") == [3, 2]
     assert counts(class_weight={1: 2.0}) == [3]
     # Of two classes none is counted: two sums are how long scores should be.
     assert counts(y=y > 0) == counts(y=y > 0, adjacency="add-remove") == [2]
     assert counts(C=1.0) == counts(mechanism="output") == counts(fit_intercept=False) == []
     assert counts(delta=1e-5, mechanism="objective") == []
-    assert counts(DPLinearSVC) == counts(DPLinearSVC, adjacency="add-remove") == [3, 1]
+    assert counts(DPLinearSVC) == counts(DPLinearSVC, adjacency="add-remove") == [3]
     assert counts(DPLinearSVC, class_weight={1: 2.0}) == [3]
     assert counts(DPLinearSVC, fit_intercept=False) == counts(DPLinearSVC, y=y > 0) == []
     assert counts(intercept_scaling=1e-4) == []

@@ -2,7 +2,6 @@
 
 import inspect
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -190,22 +189,3 @@ def test_a_penalty_of_a_descent_is_that_of_the_minimiser():
         penalty=300.0,
     )
     assert_allclose(weights, exact, atol=0.02 * np.linalg.norm(exact))
-
-
-def test_weights_are_shrunk_at_the_end_and_steps_are_not(monkeypatch):
-    # So few that no more is read of the rows.
-    X, codes = random_problem(LogisticLoss(), np.random.default_rng(0), n=30)
-    data, guarantee = RowBlocks(X, codes, x_norm=1.0), GaussianDP(1.0)
-    module = inspect.getmodule(NoisyDescent)
-    planned = module.plan_descent
-
-    def result():
-        return gradient_descent(
-            LogisticLoss(), data, clip_norm=0.2, guarantee=guarantee, noise=noise_source(0)
-        )
-
-    shrunk = result()
-    monkeypatch.setattr(
-        module, "plan_descent", lambda **public: replace(planned(**public), shrinkage=1.0)
-    )
-    assert_allclose(shrunk, 0.6 * result(), rtol=1e-12)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,11 +12,10 @@ from support.problems import feature_blocks as blocks
 from support.releases import transcript
 
 from skdp.audit import recording
-from skdp.exceptions import SolverError
 from skdp.features import fourier_features
 from skdp.kernel import DPKernelRidge
 from skdp.losses import HuberLoss
-from skdp.privacy import ApproxDP
+from skdp.privacy import ApproxDP, BudgetLedger
 from skdp.releases import (
     CentredObjective,
     CentredOutput,
@@ -23,7 +23,7 @@ from skdp.releases import (
     plan_pure,
     pure_components,
 )
-from skdp.releases._feature_pure import VARIANCES, release_level
+from skdp.releases._feature_pure import release_level
 from skdp.solvers.certificates import MOST_ROWS
 from skdp.solvers.feature_rows import (
     ERROR_SHARE,
@@ -47,14 +47,14 @@ def released(data, guarantee, *, replay=(), seed=0, **options):
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("n_samples, n_releases", [(1000, 2), (4000, 3)])
+@pytest.mark.parametrize("n_samples", [1000, 4000])
 @pytest.mark.parametrize("kernel", FEATURES)
 @pytest.mark.parametrize("other", [-1.0, -0.5])
 def test_releases_add_up_to_epsilon_and_neighbours_move_each_as_little_as_is_said(
-    kernel, other, n_samples, n_releases, adjacency
+    kernel, other, n_samples, adjacency
 ):
     """Many rows alike, and one whose target is at the other end, or is not there."""
-    epsilon = 1.0
+    epsilon, n_releases = 1.0, 3
     X, y = np.full((n_samples, 3), 0.4), np.zeros(n_samples)
     y[0] = 1.0
     here = blocks(FEATURES[kernel], X, y)
@@ -103,15 +103,14 @@ def test_the_mean_is_right_in_the_end_whatever_the_cap_does_to_it(adjacency):
 def test_the_budget_is_split_by_the_number_of_rows_times_epsilon():
     shares = {
         signal: plan_pure(n_samples=signal, guarantee=ApproxDP(1.0))
-        for signal in (10.0, 300.0, 1000.0, 1500.0, 3000.0, 1e5)
+        for signal in (10.0, 1000.0, 1e5)
     }
     for plan in shares.values():
-        parts = [plan.moments, plan.weights] + ([plan.level] if plan.level else [])
+        parts = [plan.moments, plan.weights, plan.level]
         assert_allclose(sum(part.epsilon for part in parts), 1.0, rtol=1e-12)
-    assert_allclose([p.moments.epsilon for p in shares.values()], [0.9, 0.5, 0.15, 0.1, 0.1, 0.1])
-    assert [plan.level is None for plan in shares.values()] == [True] * 3 + [False] * 3
-    assert [plan.cap for plan in shares.values()] == [1.2] * 3 + [0.5] * 3
-    assert_allclose([p.allowed for p in shares.values()], [0.01, 0.01, 0.01, 0.015, 0.03, 0.06])
+        assert_allclose(plan.level.epsilon, (1.0 - plan.moments.epsilon) / 10.0)
+    expected = [(50.0 / (50.0 + signal)) ** (2.0 / 3.0) for signal in shares]
+    assert_allclose([plan.moments.epsilon for plan in shares.values()], expected)
     # Rows and epsilon count as their product, where both make a share of one epsilon.
     one, two = (
         plan_pure(n_samples=n, guarantee=ApproxDP(3000.0 / n)) for n in (1000.0, 100_000.0)
@@ -124,14 +123,14 @@ def test_noise_of_a_prediction_has_the_variance_that_is_allowed(adjacency, recor
     plan = plan_pure(n_samples=5000.0, guarantee=ApproxDP(1.0, adjacency=adjacency))
     penalty = plan.penalty(0.1, 0.25, 60)
     scale = records * 0.25 / penalty / plan.weights.epsilon
-    assert_allclose(61 * scale**2, plan.allowed * 0.1)
+    assert_allclose(61 * scale**2, 0.1 * 0.1)
 
 
 def test_features_are_more_the_more_rows_and_no_private_number_of_rows_counts():
-    sizes = (10, 1000, 10_000, 1e5, 2e5, 4e5, 1e7)
+    sizes = (10, 1000, 10_000, 1e5, 1e7)
     numbers = [pure_components(n_samples=n, epsilon=1.0) for n in sizes]
-    assert numbers == [12, 14, 70, 300, 300, 504, 1000]
-    assert pure_components(n_samples=2000, epsilon=0.5) == 14
+    assert numbers == [12, 16, 70, 324, 1000]
+    assert pure_components(n_samples=2000, epsilon=0.5) == 16
     assert pure_components(n_samples=None, epsilon=1.0) == 70
 
 
@@ -211,7 +210,7 @@ def test_all_releases_around_an_objective_add_up_to_epsilon(n_samples, adjacency
     assert sum(isinstance(record, Perturbed) for record in heard) == 1
     spent = sum(record.law.guarantee.epsilon for record in heard)
     assert_allclose(spent, 1.0, rtol=1e-9)
-    assert len(heard) == 3 + (n_samples == 4000) + (adjacency == "add-remove")
+    assert len(heard) == 4 + (adjacency == "add-remove")
 
 
 def test_without_noise_it_is_the_minimiser_at_the_cap_and_penalty_of_the_plan():
@@ -225,14 +224,14 @@ def test_without_noise_it_is_the_minimiser_at_the_cap_and_penalty_of_the_plan():
     with recording() as heard:
         CentredObjective.plan(guarantee)(blocks(FEATURES["linear"], X, y), noise_source(0))
     (record,) = [record for record in heard if isinstance(record, Perturbed)]
-    assert_allclose(record.loss.width, cap, rtol=1e-3)
-    assert_allclose(record.penalty, plan.objective_penalty(variance, cap, 3), rtol=1e-3)
+    assert_allclose(record.loss.width, cap, rtol=1e-2)
+    assert_allclose(record.penalty, plan.objective_penalty(variance, cap, 3), rtol=1e-2)
     rows = FEATURES["linear"].transform(X)
     for options, used in [({}, cap), ({"cap": 0.05}, 0.05)]:
         release = CentredObjective.plan(guarantee, penalty=300.0, **options)
         weights, _ = release(blocks(FEATURES["linear"], X, y), noise_source(0))
         residuals = np.clip(rows @ weights - (y - y.mean()), -used, used)
-        assert np.linalg.norm(rows.T @ residuals + 300.0 * weights) < 0.05  # of 3000 rows
+        assert np.linalg.norm(rows.T @ residuals + 300.0 * weights) < 0.1  # of 3000 rows
 
 
 def test_the_penalty_of_an_objective_falls_with_the_rows():
@@ -242,12 +241,8 @@ def test_the_penalty_of_an_objective_falls_with_the_rows():
         plan = plan_pure(n_samples=n_samples, guarantee=ApproxDP(1.0))
         penalty = plan.objective_penalty(0.04, 0.1, 50)
         strengths.append(penalty * plan.weights.epsilon / (2 * 0.1 * 50) * 0.2)
-    expected = [2.4, 0.6, 0.5 * 0.1**0.75, 0.6 / 51**0.5]
+    expected = [math.sqrt(120.0 / n) for n in (500.0, 2000.0, 20_000.0)] + [0.5 / 51**0.5]
     assert_allclose(strengths, expected, rtol=1e-12)
-    assert plan.objective_penalty(0.04, 0.1, 50, pairs=True) == penalty  # for the masking
-    few = plan_pure(n_samples=500.0, guarantee=ApproxDP(1.0))
-    penalties = [few.objective_penalty(0.04, 0.1, 50, pairs=pairs) for pairs in (False, True)]
-    assert_allclose(penalties[1], 0.6 * penalties[0])
 
 
 @pytest.mark.parametrize(
@@ -270,15 +265,27 @@ def test_more_rows_than_can_be_certified_are_refused_before_data_are_used():
         release.check_n_rows(10**12, 300)
 
 
-def test_the_level_is_refused_where_scores_may_err_by_too_much():
-    # Scores of n_terms products and both of their errors, as a share of a sensitivity of 2.
+def test_no_level_is_released_where_scores_may_err_by_too_much():
+    # An eighth of the error that is certified for scores of as many products.
     data = blocks(FEATURES["linear"], np.full((3000, 3), 0.4), np.zeros(3000))
     plan = plan_pure(n_samples=3000.0, guarantee=ApproxDP(1.0))
-    most = ERROR_SHARE * 2.0 * 2.0**53 / 3000 / (2 * (data.n_terms + 4) * data.row_norm)
+    most = ERROR_SHARE * 2.0 * 2.0**53 / 3000 / (8 * (data.n_features + 4) * data.row_norm)
     for direction in np.eye(3):
-        release_level(data, 0.99 * most * direction, plan, noise_source(0))
-        with pytest.raises(SolverError):
-            release_level(data, 1.01 * most * direction, plan, noise_source(0))
+        for size, found in ((0.99, 1), (1.01, 0)):
+            run = partial(release_level, data, size * most * direction, plan, noise_source(0))
+            assert len(transcript(run)[0]) == found
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_little_budgets_fit_or_are_refused_before_the_charge(adjacency, tmp_path):
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, (60, 3))
+    options = dict(y_bounds=(-1.0, 1.0), n_components=100, adjacency=adjacency)
+    for i in range(4):
+        DPKernelRidge(1e-3, random_state=i, **options).fit(X, X[:, 0])
+    ledger = BudgetLedger(tmp_path / "l.db", 1.0)
+    with pytest.raises(ValueError, match="epsilon must be larger"):
+        DPKernelRidge(1e-9, ledger=ledger, **options).fit(X, X[:, 0])
+    assert not ledger.history()
 
 
 def test_what_is_added_to_predictions_is_in_the_range_of_targets():
@@ -309,7 +316,7 @@ def test_rows_are_as_many_as_are_certified_for_targets_that_reach_two(kind):
             n = (low + high) // 2
             checks = (
                 lambda n=n, v=v: release._check_minimiser(plan, v, n, 300, larger=larger)
-                for v in VARIANCES
+                for v in (0.01, 1.0)
             )
             low, high = (n, high) if all(map(passes, checks)) else (low, n)
         return low

@@ -68,7 +68,7 @@ def test_binary_penalties_for_rows_and_features(n_features, n_samples, factor):
 
 def test_softmax_penalties_in_terms_of_the_signal():
     rows_of = 100 * math.sqrt(6.0) / 2.0  # for a signal of 1
-    for signal, factor in ((0.04, 240.0), (1.0, 28.0), (4.0, 8.0), (64.0, 2.0), (1e4, 1.0)):
+    for signal, factor in ((0.04, 80.0), (1.0, 16.0), (4.0, 8.0), (64.0, 2.0), (1e4, 1.0)):
         value = penalty(2.0, SoftmaxLoss(3), 100, signal * rows_of)
         assert_allclose(value, 2.0 * factor, rtol=0.01)
         # A loss of half the temperature is as curved at half the scores.
@@ -84,7 +84,7 @@ def test_margins_go_to_zero_and_are_for_noise_that_grows_with_features():
     pure, rows_of = ApproxDP(2.0), 100 * math.sqrt(6.0) / 2.0
     margins = [objective_margin(pure, n_samples=n, **sizes) for n in np.geomspace(1e-3, 1e12, 50)]
     assert margins[0] == 4.0 and margins[-1] < 0.01 and (np.diff(margins) <= 0.0).all()
-    for signal, margin in ((0.1, 4.0), (280.0, 1.0), (280.0 * 32.0, 0.25)):
+    for signal, margin in ((0.1, 4.0), (280.0, 1.0), (280.0 * 64.0, 0.25)):
         found = objective_margin(pure, n_samples=signal * rows_of, **sizes)
         assert_allclose(found, margin, rtol=0.01)
     removed = ApproxDP(1.0, adjacency="add-remove")
@@ -93,8 +93,9 @@ def test_margins_go_to_zero_and_are_for_noise_that_grows_with_features():
     assert objective_margin(ApproxDP(2.0, 1e-5), n_samples=10.0, **sizes) == 0.0
 
 
-@pytest.mark.parametrize("delta, least", [(0.0, 0.4), (1e-5, 0.5)])
-def test_caps_of_slopes_go_to_one(delta, least):
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_caps_of_slopes_go_to_one(delta):
+    least = 0.4
     caps = np.array([cap(1.0, 100, n, delta) for n in np.geomspace(1.0, 1e9, 60)])
     assert caps[0] == least and caps[-1] == 1.0 and (np.diff(caps) >= 0.0).all()
     assert len(np.unique(caps)) > 5

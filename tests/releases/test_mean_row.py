@@ -25,8 +25,7 @@ ADJACENCIES = ["replace-one", "add-remove"]
 @pytest.fixture
 def all_are_wide(monkeypatch):
     """Two features are too many for second moments."""
-    monkeypatch.setattr(inspect.getmodule(plan_descent), "_GRAM_LIMIT", 1)
-    monkeypatch.setattr(inspect.getmodule(plan_descent), "_GRAM_LIMIT_OF_MANY", 1)
+    monkeypatch.setattr(inspect.getmodule(plan_descent), "_LIMIT_FEATURES", 1)
 
 
 def release_of(loss, data, budget, clip_norm=None, penalty=0.0):
@@ -141,8 +140,8 @@ def test_wide_rows_are_learned_as_well_dense_as_sparse(model):
 
 
 def test_users_and_pure_budgets_have_no_mean_row(monkeypatch):
-    monkeypatch.setattr(inspect.getmodule(plan_descent), "_GRAM_LIMIT", 1)
+    monkeypatch.setattr(inspect.getmodule(plan_descent), "_LIMIT_FEATURES", 1)
     for budget in (GaussianDP(1.0, unit="user"), ApproxDP(1.0)):
         release = NoisyDescent(LogisticLoss(), 5, 1.0, None, 0.0, budget, budget)
         plan = release._planned(1e5)
-        assert plan.mean_guarantee is None and plan.n_steps > 30
+        assert plan.mean_guarantee is None

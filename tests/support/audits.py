@@ -224,7 +224,7 @@ def turned(adjacency, n=20, d=3):
     return (X, y), (changed((X, y), 0, -X[0], 0),)
 
 
-def flattest(adjacency, n=400, d=3):
+def flattest(adjacency, n=4000, d=3):
     """Rows along one axis, and one far out of the ball across them, which turns around (12.2).
 
     There second moments are least, so that the coordinates of a descent stretch most.
