@@ -209,6 +209,8 @@ def worths(arguments) -> None:
             lost = [-x for x in lost] if name == "log_loss" else lost
             error = np.std(lost, ddof=1) / np.sqrt(len(lost)) if len(lost) > 1 else np.nan
             parts.append(f"{name} {np.mean(lost):+.4f} +- {error:.4f}")
+        if all(found[change][one] == usual[one] for one in usual):
+            parts = ["no effect: not met by these fits, or read where a module is loaded"]
         print(f"{change[0]:18} {every[change[0]]:>8g} -> {change[1]:<8g} {', '.join(parts)}")
 
 

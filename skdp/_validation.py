@@ -14,6 +14,7 @@ __all__ = [
     "LARGEST",
     "LARGEST_ARRAY",
     "LARGEST_RADIUS",
+    "LEAST",
     "SEARCH_RANGE",
     "between",
     "boolean",
@@ -43,7 +44,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 SEARCH_RANGE = (-1e6, 1e6)  # in which bounds of a column are looked for
-LARGEST = 1e50  # of a parameter; one over it is the least
+LEAST, LARGEST = 1e-50, 1e50  # of a parameter
 LARGEST_RADIUS = 1e6
 LARGEST_ARRAY = 2**27  # numbers: a gigabyte
 

@@ -227,7 +227,7 @@ default="ring"
     gradients of each round. Each gradient is capped in coordinates that follow from released
     values, and epsilons add up, or squares of the Gaussian mu. Numbers of rows of nodes are
     public. Nodes pass on the noisy moments of all others, so that all have the same mean: at most
-    999 features (2,048 with more classes than two), and at most 134 million numbers of all nodes;
+    999 features, and at most 134 million numbers of all nodes;
     with more of either there are none, and steps are the same in all directions.
 
     `partial_fit` goes on from the nodes' released parameters. Its rows are taken for new ones with

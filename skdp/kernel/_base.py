@@ -10,6 +10,8 @@ from skdp._random import seed_sequence
 from skdp._recording import is_recorded
 from skdp._targets import TargetRange
 from skdp._validation import (
+    LARGEST,
+    LEAST,
     between,
     boolean,
     int_or_auto,
@@ -28,8 +30,6 @@ from skdp.estimators import (
 from skdp.features import automatic_gamma, check_kernel, fourier_features
 from skdp.releases import QueryAnswers
 from skdp.solvers.feature_rows import NormalisedRows
-
-_LIMIT_NORMS = 1e-50, 1e50
 
 
 class BaseKernelRegressor(
@@ -80,7 +80,7 @@ class BaseKernelRegressor(
         check_kernel(self.kernel, 1.0 if is_auto(self.gamma) else self.gamma, self.nu)
         boolean(orthogonal=self.orthogonal)
         positive(x_norm=self.x_norm)
-        between(*_LIMIT_NORMS, x_norm=self.x_norm)
+        between(LEAST, LARGEST, x_norm=self.x_norm)
         self._check_y_bounds()
 
     def _check_y_bounds(self):

@@ -12,7 +12,17 @@ from skdp._defaults import linear as defaults
 from skdp._inputs import checked_data, encode_labels
 from skdp._random import noise_source
 from skdp._users import Users
-from skdp._validation import between, boolean, is_auto, number_or_auto, one_of, positive, shown
+from skdp._validation import (
+    LARGEST,
+    LEAST,
+    between,
+    boolean,
+    is_auto,
+    number_or_auto,
+    one_of,
+    positive,
+    shown,
+)
 from skdp.estimators import (
     CallbackSupportMixin,
     LinearPredictions,
@@ -59,8 +69,8 @@ _LIMIT_SHARPEST = 1e8
 # Constant feature over the norm of a row from which on it can carry the log-odds of the classes.
 _LIMIT_CONSTANT = 1e-3
 
-# Norms whose squares are floats, and C over the squared norm of a row.
-_LIMIT_NORM, _LIMIT_C, _TOLERANCE = (1e-50, 1e50), (1e-12, 1e9), 1e-9
+# C over the squared norm of a row.
+_LIMIT_C, _TOLERANCE = (1e-12, 1e9), 1e-9
 
 
 class BaseDPLinearClassifier(
@@ -238,7 +248,7 @@ class BaseDPLinearClassifier(
                 has_odds=self._has_odds,
             )
         if counted and self._is_checked(classes):
-            planned = partial(CheckedObjective.plan, release=planned, n_classes=len(classes))
+            planned = partial(CheckedObjective.plan, release=planned)
         if n_samples is None and counted:
             return CountedRelease.plan(target, release=planned)
         return planned(target, TYPICAL_ROWS if n_samples is None else n_samples)
@@ -321,14 +331,14 @@ class BaseDPLinearClassifier(
     def _check_parameters(self):
         check_budget(self)
         positive(x_norm=self.x_norm)
-        between(*_LIMIT_NORM, x_norm=self.x_norm)  # squares stay within the range of floats
+        between(LEAST, LARGEST, x_norm=self.x_norm)  # squares stay within the range of floats
         one_of(MECHANISMS, mechanism=self.mechanism)
         one_of(CALIBRATIONS, calibration=self.calibration)
         boolean(fit_intercept=self.fit_intercept)
         if self.fit_intercept:
             number_or_auto(intercept_scaling=self.intercept_scaling)
             if not is_auto(self.intercept_scaling):
-                between(*_LIMIT_NORM, intercept_scaling=self.intercept_scaling)
+                between(LEAST, LARGEST, intercept_scaling=self.intercept_scaling)
         number_or_auto(C=self.C)
         check_class_weight(self.class_weight)
 

@@ -108,9 +108,10 @@ class DPLogisticRegression(BaseDPLinearClassifier):
 
     coef_noise_ : CoefficientNoise or None
         Standard deviations of the noise in ``coef_`` over fits to the same rows: exact with
-        ``mechanism="output"``, approximate with ``"gradient"`` and a delta. See
-        `~skdp.releases.CoefficientNoise`. That of ``x_norm_`` is not in them. None otherwise: only
-        bounds are known, which may be a hundred times too large. Released under ``guarantee_``.
+        ``mechanism="output"``, approximate with ``"gradient"`` and a delta where rows are enough
+        for their second moments to be released. See `~skdp.releases.CoefficientNoise`. That of
+        ``x_norm_`` is not in them. None otherwise: only bounds are known, which may be a hundred
+        times too large. Released under ``guarantee_``.
 
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts. Released under ``guarantee_``.

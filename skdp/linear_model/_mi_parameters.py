@@ -11,6 +11,7 @@ from skdp._targets import TargetRange
 from skdp._validation import (
     LARGEST,
     LARGEST_RADIUS,
+    LEAST,
     between,
     boolean,
     int_or_none,
@@ -49,11 +50,11 @@ def check_parameters(model):
     positive(mi_budget=model.mi_budget, radius=model.radius, x_norm=model.x_norm)
     between(1.0 / LARGEST_RADIUS, _LIMIT_BUDGET, mi_budget=model.mi_budget)
     between(1.0 / LARGEST_RADIUS, LARGEST_RADIUS, radius=model.radius)
-    between(1.0 / LARGEST, LARGEST, x_norm=model.x_norm)
+    between(LEAST, LARGEST, x_norm=model.x_norm)
     _check_loss(model)
     number_or_auto(step=model.step)
     if not is_auto(model.step):
-        between(1.0 / LARGEST, LARGEST, step=model.step)
+        between(LEAST, LARGEST, step=model.step)
     int_or_none(horizon=model.horizon)
     positive_int(contributions_per_user=model.contributions_per_user)
     averaging_power(model)
@@ -74,7 +75,7 @@ def _check_loss(model):
     number_or_auto(gradient_norm=model.gradient_norm)
     if is_auto(model.gradient_norm):
         return
-    between(1.0 / LARGEST, LARGEST, gradient_norm=model.gradient_norm)
+    between(LEAST, LARGEST, gradient_norm=model.gradient_norm)
     if not is_custom(model):
         raise ValueError(
             "gradient_norm must be 'auto' unless loss='custom', as the loss decides it; "

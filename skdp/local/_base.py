@@ -14,15 +14,26 @@ from skdp._grid import (
     row_bound,
 )
 from skdp._targets import TargetRange
-from skdp._validation import LARGEST, between, boolean, check_y_bounds, one_of, plain, positive
+from skdp._validation import (
+    LARGEST,
+    LEAST,
+    between,
+    boolean,
+    check_y_bounds,
+    one_of,
+    plain,
+    positive,
+)
 
 __all__ = ["LossPrivatizer", "Privatizer", "moderate", "numbers"]
+
+_LIMIT_WEIGHTS = 1e100
 
 
 def moderate(**named):
     """Check that values are far from where floats end."""
     positive(**named)
-    between(1.0 / LARGEST, LARGEST, **named)
+    between(LEAST, LARGEST, **named)
 
 
 def numbers(values, named="x and y"):
@@ -112,7 +123,7 @@ class Privatizer(ABC):
         x, y = np.atleast_2d(numbers(x)), np.atleast_1d(numbers(y))
         size = x.shape[1] + self.fit_intercept
         # Weights may come from an adversary, and must not overflow for some records only.
-        if weights.shape != (size,) or not (np.abs(weights) <= LARGEST**2).all():
+        if weights.shape != (size,) or not (np.abs(weights) <= _LIMIT_WEIGHTS).all():
             last = ", and one for the intercept" if self.fit_intercept else ""
             raise ValueError(
                 f"weights must be {size} numbers of at most 1e100: one for each of the "

@@ -59,7 +59,6 @@ class CheckedObjective:
         n_samples: float,
         *,
         release: Callable[[ApproxDP, float], ObjectivePerturbation],
-        n_classes: int = 2,
     ) -> Self | ObjectivePerturbation:
         """Release that meets a pure ``target``, from public numbers.
 
@@ -81,7 +80,7 @@ class CheckedObjective:
         """
         if target.delta > 0.0:
             raise ValueError(f"target must have delta=0; got {shown(target.delta)}.")
-        share = share_for_slope(target, n_samples=n_samples, n_classes=n_classes)
+        share = share_for_slope(target, n_samples=n_samples, n_classes=2)
         if share == 0.0:
             return release(target, n_samples)
         checking = replace(target, epsilon=share * target.epsilon)

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from skdp._defaults import linear as defaults
+from skdp._grid import TINY
 from skdp._validation import plain_arguments
 from skdp.privacy import ApproxDP, n_records_changed
 
 __all__ = ["class_count_share", "drawn_together", "largest_score", "starting_scores"]
 
-# A share that is noise alone, and of which sums are precise; an epsilon times rows of nothing.
-_LIMIT_SHARE, _TOLERANCE_TINY = 1e6, 1e-300
+# A share that is noise alone, and of which sums are precise.
+_LIMIT_SHARE = 1e6
 
 
 @plain_arguments
@@ -38,7 +39,7 @@ def class_count_share(target: ApproxDP, *, n_samples: float, n_classes: int) -> 
     """
     signal = defaults.COUNT_SIGNAL * math.sqrt(n_classes)
     signal *= n_records_changed(target.adjacency) / 2.0
-    return min(signal / max(target.epsilon * n_samples, _TOLERANCE_TINY), 0.5)
+    return min(signal / max(target.epsilon * n_samples, TINY), 0.5)
 
 
 def drawn_together(shares: np.ndarray, deviation: float) -> np.ndarray:

@@ -138,8 +138,7 @@ def descent_variances(
         Curvature of a public penalty.
 
     deviation : float
-        Standard deviation of the noise of a mean gradient in these coordinates, if all steps have
-        the same.
+        Standard deviation of the noise of a mean gradient in these coordinates.
 
     Returns
     -------

@@ -60,9 +60,7 @@ def release_with_curvature(
     deviation : float
         Standard deviation of the noise in an entry of the gradient.
     """
-    norm = data.row_norm
-    sensitivity = guarantee.n_records_changed * norm
-    unit = _THEOREM_WEIGHT[guarantee.adjacency] / norm
+    sensitivity, unit = _bounds(data, guarantee)
     exactly = data.rounding_error(loss, weights) > CAP_SHARE / 2.0 * sensitivity
     error = data.rounding_error(loss, weights, exactly=exactly)
     if error + unit * data.curvature_error(loss, weights) > CAP_SHARE * sensitivity:
@@ -81,6 +79,12 @@ def release_with_curvature(
     d = data.n_features
     deviation = law.level(len(released)) * sensitivity
     return released[:d], symmetric(released[d:] / unit), deviation
+
+
+def _bounds(data: RowBlocks, guarantee: GaussianDP) -> tuple[float, float]:
+    """Sensitivity of the joint release, and what the curvature is multiplied by in it."""
+    norm = data.row_norm
+    return guarantee.n_records_changed * norm, _THEOREM_WEIGHT[guarantee.adjacency] / norm
 
 
 def curvature_step(
@@ -110,8 +114,7 @@ def curvature_step(
     the mean of the inverse of A + N is larger than the inverse of A: by about
     ``s^2 (tr(1/A) + 1/A) / A^2``. So eigenvalues are raised by ``s^2 (tr(1/A) + 1/A)``.
     """
-    unit = _THEOREM_WEIGHT[guarantee.adjacency] / data.row_norm
-    sensitivity = guarantee.n_records_changed * data.row_norm
+    sensitivity, unit = _bounds(data, guarantee)
     if unit * data.curvature_error(loss, weights) > CAP_SHARE / 2.0 * sensitivity:
         return None  # by public and released numbers
     gradient, curvature, deviation = release_with_curvature(

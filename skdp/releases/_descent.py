@@ -1,6 +1,7 @@
 """Noisy gradient descent on the losses of linear models: sums of clipped gradients, with noise.
 
 To check it: this file, ``releases/_moments.py`` for the number and the second moments of the rows,
+``releases/_curvature_step.py`` for the step that may follow,
 ``releases/_score_length.py`` for what is read in the end, and ``solvers/whitening.py``, which caps
 the gradients of rows and certifies their sum.
 """
@@ -73,7 +74,8 @@ class NoisyDescent:
     every rule. The data are used in at most ``n_steps + 4`` releases: the number of rows where it
     is private, the second moments of the rows (or, of many features, their mean and how far they
     reach beside it), how far the gradients of users' rows agree, one sum of gradients a step, each
-    at a released point, and how the likelihood changes with the length of the released weights.
+    at a released point, and how the likelihood changes with the length of the released weights or,
+    of two classes whose directions all show, gradient and curvature at the released weights.
     Gaussian releases compose by the root of summed squares, pure ones by their sum.
 
     Parameters
@@ -310,6 +312,8 @@ class NoisyDescent:
         """
         if not (self._is_checked and self._n_classes == 2 and coordinates.vectors is not None):
             return None
+        if self.clip_norm is not None and self.clip_norm < self.loss.lipschitz:
+            return None  # a cap of gradients is asked for, and the step has none
         # Steps are divided by the floor at least, which may be far above the edge.
         shown = plan.curvature * plan.edge * defaults.GATE
         if plan.floor > shown or coordinates.curvatures.min() <= shown:
@@ -322,7 +326,7 @@ class NoisyDescent:
     def _descend(
         self, plan: DescentPlan, capped_sum: CappedSums, n_samples: float, noise: NoiseSource
     ) -> tuple[np.ndarray, float]:
-        """Last point, and the deviation of the noise in a mean gradient, if all had the same."""
+        """Mean of the last points, and the deviation of the noise in a mean gradient."""
         weights = np.zeros((self.loss.n_outputs, self.n_features))
         velocity, mean = np.zeros_like(weights), np.zeros_like(weights)
         # No record's gradient is longer than the cap. Replacing it moves the sum by two caps.

@@ -6,7 +6,7 @@ numbers.
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -86,10 +86,8 @@ class DescentPlan(WhitenedMetric):
     n_averaged: int = 1
 
     def with_part(self, share: float) -> "DescentPlan":
-        """The same descent for a share of the squared mu of its gradients."""
-        step = self.step_guarantee
-        if isinstance(step, ApproxDP):
-            return replace(self, step_guarantee=replace(step, epsilon=share * step.epsilon))
+        """The same descent for a share of the squared mu of its gradients, which are Gaussian."""
+        step = cast(GaussianDP, self.step_guarantee)
         return replace(self, step_guarantee=replace(step, mu=math.sqrt(share) * step.mu))
 
     def metric(self, values: np.ndarray, ridge: float) -> tuple[np.ndarray, float]:

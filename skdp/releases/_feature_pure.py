@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 
 from skdp._defaults import kernel as defaults
+from skdp._grid import TINY
 from skdp._random import NoiseSource
 from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
@@ -28,13 +29,12 @@ __all__ = ["CentredOutput", "PurePlan", "plan_pure", "pure_components"]
 # Least and largest variance of a target in [-1, 1] that a rule goes by.
 _LIMIT_VARIANCES = (0.01, 1.0)
 
-_TOLERANCE_TINY = 1e-300
 _TOLERANCE_CHAIN = 200.0  # additions that a number goes through
 _THEOREM_MOMENTS = 2.25
 _THEOREM_CENTRED = 4.0
 _TOLERANCE_SCORE = 4  # roundings of a score
-_LIMIT_SCORES = 8.0  # how much less than certified scores err, for twice as many rows
 _TOLERANCE_SUM = 8  # and of a sum
+_LIMIT_SCORES = 8.0  # how much less than certified scores err, for twice as many rows
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class PurePlan:
             error is a hundredth of that deviation. Noise passes through the inverse of the second
             derivatives, so that it moves weights the less the more rows there are.
         """
-        rows = max(self.n_samples * self.epsilon, _TOLERANCE_TINY)
+        rows = max(self.n_samples * self.epsilon, TINY)
         strength = math.sqrt(defaults.PURE_ROWS / rows)
         strength = max(strength, 1.0 / (2.0 * math.sqrt(n_components + 1.0)))
         records = self.weights.n_records_changed

@@ -198,8 +198,3 @@ def _integers(weights):
     if not 1e-250 < largest < math.inf:
         return np.zeros_like(weights)
     return np.rint(weights / largest * _FINE)
-
-
-def _predicted(scores):
-    """Classes of scores."""
-    return scores[:, 0] > 0.0 if scores.shape[1] == 1 else scores.argmax(axis=1)

@@ -129,3 +129,11 @@ def test_weights_that_are_too_long_leave_the_descent_whatever_the_rows_are():
             run = partial(curvature_step, data, loss, point, guarantee=guarantee)
             records, _ = transcript(lambda run=run: run(noise=noise_source(0)))
             assert bool(records) == steps
+
+
+def test_a_cap_that_is_asked_for_is_kept():
+    X, y = problem()
+    for cap, steps in ((None, 1), (0.3, 0)):
+        model = DPLogisticRegression(1.0, 1e-6, slope_cap=cap, random_state=0)
+        records, _ = transcript(partial(model.fit, X, y))
+        assert [record.asked.shape for record in records].count((20,)) == steps
