@@ -52,7 +52,7 @@ from skdp.distributed import DistributedDPClassifier
 from skdp.losses import HingeLoss
 from skdp.preprocessing import make_public_preprocessor
 from skdp.privacy import ApproxDP, gaussian_scale
-from skdp.solvers.classifier_comparator import best_classifier_in_ball
+from skdp.solvers.comparator import best_in_ball
 from skdp.theory.distributed_printed import printed_gaussian_delta, printed_gaussian_scale
 
 skdp.set_config(known_seeds=True)  # fits are reproducible, and void of privacy
@@ -226,7 +226,7 @@ def best_losses(name, quick):
     losses = []
     for moment in moments(len(y)):
         n = moment * NODES
-        _, value, gap = best_classifier_in_ball(
+        _, value, gap = best_in_ball(
             X[:n], y[:n], HingeLoss(), radius=RADIUS, tolerance=1e-3
         )
         losses.append(value - gap)

@@ -5,7 +5,7 @@ import numpy as np
 from skdp._inputs import checked_data, encode_labels
 from skdp._validation import shown
 from skdp.distributed._rows import owners_of
-from skdp.solvers.classifier_comparator import best_classifier_in_ball
+from skdp.solvers.comparator import best_in_ball
 from skdp.solvers.gossip import batches
 from skdp.topology._names import node_number
 
@@ -49,7 +49,7 @@ def regret(estimator, X, y, node, of, tolerance):
     uses = np.bincount(schedule[schedule >= 0], minlength=len(codes))
     if (uses != uses[0]).any():
         raise ValueError("X must hold the rows of the stream, each seen equally often.")
-    best = best_classifier_in_ball(
+    best = best_in_ball(
         rows, codes, release.loss, radius=plan.update.radius, tolerance=float(tolerance)
     )
     return total - float(uses[0]) * best[1]

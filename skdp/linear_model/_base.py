@@ -4,6 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -42,21 +43,20 @@ from skdp.privacy import ApproxDP
 from skdp.releases import (
     AUTOMATIC_CONSTANT,
     CALIBRATIONS,
-    TYPICAL_ROWS,
-    CheckedObjective,
-    CountedClasses,
-    CountedRelease,
+    ClassCounts,
     NoisyDescent,
-    NormedRelease,
     ObjectivePerturbation,
     OutputPerturbation,
+    RowCount,
+    RowNorm,
+    Rows,
+    ScoreLength,
+    Sequence,
     largest_score,
     objective_margin,
     objective_penalty,
     objective_slope_cap,
     output_penalty,
-    split_for_norm,
-    with_noise,
 )
 from skdp.solvers.rows import RowBlocks
 
@@ -145,16 +145,12 @@ class BaseDPLinearClassifier(
             warn_of_delta(self, n_public, unit)
             charge(self, release.guarantee)
             with progress_of(self, context, groups=groups):
-                longer = 1.0
-                if isinstance(release, NormedRelease):
-                    longer = release.longer(X, float(self.x_norm), users, noise)
-                rows = self._rows(X, codes, longer, users)
-                weights, spread = with_noise(release, rows, noise)
-            coef, intercept = self._in_units(weights, longer)
+                run = release(self._rows(X, codes, users), noise)
+            coef, intercept = self._in_units(run.weights, run.longer)
             self.classes_, self.guarantee_ = classes, self._stated(release.guarantee)
-            self.x_norm_ = float(self.x_norm) / longer
+            self.x_norm_ = float(self.x_norm) / run.longer
             self.coef_, self.intercept_ = coef, intercept
-            self.coef_noise_ = self._stated_noise(spread, self._unit() / longer, unit)
+            self.coef_noise_ = self._stated_noise(run.spread, self._unit() / run.longer, unit)
         return self
 
     # Whether the model of scores behind the noise of descents is one of this loss.
@@ -175,93 +171,67 @@ class BaseDPLinearClassifier(
         return replace(target, refined=target.gaussian_target())
 
     def _plan(self, classes, n_features, n_samples, unit="record"):
-        """Release for the parameters, from public numbers. Norms are in units of `_unit`.
+        """Sequence of releases for the parameters, from public numbers, in units of `_unit`.
 
         ``n_samples``, of rows or of users as ``unit`` says, is None where it is private.
         """
         epsilon, delta = float(self.epsilon), float(self.delta)
         target = ApproxDP(epsilon, delta, adjacency=self.adjacency, unit=unit)
         mechanism = self._resolved_mechanism(unit)
-        planned = partial(self._mechanism, mechanism, classes, n_features, n_samples)
-        if not self._reads_norm(mechanism):
-            return planned(target)
-        if delta == 0.0:
-            reading, rest = split_for_norm(target, n_samples=n_samples)
-            release = planned(rest)
-        else:
-            release = planned(target)
-            reading, rest = split_for_norm(release.budget, n_samples=n_samples)
-            release = replace(release, budget=rest)
-        if reading is None:
-            return release
-        return NormedRelease.plan(target, reading=reading, release=release, n_units=n_samples)
+        by_rules = self.calibration == "tight" and is_auto(self.C)
+        # Budgets of papers and of a given penalty stay whole, but for a count that descents need.
+        is_divided = by_rules and (mechanism == "gradient" or delta == 0.0)
+        before: list[Any] = []
+        after: list[Any] = []
+        # What is given by hand is meant for rows of the norm that is given.
+        has_own_constant = not self.fit_intercept or is_auto(self.intercept_scaling)
+        if n_samples is not None and is_divided and has_own_constant:
+            before.append(RowNorm.planned)
+        loss = self._weighted_loss(classes, mechanism, _usual_rule(classes))[0]
+        is_centred = mechanism == "objective" and is_divided and self._starts_at_odds(classes)
+        if is_centred:
+            before.append(ClassCounts.planner(loss))
+        elif n_samples is None and (
+            mechanism == "gradient" or (is_divided and mechanism == "objective")
+        ):
+            before.append(RowCount.planned)
+        if is_divided and unit == "record" and self._is_scaled(loss, mechanism):
+            after.append(ScoreLength.planner(loss, is_centred))
+        release = partial(self._release, mechanism, classes, n_features, target, is_centred)
+        options = dict(n_samples=n_samples, before=before, after=after)
+        return Sequence.plan(target, release=release, **options)
 
-    def _reads_norm(self, mechanism):
-        """Whether rows may be clipped to a norm that is released.
+    def _is_scaled(self, loss, mechanism):
+        """Whether scores are log-odds, and are made as long as rows that count alike ask."""
+        is_pure = self.delta == 0.0
+        return self._has_odds and not loss.weights and is_pure == (mechanism == "objective")
 
-        What is given by hand is meant for rows of the norm that is given.
-        """
-        if not self._is_by_rules() or (self.fit_intercept and not is_auto(self.intercept_scaling)):
-            return False
-        return mechanism == "gradient" or self.delta == 0.0
-
-    def _is_by_rules(self):
-        """Whether budgets may be divided: those of papers and of a given penalty stay whole."""
-        return self.calibration == "tight" and is_auto(self.C)
-
-    def _mechanism(self, mechanism, classes, n_features, n_samples, target):
-        """Release of a mechanism that meets a target."""
+    def _release(self, mechanism, classes, n_features, target, is_centred, budget, n_samples):
+        """Release of the weights for a part of the budget and a number of rows."""
         n_features += bool(self.fit_intercept)
         row_norm = RowBlocks.norm_bound(float(self.x_norm), self._constant(), n_features)
         public = dict(n_features=n_features, row_norm=row_norm / self._unit())
         if mechanism == "objective":
-            return self._counted(classes, target, n_samples, public)
-        automatic = float(defaults.SLOPE_CAP)
-        if len(classes) > 2:
-            automatic = 0.0
-        loss, heaviest = self._weighted_loss(classes, mechanism, automatic)
+            return self._objective(classes, budget, n_samples, is_centred=is_centred, **public)
+        loss, heaviest = self._weighted_loss(classes, mechanism, _usual_rule(classes))
         if mechanism == "gradient":
             public["penalty"] = 0.0 if is_auto(self.C) else self._own_penalty(heaviest)
-            return NoisyDescent.plan(target, loss=loss, clip_norm=self._clip_norm(loss), **public)
+            public["clip_norm"] = self._clip_norm(loss)
+            descent = NoisyDescent.plan(target, loss=loss, **public)
+            return descent if budget is target else descent.within(budget)
         rule = output_penalty(
-            target, lipschitz=loss.lipschitz, n_outputs=loss.n_outputs, n_features=n_features
+            budget, lipschitz=loss.lipschitz, n_outputs=loss.n_outputs, n_features=n_features
         )
         penalty = self._penalty(loss, heaviest, public["row_norm"], rule)
-        release = OutputPerturbation.plan(target, loss=loss, penalty=penalty, **public)
+        release = OutputPerturbation.plan(budget, loss=loss, penalty=penalty, **public)
         self._check_sharpness(release, heaviest)
         return release
-
-    def _counted(self, classes, target, n_samples, public):
-        """Objective perturbation, planned after counts and checked in the end where that pays."""
-        counted = target.delta == 0.0 and self._is_by_rules()
-
-        def planned(budget, n_samples, **centred):
-            return self._objective(classes, budget, n_samples, **public, **centred)
-
-        if counted and self._starts_at_odds(classes):
-            return CountedClasses.plan(
-                target,
-                n_classes=len(classes),
-                n_samples=n_samples,
-                release=partial(planned, is_centred=True),
-                is_weighted=self.class_weight is not None,
-                has_odds=self._has_odds,
-            )
-        if counted and self._is_checked(classes):
-            planned = partial(CheckedObjective.plan, release=planned)
-        if n_samples is None and counted:
-            return CountedRelease.plan(target, release=planned)
-        return planned(target, TYPICAL_ROWS if n_samples is None else n_samples)
 
     def _starts_at_odds(self, classes):
         """Whether penalties are around the log-odds of the classes, which the constant scores."""
         if len(classes) == 2:
             return False
         return self._constant() >= _LIMIT_CONSTANT * float(self.x_norm)
-
-    def _is_checked(self, classes):
-        """Whether scores of two classes are held against the rows in the end."""
-        return self._has_odds and len(classes) == 2 and self.class_weight is None
 
     def _objective(self, classes, target, n_samples, *, n_features, row_norm, is_centred=False):
         """Objective perturbation, by the rules for a number of rows."""
@@ -301,10 +271,9 @@ class BaseDPLinearClassifier(
             return self._own_penalty(heaviest)
         return max(rule * row_norm**2, _least_penalty(loss, row_norm))
 
-    def _rows(self, X, codes, longer, users):
-        """Rows, clipped, in units of `_unit`."""
-        options = dict(constant=self._constant(), unit=self._unit(), longer=longer, users=users)
-        return RowBlocks(X, codes, x_norm=float(self.x_norm), **options)
+    def _rows(self, X, codes, users):
+        """Rows, not clipped yet, in units of `_unit`."""
+        return Rows(X, codes, float(self.x_norm), self._constant(), self._unit(), users)
 
     def _constant(self):
         """Feature whose coefficient is the intercept, or 0."""
@@ -394,6 +363,11 @@ class BaseDPLinearClassifier(
                 f"calibrate objective perturbation; got {shown(self.calibration)}."
             )
         return self.mechanism
+
+
+def _usual_rule(classes):
+    """What a loss is made with where no rule of an objective is: a cap, or a margin of none."""
+    return float(defaults.SLOPE_CAP) if len(classes) == 2 else 0.0
 
 
 def _least_penalty(loss, row_norm):

@@ -33,15 +33,15 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         feature included, must be between 1e-12 and 1e9, and with the mechanisms "objective" and
         "output" below 1e8 over the curvature of the loss (1/4; 1/2 for more than two classes).
 
-        What "auto" releases besides the coefficients: where ``class_weight`` is None and no
+        What "auto" releases besides the coefficients: where classes weigh alike and no
         ``groups`` are given, two derivatives of the log-likelihood along the length of the scores,
         for 3 % of epsilon (of the squared mu with ``delta > 0``) where noise does not hide them.
         The factor that follows multiplies all scores, which changes no predicted class of two;
         with ``delta=0`` and more classes, what was learned beyond the log-odds. For more than two
         classes with an intercept and ``delta=0`` the number of rows of each class comes first, for
-        an epsilon of ``30 * sqrt(n_classes) / n`` and at most half of it. Under "add-remove" 2 %
-        of the budget tell the number of rows, which rules read; those of the mechanism "output",
-        and of "objective" with a delta, do not.
+        an epsilon of ``30 * sqrt(n_classes) / n`` and at most half of it. Under "add-remove" it
+        is half of that for 1,000 rows, and else 2 % of the budget tell the number of rows, which
+        rules read; those of the mechanism "output", and of "objective" with a delta, do not.
 
     mechanism : {"auto", "objective", "output", "gradient"}, default="auto"
         "objective" adds a random linear term to the objective, "output" adds noise to the

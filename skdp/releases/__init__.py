@@ -3,13 +3,10 @@
 from skdp.releases._bounded_sums import BoundedSums
 from skdp.releases._categories import CategoryRelease
 from skdp.releases._cells import checked_ranges
-from skdp.releases._checked_objective import CheckedObjective
 from skdp.releases._choice import ChoiceRelease
-from skdp.releases._class_rules import largest_score
-from skdp.releases._coefficient_noise import CoefficientNoise, with_noise
+from skdp.releases._coefficient_noise import CoefficientNoise
 from skdp.releases._column_sums import CountsRelease, MeanRelease
-from skdp.releases._counted import CountedRelease
-from skdp.releases._counted_classes import CountedClasses
+from skdp.releases._counts import ClassCounts, RowCount, largest_score
 from skdp.releases._descent import NoisyDescent
 from skdp.releases._descent_rules import DescentPlan, plan_descent
 from skdp.releases._exact_queries import ExactQueries
@@ -56,7 +53,9 @@ from skdp.releases._quantiles import QuantileRelease, least_epsilon, least_guara
 from skdp.releases._queries import QueryAnswers, QueryPlan
 from skdp.releases._ridge_problem import RidgeProblem, ridge_norm_bound, ridge_sensitivity
 from skdp.releases._ridge_risk import EpsilonSuggestion, query_variance, suggest_epsilon
-from skdp.releases._row_norm import NormedRelease, split_for_norm
+from skdp.releases._row_norm import RowNorm
+from skdp.releases._score_length import ScoreLength
+from skdp.releases._sequence import Rows, Run, Sequence, Stage
 from skdp.releases._stream_account import ReleaseAccount
 from skdp.releases._stream_fed_back import FedBackRelease, sgd_noise
 from skdp.releases._stream_final import FinalRelease
@@ -93,11 +92,9 @@ __all__ = [
     "CategoryRelease",
     "CentredObjective",
     "CentredOutput",
-    "CheckedObjective",
     "ChoiceRelease",
+    "ClassCounts",
     "CoefficientNoise",
-    "CountedClasses",
-    "CountedRelease",
     "CountsRelease",
     "DescentPlan",
     "EpsilonSuggestion",
@@ -114,7 +111,6 @@ __all__ = [
     "MeanRelease",
     "MostFrequentRelease",
     "NoisyDescent",
-    "NormedRelease",
     "ObjectiveNoise",
     "ObjectivePerturbation",
     "OnePointMessages",
@@ -128,6 +124,13 @@ __all__ = [
     "Release",
     "ReleaseAccount",
     "RidgeProblem",
+    "RowCount",
+    "RowNorm",
+    "Rows",
+    "Run",
+    "ScoreLength",
+    "Sequence",
+    "Stage",
     "StreamRelease",
     "TargetBounds",
     "TreeRelease",
@@ -170,7 +173,6 @@ __all__ = [
     "scalar_leakage",
     "scalar_sigma",
     "sgd_noise",
-    "split_for_norm",
     "step_sensitivity",
     "stream_sensitivities",
     "stream_sensitivity",
@@ -178,5 +180,4 @@ __all__ = [
     "unit_guarantee",
     "vector_leakage",
     "vector_sigma",
-    "with_noise",
 ]

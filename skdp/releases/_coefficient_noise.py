@@ -1,21 +1,17 @@
 """How far noise moves the coefficients of a linear model, by public and released numbers."""
 
-import itertools
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtri, softmax
+from scipy.stats import qmc
 
-from skdp._random import NoiseSource
-from skdp._validation import plain_arguments
 from skdp.releases._descent_rules import DescentPlan
 from skdp.releases._protocol import LinearLoss
-from skdp.solvers.rows import RowBlocks
 from skdp.solvers.whitening import PlainRows
 
-__all__ = ["CoefficientNoise", "descent_noise", "descent_variances", "even_noise", "with_noise"]
+__all__ = ["CoefficientNoise", "descent_noise", "descent_variances", "even_noise"]
 
 # Features up to which covariances are kept, and scores by which slopes are averaged.
 _MOST_KEPT, _N_SCORES = 512, 2048
@@ -94,10 +90,6 @@ class CoefficientNoise:
         covariance = None if self.covariance is None else self.covariance + moved.T @ moved
         return CoefficientNoise(self.kind, deviations, covariance, related=covariance is None)
 
-    def stretched(self, ratios: np.ndarray) -> "CoefficientNoise":
-        """The same where a part of the noise moves all weights: bounds, for some more of each."""
-        return CoefficientNoise(self.kind, self.deviations * (1.0 + ratios), related=True)
-
     def of_features(self, n_features: int, unit: float) -> "CoefficientNoise":
         """The same for the first ``n_features``, and for rows that were divided by ``unit``."""
         covariance = self.covariance
@@ -129,9 +121,9 @@ def descent_variances(
     loss : LogisticLoss, HuberHingeLoss or SoftmaxLoss
 
     weights : ndarray of shape (n_outputs, n_features)
-        Last point, before it is shrunk.
+        Last point.
 
-    coordinates : PlainRows, DirectedRows or WhitenedRows
+    coordinates : PlainRows or WhitenedRows
         In which gradients were released.
 
     ridge : float
@@ -214,36 +206,12 @@ def descent_noise(variances: np.ndarray, vectors: np.ndarray | None) -> Coeffici
     return CoefficientNoise("approximation", np.sqrt(vectors**2 @ variances), related=True)
 
 
-@plain_arguments
-def with_noise(
-    release: Any, data: RowBlocks, noise: NoiseSource
-) -> tuple[np.ndarray, CoefficientNoise]:
-    """Release weights, with how much of them is noise.
-
-    Parameters
-    ----------
-    release : NoisyDescent, OutputPerturbation, ObjectivePerturbation or what plans one of these
-
-    data : RowBlocks
-
-    noise : NoiseSource
-
-    Returns
-    -------
-    weights : ndarray of shape (n_outputs, n_features)
-
-    spread : CoefficientNoise
-    """
-    if hasattr(release, "with_noise"):
-        return release.with_noise(data, noise)
-    return release(data, noise), release.coefficient_noise()
-
-
 def _mean_slope(loss: LinearLoss, deviations: np.ndarray, clip_norm: float) -> float:
     """Mean slope of capped residuals along a change of scores, under a model of the scores."""
     n_outputs = len(deviations)
-    uniform = _even_points(_N_SCORES, n_outputs + 1)
-    scores = _to_normal(uniform[:, :-1]) * deviations
+    # Nothing is random, and nothing of the data.
+    uniform = qmc.Halton(n_outputs + 1, scramble=False).random(_N_SCORES + 1)[1:]
+    scores = ndtri(uniform[:, :-1]) * deviations
     logits = np.hstack([0.0 * scores, scores]) if n_outputs == 1 else scores
     chances = np.cumsum(softmax(logits, axis=1), axis=1)
     codes = (uniform[:, -1:] > chances[:, :-1]).sum(axis=1)
@@ -262,25 +230,3 @@ def _mean_slope(loss: LinearLoss, deviations: np.ndarray, clip_norm: float) -> f
         slopes.append(float(moved[:, output].mean()) / (2.0 * small))
     # The sum over directions of a residual's slopes; along what all outputs share it is flat.
     return max(0.0, math.fsum(slopes) / max(1, n_outputs - 1))
-
-
-def _even_points(n_points: int, n_columns: int) -> np.ndarray:
-    """Points of the unit cube on a fixed lattice: nothing is random, and nothing of the data."""
-    golden = np.modf(np.sqrt(_primes(n_columns)))[0]
-    return np.modf(np.outer(np.arange(1, n_points + 1), golden))[0]
-
-
-def _to_normal(points: np.ndarray) -> np.ndarray:
-    """Normal numbers of variance one for points of the unit cube."""
-    return ndtri(np.clip(points, 1e-6, 1 - 1e-6))
-
-
-def _primes(n: int) -> np.ndarray:
-    found: list[int] = []
-    number = 2
-    while len(found) < n:
-        small = itertools.takewhile(math.isqrt(number).__ge__, found)
-        if all(number % prime for prime in small):
-            found.append(number)
-        number += 1
-    return np.array(found, dtype=float)

@@ -1,9 +1,8 @@
 """Noisy gradient descent on the losses of linear models: sums of clipped gradients, with noise.
 
-To check it: this file, ``releases/_moments.py`` for the number and the second moments of the rows,
-``releases/_curvature_step.py`` for the step that may follow,
-``releases/_score_length.py`` for what is read in the end, and ``solvers/whitening.py``, which caps
-the gradients of rows and certifies their sum.
+To check it: this file, ``releases/_moments.py`` for the second moments of the rows,
+``releases/_curvature_step.py`` for the step that may follow, and ``solvers/whitening.py``, which
+caps the gradients of rows and certifies their sum.
 """
 
 import math
@@ -15,8 +14,8 @@ import numpy as np
 from skdp._defaults import linear as defaults
 from skdp._progress import told
 from skdp._random import NoiseSource
-from skdp._validation import plain_arguments
-from skdp.losses import LogisticLoss, SoftmaxLoss
+from skdp._validation import plain_arguments, shown
+from skdp.losses import LogisticLoss
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.releases._coefficient_noise import (
@@ -30,30 +29,19 @@ from skdp.releases._descent_rules import (
     plan_descent,
 )
 from skdp.releases._limits import check_span
-from skdp.releases._mean_row import can_read_mean, denoised, release_mean_row, release_spread
 from skdp.releases._moments import (
     eigenvectors,
     release_agreement,
-    release_n_samples,
     release_second_moments,
-    split_budget,
-    split_for_agreement,
-    split_mu,
 )
 from skdp.releases._protocol import LinearLoss
-from skdp.releases._score_length import (
-    blind_factor,
-    held_against,
-    share_for_slope,
-    slope_is_certain,
-)
+from skdp.releases._sequence import Run, divided
 from skdp.solvers.certificates import largest_certain, refuse_rows, rounding_error
 from skdp.solvers.rows import RowBlocks
 from skdp.solvers.user_norms import agreement_error
 from skdp.solvers.whitening import (
     CAP_SHARE,
     CappedSums,
-    DirectedRows,
     PlainRows,
     WhitenedRows,
     capped_error,
@@ -71,12 +59,11 @@ class NoisyDescent:
 
     Privacy: satisfies ``budget`` for any rows; for any users where its unit is the user, whose
     rows then count by their means in every release, and whose number stands for that of rows in
-    every rule. The data are used in at most ``n_steps + 4`` releases: the number of rows where it
-    is private, the second moments of the rows (or, of many features, their mean and how far they
-    reach beside it), how far the gradients of users' rows agree, one sum of gradients a step, each
-    at a released point, and how the likelihood changes with the length of the released weights or,
-    of two classes whose directions all show, gradient and curvature at the released weights.
-    Gaussian releases compose by the root of summed squares, pure ones by their sum.
+    every rule. The data are used in at most ``n_steps + 3`` releases: the second moments of the
+    rows, how far the gradients of users' rows agree, one sum of gradients a step, each at a
+    released point, and, of two classes whose directions all show, gradient and curvature at the
+    released weights. Gaussian releases compose by the root of summed squares, pure ones by their
+    sum.
 
     Parameters
     ----------
@@ -130,7 +117,7 @@ class NoisyDescent:
     ) -> Self:
         """Release that meets ``target``, from public numbers."""
         size = loss.n_outputs * n_features
-        # Steps are at most 150, and a fiftieth is for the number of rows.
+        # Steps are at most 150, and other stages of a sequence take less than a tenth.
         check_span(NoiseLaw.meeting(target, size=size), size, target.epsilon, growth=_LIMIT_GROWTH)
         budget = target if target.delta == 0.0 else target.gaussian_target()
         guarantee = replace(
@@ -146,24 +133,12 @@ class NoisyDescent:
     def _is_for_users(self) -> bool:
         return self.guarantee.unit == "user"
 
-    @property
-    def _n_classes(self) -> int:
-        return max(2, self.loss.n_outputs)
-
-    @property
-    def _is_checked(self) -> bool:
-        """Whether the weights are held against the rows in the end.
-
-        Where scores give probabilities, and rows count alike.
-        """
-        loss = self.loss
-        if isinstance(loss, LogisticLoss):
-            gives_odds = loss.slope_cap == 1.0
-        else:
-            gives_odds = isinstance(loss, SoftmaxLoss) and loss.margin == 0.0
-        if not gives_odds or loss.weights:
-            return False
-        return isinstance(self.budget, GaussianDP) and not (self._is_for_users or self.penalty)
+    def within(self, budget: GaussianDP | ApproxDP) -> "NoisyDescent":
+        """The same release for a part of its budget, which is Gaussian or pure."""
+        if isinstance(budget, ApproxDP) and budget.delta > 0.0:
+            raise ValueError(f"budget must have delta=0; got {shown(budget.delta)}.")
+        names: Any = dict(mechanism=self.guarantee.mechanism, source=self.guarantee.source)
+        return replace(self, budget=budget, guarantee=replace(budget, **names))
 
     def check_n_rows(self, n_samples: int) -> None:
         """Refuse more rows than can be certified whatever they are, before a ledger is charged.
@@ -177,8 +152,6 @@ class NoisyDescent:
         """Number of rows up to which sums are certified at small weights; public."""
 
         def is_certain(n_samples: int) -> bool:
-            if self._is_checked and not slope_is_certain(n_samples, self._n_classes):
-                return False
             if self._is_for_users and isinstance(self.budget, GaussianDP):
                 # Caps are least, and coordinates stretch most, where rows agree least.
                 error = n_samples * agreement_error(self.n_features, self.loss.n_outputs)
@@ -207,9 +180,6 @@ class NoisyDescent:
             shared=self._is_for_users,
         )
         cap = plan.cap_share * plan.clip_norm * self.row_norm / math.sqrt(steepest)
-        norm_error, map_error = 0.0, 0.0
-        if plan.mean_guarantee is not None:
-            norm_error, map_error = DirectedRows.errors(self.n_features, steepest, floor)
         error = capped_error(
             error,
             loss=self.loss,
@@ -219,54 +189,31 @@ class NoisyDescent:
             cap=cap,
             stretch=stretch,
             size=math.sqrt(self.n_features) * stretch,
-            norm_error=norm_error,
-            map_error=map_error,
             of_users=self._is_for_users,
         )
         return error <= CAP_SHARE * cap / 2
 
-    def _planned(
-        self, n_samples: float, agreement: float = 1.0, spread: float | None = None
-    ) -> DescentPlan:
-        public: Any = dict(
+    def _planned(self, n_samples: float, agreement: float = 1.0) -> DescentPlan:
+        return plan_descent(
             n_samples=n_samples,
             n_features=self.n_features,
             loss=self.loss,
             clip_norm=self.clip_norm,
             row_norm=self.row_norm,
-            guarantee=self._after_check(n_samples)[1],
+            guarantee=self._parts()[1],
+            agreement=agreement,
         )
-        # Means of users' rows are capped in coordinates where images of rows are exact.
-        if not self._is_for_users and can_read_mean(n_samples, self.n_features):
-            # Directions are flattest, and stretch most, where rows reach least beside their mean.
-            flattest = plan_descent(**public, mean_row=True, spread=0.0)
-            if self._certifies(flattest, n_samples):
-                return plan_descent(**public, mean_row=True, spread=spread)
-        return plan_descent(**public, agreement=agreement)
 
-    def _after_check(self, n_samples: float) -> tuple[GaussianDP | None, GaussianDP | ApproxDP]:
-        """For what is held against the rows, if anything is, and for the descent."""
-        rest = self._budgets()[2]
-        if not self._is_checked:
-            return None, rest
-        share = share_for_slope(rest, n_samples=n_samples, n_classes=self._n_classes)
-        return (None, rest) if share == 0.0 else split_mu(cast(GaussianDP, rest), share)
+    def _parts(self) -> tuple[GaussianDP | None, GaussianDP | ApproxDP]:
+        """For how far the rows of users agree, and for what is left."""
+        if self._is_for_users and isinstance(self.budget, GaussianDP):
+            return divided(self.budget, float(defaults.ROWS_SHARE))
+        return None, self.budget
 
-    def _budgets(self) -> tuple[Any, GaussianDP | None, GaussianDP | ApproxDP]:
-        """For the number of rows, for how far those of users agree, and for what is left."""
-        counting, rest = split_budget(self.budget)
-        if self._is_for_users and isinstance(rest, GaussianDP):
-            return counting, *split_for_agreement(rest)
-        return counting, None, rest
-
-    def __call__(self, data: RowBlocks, noise: NoiseSource) -> np.ndarray:
-        """Release the last point of the descent: the first that `with_noise` returns."""
-        return self.with_noise(data, noise)[0]
-
-    def with_noise(
-        self, data: RowBlocks, noise: NoiseSource
-    ) -> tuple[np.ndarray, CoefficientNoise]:
-        """Release the last point of the descent, with how much of it is noise.
+    def __call__(
+        self, data: RowBlocks, noise: NoiseSource, n_samples: float | None = None
+    ) -> np.ndarray:
+        """Release the last point of the descent.
 
         Parameters
         ----------
@@ -275,53 +222,69 @@ class NoisyDescent:
 
         noise : NoiseSource
 
+        n_samples : float, default=None
+            Released number of rows, or of users, where it is private; None where it is public.
+
         Returns
         -------
-        weights : ndarray of shape (n_outputs, n_features)
-
-        spread : CoefficientNoise
-            A function of what was released.
+        ndarray of shape (n_outputs, n_features)
         """
+        return self._released(data, noise, n_samples)[0]
+
+    def learn(self, run: Run, noise: NoiseSource) -> None:
+        """Release the last point of the descent, as a stage of a sequence."""
+        n_samples = run.known_n_samples if self._has_private_rows else None
+        found = self._released(run.data, noise, n_samples)
+        run.weights, run.spread, run.has_length = found
+
+    @property
+    def _has_private_rows(self) -> bool:
+        return self.guarantee.adjacency == "add-remove"
+
+    def _released(
+        self, data: RowBlocks, noise: NoiseSource, n_samples: float | None
+    ) -> tuple[np.ndarray, CoefficientNoise, bool]:
+        """Weights, how much of them is noise, and whether they end with a Newton step."""
         data.check_norm(self.row_norm)
         if (data.users is not None) != self._is_for_users:
             raise ValueError(
                 "data must have users where, and only where, the guarantee is theirs."
             )
-        counting = self._budgets()[0]
-        n_samples = release_n_samples(data.n_units, guarantee=counting, noise=noise)
+        if (n_samples is not None) != self._has_private_rows:
+            raise ValueError(
+                "n_samples must be released under 'add-remove', where it is private, and None "
+                f"elsewhere; got {shown(n_samples)}."
+            )
+        n_samples = float(data.n_units) if n_samples is None else n_samples
         plan, coordinates, cap = self._coordinates(data, n_samples, noise)
-        last = self._last_step(plan, coordinates, n_samples)
+        last = self._last_step(plan, coordinates)
         if last is not None:
             plan = plan.with_part(defaults.DESCENT_SHARE)
         capped_sum = CappedSums(data, self.loss, coordinates, cap)
         weights, deviation = self._descend(plan, capped_sum, n_samples, noise)
-        ridge = self.penalty / n_samples
-        variances = descent_variances(plan, self.loss, weights, coordinates, ridge, deviation)
-        spread = descent_noise(variances, coordinates.vectors)
         if last is not None:
             found = curvature_step(data, self.loss, weights, guarantee=last, noise=noise)
-            return (weights, spread) if found is None else found
-        return self._held(data, weights, spread, n_samples, noise)
+            if found is not None:
+                return *found, True
+        ridge = self.penalty / n_samples
+        variances = descent_variances(plan, self.loss, weights, coordinates, ridge, deviation)
+        return weights, descent_noise(variances, coordinates.vectors), False
 
-    def _last_step(
-        self, plan: DescentPlan, coordinates: PlainRows, n_samples: float
-    ) -> GaussianDP | None:
-        """Budget of a Newton step in the end, where the noise hides no direction.
-
-        It has that of a check of the scores, too, since its scores need none.
-        """
-        if not (self._is_checked and self._n_classes == 2 and coordinates.vectors is not None):
+    def _last_step(self, plan: DescentPlan, coordinates: PlainRows) -> GaussianDP | None:
+        """Budget of a Newton step in the end, where the noise hides no direction."""
+        loss = self.loss
+        if not isinstance(loss, LogisticLoss) or loss.slope_cap < 1.0 or loss.weights:
             return None
-        if self.clip_norm is not None and self.clip_norm < self.loss.lipschitz:
+        if self._is_for_users or self.penalty or coordinates.vectors is None:
+            return None
+        if self.clip_norm is not None and self.clip_norm < loss.lipschitz:
             return None  # a cap of gradients is asked for, and the step has none
         # Steps are divided by the floor at least, which may be far above the edge.
-        shown = plan.curvature * plan.edge * defaults.GATE
-        if plan.floor > shown or coordinates.curvatures.min() <= shown:
+        shown_from = plan.curvature * plan.edge * defaults.GATE
+        if plan.floor > shown_from or coordinates.curvatures.min() <= shown_from:
             return None
-        check, _ = self._after_check(n_samples)
-        part = plan.n_steps * cast(GaussianDP, plan.step_guarantee).mu ** 2
-        rest = (1.0 - defaults.DESCENT_SHARE) * part + (0.0 if check is None else check.mu**2)
-        return replace(cast(GaussianDP, plan.step_guarantee), mu=math.sqrt(rest))
+        step = cast(GaussianDP, plan.step_guarantee)
+        return replace(step, mu=math.sqrt(plan.n_steps * (1.0 - defaults.DESCENT_SHARE)) * step.mu)
 
     def _descend(
         self, plan: DescentPlan, capped_sum: CappedSums, n_samples: float, noise: NoiseSource
@@ -355,31 +318,6 @@ class NoisyDescent:
             weights = weights - weights.mean(axis=0)
         return weights, law.level(weights.size) * sensitivity / n_samples
 
-    def _held(
-        self,
-        data: RowBlocks,
-        weights: np.ndarray,
-        spread: CoefficientNoise,
-        n_samples: float,
-        noise: NoiseSource,
-    ) -> tuple[np.ndarray, CoefficientNoise]:
-        """Weights as long as the rows say, where it is read how long they should be."""
-        if not self._is_checked:
-            return weights, spread
-        check = self._after_check(n_samples)[0]
-        if check is None:
-            factor = blind_factor(self.budget, self._n_classes)
-            return weights * factor, spread.times(factor)
-        return held_against(
-            data,
-            weights,
-            spread,
-            n_samples=n_samples,
-            guarantee=check,
-            noise=noise,
-            temperature=getattr(self.loss, "temperature", 1.0),
-        )
-
     def _coordinates(
         self, data: RowBlocks, n_samples: float, noise: NoiseSource
     ) -> tuple[DescentPlan, PlainRows, float]:
@@ -387,8 +325,6 @@ class NoisyDescent:
         plan = self._planned(n_samples)
         ridge = self.penalty / n_samples
         values, vectors = np.zeros(1), None
-        if plan.mean_guarantee is not None:
-            return self._along_mean(plan, data, n_samples, noise)
         if plan.gram_guarantee is not None:
             released = release_second_moments(
                 data.second_moments(), self.row_norm, guarantee=plan.gram_guarantee, noise=noise
@@ -396,42 +332,13 @@ class NoisyDescent:
             released /= n_samples
             values, vectors = eigenvectors(released)
         found = self._capped(plan, values, vectors, ridge)
-        reading = self._budgets()[1]
+        reading = self._parts()[0]
         if reading is None:
             return plan, *found
         total = CappedSums(data, self.loss, *found).agreement()
         agreement = release_agreement(total, n_samples, guarantee=reading, noise=noise)
         plan = self._planned(n_samples, agreement)
         return plan, *self._capped(plan, values, vectors, ridge)
-
-    def _along_mean(
-        self, plan: DescentPlan, data: RowBlocks, n_samples: float, noise: NoiseSource
-    ) -> tuple[DescentPlan, PlainRows, float]:
-        """As `_coordinates`, by the mean row: it is most of what second moments would show."""
-        mean, deviation = release_mean_row(
-            data,
-            self.row_norm,
-            n_samples,
-            guarantee=cast(GaussianDP, plan.mean_guarantee),
-            noise=noise,
-        )
-        direction, square = denoised(mean, deviation)
-        spread = release_spread(
-            data,
-            self.row_norm,
-            n_samples,
-            direction,
-            guarantee=cast(GaussianDP, plan.spread_guarantee),
-            noise=noise,
-        )
-        plan = self._planned(n_samples, spread=spread)
-        ridge = self.penalty / n_samples
-        curvatures, cap = plan.metric(np.array([square]), ridge)
-        along, curvature = float(curvatures[0]), plan.floor + ridge
-        if direction is None or along <= curvature:
-            return plan, *self._capped(plan, np.zeros(1), None, ridge)
-        most = self.loss.lipschitz * self.row_norm / math.sqrt(curvature)
-        return plan, DirectedRows(direction, along, curvature), min(cap, most)
 
     def _capped(
         self, plan: DescentPlan, values: np.ndarray, vectors: np.ndarray | None, ridge: float

@@ -5,7 +5,9 @@ numbers.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -23,8 +25,6 @@ __all__ = ["DescentPlan", "plan_descent"]
 _LIMIT_FEATURES = 1000
 # Signals and times beyond which floats would overflow, or rows be stretched too much.
 _LIMIT_SIGNAL, _LIMIT_TIME = 1e12, 1e7
-
-_Parts = tuple[GaussianDP | None, GaussianDP | None]
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,6 @@ class DescentPlan(WhitenedMetric):
     cap_share : float, default=1.0
         Cap of a user's mean gradient, as a part of that of a row.
 
-    mean_guarantee, spread_guarantee : GaussianDP or None
-        Of the noisy mean row and how far rows reach beside it, released in place of the moments.
-
     n_averaged : int, default=1
         Last iterates whose mean is the result.
     """
@@ -81,8 +78,6 @@ class DescentPlan(WhitenedMetric):
     step_guarantee: GaussianDP | ApproxDP
     gram_guarantee: GaussianDP | None
     cap_share: float = 1.0
-    mean_guarantee: GaussianDP | None = None
-    spread_guarantee: GaussianDP | None = None
     n_averaged: int = 1
 
     def with_part(self, share: float) -> "DescentPlan":
@@ -124,9 +119,7 @@ def plan_descent(
     guarantee: GaussianDP | ApproxDP,
     clip_norm: float | None = None,
     second_moments: bool = True,
-    mean_row: bool = False,
     agreement: float = 1.0,
-    spread: float | None = None,
     averages: bool = True,
 ) -> DescentPlan:
     """Balance bias against noise by public numbers.
@@ -152,19 +145,12 @@ def plan_descent(
     second_moments : bool, default=True
         Whether those of the rows may be released at all.
 
-    mean_row : bool, default=False
-        Whether the mean row may be released where second moments would be too many numbers.
-
     agreement : float, default=1.0
         Mean length of a user's mean gradient over the mean length of its rows, released. It is 1
         for users of one row.
 
-    spread : float, default=None
-        Spectral norm of the second moments beside the mean row over the squared norm of a row,
-        if it is released by now. None is the largest there can be.
-
     averages : bool, default=True
-        Whether the mean of the last iterates of two classes can be taken.
+        Whether the mean of the last iterates can be taken.
 
     Returns
     -------
@@ -178,22 +164,18 @@ def plan_descent(
     noise. Curvatures are seen down to the edge of the noise's spectrum, and a direction that the
     noise hides is trusted to have half of it: steps are as many as cover the time there.
 
-    Of many features, the mean row is most of what the second moments would show: on reviews and
-    messages they have an eigenvalue of 0.25 to 0.35 along it, and none above 0.02 beside it. Where
-    signals are clear it is released, with how far rows reach beside it.
-
     Where rows of users do not agree, their means are short but for users of few rows, who are
     heard as well if all are capped at what is usual among those of many. With the cap the noise is
     less, and the descent has the time that more users would give it.
     """
     many = loss.n_outputs > 2
-    is_pure = isinstance(guarantee, ApproxDP)
-    few = second_moments and n_features <= _LIMIT_FEATURES
     mu = _strength(guarantee, loss.n_outputs * n_features)
     agreement = min(max(agreement, defaults.LEAST_AGREEMENT), 1.0)
     signal = 2.0 * mu * (n_samples / agreement**2) / guarantee.n_records_changed
-    looks, asks = few and not is_pure, mean_row and not (few or is_pure)
-    gram, mean, edge, left = _read(guarantee, n_samples, n_features, many, (looks, asks), spread)
+    gram, edge, left = None, 1.0, 1.0
+    if second_moments and n_features <= _LIMIT_FEATURES and isinstance(guarantee, GaussianDP):
+        gram, edge = _gram(guarantee, n_samples, n_features, 1.0 if many else 0.5)
+        left = 1.0 if gram is None else 1.0 - defaults.GRAM_SHARE
     curvature = _curvature(loss)
     n_seen = 1 if gram is None else loss.n_outputs
     # 1 for the logistic loss and rows of norm 1.
@@ -202,8 +184,11 @@ def plan_descent(
     edge *= row_norm**2
     least = agreement * curvature * edge / 2.0
     momentum = float(defaults.MOMENTUM)
-    averages = averages and gram is not None and not many
-    n_steps = _enough_steps(time * least, momentum, averages)
+    # Noise averages out where curvature pulls; elsewhere the last iterate goes farther. Of several
+    # classes that is so until more than the fewest steps are needed.
+    alone = int(2 * defaults.FEWEST_STEPS) if many else 0
+    averaged = partial(_n_averaged, alone if averages and gram is not None else None)
+    n_steps = _enough_steps(time * least, momentum, averaged)
     if clip_norm is None:
         clip_norm = _cap(signal / n_features, loss) * loss.lipschitz
     return DescentPlan(
@@ -211,14 +196,13 @@ def plan_descent(
         momentum,
         row_norm,
         curvature,
-        max(_reach(momentum, n_steps, averages) / time, least),
+        max(_reach(momentum, n_steps, averaged(n_steps)) / time, least),
         edge,
         clip_norm,
         _share(guarantee, math.sqrt(left) * mu, n_steps),
         gram,
         agreement**2,
-        *mean,
-        n_steps - n_steps // 2 if averages else 1,
+        averaged(n_steps),
     )
 
 
@@ -237,30 +221,6 @@ def _share(guarantee: GaussianDP | ApproxDP, mu: float, n_steps: int) -> Gaussia
     return GaussianDP(mu / math.sqrt(n_steps), **context)
 
 
-def _read(
-    guarantee: Any,
-    n_samples: float,
-    n_features: int,
-    many: bool,
-    reads: tuple[bool, bool],
-    spread: float | None,
-) -> tuple[GaussianDP | None, _Parts, float, float]:
-    """What is read of the rows beforehand: second moments, or their mean and how far they reach.
-
-    Guarantees of these, the edge that follows over the squared norm of a row, and the share of the
-    squared mu that is left.
-    """
-    if reads[0]:
-        gram, edge = _gram(guarantee, n_samples, n_features, 1.0 if many else 0.5)
-        return gram, (None, None), edge, 1.0 - (0.0 if gram is None else defaults.GRAM_SHARE)
-    if not reads[1]:
-        return None, (None, None), 1.0, 1.0
-    parts = _mean(guarantee, n_samples, n_features)
-    edge = 1.0 if spread is None else min(max(spread, defaults.LEAST_SPREAD), 1.0)
-    shares = 0.0 if parts[0] is None else defaults.MEAN_SHARE + defaults.SPREAD_SHARE
-    return None, parts, edge, 1.0 - shares
-
-
 def _gram(
     guarantee: GaussianDP, n_samples: float, n_features: int, most: float
 ) -> tuple[GaussianDP | None, float]:
@@ -268,16 +228,6 @@ def _gram(
     mu = math.sqrt(defaults.GRAM_SHARE) * guarantee.mu
     edge = math.sqrt(guarantee.n_records_changed * 2.0 * n_features) / (mu * n_samples)
     return (None, 1.0) if edge >= most else (replace(guarantee, mu=mu), edge)
-
-
-def _mean(guarantee: GaussianDP, n_samples: float, n_features: int) -> _Parts:
-    """Guarantees of the mean row and of how far rows reach beside it, where they pay."""
-    signal = 2.0 * guarantee.mu * n_samples / guarantee.n_records_changed
-    if signal < defaults.MEAN_SIGNAL * math.cbrt(n_features):
-        return None, None
-    shares = defaults.MEAN_SHARE, defaults.SPREAD_SHARE
-    parts = [math.sqrt(share) * guarantee.mu for share in shares]
-    return replace(guarantee, mu=parts[0]), replace(guarantee, mu=parts[1])
 
 
 def _curvature(loss: LinearLoss) -> float:
@@ -318,18 +268,23 @@ def _time(signal: float, n_features: int, n_outputs: int) -> float:
     return min(max(1.0 / slowness, 1.0 / _LIMIT_SIGNAL), _LIMIT_TIME)
 
 
-def _enough_steps(distance: float, momentum: float, averages: bool) -> int:
+def _n_averaged(alone: int | None, n_steps: int) -> int:
+    """Last iterates whose mean is taken: half of all, and none of the first ones."""
+    return 1 if alone is None else max(1, min(n_steps - n_steps // 2, n_steps - alone))
+
+
+def _enough_steps(distance: float, momentum: float, averaged: Callable[[int], int]) -> int:
     """Number of steps, within bounds, whose sum is a distance in units of the first."""
     least, most = int(defaults.FEWEST_STEPS), int(defaults.MOST_STEPS)
-    enough = (n for n in range(least, most) if _reach(momentum, n, averages) >= distance)
+    enough = (n for n in range(least, most) if _reach(momentum, n, averaged(n)) >= distance)
     return next(enough, most)
 
 
-def _reach(momentum: float, n_steps: int, averages: bool) -> float:
+def _reach(momentum: float, n_steps: int, n_averaged: int) -> float:
     """Sum of the steps that as many unit gradients cause with Nesterov's momentum.
 
-    That of the last iterate, or its mean over the last half of them.
+    Its mean over the last iterates.
     """
-    counts = np.arange(n_steps // 2 + 1 if averages else n_steps, n_steps + 1)
+    counts = np.arange(n_steps - n_averaged + 1, n_steps + 1)
     tails = momentum * (1.0 - momentum**counts) / (1.0 - momentum)
     return float(((counts - tails) / (1.0 - momentum)).mean())

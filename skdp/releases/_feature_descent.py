@@ -7,7 +7,7 @@ rounding is in `skdp.solvers.feature_whitening`.
 
 import math
 from dataclasses import dataclass, replace
-from typing import Self, cast
+from typing import Self
 
 import numpy as np
 
@@ -16,12 +16,11 @@ from skdp._random import NoiseSource
 from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP, GaussianDP
+from skdp.releases._counts import counted
 from skdp.releases._feature_rules import N_STEPS, FeaturePlan, Schedule, plan_features
 from skdp.releases._moments import (
     eigenvectors,
-    release_n_samples,
     release_second_moments,
-    split_budget,
 )
 from skdp.solvers.feature_rows import ERROR_SHARE, FeatureBlocks, certified
 from skdp.solvers.feature_whitening import Whitening
@@ -143,8 +142,7 @@ class FeatureDescent:
 
     def __call__(self, data: FeatureBlocks, noise: NoiseSource) -> tuple[np.ndarray, float]:
         """Weights of the features, the mean of the last iterates, and what is added to values."""
-        count, descent = cast(tuple[GaussianDP | None, GaussianDP], split_budget(self.budget))
-        n_samples = release_n_samples(data.n_units, guarantee=count, noise=noise)
+        n_samples, descent = counted(data.n_units, self.budget, noise)
         plan = plan_features(n_samples=n_samples, n_components=data.n_features, guarantee=descent)
         offset, variance = release_target_scale(data, plan, noise)
         cap = plan.residual_cap(variance) if self.clip_norm is None else self.clip_norm

@@ -7,7 +7,7 @@ bounds the rows.
 
 import math
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 from skdp._validation import boolean, plain_arguments
 from skdp.losses import HuberLoss
@@ -89,15 +89,6 @@ class CentredObjective(CentredRelease):
             pair_norm=MOST_ROW_NORM / math.sqrt(n_components / 2.0) if self.pairs else None,
         )
 
-    def _check_minimiser(
-        self,
-        plan: PurePlan,
-        variance: float,
-        n_samples: int,
-        n_components: int,
-        *,
-        larger: float,
-    ) -> None:
-        found = self._minimiser(plan, variance, n_components)
+    def _check_minimiser(self, found: Any, larger: float, *sizes: int) -> None:
         law = replace(found.law, penalty=found.law.penalty / larger)
-        replace(found, law=law).check_n_rows(n_samples)
+        replace(found, law=law).check_n_rows(sizes[0])

@@ -7,7 +7,7 @@ To check the claim: this file for what is released before and after the minimise
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -17,9 +17,9 @@ from skdp._random import NoiseSource
 from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
 from skdp.privacy import ApproxDP
+from skdp.releases._counts import after_count, counted
 from skdp.releases._feature_output import FeatureOutput
 from skdp.releases._limits import least_level
-from skdp.releases._moments import release_n_samples, split_budget
 from skdp.releases._ridge_problem import ridge_sensitivity
 from skdp.solvers.certificates import MOST_ROWS, UNIT_ROUNDOFF
 from skdp.solvers.feature_rows import ERROR_SHARE, FeatureBlocks, certified
@@ -209,24 +209,24 @@ class CentredRelease(ABC):
     def check_n_rows(self, n_samples: int, n_components: int) -> None:
         """Refuse more rows than can be certified, before a ledger is charged."""
         # Of the fewest rows the weights have the least, for which noise has to fit into floats.
-        least = plan_pure(n_samples=1.0, guarantee=self._budgets[1])
+        rest = after_count(self._budget)
+        least = plan_pure(n_samples=1.0, guarantee=rest)
         for variance in _LIMIT_VARIANCES:
             self._minimiser(least, variance, n_components)
-        plan = plan_pure(n_samples=MOST_ROWS, guarantee=self._budgets[1])  # least penalty
+        plan = plan_pure(n_samples=MOST_ROWS, guarantee=rest)  # least penalty
         for variance in _LIMIT_VARIANCES:
             # Centred targets reach 2 instead of 1, where Huber's loss is up to four times as
             # large: so may the squared norm of the minimiser be, which the penalty bounds.
-            self._check_minimiser(plan, variance, n_samples, n_components, larger=_THEOREM_CENTRED)
+            found = self._minimiser(plan, variance, n_components)
+            self._check_minimiser(found, _THEOREM_CENTRED, n_samples, n_components)
 
     @property
-    def _budgets(self) -> tuple[ApproxDP | None, ApproxDP]:
-        pure = ApproxDP(self.guarantee.epsilon, adjacency=self.guarantee.adjacency)
-        return cast(tuple[ApproxDP | None, ApproxDP], split_budget(pure))
+    def _budget(self) -> ApproxDP:
+        return ApproxDP(self.guarantee.epsilon, adjacency=self.guarantee.adjacency)
 
     def __call__(self, data: FeatureBlocks, noise: NoiseSource) -> tuple[np.ndarray, float]:
         """Weights of the features, and what is added to their products with them."""
-        count, rest = self._budgets
-        n_samples = release_n_samples(data.n_samples, guarantee=count, noise=noise)
+        n_samples, rest = counted(data.n_samples, self._budget, noise)
         plan = plan_pure(n_samples=n_samples, guarantee=rest)
         offset, variance = release_scale(data, plan, noise)
         centred = data.centred(offset)
@@ -242,15 +242,7 @@ class CentredRelease(ABC):
         """Release of the minimiser: called with data and noise, the weights come first."""
 
     @abstractmethod
-    def _check_minimiser(
-        self,
-        plan: PurePlan,
-        variance: float,
-        n_samples: int,
-        n_components: int,
-        *,
-        larger: float,
-    ) -> None:
+    def _check_minimiser(self, found: Any, larger: float, *sizes: int) -> None:
         """Check that it is certified where its squared norm may be that much larger."""
 
 
@@ -291,18 +283,9 @@ class CentredOutput(CentredRelease):
         law = NoiseLaw.of("k_norm", plan.weights)
         return FeatureOutput(self.guarantee, law, penalty, cap, distance)
 
-    def _check_minimiser(
-        self,
-        plan: PurePlan,
-        variance: float,
-        n_samples: int,
-        n_components: int,
-        *,
-        larger: float,
-    ) -> None:
-        found = self._minimiser(plan, variance, n_components)
+    def _check_minimiser(self, found: Any, larger: float, *sizes: int) -> None:
         penalty, distance = found.penalty / larger, found.distance * larger
-        replace(found, penalty=penalty, distance=distance).check_n_rows(n_samples, n_components)
+        replace(found, penalty=penalty, distance=distance).check_n_rows(*sizes)
 
 
 def release_scale(data: FeatureBlocks, plan: PurePlan, noise: NoiseSource) -> tuple[float, float]:

@@ -11,7 +11,7 @@ import numpy as np
 from skdp._defaults import kernel as defaults
 from skdp._validation import plain_arguments
 from skdp.privacy import GaussianDP
-from skdp.releases._moments import split_mu
+from skdp.releases._sequence import divided
 
 __all__ = ["FeaturePlan", "Schedule", "automatic_components", "plan_features", "spectral_noise"]
 
@@ -268,9 +268,9 @@ def plan_features(*, n_samples: float, n_components: int, guarantee: GaussianDP)
     have fixed shares of what is left.
     """
     rows = guarantee.mu * n_samples
-    target, rest = split_mu(guarantee, defaults.TARGET_ROWS / (defaults.TARGET_ROWS + rows))
-    level, rest = split_mu(rest, defaults.LEVEL_SHARE)
-    gram, steps = split_mu(rest, defaults.SHARE)
+    target, rest = divided(guarantee, defaults.TARGET_ROWS / (defaults.TARGET_ROWS + rows))
+    level, rest = divided(rest, defaults.LEVEL_SHARE)
+    gram, steps = divided(rest, defaults.SHARE)
     noise = guarantee.n_records_changed / (steps.mu * n_samples)
     edge = spectral_noise(n_components, gram) / n_samples
     return FeaturePlan(n_samples, target, level, gram, steps, noise, edge)

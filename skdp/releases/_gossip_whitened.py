@@ -17,7 +17,7 @@ from skdp._random import NoiseSource, noise_source
 from skdp._validation import plain_arguments
 from skdp.mechanisms import Lattice, NoiseLaw, release
 from skdp.privacy import ApproxDP, GaussianDP
-from skdp.releases._class_rules import starting_scores
+from skdp.releases._counts import starting_scores
 from skdp.releases._gossip_whitened_rules import (
     WhitenedPlan,
     l1_spread,

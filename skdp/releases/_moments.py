@@ -1,22 +1,17 @@
-"""What descents ask of the rows besides gradients: their number and second moments, agreement.
+"""What descents ask of the rows besides gradients: their second moments, and how users agree.
 
-The last is of users: how far the gradients of their rows agree. Of each the bound, its reason and
-the noise; the shares of the budget that the first and the last take.
+Of each the bound, its reason and the noise.
 """
 
 import math
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from scipy import linalg
 
-from skdp._defaults import linear as defaults
 from skdp._random import NoiseSource
-from skdp._validation import plain_arguments
 from skdp.exceptions import SolverError
 from skdp.mechanisms import NoiseLaw, release
-from skdp.privacy import ApproxDP, GaussianDP
+from skdp.privacy import GaussianDP
 from skdp.solvers.certificates import ROUNDING_SHARE
 from skdp.solvers.whitening import CAP_SHARE
 
@@ -25,92 +20,9 @@ __all__ = [
     "half_of",
     "release_agreement",
     "release_half",
-    "release_n_samples",
     "release_second_moments",
-    "split_budget",
-    "split_for_agreement",
-    "split_mu",
     "symmetric",
 ]
-
-
-@plain_arguments
-def split_budget(
-    guarantee: GaussianDP | ApproxDP,
-) -> tuple[GaussianDP | ApproxDP | None, GaussianDP | ApproxDP]:
-    """Set a share aside for counting the rows, or the users, where their number is private.
-
-    Parameters
-    ----------
-    guarantee : GaussianDP or ApproxDP
-        Whole budget; pure if `ApproxDP`.
-
-    Returns
-    -------
-    count, descent : GaussianDP or ApproxDP
-        ``count`` is None under replace-one, where the number is public.
-    """
-    if guarantee.adjacency == "replace-one":
-        return None, guarantee
-    share = float(defaults.ROWS_SHARE)
-    if isinstance(guarantee, GaussianDP):
-        return split_mu(guarantee, share)
-    # Pure releases compose by their sum.
-    return _scaled(guarantee, share), _scaled(guarantee, 1.0 - share)
-
-
-@plain_arguments
-def split_for_agreement(guarantee: GaussianDP) -> tuple[GaussianDP, GaussianDP]:
-    """Set a part of the squared mu aside, for `release_agreement`."""
-    return split_mu(guarantee, float(defaults.ROWS_SHARE))
-
-
-def split_mu(guarantee: GaussianDP, share: float) -> tuple[GaussianDP, GaussianDP]:
-    """Divide a budget into a share of its squared mu, and the rest."""
-    parts = (math.sqrt(part) * guarantee.mu for part in (share, 1.0 - share))
-    first, rest = (replace(guarantee, mu=mu) for mu in parts)
-    return first, rest
-
-
-def _scaled(guarantee: ApproxDP, factor: float) -> ApproxDP:
-    context: Any = dict(adjacency=guarantee.adjacency, unit=guarantee.unit)
-    return ApproxDP(factor * guarantee.epsilon, **context)
-
-
-def release_n_samples(
-    n_samples: int, *, guarantee: GaussianDP | ApproxDP | None, noise: NoiseSource
-) -> float:
-    """Number of rows to go on with, at least 1.
-
-    Parameters
-    ----------
-    n_samples : int
-        That of users where the rows are theirs: one more or less is what neighbours differ in.
-
-    guarantee : GaussianDP, pure ApproxDP or None
-        None takes the number as it is, where it is public.
-
-    noise : NoiseSource
-
-    Returns
-    -------
-    float
-    """
-    count = float(n_samples)
-    if guarantee is not None:
-        # A record more or less is one row more or less.
-        law = NoiseLaw.meeting(guarantee, size=1)
-        count = float(
-            release(
-                count,
-                law=law,
-                sensitivity=1.0,
-                error=ROUNDING_SHARE,
-                random_state=noise,
-                purpose="how many there are",
-            )
-        )
-    return max(1.0, count)
 
 
 def release_agreement(

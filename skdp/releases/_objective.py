@@ -20,6 +20,7 @@ from skdp.releases._coefficient_noise import CoefficientNoise, even_noise
 from skdp.releases._limits import check_span, refuse_span
 from skdp.releases._objective_noise import ObjectiveNoise, calibrate
 from skdp.releases._protocol import PerturbedLoss
+from skdp.releases._sequence import Run
 from skdp.solvers.certificates import check_n_rows, linear_step, solver_tolerance
 from skdp.solvers.newton import minimise
 from skdp.solvers.rows import RowBlocks
@@ -226,6 +227,11 @@ class ObjectivePerturbation:
             random_state=noise,
             purpose="error of the solver, which noise covers",
         )
+
+    def learn(self, run: Run, noise: NoiseSource) -> None:
+        """Release the minimiser, as a stage of a sequence."""
+        run.weights = self(run.data, noise, run.centre)
+        run.spread = self.coefficient_noise()
 
     def coefficient_noise(self) -> CoefficientNoise:
         """Bound on the noise in the minimiser, by public numbers.

@@ -16,6 +16,7 @@ from skdp.privacy import ApproxDP
 from skdp.releases._coefficient_noise import CoefficientNoise, even_noise
 from skdp.releases._limits import check_span
 from skdp.releases._protocol import LinearLoss
+from skdp.releases._sequence import Run
 from skdp.solvers.certificates import check_n_rows, solver_tolerance
 from skdp.solvers.newton import minimise
 from skdp.solvers.rows import RowBlocks
@@ -116,6 +117,10 @@ class OutputPerturbation:
             random_state=noise,
             purpose="coefficients: the minimiser of an objective",
         )
+
+    def learn(self, run: Run, noise: NoiseSource) -> None:
+        """Release the minimiser, as a stage of a sequence."""
+        run.weights, run.spread = self(run.data, noise), self.coefficient_noise()
 
     def _distance(self) -> float:
         """Between the minimisers of neighbours; the solver adds its own error on either side."""

@@ -10,24 +10,21 @@ selection.
 """
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any, Self, cast
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from skdp._defaults import linear as defaults
 from skdp._random import NoiseSource
 from skdp._users import Users
-from skdp._validation import plain_arguments, shown
 from skdp.mechanisms import NoiseLaw, release, select
 from skdp.privacy import ApproxDP, GaussianDP
-from skdp.releases._coefficient_noise import CoefficientNoise, with_noise
-from skdp.releases._moments import split_mu
+from skdp.releases._sequence import Run, divided
 from skdp.solvers.hits import cell_counts
 from skdp.solvers.row_lengths import length_cells
-from skdp.solvers.rows import RowBlocks
 
-__all__ = ["NormedRelease", "split_for_norm"]
+__all__ = ["RowNorm"]
 
 # The norm is the bound, that over the root of 2, half of it and so on, to a 128th.
 _GRID_CELLS = 15
@@ -37,91 +34,72 @@ _GRID_PARTS = 2**24
 
 
 @dataclass(frozen=True)
-class NormedRelease:
-    """Read how long most rows are, clip them to that, and release what follows.
+class RowNorm:
+    """Read how long most rows are, and clip them to that.
 
     The norm is the least of the bound, that over the root of 2, half of it and so on that hardly
     any row exceeds. Where rows have owners, each counts for the share that it has of its user.
 
-    Privacy: the norm satisfies ``reading``, and, whatever it is, what follows satisfies the rest
-    of the budget: it is planned for rows of the bound, and rows are multiplied, one by one, by the
-    bound over the norm. A row is in one cell of lengths, and what cell that is depends on no other
-    row; a user adds 1 at most, spread over cells. A pure reading is a selection by minus the
-    number of rows that exceed a norm. What a row, or a user, adds to that only grows from norm to
-    norm, from 0 to 1 at most. When it is replaced, the change is one such sequence less another,
-    and differs by 1 at most between two norms. A Gaussian one is noisy counts of cells. Pure
-    guarantees of releases that are made one after the other add up to ``guarantee``, and so do
-    squares of mu.
+    Privacy: the norm satisfies ``guarantee``. Whatever it is, what follows is planned for rows of
+    the bound, and rows are multiplied, one by one, by the bound over the norm. A row is in one
+    cell of lengths, and what cell that is depends on no other row; a user adds 1 at most, spread
+    over cells. A pure reading is a selection by minus the number of rows that exceed a norm. What
+    a row, or a user, adds to that only grows from norm to norm, from 0 to 1 at most. When it is
+    replaced, the change is one such sequence less another, and differs by 1 at most between two
+    norms. A Gaussian one is noisy counts of cells.
 
     Parameters
     ----------
-    reading : ApproxDP or GaussianDP
-        Of the norm.
-
-    release : NoisyDescent, OutputPerturbation, ObjectivePerturbation or what plans one of these
-        Planned for rows of the bound.
-
-    n_units : int
-        Public number of rows, or of users.
-
     guarantee : ApproxDP or GaussianDP
-        Of both.
+
+    n_units : float
+        Public number of rows, or of users.
 
     References
     ----------
-    Dwork and Roth, "The algorithmic foundations of differential privacy", 2014, theorem 3.16.
     McSherry and Talwar, "Mechanism design via differential privacy", FOCS 2007.
-    Dong, Roth and Su, "Gaussian differential privacy", JRSS-B 2022, corollary 2.
     """
 
-    reading: ApproxDP | GaussianDP
-    release: Any
-    n_units: int
     guarantee: ApproxDP | GaussianDP
+    n_units: float
+
+    phrase: ClassVar[str] = "of rows clipped to a norm that is read first"
 
     @classmethod
-    @plain_arguments
-    def plan(
-        cls,
-        target: ApproxDP,
-        *,
-        reading: ApproxDP | GaussianDP,
-        release: Any,
-        n_units: int,
-    ) -> Self:
-        """Release that meets a target, from public numbers.
+    def planned(
+        cls, budget: Any, n_samples: float
+    ) -> tuple["RowNorm | None", ApproxDP | GaussianDP]:
+        """Stage for its share of a budget, and the rest.
 
         Parameters
         ----------
-        target : ApproxDP
-            What both together are to meet.
+        budget : GaussianDP or pure ApproxDP
 
-        reading : ApproxDP or GaussianDP
-            What `split_for_norm` sets aside.
-
-        release : object
-            Planned for the rest.
-
-        n_units : int
+        n_samples : float
             Public number of rows, or of users.
+
+        Returns
+        -------
+        stage, rest
+            None where noise would be all that is read.
         """
-        if target.adjacency != "replace-one":
-            raise ValueError(
-                "target must be for 'replace-one', where n_units is public; "
-                f"got {shown(target.adjacency)}."
-            )
-        behind = release.guarantee
-        if (target.delta == 0.0) != (getattr(behind, "refined", None) is None):
-            raise ValueError(
-                "release must have a profile where delta is positive, and only there."
-            )
-        mechanism = f"{behind.mechanism}, of rows clipped to a norm that is read first"
-        guarantee = replace(behind, epsilon=target.epsilon, mechanism=mechanism)
-        return cls(reading, release, n_units, guarantee)
+        part, rest = divided(budget, float(defaults.NORM_SHARE))
+        noise = math.sqrt(2.0) / part.mu if isinstance(part, GaussianDP) else 2.0 / part.epsilon
+        return (
+            (cls(part, n_samples), rest)
+            if noise <= defaults.NORM_NOISE * n_samples
+            else (None, budget)
+        )
 
     def check_n_rows(self, n_samples: int) -> None:
-        """Refuse more rows than can be certified, before a ledger is charged."""
-        self.release.check_n_rows(n_samples)
+        """Any number of rows is counted without error."""
+
+    def learn(self, run: Run, noise: NoiseSource) -> None:
+        """Release the norm, to which rows are clipped from here on."""
+        if "data" in vars(run):
+            raise ValueError("first must read the norm before any stage that uses the rows.")
+        rows = run.rows
+        run.longer = self.longer(rows.X, rows.x_norm, rows.users, noise)
 
     def longer(self, X: Any, x_norm: float, users: Users | None, noise: NoiseSource) -> float:
         """Release by how much rows may be longer.
@@ -145,13 +123,13 @@ class NormedRelease:
         """
         shares = None if users is None else users.shares
         counts = cell_counts(length_cells(X, x_norm, _GRID_CELLS), _GRID_CELLS, shares)
-        place = self._counted if isinstance(self.reading, GaussianDP) else self._selected
+        place = self._counted if isinstance(self.guarantee, GaussianDP) else self._selected
         return 2.0 ** (place(counts, noise) / 2.0)
 
     def _selected(self, counts: np.ndarray, noise: NoiseSource) -> int:
         whole = (counts * _GRID_PARTS).astype(np.int64)
         exceed = np.cumsum(whole) - whole
-        epsilon = cast(ApproxDP, self.reading).epsilon
+        epsilon = cast(ApproxDP, self.guarantee).epsilon
         # A norm that is smaller by the root of 2 is worth so many rows that are clipped.
         worth = defaults.NORM_WORTH * np.arange(_GRID_CELLS) / epsilon
         worth = np.minimum(worth, defaults.MOST_CLIPPED * self.n_units)
@@ -165,9 +143,9 @@ class NormedRelease:
         return int(place)
 
     def _counted(self, counts: np.ndarray, noise: NoiseSource) -> int:
-        law = NoiseLaw.of("gaussian", self.reading)
+        law = NoiseLaw.of("gaussian", self.guarantee)
         # Two records are in two cells. Counts of users are not negative and add up to 1.
-        sensitivity = math.sqrt(self.reading.n_records_changed)
+        sensitivity = math.sqrt(self.guarantee.n_records_changed)
         released = release(
             counts,
             law=law,
@@ -180,58 +158,3 @@ class NormedRelease:
         deviations = law.scale * sensitivity * np.sqrt(np.arange(1, _GRID_CELLS))
         most = np.minimum(2.0 * deviations, defaults.MOST_CLIPPED * self.n_units)
         return int(np.flatnonzero(np.append(True, exceed <= most)).max())
-
-    def with_noise(
-        self, data: RowBlocks, noise: NoiseSource
-    ) -> tuple[np.ndarray, CoefficientNoise]:
-        """Release what follows, with how much of it is noise.
-
-        Parameters
-        ----------
-        data : RowBlocks
-            Clipped to the released norm, and then as much longer as `longer` says.
-
-        noise : NoiseSource
-
-        Returns
-        -------
-        weights : ndarray of shape (n_outputs, n_features)
-
-        spread : CoefficientNoise
-        """
-        return with_noise(self.release, data, noise)
-
-
-@plain_arguments
-def split_for_norm(
-    guarantee: ApproxDP | GaussianDP, *, n_samples: float | None
-) -> tuple[Any, ApproxDP | GaussianDP]:
-    """Set a share aside for a `NormedRelease`.
-
-    Parameters
-    ----------
-    guarantee : GaussianDP or pure ApproxDP
-        Budget of both.
-
-    n_samples : float or None
-        Number of rows, or of users; None where it is private.
-
-    Returns
-    -------
-    reading, rest
-        ``reading`` is None where nothing is read: where noise would be all that it tells, or the
-        number of rows is private, so that nobody knows.
-    """
-    if n_samples is None:
-        return None, guarantee
-    share = float(defaults.NORM_SHARE)
-    reading: Any
-    rest: Any
-    if isinstance(guarantee, GaussianDP):
-        reading, rest = split_mu(guarantee, share)
-        noise = math.sqrt(2.0) / reading.mu
-    else:
-        reading = replace(guarantee, epsilon=share * guarantee.epsilon)
-        rest = replace(guarantee, epsilon=guarantee.epsilon - reading.epsilon)
-        noise = 2.0 / reading.epsilon
-    return (reading, rest) if noise <= defaults.NORM_NOISE * n_samples else (None, guarantee)

@@ -6,6 +6,7 @@ up.
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -15,25 +16,20 @@ from skdp._defaults import linear as defaults
 from skdp._random import NoiseSource
 from skdp._validation import plain_arguments
 from skdp.mechanisms import NoiseLaw, release
-from skdp.privacy import ApproxDP, GaussianDP
-from skdp.releases._coefficient_noise import CoefficientNoise
-from skdp.releases._moments import split_mu
+from skdp.privacy import ApproxDP
+from skdp.releases._sequence import Budget, Planner, Run, divided
+from skdp.solvers.certificates import largest_certain, refuse_rows
 from skdp.solvers.feature_rows import ERROR_SHARE, certified
 from skdp.solvers.hits import score_slopes, slopes_error
 from skdp.solvers.rows import RowBlocks
 
 __all__ = [
+    "ScoreLength",
     "ScoreSlope",
-    "blind_factor",
     "factor_of_slope",
-    "held_against",
     "largest_terms",
     "release_slope",
-    "share_for_slope",
-    "slope_is_certain",
 ]
-
-Budget = GaussianDP | ApproxDP
 
 # What a row may take off the first sum, beyond the most that it may add: rows that are far on the
 # wrong side count no more than that.
@@ -46,6 +42,103 @@ _SPREAD = 0.5
 _LIMIT_STEP, _TOLERANCE_BEND = 1.5, 0.01
 # Largest terms are rounded up to a part of 1; where a root of an equation is below.
 _GRID_TERMS, _LIMIT_ROOT = 1e4, 4.0
+
+
+@dataclass(frozen=True)
+class ScoreLength:
+    """Make the scores as long as the likelihood of the rows asks.
+
+    Caps of slopes, penalties and noise make scores too long or too short for log-odds. Where a
+    centre is known, it is what was learned beyond it that is made longer.
+
+    Privacy: what `release_slope` promises; all else follows from what it releases.
+
+    Parameters
+    ----------
+    guarantee : GaussianDP, pure ApproxDP or None
+        None where noise would be all that is read: the likely factor is taken then.
+
+    n_classes : int
+        At least 2.
+
+    likely : float
+        Factor of the scores that is likely beforehand.
+
+    temperature : float, default=1.0
+        Scores over this are logits.
+
+    is_centred : bool, default=False
+        Whether a stage before releases a centre.
+    """
+
+    guarantee: Budget | None
+    n_classes: int
+    likely: float
+    temperature: float = 1.0
+    is_centred: bool = False
+
+    @property
+    def phrase(self) -> str:
+        """What it adds to the name of a mechanism."""
+        return "" if self.guarantee is None else "held against the rows if they are many"
+
+    @classmethod
+    def planner(cls, loss: Any, is_centred: bool = False) -> Planner:
+        """Planner of the stage for scores of a loss."""
+        temperature = getattr(loss, "temperature", 1.0)
+        return cls(None, max(2, loss.n_outputs), 1.0, temperature, is_centred)._planned
+
+    def _planned(self, budget: Budget, n_samples: float) -> tuple["ScoreLength", Budget]:
+        is_pure = isinstance(budget, ApproxDP)
+        # Noise makes scores longer. The penalty of a noisy objective makes those of two classes
+        # shorter by about as much.
+        is_even = is_pure and self.n_classes == 2
+        blind = replace(self, likely=1.0 if is_even else float(defaults.LIKELY_SCALE))
+        part, rest = divided(budget, float(defaults.SCALE_SHARE))
+        noise = _sensitivity(part, self.n_classes) / _strength(part)
+        noise *= math.sqrt(2.0) if is_pure else 1.0
+        if noise > _SPREAD * n_samples:  # it would tell less than what is supposed
+            return blind, budget
+        return replace(blind, guarantee=part), rest
+
+    def check_n_rows(self, n_samples: int) -> None:
+        """Refuse more rows than `release_slope` certifies, whatever they are."""
+        if self.guarantee is None:
+            return
+        steepest = largest_terms(self.n_classes)[0] + _BEYOND
+
+        def certain(n_samples: int) -> bool:
+            error = slopes_error(n_samples, self.n_classes, steepest, self.is_centred)
+            return error <= ERROR_SHARE
+
+        unit = self.guarantee.unit
+        refuse_rows(n_samples, largest_certain(certain), self.guarantee.adjacency, unit=unit)
+
+    def learn(self, run: Run, noise: NoiseSource) -> None:
+        """Release how the likelihood changes, and change the length of the weights."""
+        if run.has_length:
+            return
+        start = run.centre
+        longer = run.weights if start is None else run.weights - start
+        if self.guarantee is None:
+            factor, deviation = self.likely, 0.0
+        else:
+            found = release_slope(
+                run.data,
+                run.weights / self.temperature,
+                along=None if start is None else longer / self.temperature,
+                n_samples=run.known_n_samples,
+                guarantee=self.guarantee,
+                noise=noise,
+            )
+            factor, deviation = factor_of_slope(found, likely=self.likely)
+        longer = factor * longer
+        run.weights = longer if start is None else start + longer
+        spread = run.spread.times(factor)
+        if self.guarantee is not None:
+            kind = "bound" if spread.kind == "bound" else "approximation"
+            spread = replace(spread.along(longer, deviation), kind=kind)
+        run.spread = spread
 
 
 @dataclass(frozen=True)
@@ -101,115 +194,6 @@ def largest_terms(n_classes: int) -> tuple[float, float]:
     return math.ceil(_GRID_TERMS * right) / _GRID_TERMS, math.ceil(
         _GRID_TERMS * bend
     ) / _GRID_TERMS
-
-
-def blind_factor(guarantee: Budget, n_classes: int) -> float:
-    """Likely factor of scores before anything is released, and of those of a descent without.
-
-    Noise makes scores longer. The penalty of a noisy objective makes those of two classes shorter
-    by about as much.
-    """
-    if isinstance(guarantee, ApproxDP) and n_classes == 2:
-        return 1.0
-    return float(defaults.LIKELY_SCALE)
-
-
-@plain_arguments
-def share_for_slope(guarantee: Budget, *, n_samples: float, n_classes: int) -> float:
-    """Share of the squared mu, or of a pure epsilon, for `release_slope`.
-
-    Parameters
-    ----------
-    guarantee : GaussianDP or pure ApproxDP
-        Budget of a descent, or of a noisy objective.
-
-    n_samples : float
-        Number of rows, public or released.
-
-    n_classes : int
-        At least 2.
-
-    Returns
-    -------
-    float
-        0 where noise would be all that it tells.
-    """
-    share = float(defaults.SCALE_SHARE)
-    if isinstance(guarantee, ApproxDP):
-        check: Budget = replace(guarantee, epsilon=share * guarantee.epsilon)
-        deviations = math.sqrt(2.0)  # of Laplace noise, in its scale
-    else:
-        check, _ = split_mu(guarantee, share)
-        deviations = 1.0
-    noise = deviations * _sensitivity(check, n_classes) / _strength(check)
-    # More noise would tell less than what is supposed.
-    return 0.0 if noise > _SPREAD * n_samples else share
-
-
-def held_against(
-    data: RowBlocks,
-    weights: np.ndarray,
-    spread: CoefficientNoise,
-    *,
-    n_samples: float,
-    guarantee: Budget,
-    noise: NoiseSource,
-    temperature: float = 1.0,
-    start: np.ndarray | None = None,
-) -> tuple[np.ndarray, CoefficientNoise]:
-    """Weights as long as the rows say, with how much of them is noise.
-
-    Privacy: what `release_slope` promises. All else follows from what it releases.
-
-    Parameters
-    ----------
-    data : RowBlocks
-        Without users.
-
-    weights : ndarray of shape (n_outputs, n_features)
-        Released.
-
-    spread : CoefficientNoise
-        Of the weights.
-
-    n_samples : float
-        Number of rows, public or released.
-
-    guarantee : GaussianDP or pure ApproxDP
-
-    noise : NoiseSource
-
-    temperature : float, default=1.0
-        Scores over this are logits.
-
-    start : ndarray of shape (n_outputs, n_features), default=None
-        Released weights of three classes or more that these were learned from: what is beyond
-        them is made as long as the rows say. None for none.
-
-    Returns
-    -------
-    weights : ndarray of shape (n_outputs, n_features)
-
-    spread : CoefficientNoise
-        With the noise in the factor.
-    """
-    longer = weights if start is None else weights - start
-    found = release_slope(
-        data,
-        weights / temperature,
-        along=None if start is None else longer / temperature,
-        n_samples=n_samples,
-        guarantee=guarantee,
-        noise=noise,
-    )
-    factor, deviation = factor_of_slope(
-        found,
-        likely=blind_factor(guarantee, max(2, len(weights))),
-    )
-    longer = factor * longer
-    kind = "bound" if spread.kind == "bound" else "approximation"
-    spread = replace(spread.times(factor).along(longer, deviation), kind=kind)
-    return longer if start is None else start + longer, spread
 
 
 def release_slope(
@@ -269,28 +253,6 @@ def release_slope(
     slope, bend = (float(value) / n_samples for value in released / units)
     deviation = law.level(1) * sensitivity / n_samples
     return ScoreSlope(slope, bend, deviation, deviation / float(units[1]))
-
-
-@plain_arguments
-def slope_is_certain(n_samples: int, n_classes: int, *, has_start: bool = False) -> bool:
-    """Whether `release_slope` certifies the sums of as many rows, whatever they are.
-
-    Parameters
-    ----------
-    n_samples : int
-
-    n_classes : int
-        At least 2.
-
-    has_start : bool, default=False
-        Whether only what was learned beyond a start is made longer.
-
-    Returns
-    -------
-    bool
-    """
-    steepest = largest_terms(n_classes)[0] + _BEYOND
-    return slopes_error(n_samples, n_classes, steepest, has_start) <= ERROR_SHARE
 
 
 def _strength(guarantee: Budget) -> float:

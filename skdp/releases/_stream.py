@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -169,6 +169,11 @@ class FeatureStream(OnlineRelease):
     noise: NoiseSource = field(repr=False)
     calls: int = 1
     visits: Visits | None = field(default=None, repr=False)
+
+    @classmethod
+    def _begun(cls, target: ApproxDP, law: NoiseLaw, **numbers: Any) -> Self:
+        """Stream at its first row, with what subclasses have of their own among ``numbers``."""
+        return cls(target=target, law=law, visits=first_visits(target), **numbers)
 
     @property
     def step_name(self) -> str:

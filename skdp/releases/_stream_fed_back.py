@@ -9,16 +9,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from skdp._random import NoiseSource
 from skdp._users import Visitors
 from skdp._validation import counts, fraction, plain_arguments, positive
 from skdp.features import FeatureFunction
 from skdp.mechanisms import Lattice
 from skdp.privacy import ApproxDP
 from skdp.releases._limits import check_noise
-from skdp.releases._stream import Charge, FeatureStream, first_visits, vector_law
+from skdp.releases._stream import Charge, FeatureStream, vector_law
 from skdp.releases._stream_sensitivity import power_sums, step_sensitivity
-from skdp.solvers.online import Recursion, run_noisy
+from skdp.solvers.online import run_noisy
 
 __all__ = ["FedBackRelease", "sgd_noise"]
 
@@ -56,11 +55,8 @@ class FedBackRelease(FeatureStream):
         cls,
         target: ApproxDP,
         *,
-        recursion: Recursion,
-        kappa: float,
-        features: Any,
-        noise: NoiseSource,
         calls: int = 1,
+        **stream: Any,
     ) -> Self:
         """Begin a stream.
 
@@ -69,11 +65,11 @@ class FedBackRelease(FeatureStream):
         target : ApproxDP
             Of the whole transcript.
 
-        recursion, kappa, features, noise
-            Recursion, whose cap must be finite, bound on the norm of features, map to features,
-            and source of the noise.
-
         calls : int, default=1
+
+        **stream
+            ``recursion``, whose cap must be finite, ``kappa``, ``features`` and ``noise``, as for
+            the class.
         """
         together = vector_law(target)
         # Who comes in several calls is in so many gradients, whose releases compose.
@@ -84,19 +80,9 @@ class FedBackRelease(FeatureStream):
             mechanism="noisy online gradient descent",
             source="Bassily, Smith and Thakurta, FOCS 2014",
         )
-        return cls(
-            target=target,
-            recursion=recursion,
-            kappa=kappa,
-            features=features,
-            law=law,
-            noise=noise,
-            guarantee=guarantee,
-            gathered=np.zeros(features.n_components),
-            average=np.zeros(features.n_components),
-            calls=calls,
-            visits=first_visits(target),
-        )
+        nothing = np.zeros(stream["features"].n_components)
+        own = dict(guarantee=guarantee, gathered=nothing, average=nothing)
+        return cls._begun(target, law, calls=calls, **own, **stream)
 
     def advance(
         self, X: Any, targets: np.ndarray, charge: Charge, visitors: Visitors | None = None

@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from skdp._random import NoiseSource
 from skdp._users import Visitors
 from skdp._validation import plain_arguments
 from skdp.features import FeatureFunction
@@ -20,12 +19,11 @@ from skdp.releases._stream import (
     Charge,
     FeatureStream,
     FunctionBounds,
-    first_visits,
     vector_law,
 )
 from skdp.releases._stream_account import ReleaseAccount, cumulative
 from skdp.releases._stream_calls import CallsAccount
-from skdp.solvers.online import Recursion, run_features, run_users
+from skdp.solvers.online import run_features, run_users
 
 __all__ = ["FinalRelease"]
 
@@ -63,13 +61,10 @@ class FinalRelease(FeatureStream):
         cls,
         target: ApproxDP,
         *,
-        recursion: Recursion,
-        kappa: float,
-        features: Any,
-        noise: NoiseSource,
         residual: str,
         bound: str,
         calls: int = 1,
+        **stream: Any,
     ) -> Self:
         """Begin a stream.
 
@@ -78,17 +73,21 @@ class FinalRelease(FeatureStream):
         target : ApproxDP
             Of one release.
 
-        recursion, kappa, features, noise
-            Recursion, bound on the norm of features, map to features, and source of the noise.
-
         residual, bound
             As ``residual`` and ``sensitivity`` of :class:`~skdp.kernel.DPOnlineKernelRegressor`.
 
         calls : int, default=1
+
+        **stream
+            ``recursion``, ``kappa``, ``features`` and ``noise``, as for the class.
         """
-        visits = first_visits(target)
         bounds = FunctionBounds(
-            recursion, kappa, residual, target.adjacency, bound, of_users=visits is not None
+            stream["recursion"],
+            stream["kappa"],
+            residual,
+            target.adjacency,
+            bound,
+            of_users=target.unit == "user",
         )
         law = vector_law(target)
         kind = "gaussian" if law.kind == "gaussian" else "k-norm"
@@ -97,19 +96,9 @@ class FinalRelease(FeatureStream):
             account = ReleaseAccount(noise=kind, **bounds.distances)
         else:
             account = CallsAccount(calls=calls, stream=bounds.distances, noise=kind)
-        return cls(
-            target=target,
-            recursion=recursion,
-            kappa=kappa,
-            features=features,
-            law=law,
-            noise=noise,
-            bounds=bounds,
-            gathered=np.zeros(features.n_components),
-            account=account,
-            calls=calls,
-            visits=visits,
-        )
+        gathered = np.zeros(stream["features"].n_components)
+        own = dict(bounds=bounds, gathered=gathered, account=account)
+        return cls._begun(target, law, calls=calls, **own, **stream)
 
     def advance(
         self, X: Any, targets: np.ndarray, charge: Charge, visitors: Visitors | None = None

@@ -11,16 +11,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from skdp._random import NoiseSource
 from skdp._users import Visitors
 from skdp._validation import plain_arguments, shown
 from skdp.features import FeatureFunction
 from skdp.mechanisms import Lattice, NoiseLaw
 from skdp.privacy import ApproxDP
 from skdp.releases._limits import check_noise
-from skdp.releases._stream import Charge, FeatureStream, check_horizon, first_visits
+from skdp.releases._stream import Charge, FeatureStream, check_horizon
 from skdp.releases._stream_sensitivity import step_sensitivity
-from skdp.solvers.online import Recursion
 from skdp.solvers.prefix_factors import (
     LONGEST,
     NoisyPrefix,
@@ -77,12 +75,9 @@ class MatrixRelease(FeatureStream):
         cls,
         target: ApproxDP,
         *,
-        recursion: Recursion,
-        kappa: float,
-        features: Any,
-        noise: NoiseSource,
         horizon: int,
         calls: int = 1,
+        **stream: Any,
     ) -> Self:
         """Begin a stream.
 
@@ -91,14 +86,14 @@ class MatrixRelease(FeatureStream):
         target : ApproxDP
             Of all sums, with a positive delta.
 
-        recursion, kappa, features, noise
-            Recursion, whose cap must be finite, bound on the norm of features, map to features,
-            and source of the noise.
-
         horizon : int
             At most 8,388,608.
 
         calls : int, default=1
+
+        **stream
+            ``recursion``, whose cap must be finite, ``kappa``, ``features`` and ``noise``, as for
+            the class.
         """
         if target.delta == 0.0:
             raise ValueError(
@@ -108,33 +103,24 @@ class MatrixRelease(FeatureStream):
             raise ValueError(f"horizon must be at most {LONGEST}; got {shown(horizon)}.")
         together = target.gaussian_target()
         # A record moves all sums from its own on: together as far as the longest column says.
-        one = replace(together, mu=together.mu / column_norm(horizon, recursion))
+        one = replace(together, mu=together.mu / column_norm(horizon, stream["recursion"]))
         if calls > 1:
             # A user moves them by a column a call, at worst all in one direction, and one of them
             # by as many entries of a row. Where a gradient of the user is taken depends on what
             # was released before, but the distance of all sums is bounded whatever that was.
-            share = calls_sum(horizon, calls) / calls_norm(horizon, recursion, calls)
+            share = calls_sum(horizon, calls) / calls_norm(horizon, stream["recursion"], calls)
             one = replace(together, mu=together.mu * share)
         factors = prefix_factors(horizon)
-        return cls(
-            target=target,
-            recursion=recursion,
-            kappa=kappa,
-            features=features,
-            law=NoiseLaw("gaussian", 1.0 / one.mu, one),
-            noise=noise,
-            guarantee=replace(
-                target,
-                refined=together,
-                mechanism="matrix mechanism on noisy gradient sums",
-                source="Denisov, McMahan, Rush, Smith and Guha Thakurta, NeurIPS 2022",
-            ),
-            horizon=horizon,
-            factors=factors,
-            prefix=NoisyPrefix.start(features.n_components, factors),
-            calls=calls,
-            visits=first_visits(target),
+        guarantee = replace(
+            target,
+            refined=together,
+            mechanism="matrix mechanism on noisy gradient sums",
+            source="Denisov, McMahan, Rush, Smith and Guha Thakurta, NeurIPS 2022",
         )
+        prefix = NoisyPrefix.start(stream["features"].n_components, factors)
+        own: Any = dict(guarantee=guarantee, horizon=horizon, factors=factors, prefix=prefix)
+        law = NoiseLaw("gaussian", 1.0 / one.mu, one)
+        return cls._begun(target, law, calls=calls, **own, **stream)
 
     def advance(
         self, X: Any, targets: np.ndarray, charge: Charge, visitors: Visitors | None = None

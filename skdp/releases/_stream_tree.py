@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from skdp._random import NoiseSource
 from skdp._users import Visitors
 from skdp._validation import plain_arguments
 from skdp.features import FeatureFunction
@@ -20,11 +19,10 @@ from skdp.releases._stream import (
     Charge,
     FeatureStream,
     check_horizon,
-    first_visits,
     vector_law,
 )
 from skdp.releases._stream_sensitivity import step_sensitivity
-from skdp.solvers.online import NoisyTree, Recursion, run_tree
+from skdp.solvers.online import NoisyTree, run_tree
 
 __all__ = ["TreeRelease"]
 
@@ -64,12 +62,9 @@ class TreeRelease(FeatureStream):
         cls,
         target: ApproxDP,
         *,
-        recursion: Recursion,
-        kappa: float,
-        features: Any,
-        noise: NoiseSource,
         horizon: int,
         calls: int = 1,
+        **stream: Any,
     ) -> Self:
         """Begin a stream.
 
@@ -78,13 +73,13 @@ class TreeRelease(FeatureStream):
         target : ApproxDP
             Of all sums.
 
-        recursion, kappa, features, noise
-            Recursion, whose cap must be finite, bound on the norm of features, map to features,
-            and source of the noise.
-
         horizon : int
 
         calls : int, default=1
+
+        **stream
+            ``recursion``, whose cap must be finite, ``kappa``, ``features`` and ``noise``, as for
+            the class.
         """
         together = vector_law(target)
         guarantee = replace(
@@ -93,19 +88,10 @@ class TreeRelease(FeatureStream):
             mechanism="binary tree of noisy gradient sums",
             source="Bassily, Smith and Thakurta, FOCS 2014",
         )
-        return cls(
-            target=target,
-            recursion=recursion,
-            kappa=kappa,
-            features=features,
-            # A record is in one interval of each level: the levels compose.
-            law=together.repeated(horizon.bit_length()),
-            noise=noise,
-            guarantee=guarantee,
-            horizon=horizon,
-            calls=calls,
-            visits=first_visits(target),
-        )
+        # A record is in one interval of each level: the levels compose.
+        law = together.repeated(horizon.bit_length())
+        own = dict(guarantee=guarantee, horizon=horizon)
+        return cls._begun(target, law, calls=calls, **own, **stream)
 
     def advance(
         self, X: Any, targets: np.ndarray, charge: Charge, visitors: Visitors | None = None

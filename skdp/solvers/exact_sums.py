@@ -11,7 +11,6 @@ __all__ = [
     "ExactScores",
     "PairwiseSum",
     "coarse",
-    "on_lattice",
     "power_above",
     "with_entries",
 ]
@@ -89,11 +88,6 @@ def coarse(numbers, step):
     """Multiples of a power of two next to numbers that are below 2**51 of it."""
     large = 1.5 * 2.0**52 * step
     return (numbers + large) - large
-
-
-def on_lattice(direction):
-    """A direction of norm 1 with 25 bits: products with coarse rows have no rounding error."""
-    return coarse(direction, 2.0**-PART_BITS)
 
 
 def power_above(number):

@@ -9,7 +9,6 @@ owners, sums are over users, of the means of their rows' terms.
 import itertools
 import math
 from copy import copy
-from functools import cached_property
 
 import numpy as np
 from scipy.linalg.blas import dsyrk, ssyrk
@@ -17,16 +16,6 @@ from scipy.linalg.blas import dsyrk, ssyrk
 from skdp._progress import told
 from skdp.exceptions import SolverError
 from skdp.solvers.certificates import score_terms
-from skdp.solvers.feature_digits import (
-    FEWEST_FEATURES,
-    LARGEST,
-    MOST_FEATURES,
-    MOST_ROWS,
-    exact_scores,
-    residual_units,
-    rounded,
-    times,
-)
 from skdp.solvers.feature_whitening import ResidualLimits
 from skdp.solvers.normalised_rows import NormalisedRows
 from skdp.solvers.rows import Blocks
@@ -38,9 +27,13 @@ __all__ = [
     "IntegerFeatureBlocks",
     "NormalisedRows",
     "certified",
+    "rounded",
 ]
 
 _UNIT = 2.0**-53
+
+# Largest integer of a feature of 7 bits: its square times the length of a block is below 2**24.
+_LARGEST = 127.0
 
 # Certified error of sums over features, as a share of the bound on one record.
 ERROR_SHARE = 1e-3
@@ -165,11 +158,10 @@ class FeatureBlocks(Blocks):
             np.copyto(rows, made)
             yield rows, targets
 
-    def _near(self, dtype=np.float64):
+    def _near(self):
         """For each block: a few of its rows at a time in floating point, targets, their place."""
-        most = self.length if dtype is np.float64 else MOST_ROWS
-        height = max(16, min(most, _NEAR // (self.n_features * np.dtype(dtype).itemsize)))
-        memory = np.empty((min(height, self.n_samples), self.n_features), dtype=dtype)
+        height = max(16, min(self.length, _NEAR // (8 * self.n_features)))
+        memory = np.empty((min(height, self.n_samples), self.n_features))
 
         def few_rows(made, targets):
             for start in range(0, len(made), height):
@@ -228,7 +220,7 @@ class FeatureBlocks(Blocks):
         most = 2.0**self._residual_bits
         unit, total = cap / most, 0
         scores_of = self._scores_of(weights)
-        for i, block in enumerate(self._near(self._exact_type())):
+        for i, block in enumerate(self._near()):
             for rows, _, place in block:
                 scores, limits = self._shared(i, place, scores_of(rows) / unit, most)
                 whole = np.rint(np.clip(scores, -limits, limits, out=scores), out=scores)
@@ -263,22 +255,18 @@ class FeatureBlocks(Blocks):
         # Halves of 32 bits: whole sums may be longer than an int64.
         high, low = np.zeros((2, self.n_features), dtype=np.int64)
         scores_of = self._scores_of(weights)
-        blocks = zip(self._near(self._exact_type()), limits, strict=False)
+        blocks = zip(self._near(), limits, strict=False)
         for i, (block, within) in enumerate(blocks):
             total = np.zeros(self.n_features)
             for rows, targets, place in block:
                 residuals = (scores_of(rows) - targets) / unit
                 residuals, most = self._shared(i, place, residuals, within[place])
                 residuals = np.rint(residuals.clip(-most, most, out=residuals), out=residuals)
-                total += self._times(residuals, rows)  # no rounding, as in all of a block
+                total += residuals @ rows  # no rounding, as in all of a block
             whole = total.astype(np.int64)
             high += whole >> 32
             low += whole & 0xFFFFFFFF
         return (high * 2.0**32 + low) * (unit * self.unit)
-
-    def _exact_type(self):
-        """In which the products of `_scores_of` and of `_times` are exact."""
-        return np.float64
 
     def _scores_of(self, weights):
         """Return the map from rows to their products with weights, these rounded as well.
@@ -288,10 +276,6 @@ class FeatureBlocks(Blocks):
         """
         weights = rounded(weights * self.unit, self._weight_bits)
         return lambda rows: rows @ weights
-
-    def _times(self, residuals, rows):
-        """Sum of a few rows times whole residuals."""
-        return residuals @ rows
 
     def _shared(self, i, place, values, limits):
         """Values of rows of a block and their limits, in whole units, times their shares.
@@ -390,8 +374,6 @@ class IntegerFeatureBlocks(FeatureBlocks):
     Cosines and sines are rounded to 1/127. That moves a row by less than 0.6 percent of its
     norm, and the kernel by next to nothing. Products of two such integers summed over a block are
     below 2**24, so that single precision has them without error, and a feature takes one byte.
-    Weights and residuals are cut into digits of so few bits that single precision has their sums
-    over the features, and over 128 rows, without error as well.
 
     Parameters
     ----------
@@ -404,25 +386,7 @@ class IntegerFeatureBlocks(FeatureBlocks):
 
     def _unit(self):
         # 127 sqrt(D) times the features is within 1/2 of the integers in each of 2 D coordinates.
-        return 1.0 / (LARGEST * math.sqrt(self.n_features / 2))
-
-    def _exact_type(self):
-        is_single = FEWEST_FEATURES <= self.n_features <= MOST_FEATURES
-        return np.float32 if is_single else np.float64
-
-    def _scores_of(self, weights):
-        if self._exact_type() is np.float64:
-            return super()._scores_of(weights)
-        return exact_scores(weights * self.unit, self.n_features)
-
-    @cached_property
-    def _residual_units(self):
-        return residual_units(self._residual_bits)
-
-    def _times(self, residuals, rows):
-        if rows.dtype == np.float64:
-            return super()._times(residuals, rows)
-        return times(residuals, rows, self._residual_units)
+        return 1.0 / (_LARGEST * math.sqrt(self.n_features / 2))
 
     def second_moments(self):
         """Sum of the outer products of the rows; rounded once, at the end, but for users."""
@@ -435,6 +399,13 @@ class IntegerFeatureBlocks(FeatureBlocks):
             total += part
         error = _UNIT * self.n_samples * self.row_norm**2
         return _symmetric(total) * self.unit**2, error
+
+
+def rounded(numbers, bits):
+    """Round to multiples of a power of two, so that the largest takes ``bits`` bits."""
+    largest = max(float(np.abs(numbers).max()), 1e-200)
+    unit = 2.0 ** (math.ceil(math.log2(largest)) - bits)
+    return np.rint(numbers / unit) * unit
 
 
 def _symmetric(upper):

@@ -18,8 +18,8 @@ from scipy import sparse
 
 from skdp.exceptions import DistributedError
 from skdp.solvers.certificates import rounding_error
-from skdp.solvers.row_products import row_squares
-from skdp.solvers.whitening import CAP_SHARE, CappedSums, DirectedRows, capped_error
+from skdp.solvers.row_products import coarse_rest, row_squares
+from skdp.solvers.whitening import CAP_SHARE, CappedSums, PlainRows, capped_error
 
 __all__ = [
     "Network",
@@ -192,8 +192,10 @@ def mixings_for(topology, weights, n_mixings):
     return n_done, float(spread.max())
 
 
-class NodeRows(DirectedRows):
-    """`DirectedRows` along any direction, for gradients that are capped in either norm.
+class NodeRows(PlainRows):
+    """Rows times ``L = a I + c v v^T``, which shrinks what they have along one direction.
+
+    Gradients are capped in either norm.
 
     Parameters
     ----------
@@ -201,16 +203,22 @@ class NodeRows(DirectedRows):
         Of any length.
 
     along, elsewhere : float
-        As for `DirectedRows`.
+        Curvatures that steps are divided by; the first is not the smaller one.
 
     order : {1, 2}, default=2
         Of the norm in which gradients are capped.
     """
 
+    in_metric = True
+
     def __init__(self, direction, along, elsewhere, order=2):
         # A null vector is no direction.
         length = max(float(np.linalg.norm(direction)), 1e-300)
-        super().__init__(direction / length, along, elsewhere)
+        self.direction, self.curvature = direction / length, elsewhere
+        self.extremes = np.array([along, elsewhere])
+        self.scale = 1.0 / math.sqrt(elsewhere)
+        self.change = 1.0 / math.sqrt(along) - self.scale
+        self.stretch = 1.01 / math.sqrt(elsewhere)
         self.size = self.stretch * math.sqrt(len(direction))
         # Norms err by more where L shrinks a row, and the map of a sum has no exact part.
         self.norm_error = 8.0 * (len(direction) + 8.0) * (along / elsewhere)
@@ -221,6 +229,23 @@ class NodeRows(DirectedRows):
             reach = math.sqrt(len(direction) * along / elsewhere) if self.change else 0.0
             self.norm_error = 4.0 * (len(direction) + 9.0) * (1.0 + reach)
         self.map_error = 4.0 * (len(direction) + 8.0) * self.stretch
+
+    def rest(self, row_norm):
+        """As for `PlainRows`."""
+        return coarse_rest(len(self.direction), row_norm) * self.stretch
+
+    def forward(self, gradient):
+        """As for `PlainRows`."""
+        along = gradient @ self.direction
+        return self.scale * gradient + self.change * np.multiply.outer(along, self.direction)
+
+    def back(self, gradient):
+        """As for `PlainRows`."""
+        return self.forward(gradient)
+
+    def divide(self, gradient):
+        """As for `PlainRows`."""
+        return self.forward(self.forward(gradient))
 
     def norms(self, rows, row_norm):
         """Norms of rows in the new coordinates, up to ``norm_error`` rounding errors."""

@@ -34,7 +34,6 @@ from skdp.solvers.user_norms import REACH, UserCap, clip_error
 __all__ = [
     "CAP_SHARE",
     "CappedSums",
-    "DirectedRows",
     "PlainRows",
     "WhitenedRows",
     "capped_error",
@@ -159,73 +158,6 @@ class WhitenedRows(PlainRows):
     def divide(self, gradient):
         """Step for a gradient in the old coordinates, in these."""
         return self.back(gradient @ self.matrix)
-
-
-class DirectedRows(PlainRows):
-    """Rows times ``L = a I + c v v^T``, which shrinks what they have along one direction.
-
-    Parameters
-    ----------
-    direction : ndarray of shape (n_features,)
-        Of norm about 1, on the lattice of `on_lattice`.
-
-    along, elsewhere : float
-        Curvatures that steps are divided by; the first is not the smaller one.
-
-    Notes
-    -----
-    L is what its floats say. The squared norm of an image is ``a^2 ||x||^2 - e (x^T v)^2`` for
-    ``e = -2 a c - c^2 ||v||^2``. Of a row's coarse part and v, both products are integers below
-    2**53 in units of a power of two, and so are their partial sums. What is left are roundings of
-    the terms, which count by the ratio of the curvatures where a row is along v.
-    """
-
-    in_metric = True
-
-    def __init__(self, direction, along, elsewhere):
-        self.direction, self.curvature = direction, elsewhere
-        self.extremes = np.array([along, elsewhere])
-        self.size = self.scale = 1.0 / math.sqrt(elsewhere)
-        self.change = 1.0 / math.sqrt(along) - self.scale
-        self.stretch = 1.01 / math.sqrt(elsewhere)
-        self.norm_error, self.map_error = self.errors(len(direction), along, elsewhere)
-
-    @staticmethod
-    def errors(n_features, along, elsewhere):
-        """Errors of norms and of the map, as `PlainRows` names them; functions of public bounds.
-
-        Of a squared norm eight roundings of its first term, over the least that it is. Of the map
-        those of ``g^T v``, and of three products and sums.
-        """
-        scale = 1.0 / math.sqrt(elsewhere)
-        return 8.0 * along / elsewhere, 2.02 * scale * (n_features + 6.0)
-
-    def norms(self, rows, row_norm):
-        """As for `PlainRows`: that of a row's coarse part, and what the rest can add."""
-        rows = coarse_rows(rows, row_norm)
-        squares, along = row_squares(rows), rows @ self.direction
-        square = float(self.direction @ self.direction)  # without rounding, as those of rows
-        less = -self.change * (2.0 * self.scale + self.change * square)
-        least = (self.scale + self.change * square) ** 2
-        images = self.scale**2 * squares - less * along**2
-        return np.sqrt(np.maximum(images, least * squares)) + self.rest(row_norm)
-
-    def rest(self, row_norm):
-        """As for `PlainRows`."""
-        return coarse_rest(len(self.direction), row_norm) * self.stretch
-
-    def forward(self, gradient):
-        """As for `PlainRows`."""
-        along = gradient @ self.direction
-        return self.scale * gradient + self.change * np.multiply.outer(along, self.direction)
-
-    def back(self, gradient):
-        """As for `PlainRows`."""
-        return self.forward(gradient)
-
-    def divide(self, gradient):
-        """As for `PlainRows`."""
-        return self.forward(self.forward(gradient))
 
 
 class CappedSums:

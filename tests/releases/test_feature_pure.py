@@ -315,7 +315,9 @@ def test_rows_are_as_many_as_are_certified_for_targets_that_reach_two(kind):
         while high > 1.001 * low:
             n = (low + high) // 2
             checks = (
-                lambda n=n, v=v: release._check_minimiser(plan, v, n, 300, larger=larger)
+                lambda n=n, v=v: release._check_minimiser(
+                    release._minimiser(plan, v, 300), larger, n, 300
+                )
                 for v in (0.01, 1.0)
             )
             low, high = (n, high) if all(map(passes, checks)) else (low, n)

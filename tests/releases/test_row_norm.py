@@ -10,9 +10,8 @@ from support.insides import Users, noise_source
 
 from skdp.audit import recording, replay
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
-from skdp.losses import LogisticLoss
 from skdp.privacy import ApproxDP, GaussianDP
-from skdp.releases import NormedRelease, OutputPerturbation, split_for_norm
+from skdp.releases import RowNorm
 from skdp.solvers.row_lengths import length_cells
 
 N_CELLS, ROOT, N_UNITS = 15, math.sqrt(2.0), 200
@@ -43,7 +42,7 @@ def test_no_row_has_a_say_in_where_another_counts(kind):
 def read(X, reading, users=None):
     """Record of the release that reads a norm from rows of norms up to one."""
     with recording() as records:
-        NormedRelease(reading, None, N_UNITS, reading).longer(X, 1.0, users, noise_source(0))
+        RowNorm(reading, N_UNITS).longer(X, 1.0, users, noise_source(0))
     (record,) = records
     return record
 
@@ -105,7 +104,7 @@ def test_noisy_counts_move_by_as_much_as_is_claimed(adjacency):
 @pytest.mark.parametrize("reading", [ApproxDP(30.0), GaussianDP(30.0)])
 @pytest.mark.parametrize("x_norm", [1.0, 0.37, 1e-50, 1e50])
 def test_no_row_is_clipped_where_noise_is_small(reading, x_norm):
-    normed = NormedRelease(reading, None, N_UNITS, reading)
+    normed = RowNorm(reading, N_UNITS)
     lengths = np.append(np.linspace(0.0, 0.2, 199), 1.0)
     for length in np.geomspace(2.0**-10, 4.0, 40):
         X = x_norm * length * lengths[:, np.newaxis] * np.array([[0.6, -0.8]])
@@ -150,37 +149,22 @@ def test_a_user_moves_what_is_read_by_no_more_than_a_row_does(adjacency):
 
 def test_parts_of_the_budget_add_up():
     for n_samples in (1000, 5000, 10**6):
-        reading, rest = split_for_norm(ApproxDP(1.0), n_samples=n_samples)
-        assert reading.epsilon + rest.epsilon <= 1.0
-        assert reading.epsilon == pytest.approx(0.02)
-        reading, rest = split_for_norm(GaussianDP(0.5), n_samples=n_samples)
-        assert math.hypot(reading.mu, rest.mu) == pytest.approx(0.5, rel=1e-14)
-        assert (reading.mu / 0.5) ** 2 == pytest.approx(0.02)
-    # Where noise would be all that is read, and where the number of rows is private.
-    for guarantee, n_samples in (
-        (ApproxDP(1.0), 999),
-        (GaussianDP(0.1), 990),
-        (ApproxDP(1.0, adjacency="add-remove"), None),
-        (GaussianDP(1.0, adjacency="add-remove"), None),
-    ):
-        assert split_for_norm(guarantee, n_samples=n_samples) == (None, guarantee)
+        stage, rest = RowNorm.planned(ApproxDP(1.0), n_samples)
+        assert stage.guarantee.epsilon + rest.epsilon <= 1.0
+        assert stage.guarantee.epsilon == pytest.approx(0.02)
+        stage, rest = RowNorm.planned(GaussianDP(0.5), n_samples)
+        assert math.hypot(stage.guarantee.mu, rest.mu) == pytest.approx(0.5, rel=1e-14)
+        assert (stage.guarantee.mu / 0.5) ** 2 == pytest.approx(0.02)
+    # Where noise would be all that is read.
+    for budget, n_samples in ((ApproxDP(1.0), 999), (GaussianDP(0.1), 990)):
+        assert RowNorm.planned(budget, n_samples) == (None, budget)
 
 
-def test_a_release_whose_profile_the_reading_is_not_in_is_refused():
-    target = ApproxDP(1.0, 1e-5)
-    public = dict(loss=LogisticLoss(), n_features=3, row_norm=1.0, penalty=1.0)
-    tight = OutputPerturbation.plan(target, **public)
-    NormedRelease.plan(target, reading=GaussianDP(0.01), release=tight, n_units=9)
-    with pytest.raises(ValueError, match="profile"):
-        NormedRelease.plan(ApproxDP(1.0), reading=ApproxDP(0.1), release=tight, n_units=9)
-
-
-def test_a_private_number_of_rows_is_refused():
-    target = ApproxDP(1.0, 1e-5, adjacency="add-remove")
-    public = dict(loss=LogisticLoss(), n_features=3, row_norm=1.0, penalty=1.0)
-    release = OutputPerturbation.plan(target, **public)
-    with pytest.raises(ValueError, match="n_units is public"):
-        NormedRelease.plan(target, reading=GaussianDP(0.01), release=release, n_units=9)
+def test_a_private_number_of_rows_leaves_the_bound():
+    X, y = problem(scale=0.2)
+    for options in ({}, dict(delta=1e-5)):
+        model = DPLogisticRegression(3.0, adjacency="add-remove", random_state=0, **options)
+        assert model.fit(X, y).x_norm_ == 1.0
 
 
 def problem(n_rows=3000, n_classes=2, scale=1.0, seed=0):

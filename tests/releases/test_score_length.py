@@ -8,16 +8,17 @@ from numpy.testing import assert_allclose
 from scipy.special import log_softmax, softmax
 from support.insides import noise_source
 from support.releases import transcript
+from support.statistics import strength
 
 from skdp.linear_model import DPLogisticRegression
+from skdp.losses import LogisticLoss, SoftmaxLoss
 from skdp.privacy import ApproxDP, GaussianDP
-from skdp.releases import _score_length
+from skdp.releases import ScoreLength, _score_length
 from skdp.releases._score_length import (
     ScoreSlope,
     factor_of_slope,
     largest_terms,
     release_slope,
-    share_for_slope,
 )
 from skdp.solvers.rows import RowBlocks
 
@@ -111,13 +112,12 @@ def test_a_record_moves_what_is_beyond_a_start_no_farther(n_classes, n_samples, 
 @pytest.mark.parametrize("kind", [ApproxDP, GaussianDP])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_nothing_is_released_where_noise_would_be_all_that_it_tells(adjacency, kind):
-    for n_classes in (2, 3, 60):
-        shares = [
-            share_for_slope(kind(0.5, adjacency=adjacency), n_samples=n, n_classes=n_classes)
-            for n in (10.0, 1e7)
-        ]
-        assert shares[0] == 0.0 < shares[1] < 0.1
-    assert share_for_slope(kind(1e-300), n_samples=10.0, n_classes=3) == 0.0
+    for loss in (LogisticLoss(), SoftmaxLoss(3), SoftmaxLoss(60)):
+        budget = kind(0.5, adjacency=adjacency)
+        few, many = (ScoreLength.planner(loss)(budget, n) for n in (10.0, 1e7))
+        assert few[0].guarantee is None and few[1] is budget
+        assert 0.0 < strength(many[0].guarantee) < 0.2 * 0.5 and strength(many[1]) < 0.5
+    assert ScoreLength.planner(SoftmaxLoss(3))(kind(1e-300), 10.0)[0].guarantee is None
 
 
 @pytest.mark.parametrize("kind, unit", [(GaussianDP, 1.0), (ApproxDP, 2.0)])

@@ -13,7 +13,7 @@ from skdp.losses import (
     MulticlassHingeLoss,
     SoftmaxLoss,
 )
-from skdp.solvers.classifier_comparator import best_classifier_in_ball
+from skdp.solvers.comparator import best_in_ball
 
 MARGIN_LOSSES = [
     HingeLoss(),
@@ -82,7 +82,7 @@ def check_classifier(rows, codes, loss, radius, tolerance, weights, value, gap):
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-6])
 def test_a_classifier_of_one_feature_agrees_with_a_grid(loss, radius, tolerance):
     rows, codes = labelled(60, 1, 1, seed=1)
-    result = best_classifier_in_ball(rows, codes, loss, radius=radius, tolerance=tolerance)
+    result = best_in_ball(rows, codes, loss, radius=radius, tolerance=tolerance)
     check_classifier(rows, codes, loss, radius, tolerance, *result)
     grid = np.linspace(-radius, radius, 40_001)
     best = classifier_losses_of((grid[:, np.newaxis] * rows[:, 0])[..., np.newaxis], codes, loss)
@@ -99,7 +99,7 @@ def test_logistic_regression_in_a_wide_ball_is_that_of_scikit_learn(loss):
     other.fit(rows, codes)
     coef = other.coef_ - (other.coef_.mean(axis=0) if loss.n_outputs > 1 else 0.0)
     radius = 1.5 * np.linalg.norm(coef)
-    result = best_classifier_in_ball(rows, codes, loss, radius=radius, tolerance=1e-8)
+    result = best_in_ball(rows, codes, loss, radius=radius, tolerance=1e-8)
     check_classifier(rows, codes, loss, radius, 1e-8, *result)
     assert_allclose(result[0], coef, atol=5e-3)
     assert_allclose(result[1], classifier_losses_of(rows @ coef.T, codes, loss), atol=1e-5)
@@ -121,5 +121,5 @@ def test_extreme_data_of_a_classifier_are_certified_too(loss):
         (np.array([[0.5]]), np.array([1]), 1.0),
     ]
     for rows, codes, radius in cases:
-        result = best_classifier_in_ball(rows, codes, loss, radius=radius)
+        result = best_in_ball(rows, codes, loss, radius=radius)
         check_classifier(rows, codes, loss, radius, 1e-3, *result)

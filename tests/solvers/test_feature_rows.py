@@ -12,11 +12,11 @@ from support.problems import feature_blocks as blocks
 
 from skdp.features import fourier_features
 from skdp.losses import HuberLoss
-from skdp.solvers.feature_digits import rounded
 from skdp.solvers.feature_rows import (
     FeatureBlocks,
     IntegerFeatureBlocks,
     NormalisedRows,
+    rounded,
 )
 from skdp.solvers.feature_whitening import Whitening
 

@@ -10,12 +10,10 @@ from support.linear import LAYOUTS, LOSSES, random_problem, stored_rows
 from skdp.exceptions import SolverError
 from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.solvers import whitening
-from skdp.solvers.exact_sums import on_lattice
 from skdp.solvers.rows import RowBlocks
 from skdp.solvers.whitening import (
     CAP_SHARE,
     CappedSums,
-    DirectedRows,
     PlainRows,
     WhitenedRows,
     capped_error,
@@ -28,23 +26,6 @@ def whitened(d, seed=0, low=1e-5):
     rng = np.random.default_rng(seed)
     vectors = np.linalg.qr(rng.normal(size=(d, d)))[0]
     return vectors, np.exp(rng.uniform(math.log(low), 0.0, d))
-
-
-def directed(d, seed=0, along=0.2, curvature=5e-4, few=False):
-    """Coordinates that shrink one direction: of all features, or of few of them."""
-    vector = np.random.default_rng(seed).normal(size=d)
-    if few:
-        vector[3:] = 0.0
-    return DirectedRows(on_lattice(vector / np.linalg.norm(vector)), along, curvature)
-
-
-def matrix_of(coordinates):
-    """Of the map of rows, in extended precision."""
-    if isinstance(coordinates, WhitenedRows):
-        return coordinates.matrix.astype(np.longdouble)
-    v = coordinates.direction.astype(np.longdouble)
-    size, change = np.longdouble(coordinates.scale), np.longdouble(coordinates.change)
-    return size * np.eye(len(v)) + change * np.outer(v, v)
 
 
 def hostile(vectors, n=400, seed=1):
@@ -68,7 +49,7 @@ def test_no_gradient_is_longer_than_the_cap(loss, layout):
     rng = np.random.default_rng(3)
     codes = rng.integers(0, max(2, loss.n_outputs), 60)
     lengths = []
-    for coordinates in (WhitenedRows(vectors, curvatures), PlainRows(0.3), directed(6)):
+    for coordinates in (WhitenedRows(vectors, curvatures), PlainRows(0.3)):
         cap = 0.05 * coordinates.stretch
         for size in (0.0, 1.0, 1e3):
             weights = size * rng.normal(size=(loss.n_outputs, 6))
@@ -98,8 +79,7 @@ def test_a_class_of_less_weight_has_as_much_less_of_the_cap(loss):
 @pytest.mark.parametrize("exactly", [False, True])
 @pytest.mark.parametrize("loss", [LogisticLoss(), HuberHingeLoss(), SoftmaxLoss(4)], ids=str)
 @pytest.mark.parametrize("n, d", [(20_000, 3), (500, 60)])
-@pytest.mark.parametrize("kind", [WhitenedRows, DirectedRows])
-def test_the_error_of_a_sum_is_bounded(kind, n, d, loss, exactly, monkeypatch):
+def test_the_error_of_a_sum_is_bounded(n, d, loss, exactly, monkeypatch):
     vectors, curvatures = whitened(d, low=1e-4)
     rng = np.random.default_rng(5)
     rows = np.tile(rng.normal(size=d), (n, 1))  # equal rows make equal errors
@@ -107,7 +87,7 @@ def test_the_error_of_a_sum_is_bounded(kind, n, d, loss, exactly, monkeypatch):
     codes = rng.integers(0, max(2, loss.n_outputs), n)
     weights = rng.normal(size=(loss.n_outputs, d))
     data = RowBlocks(rows, codes, x_norm=1.0)
-    coordinates = WhitenedRows(vectors, curvatures) if kind is WhitenedRows else directed(d)
+    coordinates = WhitenedRows(vectors, curvatures)
     sums = CappedSums(data, loss, coordinates, 2.0)
     monkeypatch.setattr(whitening, "CAP_SHARE", 0.0 if exactly else math.inf)
     if exactly:
@@ -118,7 +98,7 @@ def test_the_error_of_a_sum_is_bounded(kind, n, d, loss, exactly, monkeypatch):
     rows = stored_rows(data).astype(np.longdouble)
     scores = rows @ weights.T.astype(np.longdouble)
     residuals = exact_residuals(loss, scores, codes)
-    image = rows @ matrix_of(coordinates)
+    image = rows @ coordinates.matrix.astype(np.longdouble)
     norms = np.sqrt((residuals**2).sum(axis=1))
     # The cap of a row is for the bound on its norm, which is a little larger.
     bounds = coordinates.norms(stored_rows(data), data.row_norm)
@@ -165,9 +145,7 @@ def test_errors_of_caps_and_maps_are_counted():
     assert none < CAP_SHARE * 3.0
 
 
-@pytest.mark.parametrize(
-    "coordinates", [PlainRows(0.5), WhitenedRows(*whitened(4)), directed(4, along=0.3)]
-)
+@pytest.mark.parametrize("coordinates", [PlainRows(0.5), WhitenedRows(*whitened(4))])
 def test_steps_in_new_coordinates_divide_by_the_curvatures(coordinates):
     gradient = np.random.default_rng(7).normal(size=(3, 4))
     step = coordinates.back(coordinates.forward(gradient))
@@ -176,12 +154,6 @@ def test_steps_in_new_coordinates_divide_by_the_curvatures(coordinates):
         expected = gradient @ (vectors / curvatures) @ vectors.T
         assert_allclose(step, expected, rtol=1e-3)
         assert_allclose(step, coordinates.divide(gradient), rtol=1e-9)
-    elif isinstance(coordinates, DirectedRows):
-        v = coordinates.direction
-        expected = np.outer(gradient @ v, v)
-        expected = expected / 0.3 + (gradient - expected) / 5e-4
-        assert_allclose(step, expected, rtol=1e-4)
-        assert_array_equal(step, coordinates.divide(gradient))
     else:
         assert_array_equal(coordinates.divide(gradient), gradient / 0.5)
         assert_array_equal(step, gradient / 0.5)

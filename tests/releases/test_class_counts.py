@@ -17,15 +17,17 @@ from support.releases import transcript
 from skdp.audit import recording
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.losses import LogisticLoss, SoftmaxLoss
-from skdp.privacy import ApproxDP, compose
+from skdp.privacy import ApproxDP, GaussianDP, compose
 from skdp.releases import (
-    CountedClasses,
+    ClassCounts,
     ObjectivePerturbation,
+    Rows,
+    ScoreLength,
+    Sequence,
     largest_score,
 )
-from skdp.releases._class_rules import drawn_together, starting_scores
+from skdp.releases._counts import drawn_together, starting_scores
 from skdp.solvers.newton import minimise
-from skdp.solvers.rows import RowBlocks
 
 BOTH = pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 LOSSES = pytest.mark.parametrize("loss", [LogisticLoss(), SoftmaxLoss(3)], ids=str)
@@ -35,11 +37,11 @@ THREE = SoftmaxLoss(3)
 def rows(loss=THREE, n=200):
     X, codes = random_problem(loss, np.random.default_rng(1), n=n)
     codes[::3] = 1  # not as many of each class
-    return RowBlocks(X, codes, x_norm=1.0, constant=0.5)
+    return Rows(X, codes, 1.0, 0.5)
 
 
 def centred(loss, target, penalty):
-    data = rows(loss, 1)
+    data = rows(loss, 1).blocks()
     return ObjectivePerturbation.plan(
         target,
         loss=loss,
@@ -50,13 +52,17 @@ def centred(loss, target, penalty):
     )
 
 
-def planned(target, n=200, loss=THREE, **options):
+def planned(target, n=200, loss=THREE, after=True):
     def release(rest, n_samples):
         return centred(loss, rest, 1e3 / n_samples + 1.0)
 
-    n_samples = n if target.adjacency == "replace-one" else None
-    options = dict(n_classes=loss.n_outputs, n_samples=n_samples, release=release) | options
-    return CountedClasses.plan(target, **options)
+    return Sequence.plan(
+        target,
+        release=release,
+        n_samples=n if target.adjacency == "replace-one" else None,
+        before=[ClassCounts.planner(loss)],
+        after=[ScoreLength.planner(loss, True)] if after else (),
+    )
 
 
 def chosen(plan, records):
@@ -71,15 +77,17 @@ def test_the_counts_and_what_follows_are_what_is_charged(adjacency):
     assert plan.guarantee.epsilon == epsilon and plan.guarantee.delta == 0.0
     assert plan.guarantee.adjacency == adjacency and "counts" in plan.guarantee.mechanism
     assert len(plan.plans) == (28 if adjacency == "add-remove" else 1)
-    sizes = [200.0] if adjacency == "replace-one" else 2.0 ** np.arange(28)
-    for size, follows, check in zip(sizes, plan.plans, plan.checks, strict=True):
-        parts = [plan.counting, follows.guarantee]
-        # A check has 3 %, where rows times epsilon are about 300 or more.
-        assert (check is None) == (epsilon * size < (312.0 if len(sizes) == 1 else 269.0))
-        if check is not None:
-            assert_allclose(check.epsilon, 0.03 * epsilon)
-            parts.append(check)
+    (counting,) = plan.first
+    for follows, check in plan.plans:
+        parts = [counting.guarantee, follows.guarantee]
+        if check.guarantee is not None:
+            rest = epsilon - counting.guarantee.epsilon
+            assert_allclose(check.guarantee.epsilon, 0.03 * rest)
+            parts.append(check.guarantee)
         assert_allclose(compose(parts).epsilon, epsilon, rtol=1e-12)
+    # Where noise would be all that it tells, nothing is checked.
+    checked = [check.guarantee is not None for _, check in plan.plans]
+    assert checked == sorted(checked) and (len(checked) == 1 or (checked[-1] and not checked[7]))
     plan.check_n_rows(200)
     with pytest.raises(ValueError, match="must have at most"):
         plan.check_n_rows(10**18)
@@ -89,15 +97,36 @@ def test_the_counts_and_what_follows_are_what_is_charged(adjacency):
 def test_a_record_changes_counts_by_what_is_declared(adjacency):
     plan, data = planned(ApproxDP(5.0, adjacency=adjacency)), rows()
     records, _ = transcript(partial(plan, data, noise_source(0)))
-    codes = np.concatenate([codes for _, codes in data.blocks])
-    assert_array_equal(records[0].asked, np.bincount(codes, minlength=3))
-    assert records[0].law.guarantee.epsilon == plan.counting.epsilon
-    check = plan.checks[chosen(plan, records)]
-    assert records[-1].law.guarantee.epsilon == check.epsilon
+    assert_array_equal(records[0].asked, np.bincount(data.codes, minlength=3))
+    assert records[0].law.guarantee.epsilon == plan.first[0].guarantee.epsilon
+    _, check = plan.plans[chosen(plan, records)]
+    assert records[-1].law.guarantee.epsilon == check.guarantee.epsilon
     assert records[-1].asked.shape == (2,)
     changed = 1.0 if adjacency == "add-remove" else 2.0
     assert records[0].law.kind == records[-1].law.kind == "laplace"
     assert changed <= records[0].sensitivity < 1.02 * changed
+
+
+def test_neighbours_that_hear_the_same_counts_go_the_same_way():
+    plan = planned(ApproxDP(1500.0, adjacency="add-remove"))
+    with recording() as records:
+        plan(rows(n=90), noise_source(0))
+    assert sum(records[0].asked) == 90
+    again, there = transcript(partial(plan, rows(n=91), noise_source(0)), replay=records)
+    assert sum(again[0].asked) == 91
+    # Number of rows and centre are those that were heard.
+    heard = [r.sensitivity for r in records if hasattr(r, "sensitivity")]
+    assert [r.sensitivity for r in again] == heard
+    here = transcript(partial(plan, rows(n=90), noise_source(0)), replay=records)[1]
+    assert (there.n_samples, there.weights.tolist()) == (here.n_samples, here.weights.tolist())
+    assert_array_equal(there.centre, here.centre)
+
+
+def test_classes_are_counted_where_there_are_three_and_no_delta():
+    with pytest.raises(ValueError, match="loss must have three classes or more"):
+        ClassCounts.planner(LogisticLoss())
+    with pytest.raises(ValueError, match="budget must be pure"):
+        ClassCounts.planner(THREE)(GaussianDP(1.0), 100.0)
 
 
 def test_pure_models_of_many_rows_are_those_without_privacy():
@@ -113,7 +142,7 @@ def test_pure_models_of_many_rows_are_those_without_privacy():
 
 @LOSSES
 def test_a_huge_budget_leaves_the_minimiser_around_the_centre(loss):
-    data, plan = rows(loss), centred(loss, ApproxDP(1e6), 30.0)
+    data, plan = rows(loss).blocks(), centred(loss, ApproxDP(1e6), 30.0)
     centre = np.zeros((loss.n_outputs, data.n_features))
     centre[:, -1] = np.linspace(1.0, 3.0, loss.n_outputs)
     found = plan(data, noise_source(0), centre)
@@ -125,27 +154,18 @@ def test_a_huge_budget_leaves_the_minimiser_around_the_centre(loss):
 
 def test_a_centre_further_out_than_planned_is_refused():
     loss = LogisticLoss()
-    data, plan = rows(loss), replace(centred(loss, ApproxDP(1.0), 6.0), centre_norm=8.0)
+    data, plan = rows(loss).blocks(), replace(centred(loss, ApproxDP(1.0), 6.0), centre_norm=8.0)
     with pytest.raises(ValueError, match=r"centre must be within centre_norm=8; got a norm of 9"):
         plan(data, noise_source(0), 9.0 * np.eye(1, data.n_features))
     plan.check_n_rows(200)
     assert replace(plan, centre_norm=0.0)._linear_norm() < plan._linear_norm()
 
 
-def test_what_is_counted_is_refused_with_a_delta_or_a_number_that_is_private():
-    with pytest.raises(ValueError, match=r"target must have delta=0; got 1e-05"):
-        planned(ApproxDP(1.0, 1e-5))
-    with pytest.raises(ValueError, match=r"n_samples must be None where .*; got 7"):
-        planned(ApproxDP(1.0, adjacency="add-remove"), n_samples=7)
-    with pytest.raises(ValueError, match=r"n_classes must be at least 3; got 2"):
-        planned(ApproxDP(1.0), n_classes=2)
-
-
 @BOTH
 def test_counts_take_a_share_that_falls_with_what_there_is(adjacency):
     epsilons = np.array([1e-3, 0.1, 0.5, 3.0, 1e3])
     plans = [planned(ApproxDP(epsilon, adjacency=adjacency), n=1000) for epsilon in epsilons]
-    shares = [plan.counting.epsilon for plan in plans] / epsilons
+    shares = [plan.first[0].guarantee.epsilon for plan in plans] / epsilons
     assert (np.diff(shares) <= 0.0).all()
     if adjacency == "replace-one":
         assert_allclose(shares[:2], 0.5)
@@ -182,13 +202,13 @@ def test_nobody_is_too_rare_to_start_with():
 @pytest.mark.parametrize("weights", [(), (0.2, 1.0, 1e-6)])
 def test_the_centre_stays_within_its_bound_whatever_is_released(counts, weights):
     loss = SoftmaxLoss(3, weights=weights)
-    plan, data = planned(ApproxDP(1.0), loss=loss, is_weighted=bool(weights)), rows()
+    plan, data = planned(ApproxDP(1.0), loss=loss, after=not weights), rows()
     with recording() as records:
         plan(data, noise_source(0))
     # A centre that is further out would be refused.
     heard = [SimpleNamespace(released=np.array(counts)), *records[1:]]
     _, found = transcript(partial(plan, data, noise_source(0)), replay=heard)
-    assert np.isfinite(found).all()
+    assert np.isfinite(found.weights).all()
 
 
 def test_estimators_count_classes_where_the_constant_can_carry_log_odds():
@@ -204,12 +224,13 @@ def test_estimators_count_classes_where_the_constant_can_carry_log_odds():
     assert counts(class_weight={1: 2.0}) == [3]
     # Of two classes none is counted: two sums are how long scores should be.
     assert counts(y=y > 0) == counts(y=y > 0, adjacency="add-remove") == [2]
-    assert counts(C=1.0) == counts(mechanism="output") == counts(fit_intercept=False) == []
+    assert counts(C=1.0) == counts(mechanism="output") == []
+    assert counts(fit_intercept=False) == [2]
     assert counts(delta=1e-5, mechanism="objective") == []
     assert counts(DPLinearSVC) == counts(DPLinearSVC, adjacency="add-remove") == [3]
     assert counts(DPLinearSVC, class_weight={1: 2.0}) == [3]
     assert counts(DPLinearSVC, fit_intercept=False) == counts(DPLinearSVC, y=y > 0) == []
-    assert counts(intercept_scaling=1e-4) == []
+    assert counts(intercept_scaling=1e-4) == [2]
 
 
 @BOTH
