@@ -226,9 +226,7 @@ def best_losses(name, quick):
     losses = []
     for moment in moments(len(y)):
         n = moment * NODES
-        _, value, gap = best_in_ball(
-            X[:n], y[:n], HingeLoss(), radius=RADIUS, tolerance=1e-3
-        )
+        _, value, gap = best_in_ball(X[:n], y[:n], HingeLoss(), radius=RADIUS, tolerance=1e-3)
         losses.append(value - gap)
     return np.array(losses)
 
