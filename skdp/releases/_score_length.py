@@ -80,7 +80,7 @@ class ScoreLength:
     @property
     def phrase(self) -> str:
         """What it adds to the name of a mechanism."""
-        return "" if self.guarantee is None else "held against the rows if they are many"
+        return "" if self.guarantee is None else "with rescaled scores"
 
     @classmethod
     def planner(cls, loss: Any, is_centred: bool = False) -> Planner:

@@ -78,7 +78,7 @@ def test_all_stages_together_are_what_is_charged(adjacency, delta):
         assert all(strength(part) < strength(whole) for part in parts)
         assert_allclose(strength(compose(parts)), strength(whole), rtol=1e-12)
     named = "count" if adjacency == "add-remove" else "norm that is read"
-    assert named in plan.guarantee.mechanism and "held" in plan.guarantee.mechanism
+    assert named in plan.guarantee.mechanism and "rescaled" in plan.guarantee.mechanism
     plan.check_n_rows(200)
     with pytest.raises(ValueError, match="must have at most"):
         plan.check_n_rows(10**18)
