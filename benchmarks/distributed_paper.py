@@ -49,10 +49,10 @@ from skdp.datasets import (
     fetch_newsgroups20,
 )
 from skdp.distributed import DistributedDPClassifier
-from skdp.losses import HingeLoss
+from skdp.learner import HingeLoss
+from skdp.linear_model._comparator import best_in_ball
 from skdp.preprocessing import make_public_preprocessor
 from skdp.privacy import ApproxDP, gaussian_scale
-from skdp.solvers.comparator import best_in_ball
 from skdp.theory.distributed_printed import printed_gaussian_delta, printed_gaussian_scale
 
 skdp.set_config(known_seeds=True)  # fits are reproducible, and void of privacy

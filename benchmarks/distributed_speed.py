@@ -52,10 +52,10 @@ from skdp._grid import grid_rows
 from skdp.datasets import fetch_covertype
 from skdp.distributed import DistributedDPClassifier
 from skdp.distributed._plan import Plan
+from skdp.distributed._solver_gossip import GossipState, GossipUpdate, batches, run_gossip
 from skdp.engines import LocalEngine, MPIEngine
-from skdp.losses import HingeLoss
+from skdp.learner import HingeLoss
 from skdp.preprocessing import make_public_preprocessor
-from skdp.solvers.gossip import GossipState, GossipUpdate, batches, run_gossip
 from skdp.topology import make_topology
 
 skdp.set_config(known_seeds=True)  # fits are reproducible, and void of privacy

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from skdp.releases import query_variance
+from skdp.kernel._ridge_risk import query_variance
 from skdp.theory.kernel_ridge import (
     epsilon_rule,
     penalty_rule,

@@ -19,8 +19,8 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
-from skdp.features import automatic_gamma
 from skdp.kernel import DPKernelRidge
+from skdp.rows import automatic_gamma
 
 SIZES = ((50_000, 1000), (500_000, 2000))
 MODELS = ("scikit-learn", "private", "private, delta=0")

@@ -36,11 +36,12 @@ from pathlib import Path
 import numpy as np
 
 from skdp._grid import GridNoise, ResidualSlope
-from skdp._random import NoiseSource
-from skdp.losses import AbsoluteLoss
-from skdp.releases import bandit_noise, gaussian_leakage
-from skdp.solvers.comparator import best_in_ball
-from skdp.solvers.ogd import LazyProjection, OGDState, run_full
+from skdp._random._source import NoiseSource
+from skdp.learner import AbsoluteLoss
+from skdp.linear_model._comparator import best_in_ball
+from skdp.local._gradient_messages import gaussian_leakage
+from skdp.local._ogd import LazyProjection, OGDState, run_full
+from skdp.local._value_messages import bandit_noise
 from skdp.theory.bandit import bandit_amplitude, bandit_range, bandit_regret, bandit_step
 from skdp.theory.ogd import full_regret, full_step
 
@@ -119,7 +120,7 @@ class Given(NoiseSource):
 
 
 def agrees_with_package(horizon=2000):
-    """Largest difference of the weights of `play` and of skdp.solvers.ogd, by the same noise."""
+    """Largest difference of the weights of `play` and of skdp.local._ogd, by the same noise."""
     rows, targets = stream("regression", horizon)
     rows = np.trunc(rows * 2.0**20) / 2.0**20
     step = full_step(horizon, radius=1.0, lipschitz=1.0, noise_energy=1.0)
@@ -346,7 +347,7 @@ def main():
     runs, quick = arguments.runs, arguments.quick
     arguments.out.mkdir(parents=True, exist_ok=True)
 
-    print(f"Loss by the loop here and by skdp.solvers.ogd differ by {agrees_with_package():.2g}")
+    print(f"Loss by the loop here and by skdp.local._ogd differ by {agrees_with_package():.2g}")
     horizons = grid(10, 10_000 if quick else 100_000, 4)
     full = [line for name in STREAMS for line in full_rows(name, horizons, (1.0, 0.0), runs)]
     decades = [line for line in full if math.log10(line[2]).is_integer()]

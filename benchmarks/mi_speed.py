@@ -32,7 +32,7 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import SGDRegressor
 
-from skdp._random import noise_source
+from skdp._random._source import noise_source
 from skdp.datasets import fetch_covertype
 from skdp.linear_model import MIPrivateSGDRegressor
 from skdp.preprocessing import make_public_preprocessor

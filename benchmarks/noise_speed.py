@@ -11,7 +11,7 @@ import time
 import numpy as np
 from scipy.special import ndtri
 
-from skdp._random import noise_source
+from skdp._random._source import noise_source
 
 N = 1 << 20
 SCALE = 5000.0  # lattice steps; mechanisms use hundreds to tens of thousands

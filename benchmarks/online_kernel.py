@@ -36,11 +36,11 @@ from sklearn.linear_model import SGDRegressor
 
 import skdp
 from skdp.datasets import fetch_nycflights13
-from skdp.features import fourier_features
 from skdp.kernel import DPOnlineKernelRegressor
+from skdp.kernel._online._recursion import Recursion, run_features
+from skdp.kernel._online._sensitivity import automatic_t0
 from skdp.privacy import gaussian_epsilon, gaussian_mu
-from skdp.releases import automatic_t0
-from skdp.solvers.online import Recursion, run_features
+from skdp.rows import fourier_features
 
 skdp.set_config(known_seeds=True)  # fits are reproducible, and void of privacy
 

@@ -22,7 +22,7 @@ import csv
 
 import numpy as np
 
-from skdp.releases import automatic_t0
+from skdp.kernel._online._sensitivity import automatic_t0
 from skdp.theory.online import best_theta, rate
 from skdp.theory.online_error import error_bound, printed_error_bound
 

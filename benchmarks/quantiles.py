@@ -13,9 +13,10 @@ import math
 
 import numpy as np
 
-from skdp._random import noise_source
+from skdp._random._source import noise_source
+from skdp.preprocessing._categories import CategoryRelease
+from skdp.preprocessing._quantiles import QuantileRelease
 from skdp.privacy import ApproxDP, GaussianDP
-from skdp.releases import CategoryRelease, QuantileRelease
 
 DELTA, SHARE = 1e-5, 0.1
 NAMES = (

@@ -20,9 +20,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import log_ndtr
 
-from skdp.losses import LogisticLoss
+from skdp.learner import LogisticLoss, calibrate, gaussian_profile
 from skdp.privacy import ApproxDP, gaussian_delta
-from skdp.releases import calibrate, gaussian_profile
 
 loss, x_norm, penalty, scale = LogisticLoss(), 1.0, 2.0, 4.0
 epsilons = np.linspace(0.05, 3.0, 240)

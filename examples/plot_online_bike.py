@@ -25,11 +25,15 @@ import pandas as pd
 
 import skdp
 from skdp.datasets import fetch_bike_sharing
-from skdp.features import fourier_features
-from skdp.kernel import DPOnlineKernelRegressor
+from skdp.kernel import (
+    DPOnlineKernelRegressor,
+    Recursion,
+    automatic_t0,
+    run_features,
+    stream_sensitivities,
+)
 from skdp.preprocessing import make_public_preprocessor
-from skdp.releases import automatic_t0, stream_sensitivities
-from skdp.solvers.online import Recursion, run_features
+from skdp.rows import fourier_features
 
 skdp.set_config(known_seeds=True)  # for the figure: whoever knows a seed knows the noise
 

@@ -17,8 +17,7 @@ import numpy as np
 from sklearn.kernel_ridge import KernelRidge
 
 import skdp
-from skdp.kernel import DPKernelRidge
-from skdp.releases import ridge_sensitivity
+from skdp.kernel import DPKernelRidge, ridge_sensitivity
 
 skdp.set_config(known_seeds=True)  # for the figure: whoever knows a seed knows the noise
 

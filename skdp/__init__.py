@@ -1,7 +1,7 @@
 """Differential privacy for scikit-learn.
 
-Nothing but this file is loaded by ``import skdp``: packages and estimators are when they are
-first asked for.
+Nothing but this file, and the old names in ``_moved``, is loaded by ``import skdp``: packages and
+estimators are when they are first asked for.
 """
 
 import importlib
@@ -13,22 +13,19 @@ if TYPE_CHECKING:
         datasets,
         distributed,
         engines,
-        estimators,
         exceptions,
-        features,
         inspection,
         kernel,
+        learner,
         linear_model,
         local,
-        losses,
         mechanisms,
         metrics,
         model_selection,
         pipeline,
         preprocessing,
         privacy,
-        releases,
-        solvers,
+        rows,
         theory,
         topology,
     )
@@ -76,25 +73,22 @@ __all__ = [
     "datasets",
     "distributed",
     "engines",
-    "estimators",
     "exceptions",
-    "features",
     "get_config",
     "inspection",
     "kernel",
+    "learner",
     "linear_model",
     "local",
-    "losses",
     "mechanisms",
     "metrics",
     "model_selection",
     "pipeline",
     "preprocessing",
     "privacy",
-    "releases",
+    "rows",
     "set_config",
     "show_versions",
-    "solvers",
     "theory",
     "topology",
 ]
@@ -124,6 +118,9 @@ _HOMES = {
     "set_config": "_config",
     "show_versions": "_show_versions",
 }
+
+
+importlib.import_module("skdp._moved")  # names of packages that are gone
 
 
 def __dir__() -> list[str]:

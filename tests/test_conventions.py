@@ -192,15 +192,37 @@ def test_a_pickle_predicts_the_same(name):
 # The charge
 
 # What uses rows. Before the charge they are validated, labels become numbers, and that is all.
-USERS = tuple(
-    f"skdp.{place}"
-    for place in ("solvers", "releases", "mechanisms", "engines", "losses", "features", "local")
+USING = {
+    "rows": ("_blocks", "_certificates", "_curvatures", "_exact_sums", "_feature", "_hits")
+    + ("_newton_steps", "_normalised_rows", "_row_", "_user_norms", "_whitening"),
+    "learner": ("_losses", "_descent", "_curvature_step", "_objective", "_output", "_moments")
+    + ("_row_norm", "_score_scale", "_sequence", "_coefficient_noise", "_counts", "_newton"),
+    "linear_model": ("_rules", "_comparator"),
+    "kernel": (
+        "_descent",
+        "_exact",
+        "_objective",
+        "_output",
+        "_pure",
+        "_queries",
+        "_ridge_problem",
+    )
+    + ("_statistics", "_online._exact_kernel", "_online._fed_back", "_online._final")
+    + ("_online._matrix", "_online._prefix_factors", "_online._query", "_online._recursion")
+    + ("_online._tree", "_online._users"),
+    "distributed": ("_gossip", "_whitened_gossip", "_solver"),
+    "preprocessing": ("_quantiles", "_categories", "_most_frequent", "_column_sums")
+    + ("_target_bounds", "_bounded_sums"),
+    "metrics": ("_precision_sum",),
+}
+USERS = ("skdp.mechanisms", "skdp.engines", "skdp.local") + tuple(
+    f"skdp.{package}.{module}" for package, modules in USING.items() for module in modules
 )
 LAWS = {"normal", "laplace", "k_norm", "k_norms"}
 # They are handed the rows and ask for the charge themselves: what they call is watched, and that
-# they read no row before is asked in tests/releases/test_stream_releases.py.
+# they read no row before is asked in tests/kernel/test_stream_releases.py.
 CHARGING = {
-    f"skdp.releases._stream_{release}"
+    f"skdp.kernel._online._{release}"
     for release in ("final", "fed_back", "tree", "matrix", "query")
 }
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from support.configurations import CONFIGURATIONS, model, outcome, problem
 
-from skdp import mechanisms, privacy, releases, theory
+from skdp import mechanisms, privacy, theory
 from skdp.privacy import BudgetLedger
 from skdp.topology import MixingSchedule
 
@@ -175,20 +175,31 @@ def test_what_public_numbers_decide_is_decided_before_the_charge(name, parameter
         assert np.isfinite(outcome(estimator, X)).all()
 
 
+# Rules and bounds of learners that take numbers.
+RULES = (
+    *("learner._counts", "learner._descent_rules", "learner._objective_noise", "learner._units"),
+    *("linear_model._rules", "kernel._rules", "kernel._pure", "kernel._ridge_problem"),
+    *("kernel._ridge_risk", "kernel._online._sensitivity", "kernel._online._fed_back"),
+    *("local._gradient_messages", "local._value_messages", "preprocessing._quantiles"),
+)
 MODULES = (
     mechanisms,
-    releases,
+    *(importlib.import_module(f"skdp.{rules}") for rules in RULES),
     *(
         importlib.import_module(f"skdp.theory.{m.name}")
         for m in pkgutil.iter_modules(theory.__path__)
         if not m.name.startswith("_")
     ),
 )
+OF_ROWS = {
+    *("row_norms", "after_count", "counted", "drawn_together", "starting_scores"),
+    *("spectral_noise", "check_planned_rows", "norm_bound", "power_sums"),
+}
 FUNCTIONS = {
     f"{function.__module__}.{name}": function
     for module in MODULES
     for name in module.__all__
-    if inspect.isfunction(function := getattr(module, name)) and name != "row_norms"
+    if inspect.isfunction(function := getattr(module, name)) and name not in OF_ROWS
 } | {name: getattr(privacy, name) for name in privacy.__all__ if name.startswith("gaussian_")}
 
 

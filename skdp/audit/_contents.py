@@ -12,10 +12,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp.engines import LocalEngine, MPIEngine
-from skdp.estimators import StatedGuarantee
 from skdp.inspection import privacy_report
 from skdp.inspection._report_subject import is_ours
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
+from skdp.learner import StatedGuarantee
 from skdp.privacy import BudgetLedger
 
 __all__ = ["contents", "reported", "same", "what_leaves"]

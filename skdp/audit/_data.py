@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp._users import Users
 from skdp._validation import shown
+from skdp.rows._users import Users
 
 __all__ = ["DataSet", "Record", "check_neighbour"]
 

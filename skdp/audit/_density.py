@@ -19,7 +19,7 @@ from skdp._recording import Perturbed, Released
 from skdp._validation import fraction
 from skdp.audit._findings import Finding
 from skdp.exceptions import SolverError
-from skdp.losses import HuberLoss
+from skdp.learner import HuberLoss
 from skdp.mechanisms import NoiseLaw
 
 __all__ = [

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._random import seed_sequence
+from skdp._random._words import seed_sequence
 from skdp._validation import shown
 
 __all__ = ["Outcomes", "check_reusable", "generators", "n_always_nan", "outcomes", "run"]

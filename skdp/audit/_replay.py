@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._random import check_random_state
+from skdp._random._words import check_random_state
 from skdp._validation import one_of, plain_arguments, positive_int, shown
 from skdp.audit._claims import charge_findings
 from skdp.audit._data import DataSet, Record, check_neighbour

@@ -15,8 +15,9 @@ from skdp._validation import shown
 from skdp.audit._contents import contents, reported, what_leaves
 from skdp.audit._data import DataSet
 from skdp.audit._transcript import Transcript, listening
-from skdp.estimators._mixins import SEEDED, VOID, StatedGuarantee
 from skdp.inspection._report_subject import is_ours
+from skdp.learner import StatedGuarantee
+from skdp.learner._mixins import SEEDED, VOID
 from skdp.privacy import BudgetLedger, Guarantee
 
 __all__ = ["ANSWERS", "N_BETWEEN", "Program", "Run", "divides_budget", "last_part"]

@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from skdp._defaults import network as defaults
 from skdp.distributed._network import NetworkLearner
 from skdp.distributed._whitened import chosen_form
-from skdp.estimators import LinkedDocumentation, NoisyPredictions, has_begun, with_callbacks
+from skdp.learner import LinkedDocumentation, NoisyPredictions, has_begun, with_callbacks
 
 __all__ = ["DistributedDPClassifier"]
 

@@ -6,7 +6,6 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._users import Users
 from skdp._validation import positive_int
 from skdp.distributed._agreement import Together, asked, engine_of, is_first_with
 from skdp.distributed._plan import Plan, check_parameters
@@ -15,7 +14,7 @@ from skdp.distributed._rows import clipped_in_l1, common_classes, owners_of, val
 from skdp.distributed._stream import GossipStream
 from skdp.distributed._users import NodeRows, UserCalls
 from skdp.distributed._whitened import WhitenedForm, chosen_form
-from skdp.estimators import (
+from skdp.learner import (
     CallbackSupportMixin,
     LinearPredictions,
     Progress,
@@ -25,6 +24,7 @@ from skdp.estimators import (
     unchanged_on_error,
     warn_of_delta,
 )
+from skdp.rows._users import Users
 
 __all__ = ["NetworkLearner"]
 

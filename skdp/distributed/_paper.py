@@ -8,16 +8,10 @@ import numpy as np
 from skdp._defaults import network as defaults
 from skdp._grid import TINY
 from skdp._validation import is_auto
-from skdp.losses import (
-    HingeLoss,
-    HuberHingeLoss,
-    LogisticLoss,
-    MulticlassHingeLoss,
-    SoftmaxLoss,
-)
+from skdp.distributed._gossip import GossipRelease
+from skdp.distributed._solver_gossip import GossipUpdate
+from skdp.learner import HingeLoss, HuberHingeLoss, LogisticLoss, MulticlassHingeLoss, SoftmaxLoss
 from skdp.privacy import ApproxDP
-from skdp.releases import GossipRelease
-from skdp.solvers.gossip import GossipUpdate
 
 __all__ = ["loss_of", "paper_form"]
 

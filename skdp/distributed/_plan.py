@@ -6,7 +6,8 @@ from numbers import Real
 import numpy as np
 
 from skdp import __version__
-from skdp._random import noise_source, seed_sequence
+from skdp._random._source import noise_source
+from skdp._random._words import seed_sequence
 from skdp._validation import (
     LARGEST,
     LARGEST_ARRAY,
@@ -23,10 +24,10 @@ from skdp._validation import (
     positive_int,
     shown,
 )
+from skdp.distributed._gossip import GossipRelease
 from skdp.distributed._paper import paper_form
-from skdp.estimators import check_budget, frozen_params
-from skdp.releases import GossipRelease
-from skdp.solvers.gossip import GossipUpdate
+from skdp.distributed._solver_gossip import GossipUpdate
+from skdp.learner import check_budget, frozen_params
 from skdp.topology import MixingSchedule, Topology, make_topology
 from skdp.topology._names import node_number
 

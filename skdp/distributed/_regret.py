@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from skdp._inputs import checked_data, encode_labels
 from skdp._validation import shown
 from skdp.distributed._rows import owners_of
-from skdp.solvers.comparator import best_in_ball
-from skdp.solvers.gossip import batches
+from skdp.distributed._solver_gossip import batches
+from skdp.linear_model._comparator import best_in_ball
+from skdp.rows._inputs import checked_data, encode_labels
 from skdp.topology._names import node_number
 
 __all__ = ["regret"]

@@ -4,10 +4,10 @@ import numpy as np
 from scipy import sparse
 
 from skdp._grid import TINY
-from skdp._inputs import checked_data, encode_labels
 from skdp._validation import shown
-from skdp.estimators import warn_of_seed
+from skdp.learner import warn_of_seed
 from skdp.mechanisms import clip_rows
+from skdp.rows._inputs import checked_data, encode_labels
 from skdp.topology._names import node_numbers
 
 __all__ = ["clipped_in_l1", "common_classes", "owners_of", "validated"]

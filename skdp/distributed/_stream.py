@@ -6,12 +6,11 @@ from functools import partial
 import numpy as np
 
 from skdp.distributed._plan import Plan
+from skdp.distributed._solver_gossip import GossipState, Schedule, run_gossip
+from skdp.distributed._solver_gossip_sums import UserRows
 from skdp.distributed._users import UserCalls
 from skdp.distributed._whitened import WhitenedForm
-from skdp.estimators import check_unchanged
-from skdp.releases import unit_guarantee
-from skdp.solvers.gossip import GossipState, Schedule, run_gossip
-from skdp.solvers.gossip_sums import UserRows
+from skdp.learner import check_unchanged, unit_guarantee
 
 __all__ = ["GossipStream"]
 

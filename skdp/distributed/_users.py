@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from skdp._users import Users, ids_of
 from skdp.distributed._rows import owners_of
+from skdp.rows._users import Users, ids_of
 
 __all__ = ["NodeRows", "UserCalls", "owners_among"]
 

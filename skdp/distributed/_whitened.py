@@ -9,11 +9,12 @@ from skdp._defaults import network as defaults
 from skdp._validation import is_auto, shown
 from skdp.distributed._paper import loss_of
 from skdp.distributed._rows import clipped_in_l1
+from skdp.distributed._solver_gossip_whitened import Network, mixings_for
 from skdp.distributed._users import owners_among
+from skdp.distributed._whitened_gossip import WhitenedGossip
+from skdp.linear_model._rules import AUTOMATIC_CONSTANT
 from skdp.privacy import ApproxDP
-from skdp.releases import AUTOMATIC_CONSTANT, WhitenedGossip
-from skdp.solvers.gossip_whitened import Network, mixings_for
-from skdp.solvers.rows import RowBlocks
+from skdp.rows._blocks import RowBlocks
 
 __all__ = ["PAPER_ONLY", "WhitenedForm", "chosen_form"]
 

@@ -56,7 +56,7 @@ class AdditiveEffectsDisplay:
 
     kind : {"exact", "bound", "approximation"} or None
         Whether the deviations are exact, bounds or approximations: see
-        `~skdp.releases.CoefficientNoise`. None if there are none.
+        `~skdp.learner.CoefficientNoise`. None if there are none.
 
     classes : ndarray, default=None
         Labels of the curves, where there are several for each column.

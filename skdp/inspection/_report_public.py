@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from skdp._validation import is_auto, shown
-from skdp.estimators import StatedGuarantee
 from skdp.inspection._report_subject import is_ours
 from skdp.inspection._report_texts import declares_classes, one_in
+from skdp.learner import StatedGuarantee
 
 __all__ = ["public_of"]
 

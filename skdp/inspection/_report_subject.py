@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._validation import shown
 from skdp.distributed import DistributedDPClassifier
-from skdp.estimators import StatedGuarantee
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
+from skdp.learner import StatedGuarantee
 from skdp.linear_model import MIPrivateSGDRegressor
 from skdp.metrics import Evaluation
 from skdp.model_selection import DPEpsilonSearch, DPGridSearch, DPRandomizedSearch

@@ -5,8 +5,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._inputs import checked_data, checked_rows
-from skdp._random import seed_sequence
+from skdp._random._words import seed_sequence
 from skdp._recording import is_recorded
 from skdp._targets import TargetRange
 from skdp._validation import (
@@ -20,16 +19,17 @@ from skdp._validation import (
     positive,
     shown,
 )
-from skdp.estimators import (
+from skdp.kernel._queries import QueryAnswers
+from skdp.learner import (
     CallbackSupportMixin,
     LinkedDocumentation,
     NoisyPredictions,
     StatedGuarantee,
     warn_of_seed,
 )
-from skdp.features import automatic_gamma, check_kernel, fourier_features
-from skdp.releases import QueryAnswers
-from skdp.solvers.feature_rows import NormalisedRows
+from skdp.rows import automatic_gamma, check_kernel, fourier_features
+from skdp.rows._feature_blocks import NormalisedRows
+from skdp.rows._inputs import checked_data, checked_rows
 
 
 class BaseKernelRegressor(

@@ -5,12 +5,15 @@ from dataclasses import replace
 
 from scipy.sparse import issparse
 
-from skdp._inputs import checked_data
-from skdp._random import noise_source
+from skdp._random._source import noise_source
 from skdp._targets import TargetRange, warn_of_bounds
-from skdp._users import Users, chosen_rows
 from skdp._validation import is_auto, shown
-from skdp.estimators import (
+from skdp.kernel._base import BaseKernelRegressor
+from skdp.kernel._choices import check_users
+from skdp.kernel._exact_solver import KernelExpansion
+from skdp.kernel._planned import planned_guarantee
+from skdp.kernel._ridge_plan import check_ridge_parameters, ridge_plan, ridge_size
+from skdp.learner import (
     begun_fit,
     charge,
     progress_of,
@@ -18,17 +21,14 @@ from skdp.estimators import (
     warn_of_delta,
     with_callbacks,
 )
-from skdp.features import FeatureFunction
-from skdp.kernel._base import BaseKernelRegressor
-from skdp.kernel._choices import check_users
-from skdp.kernel._planned import planned_guarantee
-from skdp.kernel._ridge_plan import check_ridge_parameters, ridge_plan, ridge_size
 from skdp.mechanisms import clip_rows
+from skdp.preprocessing._target_bounds import TargetBounds, check_search_range
 from skdp.privacy import ApproxDP
-from skdp.releases import TargetBounds, check_search_range
-from skdp.solvers.feature_rows import FeatureBlocks, IntegerFeatureBlocks
-from skdp.solvers.kernel_ridge import KernelExpansion
-from skdp.solvers.threads import one_blas_thread
+from skdp.rows import FeatureFunction
+from skdp.rows._feature_blocks import FeatureBlocks, IntegerFeatureBlocks
+from skdp.rows._inputs import checked_data
+from skdp.rows._threads import one_blas_thread
+from skdp.rows._users import Users, chosen_rows
 
 __all__ = ["DPKernelRidge"]
 
@@ -61,7 +61,7 @@ class DPKernelRidge(BaseKernelRegressor):
     gamma : float or "auto", default="auto"
         Public: chosen without a look at the data. "auto" is for rows in ``[-1, 1]^d``, scaled by
         public bounds, and for sparse rows of norm 1: see
-        :func:`~skdp.features.automatic_gamma`, which reads the number of columns and whether
+        :func:`~skdp.rows.automatic_gamma`, which reads the number of columns and whether
         ``X`` is a sparse matrix. Entries beyond 64 length scales (many more with few features)
         are cut.
 
@@ -105,8 +105,8 @@ class DPKernelRidge(BaseKernelRegressor):
     n_components : int or "auto", default="auto"
         Number of random features; they come in pairs, so that an odd number is rounded up.
         "auto" grows with the number of rows, where that is public, times the budget: up to 1000,
-        by :func:`~skdp.releases.automatic_components` for a positive delta and otherwise by
-        :func:`~skdp.releases.pure_components`.
+        by ``automatic_components`` for a positive delta and otherwise by
+        ``pure_components``.
 
     orthogonal : bool, default=True
         Draw frequencies in orthogonal groups, for a better approximation of the kernel.

@@ -5,8 +5,9 @@ from types import SimpleNamespace
 
 from skdp._defaults import kernel as defaults
 from skdp._validation import is_auto
+from skdp.kernel._queries import QueryPlan
 from skdp.mechanisms import NoiseLaw
-from skdp.releases import QueryPlan, TargetBounds
+from skdp.preprocessing._target_bounds import TargetBounds
 
 __all__ = ["planned_guarantee", "planned_of_stream"]
 

@@ -10,7 +10,6 @@ from skdp._validation import (
     positive_int,
     shown,
 )
-from skdp.estimators import check_budget
 from skdp.kernel._choices import (
     LOSSES,
     MECHANISMS,
@@ -18,21 +17,19 @@ from skdp.kernel._choices import (
     check_mechanism,
     check_paper,
 )
+from skdp.kernel._descent import FeatureDescent
+from skdp.kernel._exact_queries import ExactQueries
+from skdp.kernel._objective import CentredObjective
+from skdp.kernel._output import FeatureOutput
+from skdp.kernel._pure import CentredOutput, pure_components
+from skdp.kernel._rules import automatic_components
+from skdp.kernel._statistics import FeatureStatistics
+from skdp.learner import check_budget
 from skdp.mechanisms import NoiseLaw
+from skdp.mechanisms._limits import check_memory, check_noise
+from skdp.preprocessing._target_bounds import TargetBounds
 from skdp.privacy import ApproxDP
-from skdp.releases import (
-    CentredObjective,
-    CentredOutput,
-    ExactQueries,
-    FeatureDescent,
-    FeatureOutput,
-    FeatureStatistics,
-    TargetBounds,
-    automatic_components,
-    pure_components,
-)
-from skdp.releases._limits import check_memory, check_noise
-from skdp.solvers.certificates import MOST_ROWS, refuse_rows
+from skdp.rows._certificates import MOST_ROWS, refuse_rows
 from skdp.theory.kernel_ridge import epsilon_rule, penalty_rule
 
 __all__ = ["check_ridge_parameters", "ridge_plan", "ridge_size"]

@@ -2,6 +2,6 @@
 
 from skdp.linear_model._linear_svc import DPLinearSVC
 from skdp.linear_model._logistic import DPLogisticRegression
-from skdp.linear_model._mi_sgd import MIPrivateSGDRegressor
+from skdp.linear_model._mutual_information._sgd import MIPrivateSGDRegressor
 
 __all__ = ["DPLinearSVC", "DPLogisticRegression", "MIPrivateSGDRegressor"]

@@ -10,9 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skdp._defaults import linear as defaults
-from skdp._inputs import checked_data, encode_labels
-from skdp._random import noise_source
-from skdp._users import Users
+from skdp._random._source import noise_source
 from skdp._validation import (
     LARGEST,
     LEAST,
@@ -24,27 +22,14 @@ from skdp._validation import (
     positive,
     shown,
 )
-from skdp.estimators import (
+from skdp.learner import (
+    CALIBRATIONS,
     CallbackSupportMixin,
+    ClassCounts,
     LinearPredictions,
     LinkedDocumentation,
-    NoisyPredictions,
-    StatedGuarantee,
-    begun_fit,
-    charge,
-    check_budget,
-    progress_of,
-    unchanged_on_error,
-    warn_of_delta,
-    with_callbacks,
-)
-from skdp.linear_model._class_weight import check_class_weight, with_class_weight
-from skdp.privacy import ApproxDP
-from skdp.releases import (
-    AUTOMATIC_CONSTANT,
-    CALIBRATIONS,
-    ClassCounts,
     NoisyDescent,
+    NoisyPredictions,
     ObjectivePerturbation,
     OutputPerturbation,
     RowCount,
@@ -52,13 +37,28 @@ from skdp.releases import (
     Rows,
     ScoreLength,
     Sequence,
+    StatedGuarantee,
+    begun_fit,
+    charge,
+    check_budget,
     largest_score,
+    progress_of,
+    unchanged_on_error,
+    warn_of_delta,
+    with_callbacks,
+)
+from skdp.linear_model._class_weight import check_class_weight, with_class_weight
+from skdp.linear_model._rules import (
+    AUTOMATIC_CONSTANT,
     objective_margin,
     objective_penalty,
     objective_slope_cap,
     output_penalty,
 )
-from skdp.solvers.rows import RowBlocks
+from skdp.privacy import ApproxDP
+from skdp.rows._blocks import RowBlocks
+from skdp.rows._inputs import checked_data, encode_labels
+from skdp.rows._users import Users
 
 MECHANISMS = ("auto", "objective", "output", "gradient")
 

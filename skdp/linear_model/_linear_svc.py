@@ -2,8 +2,8 @@
 
 from skdp._defaults import linear as defaults
 from skdp._validation import between, is_auto, number_or_auto
+from skdp.learner import HuberHingeLoss, SoftmaxLoss
 from skdp.linear_model._base import BaseDPLinearClassifier
-from skdp.losses import HuberHingeLoss, SoftmaxLoss
 
 __all__ = ["DPLinearSVC"]
 
@@ -101,7 +101,7 @@ class DPLinearSVC(BaseDPLinearClassifier):
 
     coef_noise_ : CoefficientNoise or None
         Standard deviations of the noise in ``coef_`` over fits to the same rows, with
-        ``mechanism="output"``: see `~skdp.releases.CoefficientNoise`. That of ``x_norm_`` is not
+        ``mechanism="output"``: see `~skdp.learner.CoefficientNoise`. That of ``x_norm_`` is not
         in them. None otherwise: what is known of them is too far off. Released under
         ``guarantee_``.
 

@@ -1,8 +1,8 @@
 """Private logistic regression."""
 
 from skdp._validation import is_auto, positive, shown
+from skdp.learner import LogisticLoss, SoftmaxLoss
 from skdp.linear_model._base import BaseDPLinearClassifier
-from skdp.losses import LogisticLoss, SoftmaxLoss
 
 __all__ = ["DPLogisticRegression"]
 
@@ -109,7 +109,7 @@ class DPLogisticRegression(BaseDPLinearClassifier):
     coef_noise_ : CoefficientNoise or None
         Standard deviations of the noise in ``coef_`` over fits to the same rows: exact with
         ``mechanism="output"``, approximate with ``"gradient"`` and a delta where rows are enough
-        for their second moments to be released. See `~skdp.releases.CoefficientNoise`. That of
+        for their second moments to be released. See `~skdp.learner.CoefficientNoise`. That of
         ``x_norm_`` is not in them. None otherwise: only bounds are known, which may be a hundred
         times too large. Released under ``guarantee_``.
 

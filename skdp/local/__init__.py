@@ -1,7 +1,84 @@
-"""What runs on users' own devices: noise is added before anything leaves. Needs numpy only."""
+"""What runs on users' own devices: noise is added before anything leaves. Needs numpy only.
+
+What messages leak is computed where scipy is, and loaded when it is asked for.
+"""
+
+import importlib
 
 from skdp.local._gradient import GradientPrivatizer
 from skdp.local._one_point import OnePointPrivatizer
 from skdp.local._value import ValuePrivatizer
 
-__all__ = ["GradientPrivatizer", "OnePointPrivatizer", "ValuePrivatizer"]
+TYPE_CHECKING = False  # type checkers know the name
+if TYPE_CHECKING:
+    from skdp.local._gradient_messages import (
+        gaussian_leakage,
+        gaussian_sigma,
+        implied_mu,
+        implied_mu_of_budget,
+        k_norm_leakage,
+        k_norm_scale,
+        local_law,
+        nats_of,
+    )
+    from skdp.local._value_messages import (
+        bandit_noise,
+        laplace_leakage,
+        laplace_scale,
+        scalar_leakage,
+        scalar_sigma,
+        vector_leakage,
+        vector_sigma,
+    )
+
+__all__ = [
+    "GradientPrivatizer",
+    "OnePointPrivatizer",
+    "ValuePrivatizer",
+    "bandit_noise",
+    "gaussian_leakage",
+    "gaussian_sigma",
+    "implied_mu",
+    "implied_mu_of_budget",
+    "k_norm_leakage",
+    "k_norm_scale",
+    "laplace_leakage",
+    "laplace_scale",
+    "local_law",
+    "nats_of",
+    "scalar_leakage",
+    "scalar_sigma",
+    "vector_leakage",
+    "vector_sigma",
+]
+
+_LEAKAGES = {
+    "_gradient_messages": (
+        "gaussian_leakage",
+        "gaussian_sigma",
+        "implied_mu",
+        "implied_mu_of_budget",
+        "k_norm_leakage",
+        "k_norm_scale",
+        "local_law",
+        "nats_of",
+    ),
+    "_value_messages": (
+        "bandit_noise",
+        "laplace_leakage",
+        "laplace_scale",
+        "scalar_leakage",
+        "scalar_sigma",
+        "vector_leakage",
+        "vector_sigma",
+    ),
+}
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        for module, names in _LEAKAGES.items():
+            if name in names:
+                return getattr(importlib.import_module(f"skdp.local.{module}"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

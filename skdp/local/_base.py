@@ -112,7 +112,7 @@ class Privatizer(ABC):
     def _law(self):
         """Law of a message for who records releases; None on a device that has numpy only."""
         try:
-            from skdp.releases import local_law
+            from skdp.local._gradient_messages import local_law
         except ModuleNotFoundError:  # a message has its scale and its sensitivity, too
             return None
         return local_law(self.noise, self.scale, self.apart)

@@ -1,4 +1,4 @@
-"""A device that sends gradients. What its noise promises is in ``releases/_gradient_messages.py``.
+"""A device that sends gradients. What its noise promises is in ``local/_gradient_messages.py``.
 
 Beside these two files, ``_grid.py`` shows that rows and slopes on the grid keep to their bounds.
 """
@@ -6,7 +6,7 @@ Beside these two files, ``_grid.py`` shows that rows and slopes on the grid keep
 import numpy as np
 
 from skdp._grid import GridNoise, grid_below, grid_vectors
-from skdp._random import noise_source
+from skdp._random._source import noise_source
 from skdp._validation import int_or_none, is_auto, number_or_auto, plain, shown
 from skdp.local._base import Privatizer, moderate, numbers
 

@@ -1,9 +1,10 @@
-"""A device that sends one-point gradients. Its promise is in ``releases/_value_messages.py``."""
+"""A device that sends one-point gradients. Its promise is in ``local/_value_messages.py``."""
 
 import numpy as np
 
 from skdp._grid import INSIDE, VALUE_BITS, GridNoise, grid_below
-from skdp._random import noise_source, seed_sequence
+from skdp._random._source import noise_source
+from skdp._random._words import seed_sequence
 from skdp.local._base import LossPrivatizer, moderate
 
 __all__ = ["OnePointPrivatizer", "one_point_gradient"]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp._facts import note
-from skdp._random import NoiseSource, noise_source
 from skdp._random._exact import Uniform, precision
+from skdp._random._source import NoiseSource, noise_source
 from skdp._recording import selected
 from skdp._validation import plain_arguments, positive, shown
 

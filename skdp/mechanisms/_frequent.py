@@ -8,7 +8,7 @@ from scipy.special import ndtr
 
 from skdp._facts import note
 from skdp._grid import UP
-from skdp._random import NoiseSource, noise_source
+from skdp._random._source import NoiseSource, noise_source
 from skdp._recording import kept
 from skdp._validation import plain_arguments, shown
 from skdp.mechanisms._lattice import Lattice

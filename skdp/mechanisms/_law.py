@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from skdp._facts import note
 from skdp._grid import UP, GridNoise
-from skdp._random import NoiseSource, noise_source
+from skdp._random._source import NoiseSource, noise_source
 from skdp._recording import recorded
 from skdp._validation import one_of, plain_arguments, positive, positive_int, shown
 from skdp.mechanisms._lattice import Lattice

@@ -4,8 +4,8 @@ import math
 from decimal import Decimal
 from typing import Any
 
-from skdp._random import noise_source
 from skdp._random._exact import Uniform, precision
+from skdp._random._source import noise_source
 from skdp._validation import plain_arguments
 from skdp.privacy import random_runs_mean
 

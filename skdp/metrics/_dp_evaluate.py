@@ -12,7 +12,16 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from skdp._facts import facts_of_a_fit
-from skdp._inputs import (
+from skdp._random._source import noise_source
+from skdp._tables import framed
+from skdp._validation import shown, store
+from skdp.kernel._queries import QueryAnswers
+from skdp.learner import StatedGuarantee, charge, check_budget, warn_of_delta
+from skdp.metrics._evaluation import Evaluation
+from skdp.metrics._plan import SCORINGS, EvaluationPlan
+from skdp.metrics._row_losses import public_range
+from skdp.privacy import ApproxDP, GaussianDP
+from skdp.rows._inputs import (
     check_unmasked,
     checked_rows,
     encode_labels,
@@ -21,15 +30,6 @@ from skdp._inputs import (
     real_targets,
     without_values,
 )
-from skdp._random import noise_source
-from skdp._tables import framed
-from skdp._validation import shown, store
-from skdp.estimators import StatedGuarantee, charge, check_budget, warn_of_delta
-from skdp.metrics._evaluation import Evaluation
-from skdp.metrics._plan import SCORINGS, EvaluationPlan
-from skdp.metrics._row_losses import public_range
-from skdp.privacy import ApproxDP, GaussianDP
-from skdp.releases import QueryAnswers
 
 __all__ = ["DPScorer", "dp_evaluate", "make_dp_scorer"]
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import is_regressor
 
-from skdp._random import NoiseSource
+from skdp._random._source import NoiseSource
 from skdp._targets import TargetRange
 from skdp._validation import fraction, shown
 from skdp.metrics._evaluation import CONFIDENCE, Evaluation

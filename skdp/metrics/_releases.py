@@ -7,12 +7,14 @@ import numpy as np
 
 from skdp._defaults import pipeline as defaults
 from skdp._grid import TINY
-from skdp._random import NoiseSource
+from skdp._random._source import NoiseSource
 from skdp.mechanisms import NoiseLaw
 from skdp.metrics._evaluation import FEWEST, LAPLACE_KURTOSIS, ScoreValue, Spread, nothing, scored
+from skdp.metrics._precision_sum import PrecisionSum
 from skdp.metrics._row_losses import OF_CONFUSION
+from skdp.preprocessing._bounded_sums import BoundedSums
+from skdp.preprocessing._column_sums import CountsRelease
 from skdp.privacy import ApproxDP, GaussianDP
-from skdp.releases import BoundedSums, CountsRelease, PrecisionSum
 
 __all__ = ["MEANS", "Column", "Releases", "column_of", "shares_of"]
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
-from skdp._inputs import declared_classes, without_values
 from skdp._tables import count_of_rows, rows_of
 from skdp._targets import TargetRange
 from skdp._validation import shown
-from skdp.solvers.threads import one_blas_thread
+from skdp.rows._inputs import declared_classes, without_values
+from skdp.rows._threads import one_blas_thread
 
 __all__ = ["RowLoss", "default_scoring", "row_loss"]
 

@@ -12,7 +12,7 @@ from skdp._config import config_context
 from skdp._defaults import search as defaults
 from skdp._tables import count_of_rows, rows_of
 from skdp._validation import is_whole, shown
-from skdp.estimators import without_callbacks
+from skdp.learner import without_callbacks
 from skdp.pipeline import DPPipeline
 from skdp.pipeline._checks import OWN, check_defaults
 from skdp.pipeline._guarantee_of import frozen_of

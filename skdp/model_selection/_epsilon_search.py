@@ -4,10 +4,10 @@ import warnings
 from dataclasses import astuple, dataclass, fields
 
 from skdp._config import config_context
-from skdp._random import noise_source
+from skdp._random._source import noise_source
 from skdp._validation import boolean, finite, is_auto, level_of_the_user, positive, shown
 from skdp._views import note, table
-from skdp.estimators import (
+from skdp.learner import (
     CallbackSupportMixin,
     begun_fit,
     check_budget,

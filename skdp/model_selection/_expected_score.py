@@ -9,7 +9,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import check_scoring
 
 from skdp._config import config_context
-from skdp._random import check_random_state, seed_sequence
+from skdp._random._words import check_random_state, seed_sequence
 from skdp._validation import positive, positive_int, shown
 from skdp.exceptions import PrivacyWarning
 from skdp.metrics._privacy_utility import PrivacyUtilityDisplay

@@ -16,9 +16,9 @@ from skdp.model_selection._candidates import (
     needs_delta,
     planned_guarantee,
 )
+from skdp.model_selection._choice import ChoiceRelease
 from skdp.pipeline._division import as_point, excess, largest_scale
 from skdp.privacy import ApproxDP, GaussianDP, Guarantee, compose, parallel
-from skdp.releases import ChoiceRelease
 
 __all__ = ["GridPlan", "GridPlanner", "check_rows", "plan_of", "shares_of"]
 

@@ -7,9 +7,9 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skdp._defaults import search as defaults
 from skdp._progress import told
-from skdp._random import noise_source
+from skdp._random._source import noise_source
 from skdp._validation import boolean, is_auto, one_of, shown
-from skdp.estimators import (
+from skdp.learner import (
     CallbackSupportMixin,
     begun_fit,
     charge,

@@ -10,10 +10,10 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skdp._defaults import search as defaults
 from skdp._facts import without_facts
-from skdp._random import noise_source
+from skdp._random._source import noise_source
 from skdp._recording import one_of_runs
 from skdp._validation import boolean, finite, is_auto, shown
-from skdp.estimators import charge, check_budget, unchanged_on_error
+from skdp.learner import charge, check_budget, unchanged_on_error
 from skdp.mechanisms import n_random_runs
 from skdp.model_selection._blocks import Blocks
 from skdp.model_selection._candidates import (

@@ -10,10 +10,9 @@ from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._inputs import checked_data, encode_labels, knows_count, without_values
 from skdp._tables import count_of_rows, framed, rows_of
 from skdp._validation import fraction, is_auto, shown
-from skdp.estimators import LinkedDocumentation, StatedGuarantee, warn_of_delta
+from skdp.learner import LinkedDocumentation, StatedGuarantee, warn_of_delta
 from skdp.metrics import EvaluationPlan, default_scoring, row_loss
 from skdp.metrics._plan import SCORINGS
 from skdp.metrics._row_losses import check_scoring, public_range
@@ -23,6 +22,7 @@ from skdp.pipeline import DPPipeline
 from skdp.pipeline._schema import Schema
 from skdp.pipeline._view import budget_of, table_of
 from skdp.privacy import ApproxDP
+from skdp.rows._inputs import checked_data, encode_labels, knows_count, without_values
 
 __all__ = ["BaseDPSearch", "Searched"]
 

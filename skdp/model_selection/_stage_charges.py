@@ -2,8 +2,8 @@
 
 import os
 
-from skdp.estimators import charge_stream, ledger_of
 from skdp.exceptions import BudgetExceededError
+from skdp.learner import charge_stream, ledger_of
 
 __all__ = ["StageCharges"]
 

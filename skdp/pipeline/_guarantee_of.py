@@ -22,7 +22,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._validation import is_whole, shown
-from skdp.estimators import StatedGuarantee
+from skdp.learner import StatedGuarantee
 from skdp.pipeline._division import with_frozen
 from skdp.pipeline._order import Sequence, composed, leaves_of
 from skdp.pipeline._owners import check_one_unit

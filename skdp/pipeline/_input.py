@@ -15,10 +15,10 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder
 from sklearn.utils import get_tags
 
-from skdp._inputs import checked_array
 from skdp._validation import shown
 from skdp.pipeline._walk import passes
 from skdp.pipeline._wrappers import WRAPPERS, is_wrapper
+from skdp.rows._inputs import checked_array
 
 __all__ = ["check_input"]
 

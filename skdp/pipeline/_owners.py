@@ -2,9 +2,9 @@
 
 from sklearn.utils.validation import has_fit_parameter
 
-from skdp._users import Users
 from skdp._validation import shown
 from skdp.pipeline._order import leaves_of
+from skdp.rows._users import Users
 
 __all__ = ["check_for_users", "check_one_unit", "for_users", "owners_of"]
 

@@ -6,10 +6,9 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from skdp._config import config_context
-from skdp._inputs import check_unmasked
 from skdp._tables import count_of_rows, framed
 from skdp._validation import shown
-from skdp.estimators import (
+from skdp.learner import (
     CallbackSupportMixin,
     LinkedDocumentation,
     StatedGuarantee,
@@ -30,6 +29,7 @@ from skdp.pipeline._surface import PipelineSurface, last_has
 from skdp.pipeline._told import quiet
 from skdp.pipeline._walk import passes
 from skdp.privacy import compose
+from skdp.rows._inputs import check_unmasked
 
 __all__ = ["DPPipeline"]
 

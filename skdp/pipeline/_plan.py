@@ -9,10 +9,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._random import seed_sequence
+from skdp._random._words import seed_sequence
 from skdp._tables import count_of_rows
 from skdp._validation import shown
-from skdp.estimators import warn_of_delta
+from skdp.learner import warn_of_delta
 from skdp.pipeline._checks import OWN, check_own_budget
 from skdp.pipeline._division import Division, divide, with_frozen
 from skdp.pipeline._input import check_input

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 
-from skdp.estimators import without_callbacks
+from skdp.learner import without_callbacks
 from skdp.pipeline._told import quiet
 from skdp.privacy import BudgetLedger
 

@@ -9,7 +9,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._tables import framed
-from skdp.estimators import GuaranteeView, StatedGuarantee
+from skdp.learner import GuaranteeView, StatedGuarantee
 from skdp.pipeline._plan import FITTED
 from skdp.pipeline._told import quiet
 from skdp.pipeline._view import budget_of, table_of

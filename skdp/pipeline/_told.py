@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from skdp._inputs import raised_here, without_values
+from skdp.rows._inputs import raised_here, without_values
 
 __all__ = ["quiet"]
 

@@ -8,7 +8,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp._validation import shown
-from skdp.estimators import StatedGuarantee
+from skdp.learner import StatedGuarantee
 from skdp.pipeline._order import Leaf, Parallel, Sequence
 from skdp.pipeline._refusals import instead_of
 from skdp.pipeline._schema import DTYPES, Schema

@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._inputs import checked_array, checked_rows
 from skdp._validation import boolean, one_of, shown
-from skdp.estimators import restored_on_error
+from skdp.learner import restored_on_error
+from skdp.rows._inputs import checked_array, checked_rows
 
 __all__ = ["BoundedScaler", "by_name", "column_limits"]
 

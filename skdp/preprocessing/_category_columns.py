@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from skdp._inputs import knows_count, without_values
+from skdp.rows._inputs import knows_count, without_values
 
 __all__ = ["category_columns", "codes_in", "counts_of", "in_public_order", "plain_category"]
 

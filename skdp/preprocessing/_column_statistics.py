@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from skdp._random import noise_source
+from skdp._random._source import noise_source
 from skdp._recording import is_recorded
 from skdp._validation import SEARCH_RANGE, fraction, is_auto, shown
-from skdp.estimators._budget import check_budget, ledger_of, warn_of_delta, warn_of_seed
-from skdp.estimators._mixins import SEEDED, VOID
+from skdp.learner import check_budget, ledger_of, warn_of_delta, warn_of_seed
+from skdp.learner._mixins import SEEDED, VOID
+from skdp.preprocessing._column_sums import CountsRelease, MeanRelease
 from skdp.preprocessing._column_values import (
     checked_bounds,
     checked_categories,
@@ -20,8 +21,8 @@ from skdp.preprocessing._column_values import (
     numbers,
     one_dimensional,
 )
+from skdp.preprocessing._quantiles import QuantileRelease, least_epsilon
 from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP, Guarantee
-from skdp.releases import CountsRelease, MeanRelease, QuantileRelease, least_epsilon
 
 __all__ = ["ColumnStatistic", "dp_histogram", "dp_mean", "dp_quantile"]
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from skdp._inputs import check_unmasked, without_values
 from skdp._validation import shown
-from skdp.releases import checked_ranges
+from skdp.mechanisms._cells import checked_ranges
+from skdp.rows._inputs import check_unmasked, without_values
 
 __all__ = [
     "checked_bounds",

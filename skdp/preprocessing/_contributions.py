@@ -6,9 +6,9 @@ import numpy as np
 from scipy import sparse
 
 from skdp._tables import rows_of
-from skdp._users import Users, chosen_rows
 from skdp._validation import is_whole, one_of, plain_arguments, positive_int, shown
 from skdp.privacy import ADJACENCIES
+from skdp.rows._users import Users, chosen_rows
 
 __all__ = ["bound_contributions"]
 

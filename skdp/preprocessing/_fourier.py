@@ -8,11 +8,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._defaults import pipeline as defaults
-from skdp._inputs import checked_rows
-from skdp._random import check_random_state, seed_sequence
+from skdp._random._words import check_random_state, seed_sequence
 from skdp._validation import boolean, is_auto, number_or_auto, one_of, positive_int, shown
-from skdp.estimators import LinkedDocumentation, restored_on_error
-from skdp.features import KERNELS, FourierFeatures, automatic_gamma, check_kernel, fourier_features
+from skdp.learner import LinkedDocumentation, restored_on_error
+from skdp.rows import KERNELS, FourierFeatures, automatic_gamma, check_kernel, fourier_features
+from skdp.rows._inputs import checked_rows
 
 __all__ = ["RandomFourierTransformer"]
 
@@ -40,11 +40,11 @@ class RandomFourierTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
     Parameters
     ----------
     kernel : {"rbf", "laplacian", "matern"}, default="rbf"
-        See `~skdp.features.kernel_matrix`.
+        See `~skdp.rows.kernel_matrix`.
 
     gamma : float or "auto", default="auto"
         Width of the kernel, from 1e-30 to 1e30. "auto" is
-        `~skdp.features.automatic_gamma`: rows are taken to lie in [-1, 1]^d, as those of
+        `~skdp.rows.automatic_gamma`: rows are taken to lie in [-1, 1]^d, as those of
         `BoundedScaler` do, and rows of a sparse matrix to have norm 1.
 
     nu : {0.5, 1.5, 2.5}, default=1.5

@@ -8,9 +8,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._defaults import pipeline as defaults
-from skdp._random import noise_source
+from skdp._random._source import noise_source
 from skdp._validation import boolean, is_auto, positive_int, shown
-from skdp.estimators import (
+from skdp.learner import (
     LinkedDocumentation,
     StatedGuarantee,
     charge,
@@ -18,6 +18,7 @@ from skdp.estimators import (
     unchanged_on_error,
     warn_of_delta,
 )
+from skdp.preprocessing._categories import CategoryRelease
 from skdp.preprocessing._category_columns import (
     category_columns,
     codes_in,
@@ -27,7 +28,6 @@ from skdp.preprocessing._category_columns import (
 )
 from skdp.preprocessing._spline_basis import columns_named
 from skdp.privacy import ApproxDP
-from skdp.releases import CategoryRelease
 
 __all__ = ["DPOneHotEncoder"]
 

@@ -8,11 +8,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._defaults import pipeline as defaults
-from skdp._inputs import checked_rows
-from skdp._random import noise_source
+from skdp._random._source import noise_source
 from skdp._tables import names_of
 from skdp._validation import SEARCH_RANGE, boolean, int_or_auto, is_auto, one_of, shown
-from skdp.estimators import (
+from skdp.learner import (
     LinkedDocumentation,
     StatedGuarantee,
     charge,
@@ -21,6 +20,7 @@ from skdp.estimators import (
     warn_of_delta,
 )
 from skdp.preprocessing._bounded_scaler import by_name
+from skdp.preprocessing._quantiles import QuantileRelease, least_guarantee
 from skdp.preprocessing._spline_basis import (
     ROUNDED_UP,
     columns_named,
@@ -30,7 +30,7 @@ from skdp.preprocessing._spline_basis import (
 )
 from skdp.preprocessing._splines import AUTOMATIC_SPLINES
 from skdp.privacy import ApproxDP
-from skdp.releases import QuantileRelease, least_guarantee
+from skdp.rows._inputs import checked_rows
 
 __all__ = ["DPQuantileScaler", "check_names", "numbers_of", "of_columns", "planned"]
 

@@ -3,10 +3,10 @@
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
-from skdp._inputs import checked_rows
 from skdp._validation import positive
-from skdp.estimators import restored_on_error
+from skdp.learner import restored_on_error
 from skdp.mechanisms import clip_rows
+from skdp.rows._inputs import checked_rows
 
 __all__ = ["RowNormClipper"]
 

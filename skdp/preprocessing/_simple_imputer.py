@@ -9,10 +9,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._defaults import pipeline as defaults
-from skdp._inputs import checked_rows, is_missing
-from skdp._random import noise_source
+from skdp._random._source import noise_source
 from skdp._validation import SEARCH_RANGE, boolean, one_of, shown
-from skdp.estimators import (
+from skdp.learner import (
     LinkedDocumentation,
     StatedGuarantee,
     charge,
@@ -21,10 +20,12 @@ from skdp.estimators import (
     warn_of_delta,
 )
 from skdp.preprocessing._bounded_scaler import by_name
+from skdp.preprocessing._most_frequent import MostFrequentRelease
 from skdp.preprocessing._quantile_scaler import check_names, numbers_of, of_columns, planned
+from skdp.preprocessing._quantiles import QuantileRelease
 from skdp.preprocessing._spline_basis import columns_named
 from skdp.privacy import ApproxDP
-from skdp.releases import MostFrequentRelease, QuantileRelease
+from skdp.rows._inputs import checked_rows, is_missing
 
 __all__ = ["DPSimpleImputer"]
 

@@ -8,7 +8,6 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._defaults import pipeline as defaults
-from skdp._inputs import checked_rows
 from skdp._validation import (
     boolean,
     int_or_auto,
@@ -18,7 +17,7 @@ from skdp._validation import (
     positive_int,
     shown,
 )
-from skdp.estimators import LinkedDocumentation, restored_on_error
+from skdp.learner import LinkedDocumentation, restored_on_error
 from skdp.preprocessing._bounded_scaler import by_name, column_limits
 from skdp.preprocessing._spline_basis import (
     ROUNDED_UP,
@@ -27,6 +26,7 @@ from skdp.preprocessing._spline_basis import (
     spline_weights,
     stacked_splines,
 )
+from skdp.rows._inputs import checked_rows
 
 __all__ = [
     "AUTOMATIC_SPLINES",

@@ -63,7 +63,7 @@ def paper_bandit_leakage(*, dimension, value_max, lipschitz, exploration, sigma)
     >>> noise = {"exploration": 0.1, "sigma": 50.0}
     >>> round(paper_bandit_leakage(dimension=5, value_max=2.0, lipschitz=1.0, **noise), 4)
     1.5808
-    >>> from skdp.releases import vector_leakage
+    >>> from skdp.local._value_messages import vector_leakage
     >>> round(vector_leakage(dimension=5, value_range=2.1, **noise), 4)
     0.3716
     """
@@ -84,10 +84,10 @@ def bandit_amplitude(*, dimension, value_range, relative_noise):
     dimension : int
 
     value_range : float
-        F, see `~skdp.releases.scalar_leakage`.
+        F, see ``scalar_leakage``.
 
     relative_noise : float
-        See `~skdp.releases.bandit_noise`. For noise of standard deviation s on the value it is
+        See ``bandit_noise``. For noise of standard deviation s on the value it is
         ``s^2 / (F/2)^2``, so that ``K = d sqrt(F^2/4 + s^2)``.
 
     Returns
@@ -356,7 +356,7 @@ def bandit_range(
     dimension : int
 
     relative_noise : float
-        See `~skdp.releases.bandit_noise`.
+        See ``bandit_noise``.
 
     radius, lipschitz : float
         See `bandit_exploration`.

@@ -10,7 +10,7 @@ Notation: m rows, targets in ``[-M, M]``, ``K(x, x) <= kappa^2``. ``penalty`` is
 ``alpha``: the sum of squares plus ``penalty ||f||^2``. The paper's ``lam`` is ``penalty / m``. A
 source condition ``f_rho = L_K^r h`` has smoothness ``r`` and ``source = ||h||`` in L2.
 
-No function here reads data, and no guarantee rests on one: what does is in `skdp.releases`.
+No function here reads data, and no guarantee rests on one: what does is in `skdp.learner`.
 """
 
 import math
@@ -33,7 +33,7 @@ __all__ = [
 def paper_sensitivity(*, n_samples, penalty, y_bound, kappa=1.0, norm="rkhs"):
     """Sensitivity as published (Lemma 2 of the paper), for comparison.
 
-    Valid and loose: :func:`~skdp.releases.ridge_sensitivity` divided by this tends to 1/8 for
+    Valid and loose: ``ridge_sensitivity`` divided by this tends to 1/8 for
     ``kappa=1`` as lam falls.
 
     Parameters
@@ -67,7 +67,7 @@ def paper_sensitivity(*, n_samples, penalty, y_bound, kappa=1.0, norm="rkhs"):
     if penalty > n_samples:
         raise ValueError(
             f"penalty must be at most n_samples in the paper's lemma; got {shown(penalty)} and "
-            f"{shown(n_samples)}. Use ridge_sensitivity() of skdp.releases, which has no such "
+            f"{shown(n_samples)}. Use ridge_sensitivity() of skdp.kernel, which has no such "
             "condition."
         )
     radius = y_bound * math.sqrt(n_samples / penalty)
@@ -184,7 +184,7 @@ def relative_risk_bound(
         Budget of the prediction.
 
     variance : float
-        Of the noise, see :func:`~skdp.releases.query_variance`.
+        Of the noise, see ``query_variance``.
 
     penalty : float, default=None
         scikit-learn's ``alpha``; None takes `penalty_rule` with ``epsilon=1``, as Theorem 2 does.
@@ -241,7 +241,7 @@ def risk_bound(
         Budget of the prediction.
 
     variance : float
-        Of the noise, see :func:`~skdp.releases.query_variance`.
+        Of the noise, see ``query_variance``.
 
     penalty : float, default=None
         scikit-learn's ``alpha``; None takes `penalty_rule`.

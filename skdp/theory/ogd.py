@@ -7,7 +7,7 @@ and the answer, for the worst prior of the loss. The learner keeps ``theta -= an
 ``w_t = Proj_S(eta_t theta_t)``, the point of S next to ``eta_t theta_t``; ``||w|| <= B`` on S.
 
 Leakage and the noise of a budget, theorem 1, are with the releases that rest on them:
-`~skdp.releases.gaussian_sigma`, `~skdp.releases.k_norm_scale`. Loss values in place of gradients
+``gaussian_sigma``, ``k_norm_scale``. Loss values in place of gradients
 are in :mod:`skdp.theory.bandit`.
 
 What is used here differs from the text in these points:

@@ -5,7 +5,7 @@ doi:10.4236/jcc.2017.52004. From
 ``f_0 = 0`` it sets ``f_{t+1} = f_t - eta_t [psi(f_t(x_t) - y_t) K_{x_t} + lam_t f_t]`` with the
 step ``eta_t = (t + t0)^-theta`` and ``eta_t lam_t = 1 / (t + t0)``, so that ``f_t`` depends on
 the records 0 to ``t - 1``. How far one of them moves it, which guarantees rest on, stands in
-:mod:`skdp.releases`.
+:mod:`skdp.learner`.
 
 No function here reads data. Bounds are rounded up.
 """

@@ -113,7 +113,7 @@ def error_bound(
         Number of records, at least 1. Time and memory are proportional to it.
 
     theta, t0 : float
-        Step sizes; ``t0`` is at least :func:`~skdp.releases.automatic_t0`.
+        Step sizes; ``t0`` is at least ``automatic_t0``.
 
     failure : float in (0, 1)
         Probability that the bound does not hold.

@@ -18,9 +18,9 @@ import skdp.distributed._network as shell
 from skdp.audit import _session, replay
 from skdp.audit._ranks import Ranks
 from skdp.distributed import DistributedDPClassifier
+from skdp.distributed._gossip import GossipRelease
 from skdp.engines import MPIEngine
 from skdp.exceptions import DistributedError, PrivacyWarning
-from skdp.releases import GossipRelease
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "engines"))
 from mpi_programs import Recorder, raises

@@ -26,7 +26,7 @@ from support.search_audits import searches
 
 from skdp import _recording
 from skdp.audit import recording, replay
-from skdp.estimators import ledger_of
+from skdp.learner import ledger_of
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
 from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer
 from skdp.mechanisms import Kept, Perturbed, Released, Selected, clip_rows, gaussian_mechanism

@@ -23,13 +23,20 @@ from skdp.audit._density import (
 from skdp.audit._density_profile import (
     density_audit,
 )
-from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
+from skdp.learner import (
+    HuberHingeLoss,
+    LogisticLoss,
+    ObjectiveNoise,
+    ObjectivePerturbation,
+    SoftmaxLoss,
+    _objective,
+    calibrate,
+)
+from skdp.learner._newton import minimise
 from skdp.mechanisms import Perturbed
 from skdp.privacy import ApproxDP
-from skdp.releases import ObjectiveNoise, ObjectivePerturbation, _objective, calibrate
-from skdp.solvers import rows as solver_rows
-from skdp.solvers.newton import minimise
-from skdp.solvers.rows import RowBlocks
+from skdp.rows import _blocks as solver_rows
+from skdp.rows._blocks import RowBlocks
 
 PAIR = {pair.name: pair for pair in PAIRS}
 PURE = ObjectiveNoise(2.0, 3.0, False, ApproxDP(1.0))

@@ -18,17 +18,11 @@ from support.insides import Users
 from skdp import config_context
 from skdp.audit import replay
 from skdp.distributed import DistributedDPClassifier
+from skdp.distributed._solver_gossip_sums import UserGradients, UserRows, bounded_rows, slope_step
 from skdp.engines import LocalEngine
-from skdp.losses import (
-    HingeLoss,
-    HuberHingeLoss,
-    LogisticLoss,
-    MulticlassHingeLoss,
-    SoftmaxLoss,
-)
-from skdp.solvers.gossip_sums import UserGradients, UserRows, bounded_rows, slope_step
-from skdp.solvers.hits import class_counts
-from skdp.solvers.rows import RowBlocks
+from skdp.learner import HingeLoss, HuberHingeLoss, LogisticLoss, MulticlassHingeLoss, SoftmaxLoss
+from skdp.rows._blocks import RowBlocks
+from skdp.rows._hits import class_counts
 
 FORMS = {
     "hinge": dict(algorithm="paper", loss="hinge", batch_size=1, n_passes=1, step=2.0**-16),

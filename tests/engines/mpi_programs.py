@@ -16,10 +16,10 @@ import numpy as np
 from scipy.sparse import csr_array, eye_array
 
 from skdp._grid import grid_rows
+from skdp.distributed._solver_gossip import GossipState, GossipUpdate, batches, run_gossip
 from skdp.engines import LocalEngine, MPIEngine
 from skdp.exceptions import DistributedError, PrivacyWarning
-from skdp.losses import HingeLoss, SoftmaxLoss
-from skdp.solvers.gossip import GossipState, GossipUpdate, batches, run_gossip
+from skdp.learner import HingeLoss, SoftmaxLoss
 from skdp.topology import MixingSchedule, make_topology
 
 N_FEATURES = 5

@@ -16,21 +16,16 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
-from skdp import (
-    DistributedDPClassifier,
-    DPKernelRidge,
-    DPLinearSVC,
-    DPLogisticRegression,
-    DPOnlineKernelRegressor,
-    DPPipeline,
-    MIPrivateSGDRegressor,
-    config_context,
-)
+from skdp import config_context
 from skdp.audit import recording
+from skdp.distributed import DistributedDPClassifier
 from skdp.inspection import privacy_report, report_schema
 from skdp.inspection._attacker import best_guess, largest_posterior, power_of_tests
+from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
+from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
 from skdp.metrics import dp_evaluate
 from skdp.model_selection import DPEpsilonSearch, DPGridSearch, DPRandomizedSearch
+from skdp.pipeline import DPPipeline
 from skdp.preprocessing import DPQuantileScaler
 from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP
 

@@ -10,8 +10,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
 from skdp import DPLogisticRegression, DPPipeline
-from skdp.estimators import StatedGuarantee
 from skdp.inspection import privacy_report, report_schema
+from skdp.learner import StatedGuarantee
 from skdp.mechanisms import clip_rows, gaussian_mechanism
 from skdp.model_selection import DPGridSearch
 from skdp.preprocessing import DPQuantileScaler

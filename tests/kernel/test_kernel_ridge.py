@@ -17,9 +17,9 @@ from support.problems import surface as problem
 from support.statistics import name
 
 from skdp.exceptions import BudgetExceededError
-from skdp.features import kernel_matrix
 from skdp.kernel import DPKernelRidge
 from skdp.privacy import BudgetLedger, GaussianDP, gaussian_delta
+from skdp.rows import kernel_matrix
 from skdp.theory.kernel_ridge import epsilon_rule
 
 

@@ -11,11 +11,12 @@ from support.problems import feature_blocks as blocks
 from support.releases import transcript
 from support.statistics import composed, name, strength
 
-from skdp.features import fourier_features
 from skdp.kernel import DPKernelRidge
+from skdp.kernel._descent import FeatureDescent
+from skdp.kernel._statistics import FeatureStatistics
 from skdp.privacy import GaussianDP
-from skdp.releases import FeatureDescent, FeatureStatistics
-from skdp.solvers.feature_rows import FeatureBlocks, IntegerFeatureBlocks, NormalisedRows
+from skdp.rows import fourier_features
+from skdp.rows._feature_blocks import FeatureBlocks, IntegerFeatureBlocks, NormalisedRows
 
 ADJACENCIES = ["replace-one", "add-remove"]
 KINDS = [FeatureBlocks, IntegerFeatureBlocks]

@@ -10,15 +10,12 @@ from scipy.stats import loguniform
 from sklearn.preprocessing import Normalizer
 
 import skdp.model_selection._randomized_search as search_module
-from skdp import (
-    DPLogisticRegression,
-    DPOnlineKernelRegressor,
-    DPPipeline,
-    DPRandomizedSearch,
-    config_context,
-)
+from skdp import config_context
 from skdp.exceptions import BudgetExceededError
-from skdp.pipeline import guarantee_of
+from skdp.kernel import DPOnlineKernelRegressor
+from skdp.linear_model import DPLogisticRegression
+from skdp.model_selection import DPRandomizedSearch
+from skdp.pipeline import DPPipeline, guarantee_of
 from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP, RandomRunsDP, compose
 
 rng = np.random.default_rng(0)

@@ -11,7 +11,7 @@ from support.insides import GridNoise, TargetRange, grid_rows, noise_source, res
 from support.noise import Fixed
 
 from skdp._grid import LOSSES, grid_vectors
-from skdp.losses import AbsoluteLoss, EpsilonInsensitiveLoss, HuberLoss
+from skdp.learner import AbsoluteLoss, EpsilonInsensitiveLoss, HuberLoss
 
 STEP = 2.0**-16
 SLOPES = [

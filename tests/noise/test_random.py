@@ -15,7 +15,8 @@ from scipy import stats
 from scipy.special import gammainc, ndtri, roots_legendre
 from support.insides import NoiseSource, noise_source
 
-from skdp._random import _exact, _source, _words, seed_sequence
+from skdp._random import _exact, _source, _words
+from skdp._random._words import seed_sequence
 
 # Each statistical test below raises a false alarm with this probability; there are less than a
 # hundred, so that all together stay below 1e-7 for a seed drawn at random.

@@ -8,7 +8,7 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 
-from skdp.estimators import StatedGuarantee
+from skdp.learner import StatedGuarantee
 from skdp.linear_model import DPLogisticRegression
 from skdp.pipeline import DPPipeline
 from skdp.pipeline._plan import Plan

@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skdp.features import automatic_gamma, kernel_matrix
 from skdp.preprocessing import RandomFourierTransformer
+from skdp.rows import automatic_gamma, kernel_matrix
 
 
 def cube(n=30, d=4, seed=0):

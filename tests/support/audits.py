@@ -28,8 +28,8 @@ from skdp.mechanisms import (
     release,
 )
 from skdp.preprocessing import DPOneHotEncoder, DPQuantileScaler, DPSimpleImputer
+from skdp.preprocessing._quantiles import QuantileRelease
 from skdp.privacy import ApproxDP, GaussianDP
-from skdp.releases import QuantileRelease
 from support.insides import noise_source
 
 ADJACENCIES = ("replace-one", "add-remove")

@@ -5,8 +5,8 @@ import math
 import numpy as np
 from scipy import sparse
 
-from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
-from skdp.solvers.rows import RowBlocks
+from skdp.learner import HuberHingeLoss, LogisticLoss, SoftmaxLoss
+from skdp.rows._blocks import RowBlocks
 
 LAYOUTS = {"dense": np.asarray, "csr": sparse.csr_array, "csr matrix": sparse.csr_matrix}
 LOSSES = [

@@ -9,10 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp.audit import recording
-from skdp.losses import HuberHingeLoss, LogisticLoss, SoftmaxLoss
+from skdp.learner import (
+    HuberHingeLoss,
+    LogisticLoss,
+    ObjectivePerturbation,
+    SoftmaxLoss,
+    calibrate,
+)
 from skdp.privacy import ApproxDP
-from skdp.releases import ObjectivePerturbation, calibrate
-from skdp.solvers.rows import RowBlocks
+from skdp.rows._blocks import RowBlocks
 from support.insides import Perturbed, density_audit, noise_source
 
 PURE, GAUSSIAN = ("tight", "jmlr2011"), ("tight", "kst2012", "redberg2023")

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 import pytest
 
 from skdp.audit import recording
+from skdp.learner._newton import minimise
 from skdp.mechanisms import Released
 from skdp.privacy import ApproxDP, GaussianDP
-from skdp.solvers.newton import minimise
 from support.insides import Player, listening
 
 # What a release is planned for: pure and Gaussian, of both adjacencies.

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
-from skdp.releases import vector_leakage
+from skdp.local._value_messages import vector_leakage
 from skdp.theory.bandit import (
     anytime_bandit_explorations,
     anytime_bandit_regret,

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 from support.problems import ridge
 
-from skdp.releases import query_variance
+from skdp.kernel._ridge_risk import query_variance
 from skdp.theory.kernel_ridge import (
     approximation_bound,
     epsilon_rule,

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize_scalar
 from support.learners import learn
 
-from skdp.releases import gaussian_leakage, gaussian_sigma
+from skdp.local._gradient_messages import gaussian_leakage, gaussian_sigma
 from skdp.theory.ogd import (
     anytime_full_regret,
     anytime_full_steps,

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from skdp.releases import automatic_t0, sgd_noise
+from skdp.kernel._online._fed_back import sgd_noise
+from skdp.kernel._online._sensitivity import automatic_t0
 from skdp.theory.online import best_theta, rate, step_sizes
 
 

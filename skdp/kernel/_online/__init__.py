@@ -1,0 +1,1 @@
+"""Regression on streams: one file a release."""

@@ -1,0 +1,245 @@
+"""What a stream of online kernel regression is made of: parameters, checked, to a release."""
+
+import math
+import os
+from functools import lru_cache
+
+from skdp._defaults import kernel as defaults
+from skdp._random._source import noise_source
+from skdp._validation import (
+    between,
+    is_auto,
+    number_or_auto,
+    one_of,
+    positive,
+    positive_int,
+    shown,
+)
+from skdp.kernel._exact_solver import KAPPA
+from skdp.kernel._online._base import BLOCK
+from skdp.kernel._online._fed_back import FedBackRelease
+from skdp.kernel._online._final import FinalRelease
+from skdp.kernel._online._matrix import MatrixRelease
+from skdp.kernel._online._prefix_factors import LONGEST
+from skdp.kernel._online._query import QueryRelease
+from skdp.kernel._online._recursion import Recursion
+from skdp.kernel._online._sensitivity import RESIDUALS, automatic_t0
+from skdp.kernel._online._tree import TreeRelease
+from skdp.learner import check_budget
+from skdp.mechanisms._limits import check_memory
+from skdp.privacy import ApproxDP, n_records_changed
+
+__all__ = [
+    "check_stream_parameters",
+    "check_visitors",
+    "kind_of_release",
+    "stream_plan",
+    "stream_recursion",
+    "unit_of_stream",
+]
+
+RELEASES = ("auto", "final", "matrix", "tree", "sgd", "query")
+BOUNDS = ("tight", "paper")
+NOISY_POINTS = ("sgd", "tree", "matrix")  # gradients are taken there
+_LIMIT_VISITS = 100
+NEEDED = {"tree": "horizon", "matrix": "horizon", "query": "n_queries"}
+
+# Where targets span [-1, 1]: noise is proportional to the cap, and so is what a step can learn.
+CAPS = {"final": defaults.CAP, "sgd": defaults.CAP, "query": 0.5}
+TYPICAL_SIZE = int(defaults.ONLINE_FEATURES)
+
+_LIMIT_RADIUS = 1e-6, 1e6
+_LIMIT_OFFSET = 1e9
+_LIMIT_SECRET = 32  # bytes
+_LIMIT_BYTES = 8.0  # of a number
+_LIMIT_BLOCKS = 4  # that are held at once
+
+
+def kind_of_release(model):
+    """Release that "auto" stands for, by public parameters."""
+    if model.release != "auto":
+        return model.release
+    if model.horizon is None:
+        return "final"
+    return "matrix" if model.delta > 0.0 and model.horizon <= LONGEST else "tree"
+
+
+def check_stream_parameters(model):
+    """Check what was given."""
+    one_of(RELEASES, release=model.release)
+    one_of(RESIDUALS, residual=model.residual)
+    one_of(BOUNDS, sensitivity=model.sensitivity)
+    check_budget(model)
+    model._check_kernel_parameters()
+    positive(theta=model.theta, radius=model.radius)
+    if not 0.5 < model.theta < 1.0:
+        raise ValueError(f"theta must be above 1/2 and below 1; got {shown(model.theta)}.")
+    between(*_LIMIT_RADIUS, radius=model.radius)
+    if model.release == "auto" and model.horizon is not None:
+        positive_int(horizon=model.horizon)
+    release = kind_of_release(model)
+    if release in NOISY_POINTS and model.residual == "plain":
+        raise ValueError(
+            f"residual must be 'huber' or 'ball' with {release=}: a gradient of the plain "
+            "recursion is not bounded at a noisy point; got 'plain'."
+        )
+    name = NEEDED.get(release)
+    if name is not None and getattr(model, name) is None:
+        raise ValueError(f"{name} must be a positive int with {release=}; got None.")
+    if name is not None:
+        positive_int(**{name: getattr(model, name)})
+    if release == "matrix":
+        _check_matrix(model)
+    positive_int(max_calls_per_user=model.max_calls_per_user)
+    if release == "final" and model.max_calls_per_user > _LIMIT_VISITS:
+        raise ValueError(
+            f"max_calls_per_user must be at most {_LIMIT_VISITS} with release='final', whose "
+            f"account compares the calls of a user; got {shown(model.max_calls_per_user)}."
+        )
+    stream_recursion(model, 1.0)
+
+
+def _check_matrix(model):
+    if model.delta == 0.0:
+        raise ValueError(
+            "delta must be positive with release='matrix', whose noise is Gaussian; 'tree' is "
+            f"for delta=0; got {shown(model.delta)}."
+        )
+    if model.horizon > LONGEST:
+        raise ValueError(
+            f"horizon must be at most {LONGEST} with release='matrix', whose rounding errors grow "
+            f"with it; 'tree' takes longer ones; got {shown(model.horizon)}."
+        )
+
+
+def unit_of_stream(model, visitors):
+    """Whom a stream that begins is to protect: users if there are any."""
+    if visitors is None:
+        return "record"
+    if kind_of_release(model) == "query":
+        raise ValueError(
+            "groups must be None with release='query', which keeps an expansion on rows; other "
+            "releases take them, and skdp.preprocessing.bound_contributions bounds the rows of "
+            "each user."
+        )
+    return "user"
+
+
+def check_visitors(release, visitors):
+    """Refuse users in a stream of rows, rows in one of users, and ids of another kind."""
+    visits = getattr(release, "visits", None)
+    if (visits is None) != (visitors is None):
+        before = "had none" if visits is None else "had them"
+        raise ValueError(
+            f"groups must be given in all calls of a stream or in none: those before {before}. "
+            "fit starts another stream."
+        )
+    if visits is not None:
+        visits.check(visitors)
+
+
+def stream_recursion(model, kappa, size=TYPICAL_SIZE, calls=1):
+    """Public numbers of the recursion, in units of half the range of the target.
+
+    Parameters
+    ----------
+    model : DPOnlineKernelRegressor
+
+    kappa : float
+        Bound on the norm of a row of features.
+
+    size : int
+        Number of features.
+
+    calls : int, default=1
+        In how many a user takes a step.
+    """
+    number_or_auto(t0=model.t0)
+    release = kind_of_release(model)
+    t0 = automatic_t0(model.theta, kappa)
+    if is_auto(model.t0):
+        # Early functions are less noisy the larger it is.
+        t0 *= defaults.ONLINE_OFFSET if release in ("tree", "matrix") else 1.0
+    else:
+        least = automatic_t0(model.theta, 1.0)
+        if not least <= model.t0 <= _LIMIT_OFFSET:
+            raise ValueError(
+                f"t0 must be at least {least:.6g} with theta={shown(model.theta)}, for steps "
+                f"not to overshoot, and at most 1e9; got {shown(model.t0)}."
+            )
+        t0 = max(float(model.t0), t0)
+    cap, radius = math.inf, math.inf
+    if model.residual == "huber":
+        cap = model._cap(
+            float(CAPS[release]) if release in CAPS else _planned_cap(model, size, calls)
+        )
+    elif model.residual == "ball":
+        radius = float(model.radius)
+        if release in NOISY_POINTS:  # points are projected: no residual gets there
+            cap = kappa * radius + 1.0
+    return Recursion(float(model.theta), t0, cap, radius)
+
+
+def _planned_cap(model, size, calls):
+    """Cap for all rows that a stream is planned for: more of them stand more noise, and signal."""
+    if model.delta > 0.0:
+        mu = _mu(float(model.epsilon), float(model.delta))
+    else:  # of Gaussian noise as loud
+        mu = float(model.epsilon) / math.sqrt((size + 1.0) * int(model.horizon).bit_length())
+    signal = float(model.horizon) * mu * 2.0 / n_records_changed(model.adjacency) / calls
+    return min(math.sqrt(signal / defaults.ONLINE_ROWS), 0.5)
+
+
+@lru_cache
+def _mu(epsilon, delta):
+    return ApproxDP(epsilon, delta).gaussian_target().mu
+
+
+def stream_plan(model, n_features, gamma, unit="record"):
+    """Release from the first row on; with the unit "user" a step is a user."""
+    epsilon, delta = float(model.epsilon), float(model.delta)
+    target = ApproxDP(epsilon, delta, adjacency=model.adjacency, unit=unit)
+    calls = int(model.max_calls_per_user) if unit == "user" else 1
+    function = dict(residual=model.residual, bound=model.sensitivity)
+    feature_state, noise_state = model._random_streams()
+    # Drawn for all releases, so that a seed has the same noise in each.
+    secret = os.urandom(_LIMIT_SECRET) if noise_state is None else noise_state.bytes(_LIMIT_SECRET)
+    release = kind_of_release(model)
+    if release == "query":
+        return QueryRelease.plan(
+            target,
+            recursion=stream_recursion(model, KAPPA),
+            kappa=KAPPA,
+            n_queries=int(model.n_queries),
+            n_features=n_features,
+            kernel=model.kernel,
+            gamma=gamma or 1.0,
+            nu=model.nu,
+            x_norm=float(model.x_norm),
+            secret=secret,
+            seeded=model.random_state is not None,
+            **function,
+        )
+    automatic = (
+        int(defaults.MOST_FEATURES) if release == "final" and model.delta > 0.0 else TYPICAL_SIZE
+    )
+    size = model._n_components(n_features, automatic)
+    check_memory(
+        _LIMIT_BYTES * size * (n_features + _LIMIT_BLOCKS * BLOCK), "n_components must be smaller"
+    )
+    features = model._draw_features(n_features, size, gamma, feature_state)
+    vectors = dict(
+        recursion=stream_recursion(model, features.row_norm, size, calls),
+        kappa=features.row_norm,
+        features=features,
+        noise=noise_source(noise_state),
+        calls=calls,
+    )
+    match release:
+        case "matrix":
+            return MatrixRelease.plan(target, horizon=int(model.horizon), **vectors)
+        case "tree":
+            return TreeRelease.plan(target, horizon=int(model.horizon), **vectors)
+        case "sgd":
+            return FedBackRelease.plan(target, **vectors)
+    return FinalRelease.plan(target, **vectors, **function)

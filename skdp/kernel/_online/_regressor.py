@@ -1,0 +1,417 @@
+"""Private online regression in a kernel space."""
+
+from dataclasses import replace
+from functools import partial
+
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._targets import TargetRange, warn_of_bounds
+from skdp.kernel._base import BaseKernelRegressor
+from skdp.kernel._online._plan import (
+    check_stream_parameters,
+    check_visitors,
+    kind_of_release,
+    stream_plan,
+    unit_of_stream,
+)
+from skdp.kernel._online._released import ReleasedKernelRegressor
+from skdp.kernel._planned import planned_of_stream
+from skdp.learner import (
+    Stream,
+    StreamLine,
+    begun_fit,
+    charge_release,
+    has_begun,
+    is_untouched,
+    new_version,
+    progress_of,
+    unchanged_on_error,
+    warn_of_delta,
+    with_callbacks,
+)
+from skdp.rows import FeatureFunction
+from skdp.rows._users import Visitors
+
+__all__ = ["DPOnlineKernelRegressor"]
+
+
+class DPOnlineKernelRegressor(BaseKernelRegressor):
+    """Online regression in a kernel space with differential privacy.
+
+    One pass through a stream: ``f_{t+1} = f_t - eta_t [psi(f_t(x_t) - y_t) K(x_t, .) +
+    lam_t f_t]`` with ``eta_t = (t + t0)^-theta`` and ``eta_t lam_t = 1 / (t + t0)``. `partial_fit`
+    goes on where the last call ended.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget: of one release with ``release="final"``, of the whole stream otherwise.
+
+    delta : float, default=0.0
+        0 is pure differential privacy; a positive number, well below one over the number of
+        rows, allows Gaussian noise.
+
+    kernel : {"rbf", "laplacian", "matern", "linear"}, default="rbf"
+        As for :class:`DPKernelRidge`.
+
+    gamma : float or "auto", default="auto"
+        Public, as for :class:`DPKernelRidge`; "auto" goes by the rows of the first call.
+
+    nu : {0.5, 1.5, 2.5}, default=1.5
+        Smoothness of the Matérn kernel.
+
+    theta : float in (1/2, 1), default=0.6
+        Exponent of the steps. Close to 1/2 the function learns faster and is noisier. The
+        paper's is 0.75.
+
+    t0 : float or "auto", default="auto"
+        Offset of the time. "auto" is the smallest with which no step overshoots, see
+        ``automatic_t0``, and 100 times that for "matrix" and "tree", whose
+        noise is high at first.
+
+    residual : {"huber", "ball", "plain"}, default="huber"
+        What bounds a step: "huber" clips residuals to ``residual_cap``; "ball" projects the
+        function onto the ball of ``radius`` in the kernel's space; "plain", the recursion of the
+        paper, does neither, and is for "final" and "query" only.
+
+    residual_cap : float or "auto", default="auto"
+        Largest residual for "huber", in units of the target. "auto" is a share of half the range
+        of ``y_bounds``: 0.25 with "final" and "sgd", whose noise needs it small, 0.5 with "query",
+        and with "matrix" and "tree" one that grows with the root of ``horizon`` times the budget,
+        up to 0.5.
+
+    radius : float, default=1.0
+        Norm of the ball, for targets in units of half their range.
+
+    sensitivity : {"tight", "paper"}, default="tight"
+        Bound behind the noise of "final" and "query": the exact one, or formula (17) of the paper.
+
+    release : {"auto", "final", "matrix", "tree", "sgd", "query"}, default="auto"
+        "final" releases the function at the end of each `fit` or `partial_fit`. "matrix" releases
+        noisy sums of gradients up to a public ``horizon``, whose noise cancels in the function,
+        and needs a positive delta; "tree" does so over intervals of time, with two to three times
+        the noise, for any delta. "sgd" feeds noise back at every step: the whole transcript,
+        however long, is released for one budget. "query" keeps an exact kernel expansion, which
+        holds the data, and adds noise to each predicted row. "auto" is "final" without a
+        ``horizon``, and with one "matrix", or "tree" if delta is 0 or there are more than
+        8,388,608 rows.
+
+    n_components : int or "auto", default="auto"
+        Number of random features; an odd number is rounded up. "auto" is 1000 for "final" with
+        a positive delta and 200 otherwise. Not used by "query".
+
+    orthogonal : bool, default=True
+        Draw frequencies in orthogonal groups.
+
+    y_bounds : (float, float), default=None
+        Public bounds of the target. Targets outside are clipped; predictions stay within. None
+        takes (-1, 1) and warns in each call of `fit` and `partial_fit`, whatever the targets are.
+
+    x_norm : float, default=1.0
+        Public bound on the Euclidean norm of a row, for the linear kernel only.
+
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+        Which streams are neighbours. Time stamps are public either way: with "add-remove" one
+        record is there or is a null record, which keeps its time and contributes nothing.
+
+    horizon : int, default=None
+        Largest number of rows in the life of a stream, for "matrix" and "tree"; with ``groups``
+        of users, added up over calls. What is beyond is refused.
+
+    n_queries : int, default=None
+        Number of different rows that "query" predicts in the life of a stream. A row counts
+        again when the function has changed.
+
+    max_calls_per_user : int, default=1
+        With ``groups``, the number of calls of `partial_fit` in which a user takes a step; the
+        guarantee covers that many. In later calls the rows of the user are left out, and the step
+        keeps its time. At most 100 with "final".
+
+    random_state : None, int, RandomState or Generator, default=None
+        None draws the noise from the operating system. Anything else makes it reproducible
+        and void of privacy, for tests and figures. Frequencies have a stream of their own.
+
+    ledger : BudgetLedger or path, default=None
+        Budget that is charged before the data are used. A stream has one entry, which each call
+        replaces by ``guarantee_`` of all releases, the coming one included.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_components,), or ``(n_features_in_,)`` for the linear kernel
+        Weights of the features, for targets in units of half their range around its middle;
+        with "sgd" a mean of the iterates in which late ones weigh more. Not with "query".
+        Released under ``guarantee_``.
+
+    frequencies_ : ndarray of shape ``(n_components / 2, n_features_in_)``
+        Frequencies of the features, except for the linear kernel. Public.
+
+    gamma_ : float
+        Width of the kernel, except for the linear one. Public.
+
+    n_samples_seen_ : int
+        Rows of the stream so far, as public as time stamps are; with ``groups`` the users of each
+        call, added up. Public.
+
+    y_bounds_ : tuple of two floats
+        Bounds of the target. Public.
+
+    guarantee_ : ApproxDP
+        What all releases of the stream so far promise together, with its privacy profile.
+        Public.
+
+    n_features_in_ : int
+        Number of features. Public.
+
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
+        Names of the features, if ``X`` has them. Public.
+
+    See Also
+    --------
+    DPKernelRidge : Many passes over the same rows, for less noise in the end.
+
+    Notes
+    -----
+    **Privacy.** The attributes above are public or released. Between calls a live estimator must
+    also keep what has not been released: with "final" the function without noise, with "matrix"
+    and "tree" sums without noise, with "query" all rows. It keeps them under private names, and a
+    pickle has them too: both belong to the curator alone. `released` returns a predictor without
+    them. Only one of several copies of a live estimator may go on. Copies that each go on are
+    streams of their own on the same rows, and together they cost more than the guarantee of any of
+    them says. Within a process, once one has gone on all others are refused as long as the process
+    lives, however they were made and whether or not that one still exists. With a ledger they are
+    refused in any process. Without a ledger the curator must see to it that no two processes go
+    on, and that none goes on from an old pickle. A release that fails after its charge stays
+    charged, and is part of ``guarantee_`` from the next one on.
+
+    With "final", a record that entered at step s has moved each later function by at most
+    ``D_s (s + t0) / (T - 1 + t0)``, and the guarantee is the largest, over s, of what the releases
+    compose to: exactly, and far below the sum of their budgets. With "sgd", "tree" and "matrix" a
+    record's gradient is taken at a released point, so that it enters one noisy gradient, one
+    noisy sum at each level of the tree, or all later sums of "matrix" with a column of public
+    factors, whose norm the noise is made for.
+
+    With ``groups`` a step is a user: the mean of the gradients of the rows that the user has in a
+    call, so that whoever replaces all of them, however many, moves it no further than one row
+    does. Who comes in which call, in the order of first rows, is public; how many rows anybody has
+    is not. The guarantee of a user who comes in several calls covers all of them. With "final"
+    distances add up, each shrinking from its own step on, and the noise and the guarantee are for
+    the worst calls. With "sgd" so many gradients compose; with "tree" so many may be in each sum,
+    and with "matrix" so many columns add up. The estimator keeps the ids, and in how many calls
+    each has come, under a private name, as do its pickles; what `released` returns has none.
+
+    One random number that is added to a whole function, as in the paper's Theorem 1, would protect
+    nothing. The paper's Theorem 2 leaves out the bias of the penalty, see
+    :func:`~skdp.theory.online.rate`.
+
+    `score` compares predictions with targets that the caller passes. A score on private targets is
+    an exact function of them, which no guarantee covers, whether or not the stream has passed them
+    already. `~skdp.metrics.dp_evaluate` scores on private rows.
+
+    What the guarantee does not cover: the time that a call takes, errors about malformed input,
+    and other uses of the same data.
+
+    References
+    ----------
+    "A study on differential private online learning", Journal of Computer and Communications 5,
+    2017. Tarrès and Yao, "Online learning as stochastic approximation of regularization paths",
+    IEEE Transactions on Information Theory 60, 2014. Kairouz, McMahan, Song, Thakkar, Thakurta and
+    Xu, "Practical and private (deep) learning without sampling or shuffling", ICML 2021. Denisov,
+    McMahan, Rush, Smith and Guha Thakurta, "Improved differential privacy for SGD via optimal
+    private linear operators on adaptive streams", NeurIPS 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.kernel import DPOnlineKernelRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(20000, 2))
+    >>> y = np.sin(3 * X[:, 0])
+    >>> model = DPOnlineKernelRegressor(epsilon=1.0, delta=1e-6, y_bounds=(-1, 1))
+    >>> for start in range(0, 15000, 5000):
+    ...     model = model.partial_fit(X[start : start + 5000], y[start : start + 5000])
+    >>> bool(model.released().score(X[15000:], y[15000:]) > 0.7)  # made-up rows are public
+    True
+    >>> bool(model.guarantee_.epsilon < 3.0)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        delta=0.0,
+        *,
+        kernel="rbf",
+        gamma="auto",
+        nu=1.5,
+        theta=0.6,
+        t0="auto",
+        residual="huber",
+        residual_cap="auto",
+        radius=1.0,
+        sensitivity="tight",
+        release="auto",
+        n_components="auto",
+        orthogonal=True,
+        y_bounds=None,
+        x_norm=1.0,
+        adjacency="replace-one",
+        horizon=None,
+        n_queries=None,
+        max_calls_per_user=1,
+        random_state=None,
+        ledger=None,
+    ):
+        self.epsilon, self.delta = epsilon, delta
+        self.kernel = kernel
+        self.gamma, self.nu = gamma, nu
+        self.theta = theta
+        self.t0 = t0
+        self.residual = residual
+        self.residual_cap = residual_cap
+        self.radius = radius
+        self.sensitivity = sensitivity
+        self.release = release
+        self.n_components = n_components
+        self.orthogonal = orthogonal
+        self.y_bounds = y_bounds
+        self.x_norm = x_norm
+        self.adjacency = adjacency
+        self.horizon = horizon
+        self.n_queries = n_queries
+        self.max_calls_per_user = max_calls_per_user
+        self.random_state = random_state
+        self.ledger = ledger
+
+    @with_callbacks
+    def fit(self, X, y, groups=None):
+        """Start afresh, and pass through the rows once in the given order.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        y : array-like of shape (n_samples,)
+            Targets. Those outside ``y_bounds`` are clipped.
+
+        groups : array-like of shape (n_samples,), default=None
+            Id of the user who owns each row. The guarantee is then for users: it covers all rows
+            of one, however many. None protects rows.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the input is invalid, there are more steps than ``horizon``, or
+            ``groups`` come with ``release="query"``.
+        BudgetExceededError
+            If the ledger cannot pay; the old model stays.
+        """
+        return self._advance(X, y, groups, fresh=True, is_whole=True)
+
+    @with_callbacks
+    def partial_fit(self, X, y, groups=None):
+        """Go on with the stream.
+
+        Each record may pass once: the guarantee is that of a record, and rows that come again
+        count as records of their own. Passing them k times costs what k records of one user cost.
+        How many rows a call has must not depend on the data.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        y : array-like of shape (n_samples,)
+
+        groups : array-like of shape (n_samples,), default=None
+            Id of the user who owns each row. The guarantee is then for users: it covers all rows
+            of one, however many. None protects rows. All calls of a stream have them, with one id
+            for one user, or none has. Rows of users who have come in ``max_calls_per_user`` calls
+            before change nothing.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            As `fit`, and if a parameter has changed since the stream began.
+        StaleStreamError
+            If another copy of the stream has gone on; `fit` starts afresh.
+        BudgetExceededError
+            If the ledger cannot pay for one more release; the old model stays.
+        """
+        return self._advance(X, y, groups, fresh=not has_begun(self))
+
+    def released(self):
+        """Return a predictor that holds released numbers only.
+
+        Returns
+        -------
+        ReleasedKernelRegressor
+
+        Raises
+        ------
+        ValueError
+            With ``release="query"``, where nothing is released but answers.
+        """
+        check_is_fitted(self)
+        if not isinstance(self._predictor, FeatureFunction):
+            raise ValueError(
+                "release must not be 'query': its answers are released, the function is not."
+            )
+        names = getattr(self, "feature_names_in_", None)
+        released = ReleasedKernelRegressor(
+            coef=self.coef_.copy(),
+            features=self._predictor.features,
+            y_bounds=self.y_bounds_,
+            guarantee=self.guarantee_,
+            feature_names=None if names is None else tuple(names),
+        )
+        released._facts = self._facts  # what was released is the same
+        return released
+
+    def _advance(self, X, y, groups, *, fresh, is_whole=False):
+        warn_of_bounds(self.y_bounds)
+        context = begun_fit(self)
+        line = StreamLine((0, b"")) if fresh else self._stream.line
+        # Threads go on one after the other, each from where the last has ended.
+        with line.lock, unchanged_on_error(self, fresh=fresh):
+            # What a stream began with has been checked then.
+            if fresh or not is_untouched(self, self._stream.params):
+                check_stream_parameters(self)
+            X, targets = self._validated(X, y, reset=fresh, counts=groups is None)
+            visitors = Visitors.of(groups, len(targets))
+            gamma = self._public_gamma(X, fresh=fresh)
+            if is_whole and visitors is None:
+                warn_of_delta(self, len(targets))
+            if fresh:
+                unit = unit_of_stream(self, visitors)
+                stream = Stream.begin(self, self._plan(X.shape[1], gamma, unit))
+            else:
+                stream = self._stream.latest(self, line)
+                check_visitors(stream.release, visitors)
+            version = new_version(stream.version)
+            charge = partial(charge_release, self, stream, line, version)
+            given = () if visitors is None else (visitors,)
+            with progress_of(self, context, groups=groups):
+                release, fitted = stream.release.advance(X, targets, charge, *given)
+            stream = replace(stream, release=release, version=version)
+            bounds = TargetRange.of(self.y_bounds)
+            fitted.update(y_bounds_=(bounds.low, bounds.high), gamma_=gamma, _stream=stream)
+            self._store(n_samples_seen_=release.time, fresh=fresh, **fitted)
+            # From here on no other copy may go on, whether this one lives or not.
+            StreamLine.of(stream.token, version)
+        return self
+
+    def _planned_guarantee(self, n_features):
+        target = super()._planned_guarantee(n_features)
+        release = kind_of_release(self)
+        return planned_of_stream(target, release=release, n_queries=self.n_queries)
+
+    def _plan(self, n_features, gamma, unit="record"):
+        """Release from the first row on."""
+        return stream_plan(self, n_features, gamma, unit)

@@ -1,0 +1,275 @@
+"""How far apart the regularised minimisers of neighbours are, and the penalty that fits noise.
+
+The objective is ``sum_i loss(f(x_i) - y_i) + penalty/2 ||f||^2`` where the loss is ``r^2 / 2`` or
+Huber's: exact kernels and random features are two spaces of functions for it.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+from scipy.optimize import brentq
+
+from skdp._defaults import kernel as defaults
+from skdp._validation import one_of, plain_arguments, positive, shown
+from skdp.privacy import ADJACENCIES, n_records_changed
+
+__all__ = ["RidgeProblem", "check_planned_rows", "ridge_norm_bound", "ridge_sensitivity"]
+
+_LIMIT_PENALTIES = 1e-6, 1e12
+
+
+@plain_arguments
+def ridge_norm_bound(
+    *, n_samples: float, penalty: float, y_bound: float, kappa: float = 1.0
+) -> float:
+    """Largest RKHS norm of a kernel ridge regression.
+
+    Parameters
+    ----------
+    n_samples : float
+        Number of rows, public.
+
+    penalty : float
+        scikit-learn's ``alpha``.
+
+    y_bound : float
+        Bound on the absolute target.
+
+    kappa : float, default=1.0
+        Bound on ``sqrt(K(x, x))``.
+
+    Returns
+    -------
+    float
+
+    Notes
+    -----
+    The solution applies ``s / (s^2 + lam)`` to singular values ``s <= kappa`` and to targets of
+    root mean square at most M: ``M / (2 sqrt(lam))``, or ``kappa M / (kappa^2 + lam)`` where lam
+    exceeds ``kappa^2``. Both are attained. The paper's ``R = M / sqrt(lam)``, in the proof of its
+    Theorem 3, is twice as large.
+
+    Examples
+    --------
+    >>> from skdp.kernel._ridge_problem import ridge_norm_bound
+    >>> round(ridge_norm_bound(n_samples=1000, penalty=10.0, y_bound=1.0), 12)
+    5.0
+    """
+    positive(n_samples=n_samples, penalty=penalty, y_bound=y_bound, kappa=kappa)
+    lam = penalty / n_samples
+    s = min(kappa, math.sqrt(lam))
+    return y_bound * s / (s * s + lam)
+
+
+@plain_arguments
+def ridge_sensitivity(
+    *,
+    penalty: float,
+    y_bound: float,
+    kappa: float = 1.0,
+    adjacency: str = "replace-one",
+    loss: str = "squared",
+    n_samples: float | None = None,
+    huber_width: float | None = None,
+    bound: str = "tight",
+) -> float:
+    """Largest RKHS distance between the regressions of two neighbouring data sets.
+
+    One prediction moves by at most ``kappa`` times as much, and by at most ``2 y_bound`` after
+    projection onto ``[-y_bound, y_bound]``.
+
+    Parameters
+    ----------
+    penalty : float
+        ``alpha`` of scikit-learn, on half the squares: the objective is
+        ``sum_i loss(f(x_i) - y_i) + penalty/2 ||f||^2`` where the loss is ``r^2 / 2`` or Huber's.
+
+    y_bound : float
+        Bound on the absolute target.
+
+    kappa : float, default=1.0
+        Bound on ``sqrt(K(x, x))``.
+
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+
+    loss : {"squared", "huber"}, default="squared"
+        "squared" has infinite sensitivity under "add-remove".
+
+    n_samples : float, default=None
+        Number of rows, public. Needed by "squared".
+
+    huber_width : float, default=None
+        Residual beyond which Huber's loss is linear, which is its largest slope. None
+        takes ``y_bound``.
+
+    bound : {"tight", "paper"}, default="tight"
+        "paper" is ``2 R kappa (kappa + 1) / penalty`` with ``R = M / sqrt(lam)`` (Lemma 2 of the
+        paper), for the squared loss and ``lam = penalty / n_samples`` of at most 1.
+
+    Returns
+    -------
+    float
+
+    Notes
+    -----
+    Squared loss: with ``T`` and ``T'`` the empirical covariances, ``(T + lam)(f - f')`` is
+    ``(y K_x - y' K_x') / m - (T - T') f'``, where ``m (T - T')`` is a difference of two positive
+    operators of norm at most ``kappa^2``, and so is its norm. With R from `ridge_norm_bound`,
+    the bound is ``kappa (2 M + kappa R) / penalty``. Pairs exist that approach it as lam falls, so
+    that its order ``lam^(-3/2) / m`` cannot be improved. For tiny penalties ``2 R`` is less. It
+    sharpens Lemma 2 of Nie and Wang, J. Appl. Math. Phys. 5, 2017 (see
+    :func:`~skdp.theory.kernel_ridge.paper_sensitivity`) and needs neither of its conditions.
+
+    That lemma holds, and for ``lam <= 1`` it is at least ours term by term: times M over the
+    penalty, ``2 kappa / sqrt(lam) >= 2 kappa`` and ``2 kappa^2 / sqrt(lam) >= kappa^2 /
+    (2 sqrt(lam))``.
+
+    Huber's loss: one record moves the gradient by at most ``kappa huber_width``, two records by
+    twice that, and the objective is strongly convex, for any number of rows.
+
+    Examples
+    --------
+    >>> from skdp.kernel._ridge_problem import ridge_sensitivity
+    >>> round(ridge_sensitivity(penalty=10.0, y_bound=1.0, n_samples=1000), 12)
+    0.7
+    >>> ridge_sensitivity(penalty=10.0, y_bound=1.0, loss="huber", adjacency="add-remove")
+    0.1
+    """
+    positive(penalty=penalty, y_bound=y_bound, kappa=kappa)
+    one_of(ADJACENCIES, adjacency=adjacency)
+    one_of(["squared", "huber"], loss=loss)
+    one_of(["tight", "paper"], bound=bound)
+    if loss == "huber":
+        if bound == "paper":
+            raise ValueError("bound must be 'tight' with loss='huber'; got 'paper'.")
+        slope = y_bound if huber_width is None else huber_width
+        positive(huber_width=slope)
+        records = n_records_changed(adjacency)
+        return records * kappa * slope / penalty
+    if adjacency == "add-remove":
+        raise ValueError(
+            "The squared loss has infinite sensitivity under adjacency='add-remove': residuals "
+            "grow with the number of rows, which is private. Use loss='huber' or "
+            "adjacency='replace-one'."
+        )
+    if n_samples is None:
+        raise ValueError(
+            "n_samples must be given with loss='squared', whose sensitivity grows with it; or use "
+            "loss='huber'."
+        )
+    public = dict(n_samples=n_samples, penalty=penalty, y_bound=y_bound, kappa=kappa)
+    if bound == "paper":
+        if penalty > n_samples:
+            raise ValueError(
+                f"penalty must be at most n_samples with bound='paper'; got {shown(penalty)} and "
+                f"{shown(n_samples)}."
+            )
+        radius = y_bound * math.sqrt(n_samples / penalty)
+        return 2.0 * radius * kappa * (kappa + 1.0) / penalty
+    norm = ridge_norm_bound(**public)
+    return min(kappa * (2.0 * y_bound + kappa * norm) / penalty, 2.0 * norm)
+
+
+@dataclass(frozen=True)
+class RidgeProblem:
+    """A penalty, a loss, and how far apart the minimisers of neighbours are.
+
+    Targets are in [-1, 1], and no record is longer than one.
+
+    Parameters
+    ----------
+    penalty : float
+
+    cap : float
+        Slope at which Huber's loss goes straight on; infinity makes the loss squared.
+
+    distance : float
+        Of the exact minimisers of neighbours, in the norm of the function space.
+
+    most_rows : float, default=inf
+        Number of rows up to which that holds; with squared loss it grows with their number.
+    """
+
+    penalty: float
+    cap: float
+    distance: float
+    most_rows: float = math.inf
+
+    @classmethod
+    @plain_arguments
+    def plan(
+        cls,
+        *,
+        squared: bool,
+        cap: float,
+        n_samples: int,
+        adjacency: str,
+        level: float,
+        penalty: float | None = None,
+        bound: str = "tight",
+    ) -> Self:
+        """Distance for a penalty, or for that at which noise has the variance that is allowed.
+
+        Parameters
+        ----------
+        squared : bool
+            Whether the loss is squared, and not Huber's.
+
+        cap : float
+            Of Huber's loss.
+
+        n_samples : int
+            Number of rows, read with squared loss only, where it is public.
+
+        adjacency : {"replace-one", "add-remove"}
+
+        level : float
+            Standard deviation of the noise, in each direction, for a sensitivity of one.
+
+        penalty : float, default=None
+
+        bound : {"tight", "paper"}, default="tight"
+            As for `ridge_sensitivity`; "paper" keeps a penalty by the rule within its condition.
+
+        Returns
+        -------
+        RidgeProblem
+        """
+        options: dict[str, Any] = dict(y_bound=1.0, adjacency=adjacency, bound=bound)
+        low, high = _LIMIT_PENALTIES
+        if bound == "paper":
+            high = float(n_samples)
+        if squared:
+            options.update(loss="squared", n_samples=n_samples)
+        else:
+            options.update(loss="huber", huber_width=cap)
+        if penalty is None:
+            # The error that a penalty makes grows with it, and noise has the variance that is
+            # allowed, or as much less as the penalty is small.
+            def excess(log_penalty: float) -> float:
+                penalty = min(math.exp(log_penalty), high)
+                distance = ridge_sensitivity(penalty=penalty, **options)
+                share = min(penalty / defaults.LARGE_PENALTY, 1.0)
+                return distance * level - math.sqrt(defaults.NOISE_VARIANCE * share)
+
+            ends = math.log(min(low, high)), math.log(high)
+            if excess(ends[0]) <= 0.0:
+                penalty = math.exp(ends[0])
+            elif excess(ends[1]) >= 0.0:
+                penalty = high
+            else:
+                penalty = min(math.exp(brentq(excess, *ends)), high)
+        distance = ridge_sensitivity(penalty=penalty, **options)
+        return cls(
+            penalty, math.inf if squared else cap, distance, n_samples if squared else math.inf
+        )
+
+
+def check_planned_rows(n_samples: int, most_rows: float) -> None:
+    """Refuse more rows than a distance holds for, where their number is public."""
+    if n_samples > most_rows:
+        raise ValueError(
+            f"n_samples must be at least the number of rows with squared loss, {n_samples}; "
+            f"got {shown(most_rows)}."
+        )

@@ -1,0 +1,136 @@
+"""Output perturbation of linear models: the minimiser of the penalised losses, with noise.
+
+To check it: this file, ``learner/_newton.py`` for the certificate of the minimiser, and
+``rows/_blocks.py``, which clips the rows.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from skdp._random._source import NoiseSource
+from skdp._validation import plain_arguments
+from skdp.learner._coefficient_noise import CoefficientNoise, even_noise
+from skdp.learner._newton import minimise
+from skdp.learner._protocol import LinearLoss
+from skdp.learner._sequence import Run
+from skdp.mechanisms import NoiseLaw, release
+from skdp.mechanisms._limits import check_span
+from skdp.privacy import ApproxDP
+from skdp.rows._blocks import RowBlocks
+from skdp.rows._certificates import check_n_rows, solver_tolerance
+
+__all__ = ["OutputPerturbation"]
+
+
+@dataclass(frozen=True)
+class OutputPerturbation:
+    """Release of the minimiser of ``sum_i loss(W x_i, y_i) + penalty/2 ||W||^2``.
+
+    Parameters
+    ----------
+    loss : LogisticLoss, HuberHingeLoss or SoftmaxLoss
+
+    n_features : int
+        Constant feature included.
+
+    row_norm : float
+        Bound on the norm of a row.
+
+    penalty : float
+
+    law : NoiseLaw
+        Of the noise for a sensitivity of 1.
+
+    guarantee : ApproxDP
+
+    References
+    ----------
+    Chaudhuri, Monteleoni and Sarwate, JMLR 2011, algorithm 1 and corollary 8.
+    """
+
+    loss: LinearLoss
+    n_features: int
+    row_norm: float
+    penalty: float
+    law: NoiseLaw
+    guarantee: ApproxDP
+
+    @classmethod
+    @plain_arguments
+    def plan(
+        cls,
+        target: ApproxDP,
+        *,
+        loss: LinearLoss,
+        n_features: int,
+        row_norm: float,
+        penalty: float,
+    ) -> Self:
+        """Release that meets ``target``, from public numbers."""
+        size = loss.n_outputs * n_features
+        law = NoiseLaw.meeting(target, size=size)
+        check_span(law, size, target.epsilon)
+        guarantee = replace(
+            target,
+            refined=law.refining(target),
+            mechanism="output perturbation",
+            source="Chaudhuri, Monteleoni and Sarwate, JMLR 2011, theorem 6",
+        )
+        return cls(loss, n_features, row_norm, penalty, law, guarantee)
+
+    def check_n_rows(self, n_samples: int) -> None:
+        """Refuse more rows than can be certified whatever they are, before a ledger is charged."""
+        check_n_rows(
+            self.loss,
+            n_samples=n_samples,
+            adjacency=self.guarantee.adjacency,
+            n_features=self.n_features,
+            row_norm=self.row_norm,
+            tolerance=solver_tolerance(self.loss, self.row_norm),
+            penalty=self.penalty,
+        )
+
+    def __call__(self, data: RowBlocks, noise: NoiseSource) -> np.ndarray:
+        """Release the minimiser.
+
+        Parameters
+        ----------
+        data : RowBlocks
+            Clipped to ``row_norm``.
+
+        noise : NoiseSource
+
+        Returns
+        -------
+        ndarray of shape (n_outputs, n_features)
+        """
+        data.check_norm(self.row_norm)
+        tolerance = solver_tolerance(self.loss, self.row_norm)
+        weights = minimise(self.loss, data, penalty=self.penalty, tolerance=tolerance)
+        return release(
+            weights,
+            law=self.law,
+            sensitivity=self._distance(),
+            error=tolerance / self.penalty,
+            random_state=noise,
+            purpose="coefficients: the minimiser of an objective",
+        )
+
+    def learn(self, run: Run, noise: NoiseSource) -> None:
+        """Release the minimiser, as a stage of a sequence."""
+        run.weights, run.spread = self(run.data, noise), self.coefficient_noise()
+
+    def _distance(self) -> float:
+        """Between the minimisers of neighbours; the solver adds its own error on either side."""
+        # The gradient of a record is a residual, no longer than the Lipschitz bound, times a row.
+        # So a change of neighbours moves the sum by at most one or two of their products, which
+        # strong convexity turns into a distance.
+        records = self.guarantee.n_records_changed
+        return records * self.loss.lipschitz * self.row_norm / self.penalty
+
+    def coefficient_noise(self) -> CoefficientNoise:
+        """Law of the noise in the minimiser, by public numbers."""
+        level = self.law.level(self.loss.n_outputs * self.n_features)
+        return even_noise("exact", level * self._distance(), self.n_features)

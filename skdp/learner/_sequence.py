@@ -1,0 +1,279 @@
+"""Releases that follow each other under one budget: it is divided, and they compose, here.
+
+To check it: this file for the budget, and the file of each stage for what the stage claims.
+"""
+
+import math
+from collections.abc import Callable
+from collections.abc import Sequence as Several
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from skdp._defaults import linear as defaults
+from skdp._random._source import NoiseSource
+from skdp._validation import plain_arguments, shown
+from skdp.learner._coefficient_noise import CoefficientNoise
+from skdp.privacy import ApproxDP, GaussianDP
+from skdp.rows._blocks import RowBlocks
+from skdp.rows._certificates import MOST_ROWS
+from skdp.rows._users import Users
+
+__all__ = ["Budget", "Rows", "Run", "Sequence", "Stage", "divided"]
+
+Budget = GaussianDP | ApproxDP
+
+_TOLERANCE = 1e-9  # of budgets that are added up
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows that are not clipped yet; parameters as for `RowBlocks`."""
+
+    X: Any
+    codes: np.ndarray
+    x_norm: float
+    constant: float = 0.0
+    unit: float = 1.0
+    users: Users | None = None
+
+    @property
+    def n_units(self) -> int:
+        """Users where rows have owners, rows otherwise."""
+        return self.X.shape[0] if self.users is None else self.users.n_users
+
+    def blocks(self, longer: float = 1.0) -> RowBlocks:
+        """Clip them to their bound over ``longer``, and make them longer by as much."""
+        options: Any = dict(constant=self.constant, unit=self.unit, users=self.users)
+        return RowBlocks(self.X, self.codes, x_norm=self.x_norm, longer=longer, **options)
+
+
+@dataclass
+class Run:
+    """What the stages of a sequence have released so far, and the rows.
+
+    Parameters
+    ----------
+    rows : Rows
+
+    n_samples : float or None
+        Number of rows, or of users, if it is public or released by now.
+
+    longer : float, default=1.0
+        Released: rows are clipped to their bound over this, and made longer by it.
+
+    centre : ndarray of shape (n_outputs, n_features), default=None
+        Released weights around which penalties are.
+
+    weights : ndarray of shape (n_outputs, n_features)
+        Released, for rows that are ``longer``.
+
+    spread : CoefficientNoise
+        How much of the weights is noise.
+
+    has_length : bool, default=False
+        Whether the weights are as long as the likelihood of the rows asks, as those of a Newton
+        step are.
+    """
+
+    rows: Rows
+    n_samples: float | None
+    longer: float = 1.0
+    centre: np.ndarray | None = None
+    weights: np.ndarray = field(init=False)
+    spread: CoefficientNoise = field(init=False)
+    has_length: bool = False
+
+    @cached_property
+    def data(self) -> RowBlocks:
+        """Rows as they are clipped, to the norm that was read before the first use."""
+        return self.rows.blocks(self.longer)
+
+    @property
+    def known_n_samples(self) -> float:
+        """The number of rows; raises an error where it is private and was not released."""
+        if self.n_samples is None:
+            raise ValueError("n_samples must be public, or counted by a stage before; got None.")
+        return self.n_samples
+
+
+class Stage(Protocol):
+    """A release that reads what those before it found, and adds to that. Frozen."""
+
+    @property
+    def guarantee(self) -> Any:
+        """What it satisfies whatever those before it released; None if it reads no row."""
+
+    def check_n_rows(self, n_samples: int) -> None:
+        """Refuse more rows than can be certified, before a ledger is charged."""
+
+    def learn(self, run: Run, noise: NoiseSource) -> None:
+        """Release, and set what it found in ``run``."""
+
+
+# Plans a stage for a part of a budget and a number of rows, and returns the rest. The stage is
+# None where it is not worth its price.
+Planner = Callable[[Any, float], tuple[Stage | None, Any]]
+
+
+@plain_arguments
+def divided(budget: Budget, share: float) -> tuple[Any, Any]:
+    """A share of a budget, and the rest: of the squared mu, or of a pure epsilon."""
+    if isinstance(budget, GaussianDP):
+        first, rest = (math.sqrt(part) * budget.mu for part in (share, 1.0 - share))
+        return replace(budget, mu=first), replace(budget, mu=rest)
+    part = replace(budget, epsilon=share * budget.epsilon)
+    return part, replace(budget, epsilon=budget.epsilon - part.epsilon)
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """Stages one after another: what is read first, a release of weights, what is read last.
+
+    Privacy: each stage is planned from public numbers and from what the stages before it
+    released, and satisfies its part of the budget whatever they released. Pure guarantees of such
+    releases add up, and so do squares of mu. Where the number of rows is private and a stage
+    counts them, what follows is planned for the power of two nearest to the released number.
+
+    Parameters
+    ----------
+    first : tuple of Stage
+        Planned for the public number of rows, or for any.
+
+    plans : tuple of tuples of Stage
+        What follows. Of private rows that are counted, what follows a count near 1, 2, 4, 8 and so
+        on: so few that all are planned, and what they cannot do is refused, before a ledger is
+        charged.
+
+    guarantee : ApproxDP
+        Of all.
+
+    References
+    ----------
+    Dwork and Roth, "The algorithmic foundations of differential privacy", 2014, theorem 3.16;
+    Dong, Roth and Su, "Gaussian differential privacy", JRSS-B 2022, corollary 2.
+    """
+
+    first: tuple[Stage, ...]
+    plans: tuple[tuple[Stage, ...], ...]
+    guarantee: ApproxDP
+
+    def __post_init__(self) -> None:
+        for plan in self.plans:
+            parts = [stage.guarantee for stage in (*self.first, *plan)]
+            if not _covers(self.guarantee, [part for part in parts if part is not None]):
+                raise ValueError(
+                    f"guarantee must be that of all stages together; got {shown(self.guarantee)}."
+                )
+
+    @classmethod
+    @plain_arguments
+    def plan(
+        cls,
+        target: ApproxDP,
+        *,
+        release: Callable[[Any, float], Any],
+        n_samples: float | None,
+        before: Several[Planner] = (),
+        after: Several[Planner] = (),
+    ) -> Self:
+        """Sequence that meets a target, from public numbers.
+
+        Parameters
+        ----------
+        target : ApproxDP
+
+        release : callable
+            ``release(budget, n_samples)`` plans the release of the weights. With a delta and other
+            stages the budget is a `GaussianDP`.
+
+        n_samples : float or None
+            Public number of rows, or of users; None where it is private.
+
+        before, after : sequence of callables, default=()
+            Plan the stages before the weights and after them. They take their parts in this
+            order, and the weights have the rest. Where the number of rows is private, stages
+            before the weights count them.
+        """
+        if (n_samples is None) != (target.adjacency == "add-remove"):
+            raise ValueError(
+                "n_samples must be None where the number of rows is private, under "
+                f"'add-remove', and only there; got {shown(n_samples)}."
+            )
+        if n_samples is None and after and not before:
+            raise ValueError("before must count the rows, whose number is private; got ().")
+        budget: Any = target
+        if target.delta > 0.0 and (before or after):
+            budget = target.gaussian_target()
+        supposed = defaults.TYPICAL_ROWS if n_samples is None else max(1.0, n_samples)
+        first, rest = _planned(before, budget, float(supposed))
+        sizes = [float(supposed)]
+        if n_samples is None and first:
+            sizes = [2.0**power for power in range(math.ceil(math.log2(MOST_ROWS)) + 1)]
+        plans = []
+        for size in sizes:
+            last, left = _planned(after, rest, size)
+            plans.append((release(left, size), *last))
+        behind = plans[-1][0].guarantee
+        phrases = [getattr(stage, "phrase", "") for stage in (*first, *plans[-1][1:])]
+        named: Any = dict(mechanism=", ".join([behind.mechanism, *filter(None, phrases)]))
+        if isinstance(budget, GaussianDP):
+            guarantee = replace(target, refined=budget, source=behind.source, **named)
+        else:
+            guarantee = replace(behind, epsilon=target.epsilon, **named)
+        return cls(first, tuple(plans), guarantee)
+
+    def check_n_rows(self, n_samples: int) -> None:
+        """Refuse more rows than each stage certifies, before a ledger is charged."""
+        stages = [stage for plan in (self.first, *self.plans) for stage in plan]
+        for stage in dict.fromkeys(stages):
+            stage.check_n_rows(n_samples)
+
+    def __call__(self, rows: Rows, noise: NoiseSource) -> Run:
+        """Release all.
+
+        Parameters
+        ----------
+        rows : Rows
+
+        noise : NoiseSource
+
+        Returns
+        -------
+        Run
+        """
+        is_public = self.guarantee.adjacency == "replace-one"
+        run = Run(rows, float(rows.n_units) if is_public else None)
+        for stage in self.first:
+            stage.learn(run, noise)
+        nearest = 0
+        if len(self.plans) > 1:
+            nearest = min(round(math.log2(run.known_n_samples)), len(self.plans) - 1)
+        for stage in self.plans[nearest]:
+            stage.learn(run, noise)
+        return run
+
+
+def _planned(planners: Several[Planner], budget: Any, n_samples: float) -> tuple[Any, Any]:
+    stages = []
+    for planner in planners:
+        stage, budget = planner(budget, n_samples)
+        stages += [] if stage is None else [stage]
+    return tuple(stages), budget
+
+
+def _covers(whole: ApproxDP, parts: list[Any]) -> bool:
+    """Whether releases one after the other satisfy what all are to satisfy."""
+    if any((part.adjacency, part.unit) != (whole.adjacency, whole.unit) for part in parts):
+        return False
+    enough = 1.0 + _TOLERANCE
+    if len(parts) == 1 and isinstance(parts[0], ApproxDP):
+        return parts[0].epsilon <= whole.epsilon * enough and parts[0].delta <= whole.delta
+    if all(isinstance(part, GaussianDP) for part in parts):
+        together = math.hypot(*(part.mu for part in parts))
+        return isinstance(whole.refined, GaussianDP) and together <= whole.refined.mu * enough
+    if any(not isinstance(part, ApproxDP) or part.delta > 0.0 for part in parts):
+        return False
+    return math.fsum(part.epsilon for part in parts) <= whole.epsilon * enough

@@ -1,0 +1,1 @@
+"""Online regression on messages of users, for a budget of mutual information."""

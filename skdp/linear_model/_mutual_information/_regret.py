@@ -1,0 +1,110 @@
+"""The weights that a learner has played, against the best fixed ones: bounds and comparisons."""
+
+from abc import abstractmethod
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._validation import positive, shown
+from skdp.learner import (
+    AbsoluteLoss,
+    EpsilonInsensitiveLoss,
+    HuberLoss,
+    check_unchanged,
+    has_begun,
+)
+from skdp.linear_model._comparator import best_in_ball
+from skdp.linear_model._mutual_information._learner import MessageStream
+from skdp.linear_model._mutual_information._parameters import is_custom, slope_of
+from skdp.theory.ogd import regret_of_steps
+
+__all__ = ["Regret", "loss_of"]
+
+_TOLERANCE = 1e-4
+
+
+class Regret:
+    """Mixin: what the learner lost by not knowing the stream in advance."""
+
+    keep_iterates: bool
+    radius: float
+    n_samples_seen_: int
+    _stream: MessageStream
+
+    @abstractmethod
+    def _validated(self, X, y, *, reset):
+        """Rows, and targets in units of half their range."""
+
+    @property
+    def iterates_(self):
+        """Weights played, or points asked for: one row a contribution."""
+        if not has_begun(self) or not self.keep_iterates:
+            raise AttributeError("iterates_ are kept only by a fit with keep_iterates=True.")
+        size = self._stream.channel.size
+        return np.concatenate([np.empty((0, size)), *self._stream.iterates])
+
+    @property
+    def regret_bound_(self):
+        """Bound on the expected regret so far."""
+        if not has_begun(self):
+            raise AttributeError("regret_bound_ is known after fit only.")
+        channel, time = self._stream.channel, self._stream.state.time
+        if time == 0:
+            return 0.0
+        energies, slack = channel.regret_terms(time)
+        steps, radius = channel.projection.steps(0, time), channel.projection.radius
+        return regret_of_steps(steps, energies, radius=radius, slack=slack)
+
+    def regret(self, X, y, *, tolerance=_TOLERANCE):
+        """Losses of the weights played, minus those of the best fixed weights in the ball.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape ``(n_samples_seen_, n_features)``
+            The records of the stream, in its order. No guarantee covers a regret on private
+            records.
+
+        y : array-like of shape ``(n_samples_seen_,)``
+
+        tolerance : float, default=1e-4
+            Certified accuracy of the best mean loss.
+
+        Returns
+        -------
+        float
+            In units of half the range of the target, as ``regret_bound_``.
+
+        Raises
+        ------
+        ValueError
+            If ``keep_iterates`` was False, or ``X`` has more or fewer rows than the stream had.
+        """
+        check_is_fitted(self)
+        positive(tolerance=tolerance)
+        check_unchanged(self, self._stream.params)
+        if not self.keep_iterates:
+            raise ValueError(
+                f"keep_iterates must be True for a regret; got {shown(self.keep_iterates)}."
+            )
+        if is_custom(self):
+            raise ValueError("loss must not be 'custom' for a regret, as only its users know it.")
+        X, targets = self._validated(X, y, reset=False)
+        if len(targets) != self.n_samples_seen_:
+            raise ValueError(
+                f"X must hold the {self.n_samples_seen_} records of the stream; "
+                f"got {len(targets)} rows."
+            )
+        rows = self._stream.channel.device._rows(X)
+        loss, scores = loss_of(self), np.einsum("ij,ij->i", rows, self.iterates_)
+        best = best_in_ball(
+            rows, targets, loss, radius=float(self.radius), tolerance=float(tolerance)
+        )
+        return loss.total(scores[:, np.newaxis], targets) - best[1]
+
+
+def loss_of(model):
+    """Loss of a residual, whose slope the devices have."""
+    slope = slope_of(model)
+    if slope.linear:
+        return HuberLoss(slope.cap)
+    return EpsilonInsensitiveLoss(slope.dead) if slope.dead else AbsoluteLoss()

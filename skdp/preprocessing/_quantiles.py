@@ -1,0 +1,422 @@
+"""Quantiles of columns, by exponential mechanisms over public cells.
+
+To check it: this file, ``mechanisms/_cells.py`` for the counts, and ``mechanisms/_exponential.py``
+for the law of a selection.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, Self
+
+import numpy as np
+
+from skdp._defaults import pipeline as defaults
+from skdp._random._source import NoiseSource
+from skdp._validation import SEARCH_RANGE, fraction, is_auto, plain_arguments, positive_int, shown
+from skdp.mechanisms import NoiseLaw, select
+from skdp.mechanisms import release as release_value
+from skdp.mechanisms._cells import cell_edges, checked_ranges, counts_below
+from skdp.privacy import ApproxDP, BoundedRangeDP, bounded_range_epsilon
+
+__all__ = ["QuantileRelease", "least_epsilon", "least_guarantee"]
+
+# Probabilities are whole numbers of such parts, so that utilities are whole numbers, too.
+_GRID_PARTS = 2**20
+_GRID_CELLS = 2**14
+_GRID_STEP, _GRID_HALVINGS = 1e-3, 8  # in which epsilons are looked for
+_GRID_TOLD = 1e4  # parts of an epsilon that is told
+_TOLERANCE, _TOLERANCE_LEAST = 1e-12, 1e-8
+_LIMIT_ROWS = 2**31
+# "auto": so rarely does a selection leave the values of a column altogether.
+_TOLERANCE_MISSED = 1e-3
+_LIMIT_EPSILON = 1e-9
+_NORMAL = NormalDist()
+
+
+@dataclass(frozen=True, eq=False)
+class QuantileRelease:
+    """For each column and probability, the public cell in which the quantile lies.
+
+    Privacy: the utility of a cell is minus the number of rows by which it misses the quantile,
+    the distance of ``q n`` from the numbers of rows below its two edges. Replacing a record, also
+    by one without a value, moves each of these numbers less ``q n`` by at most 1, in either
+    direction; adding or removing one by at most ``max(q, 1 - q)``. So changes of utilities differ
+    by at most twice that from cell to cell, and each selection has a bounded range of
+    ``epsilon``. A record has a value in every column, and all selections compose.
+
+    Parameters
+    ----------
+    epsilon : float
+        Bounded range of each selection.
+
+    probabilities : tuple of float, or None
+        None is ``(q, 1 - q)`` with the ``q`` of `tail`.
+
+    n_samples : int or None
+        Public number of rows.
+
+    edges : tuple of ndarray of shape (n_cells + 1,)
+        Of the cells of each column.
+
+    guarantee : BoundedRangeDP
+
+    References
+    ----------
+    Smith, "Privacy-preserving statistical estimation with optimal convergence rates", STOC 2011,
+    for the mechanism. Dong, Durfee and Rogers, "Optimal differential privacy composition for
+    exponential mechanisms", ICML 2020, for the composition.
+    """
+
+    epsilon: float
+    probabilities: tuple[float, ...] | None
+    n_samples: int | None
+    edges: tuple[np.ndarray, ...]
+    guarantee: BoundedRangeDP
+
+    @classmethod
+    @plain_arguments
+    def plan(
+        cls,
+        target: ApproxDP,
+        *,
+        n_columns: int,
+        n_samples_public: int | None,
+        quantiles: Any = "auto",
+        search_range: Any = SEARCH_RANGE,
+        n_cells: int = _GRID_CELLS,
+    ) -> Self:
+        """Release that meets ``target``, from public numbers.
+
+        Parameters
+        ----------
+        target : ApproxDP
+
+        n_columns : int
+
+        n_samples_public : int or None
+            Number of rows; None where it is private, under add-remove.
+
+        quantiles : "auto", or sequence of float in (0, 1), default="auto"
+            "auto" is a low one and a high one, as far out as the number of rows allows. Where
+            that number is private, a noisy one is released first.
+
+        search_range : pair of float, or one a column, default=(-1e6, 1e6)
+            Public. Values outside count as the nearest inside.
+
+        n_cells : int, default=2**14
+            Of the range of each column.
+
+        Returns
+        -------
+        QuantileRelease
+
+        Raises
+        ------
+        ValueError
+            If the number of rows is public, ``quantiles="auto"`` and the budget too small for
+            any of them.
+        """
+        positive_int(n_columns=n_columns, n_cells=n_cells)
+        probabilities = _checked_probabilities(quantiles)
+        ranges = checked_ranges(search_range, n_columns)
+        made = {limits: cell_edges(limits, n_cells) for limits in set(ranges)}
+        if target.adjacency == "add-remove":
+            n_samples_public = None
+        n_selections = n_columns * len(probabilities or (0, 1))
+        counts = probabilities is None and n_samples_public is None
+        epsilon = _epsilon(target, n_selections, counts)
+        _check_possible(target, epsilon)
+        guarantee = _guarantee(target, epsilon, n_selections, counts)
+        edges = tuple(made[limits] for limits in ranges)
+        planned = cls(epsilon, probabilities, n_samples_public, edges, guarantee)
+        if n_samples_public is not None:
+            planned.check_n_rows(n_samples_public)
+            if probabilities is None:
+                _check_enough(target, epsilon, n_samples_public, n_selections, n_cells)
+        return planned
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether a noisy number of rows is released first."""
+        return self.probabilities is None and self.n_samples is None
+
+    def check_n_rows(self, n_samples: int) -> None:
+        """Refuse more rows than utilities are whole numbers for, before a ledger is charged."""
+        if n_samples > _LIMIT_ROWS:
+            raise ValueError(f"X must have at most {_LIMIT_ROWS} rows; got {n_samples}.")
+
+    def tail(self, n_samples: float) -> float:
+        """Public rule for ``q`` from a public or released number of rows.
+
+        At worst one cell holds the values on one side, and half of all cells, which hold none,
+        miss the quantile by ``q n`` rows. Each is less likely by ``exp(-epsilon q n / 2)``.
+        """
+        n_cells = max(len(edges) for edges in self.edges) - 1
+        q = _rows_over(n_cells) / (max(n_samples, 1.0) * self.epsilon)
+        return _on_grid(min(max(q, defaults.LEAST_TAIL), defaults.WIDEST_TAIL))
+
+    def __call__(self, columns: np.ndarray, noise: NoiseSource) -> np.ndarray:
+        """Release the cells.
+
+        Parameters
+        ----------
+        columns : ndarray of shape (n_samples, n_columns)
+            Missing values are NaN, and do not count.
+
+        noise : NoiseSource
+
+        Returns
+        -------
+        ndarray of shape (n_columns, n_quantiles, 2)
+            Lower and upper edge of each cell.
+        """
+        return self._cells(columns, self._asked(columns, noise), noise)
+
+    def bounds(
+        self, columns: np.ndarray, noise: NoiseSource, *, keep_sign: bool = False
+    ) -> np.ndarray:
+        """Release bounds of each column: `__call__`, and what follows from it.
+
+        From the lower edge of the lowest cell to the upper edge of the highest. With "auto" they
+        are widened on both sides, to where bounds at the quantiles .01 and .99 of a normal
+        distribution would be; not beyond the search range.
+
+        Parameters
+        ----------
+        columns, noise
+            See `__call__`.
+
+        keep_sign : bool, default=False
+            Widen to 0 at most where cells are on one side of it.
+
+        Returns
+        -------
+        ndarray of shape (n_columns, 2)
+        """
+        return self.bounds_and_spikes(columns, noise, keep_sign=keep_sign)[0]
+
+    def bounds_and_spikes(
+        self, columns: np.ndarray, noise: NoiseSource, *, keep_sign: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Release `bounds`, and where 0 is one of them, as follows from the same cells.
+
+        Parameters
+        ----------
+        columns, noise, keep_sign
+            See `bounds`.
+
+        Returns
+        -------
+        bounds : ndarray of shape (n_columns, 2)
+
+        spikes : ndarray of bool, shape (n_columns, 2)
+            Whether 0 lies in the lowest cell, and in the highest. Values are 0 there and hardly
+            any are beyond, so that the bound is not moved outwards.
+        """
+        asked = self._asked(columns, noise)
+        cells = self._cells(columns, asked, noise)
+        spikes = (cells[:, :, 0] <= 0.0) & (cells[:, :, 1] > 0.0)
+        places = np.arange(len(cells))
+        lowest, highest = cells[:, :, 0].argmin(axis=1), cells[:, :, 1].argmax(axis=1)
+        low, high = cells[places, lowest, 0], cells[places, highest, 1]
+        spikes = np.column_stack([spikes[places, lowest], spikes[places, highest]])
+        if self.probabilities is None:
+            margin = np.where(spikes, 0.0, (high - low)[:, np.newaxis] * widening(asked[0]))
+            ends = np.array([[edges[0], edges[-1]] for edges in self.edges])
+            if keep_sign:
+                ends[low >= 0.0, 0] = np.maximum(ends[low >= 0.0, 0], 0.0)
+                ends[high <= 0.0, 1] = np.minimum(ends[high <= 0.0, 1], 0.0)
+            low = np.maximum(low - margin[:, 0], ends[:, 0])
+            high = np.minimum(high + margin[:, 1], ends[:, 1])
+        return np.column_stack([low, high]), spikes
+
+    def _asked(self, columns: np.ndarray, noise: NoiseSource) -> tuple[float, ...]:
+        """Probabilities to ask for, in the grid of `_GRID_PARTS`."""
+        if self.probabilities is not None:
+            return self.probabilities
+        count = float(len(columns))
+        if self.n_samples is None:
+            # One row more or less; the log-density moves by epsilon at most, up or down.
+            pure = ApproxDP(defaults.PREPARING * self.epsilon / 2, adjacency="add-remove")
+            law = NoiseLaw.of("laplace", pure)
+            count = float(
+                release_value(count, law=law, sensitivity=1.0, error=0.0, random_state=noise)
+            )
+        q = self.tail(count)
+        return q, 1.0 - q
+
+    def _cells(
+        self, columns: np.ndarray, asked: Sequence[float], noise: NoiseSource
+    ) -> np.ndarray:
+        parts = np.array([round(q * _GRID_PARTS) for q in asked])
+        if self.guarantee.adjacency == "replace-one":
+            spreads = np.full(len(parts), 2 * _GRID_PARTS)
+        else:
+            spreads = 2 * np.maximum(parts, _GRID_PARTS - parts)
+        released = np.empty((len(self.edges), len(parts), 2))
+        for j, edges in enumerate(self.edges):
+            below = counts_below(columns[:, j], edges)
+            utilities = -_GRID_PARTS * below[:-1] + parts[:, None] * below[-1]  # q n - c_i
+            misses = np.maximum(-utilities, utilities - _GRID_PARTS * np.diff(below))
+            chosen = select(
+                -np.maximum(misses, 0),
+                epsilon=self.epsilon,
+                spread=spreads,
+                random_state=noise,
+                purpose="quantiles of a column",
+            )
+            released[j] = np.column_stack([edges[chosen], edges[chosen + 1]])
+        return released
+
+
+def widening(q: float) -> float:
+    """Share of the width between quantiles ``q`` and ``1 - q`` that bounds get on each side."""
+    outer, inner = _NORMAL.inv_cdf(1.0 - defaults.LEAST_TAIL), _NORMAL.inv_cdf(1.0 - q)
+    return max(0.0, (outer / inner - 1.0) / 2.0)
+
+
+def _checked_probabilities(quantiles: Any) -> tuple[float, ...] | None:
+    if is_auto(quantiles):
+        return None
+    if not isinstance(quantiles, list | tuple | np.ndarray) or not len(quantiles):
+        raise ValueError(
+            "quantiles must be 'auto', or a sequence of numbers between 0 and 1; "
+            f"got {shown(quantiles)}."
+        )
+    for q in quantiles:
+        fraction(quantiles=q)
+    return tuple(_on_grid(float(q)) for q in quantiles)
+
+
+def _on_grid(q: float) -> float:
+    return min(max(round(q * _GRID_PARTS), 1), _GRID_PARTS - 1) / _GRID_PARTS
+
+
+def _epsilon(target: ApproxDP, n_selections: int, counts: bool) -> float:
+    """Bounded range of each selection, if all together meet the target."""
+    epsilon = bounded_range_epsilon(target, n_selections)
+    if not counts:
+        return epsilon
+
+    def is_met(epsilon: float) -> bool:
+        behind = _guarantee(target, epsilon, n_selections, counts)
+        return behind.epsilon_at(target.delta) <= target.epsilon
+
+    # As pure guarantees add up, or else between that and as squares do.
+    low, high = epsilon / (1.0 + defaults.PREPARING / n_selections) * (1.0 - _TOLERANCE), epsilon
+    while not is_met(low):
+        low, high = low * (1.0 - _GRID_STEP), low
+    for _ in range(_GRID_HALVINGS if target.delta else 0):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if is_met(middle) else (low, middle)
+    return low
+
+
+def _guarantee(
+    target: ApproxDP, epsilon: float, n_selections: int, counts: bool = False
+) -> BoundedRangeDP:
+    # Laplace noise of half as much epsilon is a mechanism of bounded range, too.
+    first = (defaults.PREPARING * epsilon,) if counts else ()
+    return BoundedRangeDP(
+        first + (epsilon,) * n_selections,
+        adjacency=target.adjacency,
+        unit=target.unit,
+        mechanism="exponential mechanisms over public cells",
+        source="Dong, Durfee and Rogers 2020",
+        caveats=target.caveats,
+    )
+
+
+def _rows_over(n_cells: int) -> float:
+    """Rows that a quantile must be away from the extremes, times epsilon."""
+    return 2.0 * math.log(n_cells / (2.0 * _TOLERANCE_MISSED))
+
+
+def _check_possible(target: ApproxDP, epsilon: float) -> None:
+    """Refuse a budget with which noise would be larger than integers that are drawn."""
+    if epsilon < _LIMIT_EPSILON:
+        raise ValueError(
+            f"epsilon must be larger for so many selections; got {target.epsilon:g}, which leaves "
+            f"less than {_LIMIT_EPSILON:g} for each."
+        )
+
+
+@plain_arguments
+def least_epsilon(
+    n_samples: int,
+    *,
+    n_columns: int,
+    delta: float = 0.0,
+    adjacency: str = "replace-one",
+    n_cells: int = _GRID_CELLS,
+) -> float:
+    """Least epsilon with which bounds of columns are released by ``quantiles="auto"``.
+
+    Parameters
+    ----------
+    n_samples : int
+        Public number of rows.
+
+    n_columns : int
+
+    delta : float, default=0.0
+
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+
+    n_cells : int, default=2**14
+
+    Returns
+    -------
+    float
+        A little above.
+    """
+    least = least_guarantee(n_samples, n_columns=n_columns, adjacency=adjacency, n_cells=n_cells)
+    return least.epsilon_at(delta) * (1.0 + _TOLERANCE_LEAST)
+
+
+@plain_arguments
+def least_guarantee(
+    n_samples: int,
+    *,
+    n_columns: int,
+    adjacency: str = "replace-one",
+    n_cells: int = _GRID_CELLS,
+) -> BoundedRangeDP:
+    """Guarantee of the selections of `least_epsilon`; parameters as there.
+
+    Returns
+    -------
+    BoundedRangeDP
+    """
+    range_ = _least_range(n_samples, n_cells)
+    return _guarantee(ApproxDP(1.0, adjacency=adjacency), range_, 2 * n_columns)
+
+
+def _least_range(n_samples: int, n_cells: int) -> float:
+    return _rows_over(n_cells) / (defaults.WIDEST_TAIL * max(n_samples, 1))
+
+
+def _check_enough(
+    target: ApproxDP, epsilon: float, n_samples: int, n_selections: int, n_cells: int
+) -> None:
+    """Refuse a budget for which the widest of the "auto" quantiles are not wide enough."""
+    if epsilon >= _least_range(n_samples, n_cells):
+        return
+    n_columns = n_selections // 2
+    least = least_epsilon(
+        n_samples,
+        n_columns=n_columns,
+        delta=target.delta,
+        adjacency=target.adjacency,
+        n_cells=n_cells,
+    )
+    least = math.ceil(least * _GRID_TOLD) / _GRID_TOLD
+    columns = "1 column" if n_columns == 1 else f"{n_columns} columns"
+    raise ValueError(
+        f"epsilon must be at least {least:.5g} for the bounds of "
+        f"{columns} from {n_samples} rows, at delta={target.delta:g}, or columns be fewer, or "
+        "bounds stated that are known without the data; got "
+        f"{target.epsilon:.6g}."
+    )

@@ -1,0 +1,248 @@
+"""Bounds of a target, released before the regression that they are for.
+
+To check it: this file, and ``preprocessing/_quantiles.py`` for the two quantiles.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from scipy.optimize import brentq
+
+from skdp._defaults import kernel as defaults
+from skdp._random._source import NoiseSource
+from skdp._validation import finite, plain_arguments, shown
+from skdp.learner import Release
+from skdp.preprocessing._quantiles import QuantileRelease, least_epsilon
+from skdp.privacy import ApproxDP, BoundedRangeDP, GaussianDP, Guarantee, gaussian_epsilon
+
+__all__ = ["TargetBounds", "check_search_range", "gaussian_rest"]
+
+R = TypeVar("R", bound=Release)
+
+# Part of the squared mu, or of a pure epsilon, that bounds take.
+_SHARE, _PURE_SHARE = float(defaults.BOUNDS_SHARE), float(defaults.SHARE)
+_NARROWEST = 1e-6  # search range beside its largest value: cells are far from the digits of floats
+
+
+@dataclass(frozen=True, eq=False)
+class TargetBounds:
+    """Two quantiles of a target, far out as the number of rows allows, and widened.
+
+    Not across 0: amounts are not negative, and predictions of them better stop there.
+
+    Privacy: the quantiles satisfy ``quantiles.guarantee``; what is released afterwards, in
+    units of the bounds, satisfies a guarantee of its own whatever they are. `before` plans it
+    such that both together satisfy ``target``, by the composition of selections with what
+    follows them.
+
+    Parameters
+    ----------
+    quantiles : QuantileRelease
+        Of one column.
+
+    target : ApproxDP
+        Of the bounds and of what follows.
+
+    References
+    ----------
+    Dong, Durfee and Rogers, "Optimal differential privacy composition for exponential
+    mechanisms", ICML 2020.
+    """
+
+    quantiles: QuantileRelease
+    target: ApproxDP
+
+    @classmethod
+    @plain_arguments
+    def plan(
+        cls, target: ApproxDP, *, n_samples: int | None, search_range: tuple[float, float]
+    ) -> Self:
+        """Bounds for a part of a budget, from public numbers.
+
+        Parameters
+        ----------
+        target : ApproxDP
+
+        n_samples : int or None
+            Number of rows, or of users if the target is for them; None where it is private.
+
+        search_range : (float, float)
+            Public.
+
+        Raises
+        ------
+        ValueError
+            If the number of rows is public, and so few that their quantiles would be noise.
+        """
+        check_search_range(search_range)
+        least = cls.least_epsilon(target, n_samples=n_samples)
+        if target.epsilon < least:
+            of = "rows" if target.unit == "record" else f"{target.unit}s"
+            raise ValueError(
+                f"epsilon must be at least {least:.5g} for y_bounds='auto' with {n_samples} {of} "
+                f"and delta={target.delta:g}, or y_bounds be given, from what is known without "
+                f"the data; got {target.epsilon:.6g}."
+            )
+        quantiles = QuantileRelease.plan(
+            _share_of(replace(target, refined=None)),
+            n_columns=1,
+            n_samples_public=n_samples,
+            search_range=search_range,
+        )
+        return cls(quantiles, target)
+
+    @staticmethod
+    def least_epsilon(target: ApproxDP, *, n_samples: int | None) -> float:
+        """Least epsilon of a budget with which bounds are more than noise, rounded up.
+
+        Parameters
+        ----------
+        target : ApproxDP
+            Of any epsilon.
+
+        n_samples : int or None
+            See `plan`; with None any epsilon will do.
+
+        Returns
+        -------
+        float
+        """
+        if n_samples is None or target.adjacency == "add-remove":
+            return 0.0
+        least = _least(target, n_samples) * (1.0 + 1e-6)
+        if least == 0.0:  # delta alone is enough for so many rows
+            return 0.0
+        digit = 10.0 ** (math.floor(math.log10(least)) - 4)
+        return float(f"{math.ceil(least / digit) * digit:.5g}")
+
+    def before(self, planned: Callable[[ApproxDP], R]) -> R:
+        """Plan what follows for all that the bounds leave of the budget.
+
+        Parameters
+        ----------
+        planned : callable
+            ``planned(rest)`` is a release that meets the point ``rest``.
+
+        Returns
+        -------
+        release : Release
+        """
+        rest = replace(self.target, refined=None)
+        if rest.delta > 0.0:
+            mu = gaussian_rest(self.quantiles.guarantee.epsilons, rest)
+            release = planned(replace(rest, epsilon=gaussian_epsilon(mu=mu, delta=rest.delta)))
+            # Only such noise has the finer profile that both together were planned with.
+            if isinstance(getattr(release.guarantee, "refined", None), GaussianDP):
+                return release
+        epsilon = rest.epsilon - self.quantiles.guarantee.epsilon_at(0.0)
+        return planned(replace(rest, epsilon=epsilon * (1.0 - 1e-15), delta=0.0))
+
+    def guarantee(self, then: Guarantee) -> ApproxDP:
+        """Guarantee of the bounds and of what follows them.
+
+        Parameters
+        ----------
+        then : Guarantee
+
+        Returns
+        -------
+        ApproxDP
+        """
+        total = self.quantiles.guarantee.followed_by(then)
+        return replace(
+            self.target,
+            refined=total,
+            mechanism="exponential mechanisms for bounds of the target, then "
+            + (then.mechanism or "noise"),
+            source="; ".join(source for source in (total.source, then.source) if source),
+        )
+
+    def __call__(self, y: np.ndarray, noise: NoiseSource) -> tuple[float, float]:
+        """Release the bounds.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_samples,)
+            One row of each user if the target is for them.
+
+        noise : NoiseSource
+
+        Returns
+        -------
+        (float, float)
+        """
+        ((low, high),) = self.quantiles.bounds(
+            np.reshape(y, (-1, 1)), noise, keep_sign=True
+        ).tolist()
+        return low, high
+
+
+@lru_cache(maxsize=256)
+def gaussian_rest(epsilons: tuple[float, ...], target: ApproxDP) -> float:
+    """Largest mu of Gaussian noise that may follow selections within a budget, rounded down.
+
+    Parameters
+    ----------
+    epsilons : tuple of float
+        Bounded ranges of the selections.
+
+    target : ApproxDP
+        With a positive delta.
+
+    Returns
+    -------
+    float
+    """
+
+    def excess(mu: float) -> float:
+        then = GaussianDP(mu, adjacency=target.adjacency, unit=target.unit)
+        total = BoundedRangeDP(epsilons, then, adjacency=target.adjacency, unit=target.unit)
+        return math.log(max(total.delta_at(target.epsilon), 1e-300) / target.delta)
+
+    high = target.gaussian_target().mu
+    low = 0.9 * high
+    while excess(low) > 0.0:
+        low, high = low / 2.0, low
+    mu = float(brentq(excess, low, high, xtol=1e-9 * high, rtol=1e-12))
+    while excess(mu) > 0.0:
+        mu *= 1.0 - 1e-9
+    return mu
+
+
+@plain_arguments
+def check_search_range(search_range: Any) -> None:
+    """Check the public range in which bounds of a target are looked for."""
+    try:
+        low, high = search_range
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"y_search_range must be two numbers (low, high); got {shown(search_range)}."
+        ) from None
+    finite(**{"y_search_range[0]": low, "y_search_range[1]": high})
+    largest = max(abs(low), abs(high))
+    if not (1e-150 <= largest <= 1e150 and high - low >= _NARROWEST * largest):
+        raise ValueError(
+            "y_search_range must be (low, high), low first, with values of at most 1e150 and not "
+            f"narrower than a millionth of the largest; got {shown(search_range)}."
+        )
+
+
+def _share_of(target: ApproxDP) -> ApproxDP:
+    """Pure part of a budget for two selections: as Gaussian noise, half a range is its mu."""
+    if target.delta == 0.0:
+        return replace(target, epsilon=_PURE_SHARE * target.epsilon)
+    each = 2.0 * target.gaussian_target().mu * math.sqrt(_SHARE / 2.0)
+    return replace(target, epsilon=2.0 * each, delta=0.0)
+
+
+def _least(target: ApproxDP, n_samples: int) -> float:
+    """Least epsilon of a budget of which bounds have their share."""
+    part = least_epsilon(n_samples, n_columns=1, adjacency=target.adjacency)
+    if target.delta == 0.0:
+        return part / _PURE_SHARE
+    # As in `_share_of`, the other way round.
+    return gaussian_epsilon(mu=part / (4.0 * math.sqrt(_SHARE / 2.0)), delta=target.delta)

@@ -1,0 +1,341 @@
+"""Users instead of rows: who owns each row, and how much of a sum over users it is.
+
+To check it: a user's rows share a weight of 1. What a record adds to a sum lies in some set; a
+user adds a mean of such points, which lies in the convex hull of the set. The hull is as wide as
+the set, and reaches no farther from 0. So a sum over users of the means of their rows has the
+sensitivity that a sum over rows has, for replacing all rows of a user, however many they are and
+become, and for adding or removing them.
+"""
+
+import hashlib
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from numbers import Integral, Number
+from typing import Any, Self
+
+import numpy as np
+
+from skdp._validation import shown
+from skdp.rows._inputs import is_missing
+
+__all__ = ["Users", "Visitors", "Visits", "chosen_rows", "ids_of"]
+
+# Ids in an array: numbers, text, times. Others are told apart as Python objects.
+_KINDS = "biuSUmM"
+
+# Integers beyond that are no floats.
+_LARGEST_WHOLE = 2**53
+
+# Odd numbers of a mixer whose outputs pass for random (Steele, Lea and Flood, "Fast splittable
+# pseudorandom number generators", OOPSLA 2014).
+_STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+
+
+@dataclass(frozen=True, eq=False)
+class Users:
+    """Owners of rows. Who they are, and in which order they first come, is public.
+
+    How many rows a user has is private.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n_samples,)
+        Number of the owner of each row, from 0, in the order in which they first come.
+
+    n_users : int
+
+    Attributes
+    ----------
+    shares : ndarray of shape (n_samples,)
+        One over the number of rows of the owner, rounded down: those of a user add up to at most
+        1, exactly.
+    """
+
+    codes: np.ndarray = field(repr=False)
+    n_users: int
+    shares: np.ndarray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        counts = np.bincount(self.codes, minlength=self.n_users)
+        # One unit in the last place below the quotient, whichever way that was rounded.
+        shares = np.nextafter(1.0 / np.maximum(counts, 1), 0.0)
+        object.__setattr__(self, "shares", np.where(counts == 1, 1.0, shares)[self.codes])
+
+    @classmethod
+    def of(cls, groups: Any, n_samples: int) -> "Self | None":
+        """Owners by a parameter ``groups``, checked; None if it is None.
+
+        Parameters
+        ----------
+        groups : array-like of shape (n_samples,), or None
+            Ids: numbers, text, or any objects that can be hashed.
+
+        n_samples : int
+
+        Raises
+        ------
+        ValueError
+            If they are not one id a row, or one is missing. It shows no id.
+        """
+        if groups is None:
+            return None
+        ids = _as_array(groups, n_samples)
+        _, first, codes = _unique(ids)
+        order = np.argsort(first, kind="stable")
+        place = np.empty(len(order), dtype=np.intp)
+        place[order] = np.arange(len(order))
+        return cls(place[codes], len(order))
+
+    def chunks(self, most: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rows in chunks of one user and at most ``most`` rows each, short chunks first.
+
+        Returns
+        -------
+        order : ndarray of int, shape (n_samples,)
+            Of the rows. Those of a user keep theirs, whoever the others are.
+
+        lengths : ndarray of int
+            Rows of each chunk.
+        """
+        order = np.argsort(self.codes, kind="stable")
+        counts = np.bincount(self.codes, minlength=self.n_users)
+        n_chunks = -(-counts // most)
+        owners = np.repeat(np.arange(self.n_users), n_chunks)
+        place = np.arange(len(owners)) - np.repeat(np.cumsum(n_chunks) - n_chunks, n_chunks)
+        lengths = np.minimum(counts[owners] - most * place, most)
+        by_length = np.argsort(lengths, kind="stable")
+        first = (np.cumsum(lengths) - lengths)[by_length]
+        lengths = lengths[by_length]
+        moved = np.repeat(first - (np.cumsum(lengths) - lengths), lengths)
+        return order[moved + np.arange(len(order))], lengths
+
+
+@dataclass(frozen=True, eq=False)
+class Visitors:
+    """Users of one call among several, who are known by their ids.
+
+    Parameters
+    ----------
+    users : Users
+
+    ids : tuple
+        Of the users, in the order in which they first come.
+    """
+
+    users: Users = field(repr=False)
+    ids: tuple[Hashable, ...] = field(repr=False)
+
+    @classmethod
+    def of(cls, groups: Any, n_samples: int) -> "Self | None":
+        """Users by a parameter ``groups``, as for `Users.of`; None if it is None."""
+        users = Users.of(groups, n_samples)
+        if users is None:
+            return None
+        first = np.unique(users.codes, return_index=True)[1]
+        ids = ids_of(groups)[first]
+        if ids.dtype.kind in "mM":  # for one time to be one id in whatever unit it comes
+            ids = ids.astype(f"{ids.dtype.kind}8[us]").astype(np.int64)
+        return cls(users, tuple(ids.tolist()))
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """What ids are: those of two kinds are never equal, although they may look so."""
+        return frozenset(map(_kind, dict.fromkeys(map(type, self.ids))))
+
+
+def _kind(of: type) -> str:
+    kinds = ((str, "text"), (bytes, "bytes"), (Number, "numbers"))
+    return next((name for kind, name in kinds if issubclass(of, kind)), of.__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Visits:
+    """In how many calls each user has come. It grows by making another, which shares memory.
+
+    Parameters
+    ----------
+    layers : tuple of dict
+        Counts by id, which add up. Each layer is more than twice as long as the next, so that
+        a call takes time in proportion to its own users.
+
+    kinds : frozenset of str, default=frozenset()
+        Of the ids.
+    """
+
+    layers: tuple[dict[Hashable, int], ...] = field(default=(), repr=False)
+    kinds: frozenset[str] = frozenset()
+
+    def after(self, visitors: Visitors) -> "Visits":
+        """One more call."""
+        layers, last = list(self.layers), dict.fromkeys(visitors.ids, 1)
+        while layers and len(layers[-1]) <= 2 * len(last):
+            merged = layers.pop().copy()
+            for one, count in last.items():
+                merged[one] = merged.get(one, 0) + count
+            last = merged
+        return Visits((*layers, last), self.kinds | visitors.kinds)
+
+    def counts(self, visitors: Visitors) -> np.ndarray:
+        """Calls of each of these users."""
+        counts = [sum(layer.get(one, 0) for layer in self.layers) for one in visitors.ids]
+        return np.asarray(counts, dtype=np.int64)
+
+    def check(self, visitors: Visitors) -> None:
+        """Refuse ids that would make other users of those who have come."""
+        if self.kinds and not self.kinds & visitors.kinds:
+            before, now = (" and ".join(sorted(kinds)) for kinds in (self.kinds, visitors.kinds))
+            raise ValueError(
+                f"groups must hold ids of one kind in all calls, which were {before}; got {now}."
+            )
+
+
+def ids_of(groups: Any) -> np.ndarray:
+    """Ids in an array, each as it would be without the others.
+
+    Of a list that holds texts as well, numpy makes texts of numbers, and of one that holds
+    fractions it rounds long integers: who else is there would tell one user from another.
+    """
+    ids = np.asarray(groups)
+    if not isinstance(groups, list | tuple) or ids.ndim != 1:
+        return ids
+    if ids.dtype.kind in "US":
+        kind: Any = str if ids.dtype.kind == "U" else bytes
+        changed = not all(isinstance(one, kind) for one in groups)
+    else:
+        changed = ids.dtype.kind == "f" and any(
+            isinstance(one, Integral) and abs(int(one)) > _LARGEST_WHOLE for one in groups
+        )
+    if changed:
+        ids = np.empty(len(groups), dtype=object)
+        ids[:] = groups
+    return ids
+
+
+def _as_array(groups: Any, n_samples: int) -> np.ndarray:
+    if np.ma.is_masked(groups):
+        raise ValueError("groups must not have masked entries.")
+    try:
+        ids = ids_of(groups)
+    except (TypeError, ValueError):
+        ids = np.empty((0, 0))
+    if ids.shape != (n_samples,):
+        got = f"an array of {ids.ndim} dimensions"
+        if ids.ndim == 1:
+            got = "another number of ids than X has rows"
+        if isinstance(groups, str):
+            got = "text. If that is the name of a column, give the column: groups=X[name]"
+        raise ValueError(f"groups must hold one id a row, in one dimension; got {got}.")
+    if ids.dtype.kind == "f":
+        missing = np.isnan(ids).any()
+    elif ids.dtype.kind in "mM":
+        missing = np.isnat(ids).any()
+    elif ids.dtype.kind == "O":
+        missing = any(is_missing(one) for one in ids)
+    else:
+        missing = False
+    if missing:
+        raise ValueError("groups must name the owner of every row; an id is missing.")
+    if ids.dtype.kind not in _KINDS + "fO":
+        raise ValueError(
+            f"groups must hold numbers, text or other ids; got an array of {shown(ids.dtype)}."
+        )
+    return ids
+
+
+def _unique(ids: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Ids, the place of the first row of each, and the number of each row's id among them."""
+    if ids.dtype.kind != "O":
+        return np.unique(ids, return_index=True, return_inverse=True)
+    known: dict[Any, int] = {}
+    first = list[int]()
+    codes = np.empty(len(ids), dtype=np.intp)
+    try:
+        for row, one in enumerate(ids):
+            if type(one).__hash__ is object.__hash__:
+                raise ValueError(
+                    "groups must hold ids that are equal where they name one user, as numbers and "
+                    f"text are; got objects of type {shown(type(one).__name__)}, each equal to "
+                    "itself alone."
+                )
+            number = known.setdefault(one, len(known))
+            if number == len(first):
+                first.append(row)
+            codes[row] = number
+    except TypeError:
+        raise ValueError("groups must hold ids that can be hashed.") from None
+    return list(known), np.asarray(first, dtype=np.intp), codes
+
+
+def chosen_rows(
+    groups: Any, users: Users, *, max_rows: int = 1, repeat: bool = False, seed: int = 0
+) -> np.ndarray:
+    """Positions of at most so many rows of each user, user after user, by a public key.
+
+    Which rows of a user are chosen follows from the key, the user's id and the number of its rows.
+    So if the rows of one user are replaced, or the user is removed, those of all others stay.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_samples,)
+        Ids, which `Users.of` has checked.
+
+    users : Users
+
+    max_rows : int, default=1
+
+    repeat : bool, default=False
+        Whether who has fewer rows has them again, until they are as many as of all others.
+
+    seed : int, default=0
+        Public key.
+
+    Returns
+    -------
+    ndarray of int
+        Users in the order in which they first come, rows of each in their order.
+    """
+    codes = users.codes
+    by_user = np.argsort(codes, kind="stable")
+    counts = np.bincount(codes)
+    starts = np.cumsum(counts) - counts
+    place = np.arange(len(codes)) - np.repeat(starts, counts)  # of a row among its owner's
+    keys = np.repeat(_keys(groups, by_user[starts], seed), counts)
+    drawn = np.lexsort((place, _mixed(keys, place), codes[by_user]))
+    kept = np.sort(drawn[place < max_rows])  # after the draw, rows are user by user as before
+    if repeat:
+        left = np.minimum(counts, max_rows)
+        turns = np.arange(max_rows) % left[:, np.newaxis]
+        first = np.cumsum(left) - left
+        kept = kept[np.sort(turns, axis=1) + first[:, np.newaxis]].ravel()
+    return by_user[kept]
+
+
+def _keys(groups: Any, rows: np.ndarray, seed: int) -> np.ndarray:
+    """One number for each user, from its id."""
+    ids = ids_of(groups)[rows].tolist()
+    key = str(seed).encode()[:64]
+    texts = (_text(one).encode("utf-8", "surrogatepass") for one in ids)
+    digests = b"".join(hashlib.blake2b(text, digest_size=8, key=key).digest() for text in texts)
+    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
+
+
+def _text(one: Any) -> str:
+    """An id as text, the same whatever container it comes in, and whatever others are there.
+
+    Among fractions whole numbers have a point.
+    """
+    if isinstance(one, float) and one.is_integer():
+        one = int(one)
+    if type(one).__str__ is object.__str__ and type(one).__repr__ is object.__repr__:
+        raise ValueError(
+            "groups must hold numbers, text or other ids that have a text of their own."
+        )
+    return str(int(one)) if isinstance(one, bool) else str(one)
+
+
+def _mixed(keys: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """Numbers that pass for random, from that of the user and the place of the row."""
+    mixed = keys + (place.astype(np.uint64) + np.uint64(1)) * np.uint64(_STEP)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(_FIRST)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(_SECOND)
+    return mixed ^ (mixed >> np.uint64(31))

@@ -1,1 +1,0 @@
-"""Private algorithms on arrays."""

@@ -1,0 +1,143 @@
+"""Bounds of a target and the regression that follows, in one budget."""
+
+import inspect
+
+import numpy as np
+import pytest
+from support.insides import noise_source
+
+from skdp import DPKernelRidge
+from skdp.preprocessing._target_bounds import TargetBounds
+from skdp.privacy import ApproxDP, BoundedRangeDP, BudgetLedger, GaussianDP
+
+ADJACENCIES = pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+MODELS = {
+    "gradient": dict(delta=1e-5),
+    "sufficient_statistics": dict(delta=1e-5, mechanism="sufficient_statistics"),
+    "output": dict(delta=1e-5, mechanism="output"),
+    "objective": dict(),
+    "pure output": dict(mechanism="output"),
+    "linear kernel": dict(delta=1e-5, kernel="linear"),
+    "pure query": dict(release="query", n_queries=5),
+    "query": dict(release="query", n_queries=500, delta=1e-5),
+    "few queries": dict(release="query", n_queries=2, delta=1e-5),
+}
+
+
+def rows(n=3000, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, size=(n, 2))
+    return X, 700.0 + 300.0 * X[:, 0] + 10.0 * rng.standard_normal(n)
+
+
+def ridge(epsilon=1.0, **options):
+    return DPKernelRidge(epsilon, **{"y_bounds": "auto", "n_components": 20, **options})
+
+
+@ADJACENCIES
+@pytest.mark.parametrize("name", MODELS)
+def test_bounds_and_fit_spend_the_budget_and_no_more(name, adjacency):
+    if "quer" in name:
+        X, y = rows(400)
+        model = ridge(20.0, adjacency=adjacency, **MODELS[name]).fit(X, y)
+    else:
+        X, y = rows(6000)
+        model = ridge(1.0, adjacency=adjacency, **MODELS[name]).fit(X, y)
+    stated, total = model.guarantee_, model.guarantee_.refined
+    assert (stated.epsilon, stated.delta) == (model.epsilon, model.delta)
+    assert isinstance(total, BoundedRangeDP) and total.adjacency == adjacency
+    assert len(total.epsilons) == (2 if adjacency == "replace-one" else 3)
+    # By the selections and what follows, each for itself.
+    again = BoundedRangeDP(total.epsilons, then=total.then, adjacency=adjacency)
+    noise_is_gaussian = isinstance(total.then.refined, GaussianDP)
+    spent = again.epsilon_at(model.delta if noise_is_gaussian else 0.0)
+    assert model.epsilon * (1.0 - 1e-6) <= spent <= model.epsilon * (1.0 + 1e-12)
+    low, high = model.y_bounds_
+    assert 150.0 < low < 480.0 and 920.0 < high < 1250.0
+    if "quer" not in name:
+        assert np.all((low <= model.predict(X)) & (model.predict(X) <= high))
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_too_small_a_budget_is_refused_before_the_charge_with_the_least_that_works(delta):
+    X, y = rows(500)
+    ledger = BudgetLedger(epsilon=1e3, delta=0.5)
+    model = ridge(0.1, delta=delta, ledger=ledger)
+    with pytest.raises(ValueError, match=r"epsilon must be at least .* y_bounds='auto'") as caught:
+        model.fit(X, y)
+    assert not ledger.history()
+    least = float(str(caught.value).split("at least ")[1].split(" ")[0])
+    model.set_params(epsilon=least).fit(X, y)
+    with pytest.raises(ValueError, match="y_bounds='auto'"):
+        model.set_params(epsilon=0.999 * least).fit(X, y)
+    assert len(ledger.history()) == 1
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.full(3000, 7.5),
+        np.repeat([0.0, 5e-324], 1500),
+        np.repeat([-1e308, 1e308], 1500),
+        np.where(np.arange(3000) % 10, -0.0, 1e12),
+    ],
+    ids=["constant", "subnormal", "both ends", "a spike"],
+)
+@pytest.mark.parametrize(
+    "y_search_range", [(-1e6, 1e6), (1e-150, 2e-150), (-1e150, 1e150), (0, 1)]
+)
+def test_any_target_has_bounds_and_finite_predictions(y, y_search_range):
+    X, _ = rows()
+    model = ridge(2.0, delta=1e-5, y_search_range=y_search_range).fit(X, y)
+    low, high = model.y_bounds_
+    assert y_search_range[0] <= low < high <= y_search_range[1]
+    assert np.isfinite(model.predict(X)).all()
+    assert np.isfinite(model.coef_).all()
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ((0.0, 0.0), "low first"),
+        ((1.0, 1.0 + 1e-9), "not narrower"),
+        ((-1e200, 1.0), "at most 1e150"),
+        ((-np.inf, 1.0), "finite"),
+        (5.0, "two numbers"),
+        ((0.0, 1.0, 2.0), "two numbers"),
+    ],
+)
+def test_search_ranges_are_checked(given, message):
+    X, y = rows(50)
+    for y_bounds in ("auto", (0.0, 1.0)):
+        with pytest.raises(ValueError, match=f"y_search_range.*{message}"):
+            ridge(y_bounds=y_bounds, y_search_range=given).fit(X, y)
+
+
+def test_a_cap_in_units_of_the_target_needs_bounds():
+    X, y = rows(50)
+    with pytest.raises(ValueError, match="residual_cap must be 'auto' with y_bounds='auto'"):
+        ridge(residual_cap=10.0).fit(X, y)
+
+
+def test_the_noise_of_the_bounds_is_not_that_of_the_fit(monkeypatch):
+    states = []
+
+    def noted(state):
+        states.append(state.bit_generator.seed_seq.spawn_key)
+        return noise_source(state)
+
+    monkeypatch.setattr(inspect.getmodule(DPKernelRidge), "noise_source", noted)
+    X, y = rows(3000)
+    ridge(2.0, delta=1e-5, random_state=3).fit(X, y)
+    assert len(set(states)) == len(states) == 2
+
+
+def test_bounds_of_amounts_stop_at_zero():
+    rng = np.random.default_rng(1)
+    bounds = TargetBounds.plan(ApproxDP(0.2, 1e-5), n_samples=20_000, search_range=(-1e6, 1e6))
+    amounts = rng.exponential(size=20_000)
+    for sign, y in ((1, amounts), (-1, -amounts)):
+        low, high = sorted(sign * b for b in bounds(y, noise_source(np.random.default_rng(2))))
+        assert low == 0.0 and high > 2.0
+    low, high = bounds(amounts - 1.0, noise_source(np.random.default_rng(2)))
+    assert low < -1.0

@@ -1,0 +1,38 @@
+"""Names of packages that are gone."""
+
+import importlib
+import pickle
+import warnings
+
+import pytest
+
+from skdp.learner import LogisticLoss
+
+GONE = ("estimators", "features", "losses", "releases")
+
+
+@pytest.mark.parametrize("package", GONE)
+def test_each_old_name_warns_and_is_what_it_was(package):
+    module = importlib.import_module(f"skdp.{package}")
+    assert module.__all__
+    for name in module.__all__:
+        with pytest.warns(DeprecationWarning, match=rf"skdp\.{package}\.{name} is skdp\."):
+            found = getattr(module, name)
+        place = getattr(found, "__module__", None)
+        assert place is None or not place.startswith(f"skdp.{package}")
+    with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
+        module.no_such_name  # noqa: B018
+
+
+def test_objects_that_were_stored_under_an_old_name_are_loaded():
+    stored = pickle.dumps(LogisticLoss(0.5), protocol=0).replace(
+        b"skdp.learner._losses._margin", b"skdp.losses"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        assert pickle.loads(stored) == LogisticLoss(0.5)
+
+
+def test_what_never_was_is_not_found():
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("skdp.no_such_package")
