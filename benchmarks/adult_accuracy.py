@@ -118,8 +118,6 @@ def main():
             "pure, jmlr2011": {"calibration": "jmlr2011"},
             "pure, output": {"mechanism": "output"},
             "delta=1e-5, objective": {"delta": DELTA, "mechanism": "objective"},
-            "delta=1e-5, objective, redberg2023": {"delta": DELTA, "calibration": "redberg2023"},
-            "delta=1e-5, objective, kst2012": {"delta": DELTA, "calibration": "kst2012"},
             "delta=1e-5, output": {"delta": DELTA, "mechanism": "output"},
             "delta=1e-5, gradient (auto)": {"delta": DELTA},
         }.items():

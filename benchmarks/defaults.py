@@ -111,10 +111,6 @@ CALIBRATIONS: tuple[str, ...] = (
     "learner/_newton.py",
     "linear_model/_comparator.py",
     "local/_ogd.py",
-    # Synthetic data of which no private row is part: how they are drawn.
-    "model_selection/_expected_rows.py",
-    "model_selection/_expected_score.py",
-    "model_selection/_made_up.py",
 )
 FREE = (0, 1, 2, 0.5)
 

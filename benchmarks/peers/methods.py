@@ -268,11 +268,6 @@ METHODS = {
     "objective": Method(_mechanism("objective"), CLASSIFIERS),
     "output": Method(_mechanism("output"), CLASSIFIERS),
     "gradient": Method(_mechanism("gradient"), CLASSIFIERS),
-    "redberg2023": Method(
-        _linear(DPLogisticRegression, mechanism="objective", calibration="redberg2023"),
-        ("binary",),
-        "approximate",
-    ),
     "diffprivlib": Method(_diffprivlib, EVERY, "pure"),
     "adassp": Method(_by_moments(ada_ssp), ("regression",), "approximate"),
     "boosted adassp": Method(_by_moments(boosted_ada_ssp), ("regression",), "approximate"),
@@ -285,6 +280,6 @@ METHODS = {
 }
 
 # What runs where no names are given.
-DEFAULT = ["ours", "svc", "objective", "output", "gradient", "redberg2023", "constant"]
+DEFAULT = ["ours", "svc", "objective", "output", "gradient", "constant"]
 if importlib.util.find_spec("diffprivlib"):
     DEFAULT.append("diffprivlib")

@@ -1,4 +1,4 @@
-"""How much noise objective perturbation needs: published calibrations and a tight one.
+"""How much noise objective perturbation needs: a published calibration and a tight one.
 
 Minimise ``sum_i loss_i(w) + penalty/2 ||w||^2 + <b, w>`` for a random ``b``. The minimiser is
 private because it maps back to the ``b`` that produced it: the privacy loss at ``w`` is the
@@ -32,7 +32,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import log_ndtr
 
 from skdp._random._source import NoiseSource
 from skdp._validation import one_of, plain_arguments, positive, shown
@@ -46,7 +45,7 @@ __all__ = ["CALIBRATIONS", "ObjectiveNoise", "calibrate", "gaussian_profile"]
 # Penalty, scale of the noise, and what is proven beyond the target.
 Rule = tuple[float, float, Guarantee | None]
 
-CALIBRATIONS = ("tight", "jmlr2011", "kst2012", "redberg2023")
+CALIBRATIONS = ("tight", "jmlr2011")
 
 # Above this ratio the joint bound is evaluated too coarsely to be worth its time.
 _JOINT_RATIO = 4.0
@@ -55,8 +54,6 @@ _SOURCES = {
     "tight": "same-point determinant and corner bounds, after Chaudhuri et al., JMLR 2011, and "
     "Redberg et al., NeurIPS 2023",
     "jmlr2011": "Chaudhuri, Monteleoni and Sarwate, JMLR 2011, theorem 9",
-    "kst2012": "Kifer, Smith and Thakurta, COLT 2012, theorem 2",
-    "redberg2023": "Redberg, Koskela and Wang, NeurIPS 2023, theorem 3.2",
 }
 
 
@@ -164,11 +161,9 @@ def calibrate(
         Target. ``delta == 0`` gives K-norm noise, of each score for itself, and ``delta > 0``
         Gaussian noise.
 
-    calibration : {"tight", "jmlr2011", "kst2012", "redberg2023"}, default="tight"
-        "jmlr2011" is for ``delta == 0``, "kst2012" and "redberg2023" are for ``delta > 0``; the
-        published ones hold for binary losses. Their neighbours are: replace-one (jmlr2011),
-        add-remove (the others). For the other relation the same proof is carried through
-        with one and two changed records.
+    calibration : {"tight", "jmlr2011"}, default="tight"
+        "jmlr2011" is the published one, for ``delta == 0``, binary losses and replace-one. For
+        add-remove the same proof is carried through with one changed record.
 
     pair_norm : float, default=None
         Bound on the norm of each pair of a row, one number of either half of it. K-norm noise is
@@ -183,10 +178,8 @@ def calibrate(
     Chaudhuri, Monteleoni and Sarwate, "Differentially private empirical risk
     minimization", JMLR 2011, algorithm 2; Awan and Slavkovic, "Structure and sensitivity in
     differential privacy: comparing K-norm mechanisms", JASA 116, 2021, for norms that fit the
-    gradients; Kifer, Smith and Thakurta, "Private convex empirical
-    risk minimization and high-dimensional regression", COLT 2012; Redberg, Koskela and
-    Wang, "Improving the privacy and practicality of objective perturbation for
-    differentially private linear learners", NeurIPS 2023.
+    gradients; Redberg, Koskela and Wang, "Improving the privacy and practicality of objective
+    perturbation for differentially private linear learners", NeurIPS 2023.
 
     Examples
     --------
@@ -209,8 +202,6 @@ def calibrate(
     rules: dict[str, Callable[..., Rule]] = {
         "tight": _tight_gaussian if gaussian else _tight_pure,
         "jmlr2011": _jmlr2011,
-        "kst2012": _kst2012,
-        "redberg2023": _redberg2023,
     }
     public = dict(loss=loss, x_norm=x_norm, penalty=penalty, guarantee=guarantee)
     if pair_norm is not None:
@@ -236,13 +227,12 @@ def _refuse(
     if calibration != "tight":
         if loss.n_outputs > 1:
             raise ValueError(
-                "calibration must be 'tight' with more than two classes: the published ones are "
+                "calibration must be 'tight' with more than two classes: the published one is "
                 f"proved for binary losses; got {shown(calibration)}."
             )
-        if gaussian == (calibration == "jmlr2011"):
-            asked = "delta=0" if calibration == "jmlr2011" else "a positive delta"
+        if gaussian:
             raise ValueError(
-                f"calibration={calibration!r} needs {asked}; got delta={shown(guarantee.delta)}."
+                f"calibration={calibration!r} needs delta=0; got delta={shown(guarantee.delta)}."
             )
     if pair_norm is not None:
         positive(pair_norm=pair_norm)
@@ -368,36 +358,3 @@ def _jmlr2011(loss: PerturbedLoss, x_norm: float, penalty: float, guarantee: App
         share = guarantee.epsilon / 2.0
         penalty = loss.curvature * x_norm**2 / math.expm1(guarantee.epsilon / 4.0)
     return penalty, guarantee.n_records_changed * loss.lipschitz * x_norm / share, None
-
-
-def _kst2012(loss: LinearLoss, x_norm: float, penalty: float, guarantee: ApproxDP) -> Rule:
-    records, epsilon = guarantee.n_records_changed, guarantee.epsilon
-    penalty = max(penalty, records * 2.0 * loss.curvature * x_norm**2 / epsilon)
-    variance = (8.0 * math.log(2.0 / guarantee.delta) / epsilon + 4.0) / epsilon
-    return penalty, records * loss.lipschitz * x_norm * math.sqrt(variance), None
-
-
-def _redberg2023(loss: LinearLoss, x_norm: float, penalty: float, guarantee: ApproxDP) -> Rule:
-    """Loss at most ``c0 + s^2/2 + s |Z|`` with ``c0 = -log(1 - c q)``, once per record."""
-    records, epsilon = guarantee.n_records_changed, guarantee.epsilon
-    curvature = loss.curvature * x_norm**2
-    shift = -records * math.log1p(-min(curvature / penalty, 1.0 - 1e-16))
-    if shift > 0.75 * epsilon:
-        shift = epsilon / 4.0
-        penalty = curvature / -math.expm1(-shift / records)
-
-    def excess(scale: float) -> float:
-        s = records * loss.lipschitz * x_norm / scale
-        rest = epsilon - shift
-        if rest >= s * s / 2.0:
-            profile = ShiftedGaussianDP(shift, ((s, 2.0),), adjacency=guarantee.adjacency)
-            return profile.delta_at(epsilon) - guarantee.delta
-        return 1.0 - 2.0 * math.exp(rest + log_ndtr(-s)) - guarantee.delta
-
-    scale = _solve(excess, 0.0, x_norm / epsilon)
-    if records > 1.0:
-        # Two gradients span a plane, which the published proof does not speak of. Whatever it
-        # gives there, noise that the corner bounds ask for is enough.
-        penalty, proven, _ = _tight_gaussian(loss, x_norm, penalty, guarantee)
-        scale = max(scale, proven)
-    return penalty, scale, None

@@ -359,8 +359,8 @@ class BaseDPLinearClassifier(
             return "objective" if published or self.delta == 0.0 else "gradient"
         if published and self.mechanism != "objective":
             raise ValueError(
-                f"calibration must be 'tight' with mechanism={shown(self.mechanism)}: the others "
-                f"calibrate objective perturbation; got {shown(self.calibration)}."
+                f"calibration must be 'tight' with mechanism={shown(self.mechanism)}: the other "
+                f"one calibrates objective perturbation; got {shown(self.calibration)}."
             )
         return self.mechanism
 

@@ -43,9 +43,9 @@ class DPLinearSVC(BaseDPLinearClassifier):
         minimiser, "gradient" descends along noisy gradients. "auto" is "objective" for
         ``delta=0`` and "gradient" otherwise.
 
-    calibration : {"tight", "jmlr2011", "kst2012", "redberg2023"}, default="tight"
+    calibration : {"tight", "jmlr2011"}, default="tight"
         How the objective mechanism finds the size of its noise: "tight" is the rule of this
-        package, and the others are those of papers, for two classes only.
+        package, and "jmlr2011" that of its paper, for two classes and ``delta=0`` only.
 
     huber_width : float from 0.001 to 1e6 or "auto", default="auto"
         The kink of the hinge is rounded between the margins ``1 - huber_width`` and

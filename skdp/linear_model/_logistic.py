@@ -48,9 +48,9 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         minimiser, "gradient" descends along noisy gradients. "auto" is "objective" for
         ``delta=0`` and "gradient" otherwise.
 
-    calibration : {"tight", "jmlr2011", "kst2012", "redberg2023"}, default="tight"
+    calibration : {"tight", "jmlr2011"}, default="tight"
         How the objective mechanism finds the size of its noise: "tight" is the rule of this
-        package, and the others are those of papers, for two classes only.
+        package, and "jmlr2011" that of its paper, for two classes and ``delta=0`` only.
 
     slope_cap : float from 1e-6 to 1, "auto" or None, default="auto"
         Largest slope of the loss: where the logistic loss is steeper it goes on as a straight

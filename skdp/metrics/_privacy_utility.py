@@ -68,7 +68,6 @@ class PrivacyUtilityDisplay:
     See Also
     --------
     skdp.model_selection.DPEpsilonSearch : Finds the least epsilon that reaches a target.
-    skdp.model_selection.expected_score : Scores on public or made-up rows.
 
     Examples
     --------

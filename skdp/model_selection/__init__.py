@@ -1,7 +1,6 @@
 """Choosing parameters and epsilon on private rows, within one budget."""
 
 from skdp.model_selection._epsilon_search import DPEpsilonSearch, SearchStage
-from skdp.model_selection._expected_score import ExpectedScore, expected_score
 from skdp.model_selection._grid_search import DPGridSearch
 from skdp.model_selection._randomized_search import DPRandomizedSearch
 
@@ -9,7 +8,5 @@ __all__ = [
     "DPEpsilonSearch",
     "DPGridSearch",
     "DPRandomizedSearch",
-    "ExpectedScore",
     "SearchStage",
-    "expected_score",
 ]

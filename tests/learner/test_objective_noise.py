@@ -120,7 +120,7 @@ def labelled_neighbours(rng, x_norm, adjacency):
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_what_is_lost_is_never_above_the_claim(loss, adjacency, repetitions):
     rng = np.random.default_rng(9)
-    gaussian = product(("tight", "kst2012", "redberg2023"), (1e-2, 1e-5))
+    gaussian = product(("tight",), (1e-2, 1e-5))
     for calibration, delta in [("tight", 0.0), ("jmlr2011", 0.0), *gaussian]:
         for _ in range(repetitions(20, 2)):
             x_norm, noise = random_noise(
@@ -190,12 +190,9 @@ def test_the_profile_is_a_sum_over_the_corners(loss, lipschitz, determinant, cor
     [
         ("jmlr2011", 1.0, 0.0, "replace-one", 4.0, 2.0 / (1.0 - 2.0 * math.log1p(1 / 16)), 4.0),
         ("jmlr2011", 1.0, 0.0, "replace-one", 0.1, 4.0, 0.25 / math.expm1(0.25)),
-        ("kst2012", 1.0, 1e-5, "add-remove", 4.0, math.sqrt(8.0 * math.log(2e5) + 4.0), 4.0),
-        ("kst2012", 2.0, 1e-5, "add-remove", 0.1, math.sqrt(2.0 * math.log(2e5) + 2.0), 0.25),
-        ("redberg2023", 1.0, 0.0485, "add-remove", 1.0, 2.0, 1.0),
     ],
 )
-def test_published_calibrations_have_their_known_values(
+def test_the_published_calibration_has_its_known_values(
     calibration, epsilon, delta, adjacency, penalty, scale, expected_penalty
 ):
     noise = calibrate(
@@ -257,8 +254,7 @@ def test_a_penalty_is_raised_only_where_curvature_would_take_most_of_the_budget(
     "calibration, delta, loss, message",
     [
         ("jmlr2011", 1e-5, LogisticLoss(), "needs delta=0"),
-        ("kst2012", 0.0, LogisticLoss(), "needs a positive delta"),
-        ("redberg2023", 0.0, LogisticLoss(), "needs a positive delta"),
+        ("kst2012", 1e-5, LogisticLoss(), "calibration must be one of"),
         ("jmlr2011", 0.0, SoftmaxLoss(3), "must be 'tight' with more than two classes"),
         ("tightest", 0.0, LogisticLoss(), "calibration must be one of"),
     ],

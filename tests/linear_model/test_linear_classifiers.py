@@ -122,7 +122,7 @@ def test_labels_may_be_strings_and_classes_public(binary):
         ({"epsilon": 0}, "epsilon must be a positive, finite number; got 0"),
         ({"delta": 1.0}, "delta must be .*; got 1.0"),
         ({"C": 1e14}, r"C must be between .* with x_norm=1.0 and intercept_scaling='auto'; got"),
-        ({"calibration": "kst2012"}, "needs a positive delta; got delta=0"),
+        ({"calibration": "kst2012", "delta": 1e-5}, "calibration must be one of"),
         ({"calibration": "jmlr2011", "delta": 1e-5}, "needs delta=0; got delta=1e-05"),
         ({"calibration": "jmlr2011", "mechanism": "output"}, "calibration must be 'tight'"),
         ({"intercept_scaling": 1e51}, "intercept_scaling must be between 1e-50 and 1e50; got"),

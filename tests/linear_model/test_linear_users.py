@@ -155,8 +155,6 @@ def test_users_of_one_row_each_are_rows(kind, layout, adjacency, delta):
         (dict(mechanism="output"), "mechanism must be 'auto' or 'gradient' with groups"),
         (dict(mechanism="objective", delta=1e-5), "mechanism"),
         (dict(calibration="jmlr2011"), "calibration must be 'tight' with groups"),
-        (dict(calibration="kst2012", delta=1e-5), "calibration"),
-        (dict(calibration="redberg2023", delta=1e-5), "calibration"),
     ],
 )
 def test_mechanisms_for_rows_are_refused_before_a_charge(options, name):
