@@ -84,17 +84,60 @@ _MOVED = {
     },
 }
 
+# Modules of `skdp.solvers`, and those that have their names now.
+_SOLVERS = {
+    "certificates": "rows._certificates",
+    "comparator": "linear_model._comparator",
+    "curvatures": "rows._curvatures",
+    "exact_sums": "rows._exact_sums",
+    "feature_rows": "rows._feature_blocks",
+    "feature_whitening": "rows._feature_whitening",
+    "gossip": "distributed._solver_gossip",
+    "gossip_sums": "distributed._solver_gossip_sums",
+    "gossip_whitened": "distributed._solver_gossip_whitened",
+    "hits": "rows._hits",
+    "kernel_ridge": "kernel._exact_solver",
+    "newton": "learner._newton",
+    "newton_steps": "rows._newton_steps",
+    "normalised_rows": "rows._normalised_rows",
+    "ogd": "local._ogd",
+    "online": "kernel._online._recursion",
+    "online_kernel": "kernel._online._exact_kernel",
+    "prefix_factors": "kernel._online._prefix_factors",
+    "row_lengths": "rows._row_norms",
+    "row_products": "rows._row_products",
+    "rows": "rows._blocks",
+    "threads": "rows._threads",
+    "user_norms": "rows._user_norms",
+    "whitening": "rows._whitening",
+}
+
+
+def _homes(package):
+    """Modules of today, by the names that a package or a module had; None if it never was."""
+    if package == "solvers":
+        return {}
+    if package.startswith("solvers.") and package[8:] in _SOLVERS:
+        home = _SOLVERS[package[8:]]
+        return dict.fromkeys(importlib.import_module(f"skdp.{home}").__all__, home)
+    if package in _MOVED:
+        return {n: home for home, names in _MOVED[package].items() for n in names.split()}
+    return None
+
 
 class MovedNames:
     """Finder of the packages that are gone."""
 
     def find_spec(self, fullname, path=None, target=None):
         """Spec of a package of ours that is gone."""
-        _, _, name = fullname.partition("skdp.")
-        if name not in _MOVED:
+        if not fullname.startswith("skdp.") or _homes(fullname[5:]) is None:
             return None
         # A loader needs no base class, which would load `typing`.
-        return importlib.machinery.ModuleSpec(fullname, self)  # type: ignore[arg-type]
+        return importlib.machinery.ModuleSpec(
+            fullname,
+            self,  # type: ignore[arg-type]
+            is_package=fullname == "skdp.solvers",
+        )
 
     def create_module(self, spec):
         """A module as any other."""
@@ -102,7 +145,7 @@ class MovedNames:
     def exec_module(self, module):
         """Let the module look for its names where they are now."""
         package = module.__name__.partition(".")[2]
-        homes = {n: home for home, names in _MOVED[package].items() for n in names.split()}
+        homes = _homes(package)
 
         def moved(name):
             if name not in homes:

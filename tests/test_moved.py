@@ -8,7 +8,7 @@ import pytest
 
 from skdp.learner import LogisticLoss
 
-GONE = ("estimators", "features", "losses", "releases")
+GONE = ("estimators", "features", "losses", "releases", "solvers.newton", "solvers.rows")
 
 
 @pytest.mark.parametrize("package", GONE)
@@ -33,6 +33,7 @@ def test_objects_that_were_stored_under_an_old_name_are_loaded():
         assert pickle.loads(stored) == LogisticLoss(0.5)
 
 
-def test_what_never_was_is_not_found():
+@pytest.mark.parametrize("name", ["no_such_package", "solvers.no_such_module"])
+def test_what_never_was_is_not_found(name):
     with pytest.raises(ModuleNotFoundError):
-        importlib.import_module("skdp.no_such_package")
+        importlib.import_module(f"skdp.{name}")
