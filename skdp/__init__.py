@@ -120,7 +120,7 @@ _HOMES = {
 }
 
 
-importlib.import_module("skdp._moved")  # names of packages that are gone
+_GONE = importlib.import_module("skdp._moved").GONE  # packages whose names still can be imported
 
 
 def __dir__() -> list[str]:
@@ -131,7 +131,7 @@ def __dir__() -> list[str]:
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        if name not in __all__:
+        if name not in __all__ and name not in _GONE:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         if name not in _HOMES:
             return importlib.import_module(f"{__name__}.{name}")

@@ -5,7 +5,7 @@ import importlib.machinery
 import sys
 import warnings
 
-__all__ = ["MovedNames"]
+__all__ = ["GONE", "MovedNames"]
 
 # Package as it was, then for each module of today the names that it has.
 _MOVED = {
@@ -32,6 +32,7 @@ _MOVED = {
         ),
     },
     "releases": {
+        "_defaults.linear": "TYPICAL_ROWS",
         "distributed._gossip": "GossipRelease",
         "distributed._whitened_gossip": "WhitenedGossip",
         "kernel._descent": "FeatureDescent",
@@ -55,13 +56,12 @@ _MOVED = {
         "kernel._rules": "FeaturePlan automatic_components plan_features",
         "kernel._statistics": "FeatureStatistics",
         "learner": (
-            "CALIBRATIONS ClassCounts CoefficientNoise DescentPlan NoisyDescent "
-            "ObjectiveNoise ObjectivePerturbation OutputPerturbation Release RowCount "
-            "RowNorm Rows Run ScoreLength Sequence Stage StreamRelease calibrate "
+            "CALIBRATIONS CoefficientNoise DescentPlan NoisyDescent ObjectiveNoise "
+            "ObjectivePerturbation OutputPerturbation Release StreamRelease calibrate "
             "gaussian_profile largest_score plan_descent unit_guarantee"
         ),
         "linear_model._rules": (
-            "AUTOMATIC_CONSTANT TYPICAL_ROWS linear_signal objective_margin "
+            "AUTOMATIC_CONSTANT linear_signal objective_margin "
             "objective_penalty objective_slope_cap output_penalty"
         ),
         "local._gradient_messages": (
@@ -111,6 +111,8 @@ _SOLVERS = {
     "user_norms": "rows._user_norms",
     "whitening": "rows._whitening",
 }
+
+GONE = (*_MOVED, "solvers")
 
 
 def _homes(package):

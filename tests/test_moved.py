@@ -6,6 +6,7 @@ import warnings
 
 import pytest
 
+import skdp
 from skdp.learner import LogisticLoss
 
 GONE = ("estimators", "features", "losses", "releases", "solvers.newton", "solvers.rows")
@@ -22,6 +23,11 @@ def test_each_old_name_warns_and_is_what_it_was(package):
         assert place is None or not place.startswith(f"skdp.{package}")
     with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
         module.no_such_name  # noqa: B018
+
+
+@pytest.mark.parametrize("package", skdp._moved.GONE)
+def test_an_old_package_is_an_attribute_as_it_was(package):
+    assert getattr(skdp, package) is importlib.import_module(f"skdp.{package}")
 
 
 def test_objects_that_were_stored_under_an_old_name_are_loaded():

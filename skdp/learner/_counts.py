@@ -196,7 +196,7 @@ def starting_scores(
         Public standard deviation of the noise of each.
 
     weights : sequence of float, default=()
-        Public weights of all classes, with which losses are minimised.
+        Public weights of several classes, with which losses are minimised.
 
     Returns
     -------

@@ -85,11 +85,9 @@ class RowNorm:
         """
         part, rest = divided(budget, float(defaults.NORM_SHARE))
         noise = math.sqrt(2.0) / part.mu if isinstance(part, GaussianDP) else 2.0 / part.epsilon
-        return (
-            (cls(part, n_samples), rest)
-            if noise <= defaults.NORM_NOISE * n_samples
-            else (None, budget)
-        )
+        if noise > defaults.NORM_NOISE * n_samples:
+            return None, budget
+        return cls(part, n_samples), rest
 
     def check_n_rows(self, n_samples: int) -> None:
         """Any number of rows is counted without error."""

@@ -270,10 +270,13 @@ def _covers(whole: ApproxDP, parts: list[Any]) -> bool:
         return False
     enough = 1.0 + _TOLERANCE
     if len(parts) == 1 and isinstance(parts[0], ApproxDP):
-        return parts[0].epsilon <= whole.epsilon * enough and parts[0].delta <= whole.delta
+        alone = parts[0]
+        is_met = alone.epsilon <= whole.epsilon * enough and alone.delta <= whole.delta
+        return is_met and whole.refined == alone.refined
     if all(isinstance(part, GaussianDP) for part in parts):
         together = math.hypot(*(part.mu for part in parts))
         return isinstance(whole.refined, GaussianDP) and together <= whole.refined.mu * enough
     if any(not isinstance(part, ApproxDP) or part.delta > 0.0 for part in parts):
         return False
-    return math.fsum(part.epsilon for part in parts) <= whole.epsilon * enough
+    together = math.fsum(part.epsilon for part in parts)
+    return whole.refined is None and together <= whole.epsilon * enough

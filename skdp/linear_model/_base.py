@@ -184,8 +184,8 @@ class BaseDPLinearClassifier(
         before: list[Any] = []
         after: list[Any] = []
         # What is given by hand is meant for rows of the norm that is given.
-        has_own_constant = not self.fit_intercept or is_auto(self.intercept_scaling)
-        if n_samples is not None and is_divided and has_own_constant:
+        has_usual_constant = not self.fit_intercept or is_auto(self.intercept_scaling)
+        if n_samples is not None and is_divided and has_usual_constant:
             before.append(RowNorm.planned)
         loss = self._weighted_loss(classes, mechanism, _usual_rule(classes))[0]
         is_centred = mechanism == "objective" and is_divided and self._starts_at_odds(classes)

@@ -21,7 +21,6 @@ from skdp.privacy import ApproxDP, n_records_changed
 
 __all__ = [
     "AUTOMATIC_CONSTANT",
-    "TYPICAL_ROWS",
     "linear_signal",
     "objective_margin",
     "objective_penalty",
@@ -32,9 +31,6 @@ __all__ = [
 # Constant feature over the norm of a row. It is part of the norm bound and so of the noise: 0.3
 # costs 4 % of the noise, 1 costs 41 %. A smaller one is penalised more.
 AUTOMATIC_CONSTANT = float(defaults.CONSTANT)
-
-# Rows that are supposed where their number is private and not released.
-TYPICAL_ROWS = float(defaults.TYPICAL_ROWS)
 
 # Arithmetic: a signal that is nothing.
 _TOLERANCE_SIGNAL = 1e-6

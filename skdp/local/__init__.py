@@ -52,33 +52,12 @@ __all__ = [
     "vector_sigma",
 ]
 
-_LEAKAGES = {
-    "_gradient_messages": (
-        "gaussian_leakage",
-        "gaussian_sigma",
-        "implied_mu",
-        "implied_mu_of_budget",
-        "k_norm_leakage",
-        "k_norm_scale",
-        "local_law",
-        "nats_of",
-    ),
-    "_value_messages": (
-        "bandit_noise",
-        "laplace_leakage",
-        "laplace_scale",
-        "scalar_leakage",
-        "scalar_sigma",
-        "vector_leakage",
-        "vector_sigma",
-    ),
-}
-
-
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        for module, names in _LEAKAGES.items():
-            if name in names:
-                return getattr(importlib.import_module(f"skdp.local.{module}"), name)
+        if name in __all__:
+            for module in ("_gradient_messages", "_value_messages"):
+                found = importlib.import_module(f"skdp.local.{module}")
+                if name in found.__all__:
+                    return getattr(found, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

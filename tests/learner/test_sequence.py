@@ -154,6 +154,8 @@ def test_parts_that_do_not_add_up_to_a_guarantee_are_refused():
         ((norm,), one(replace(half, adjacency="add-remove")), whole),
         ((RowNorm(ApproxDP(0.5, unit="user"), 100),), one(half), whole),
         ((RowNorm(GaussianDP(0.1), 9),), one(half), whole),
+        ((norm,), one(half), replace(whole, refined=GaussianDP(0.1))),
+        ((), one(half), replace(whole, refined=GaussianDP(0.1))),
         ((RowNorm(GaussianDP(0.1), 9),), one(half), ApproxDP(1.0, 1e-5)),
     ):
         with pytest.raises(ValueError, match="guarantee must be that of all stages together"):
